@@ -1,0 +1,46 @@
+//! Helpers for the tests of Optimus: real Redis servers that end with the test, real
+//! processes to kill, and signals to wait on instead of sleeping.
+//!
+//! It knows no other Optimus crate, so that every one of them can use it in its tests.
+//! In reading order: [`RedisServer`] is a private server to kill, pause and restart;
+//! [`shared_redis`] a running one that nobody may disturb, in which each test keeps to its
+//! own [`namespace`]. [`Signal`] and [`Gate`] order what happens inside one process,
+//! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
+//! [`Tethered`] process, which servers and programs both are, dies with the test.
+
+mod binary;
+mod launch;
+mod namespace;
+mod ping;
+mod server;
+mod shared;
+mod tether;
+
+#[cfg(feature = "async")]
+mod admin;
+#[cfg(feature = "async")]
+mod eventually;
+#[cfg(feature = "async")]
+mod gate;
+#[cfg(feature = "async")]
+mod output;
+#[cfg(feature = "async")]
+mod process;
+#[cfg(feature = "async")]
+mod signal;
+
+pub use binary::{REDIS_SERVER_VAR, find_redis_server};
+pub use launch::RedisServerBuilder;
+pub use namespace::namespace;
+pub use server::RedisServer;
+pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
+pub use tether::Tethered;
+
+#[cfg(feature = "async")]
+pub use eventually::eventually;
+#[cfg(feature = "async")]
+pub use gate::Gate;
+#[cfg(feature = "async")]
+pub use process::{Proc, ProcBuilder};
+#[cfg(feature = "async")]
+pub use signal::Signal;

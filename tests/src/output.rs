@@ -1,0 +1,39 @@
+//! The lines that a process printed so far, and the wait for one of them.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::thread;
+
+use tokio::sync::watch;
+
+/// Lines of both streams, each stream in its own order. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Output {
+    lines: watch::Sender<Vec<String>>,
+}
+
+impl Output {
+    /// Collects from `stream` until its end, on a thread of its own: a process whose pipe
+    /// nobody reads would block.
+    pub(crate) fn collect(&self, stream: impl Read + Send + 'static) {
+        let lines = self.lines.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(stream).split(b'\n') {
+                let Ok(line) = line else { return };
+                let line = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+                lines.send_modify(|lines| lines.push(line));
+            }
+        });
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.borrow().clone()
+    }
+
+    /// The first line that contains `part`, whether it was printed before or comes yet.
+    pub(crate) async fn line_with(&self, part: &str) -> String {
+        let has = |lines: &Vec<String>| lines.iter().any(|line| line.contains(part));
+        let mut lines = self.lines.subscribe();
+        let lines = lines.wait_for(has).await.expect("this output itself holds the sender");
+        lines.iter().find(|line| line.contains(part)).expect("awaited above").clone()
+    }
+}

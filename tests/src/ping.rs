@@ -1,0 +1,48 @@
+//! Asks a server whether it serves, in the inline form of its protocol: no client crate needed.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server that loads its data or is paused does not answer; the caller asks again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    /// A Unix socket.
+    Socket(PathBuf),
+    /// A port of the loopback interface.
+    Port(u16),
+}
+
+/// Succeeds when the server at `address` takes commands; fails while it starts or loads.
+pub(crate) fn ping(address: &Address, password: Option<&str>) -> io::Result<()> {
+    match address {
+        Address::Socket(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            exchange(stream, password)
+        }
+        Address::Port(port) => {
+            let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, *port))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            exchange(stream, password)
+        }
+    }
+}
+
+fn exchange(mut stream: impl Read + Write, password: Option<&str>) -> io::Result<()> {
+    // QUIT makes the server close the connection, which ends the reading below.
+    let login = password.map(|word| format!("AUTH {word}\r\n")).unwrap_or_default();
+    stream.write_all(format!("{login}PING\r\nQUIT\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.lines().any(|line| line == "+PONG") {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("it answers {answer:?}")))
+    }
+}

@@ -1,0 +1,43 @@
+//! A counter to wait on: the tested code hits it, the test waits for the nth hit.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// No signal of a healthy test takes this long, and a broken test should say so soon.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Counts hits. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub struct Signal {
+    hits: watch::Sender<u64>,
+}
+
+impl Signal {
+    /// A signal without hits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts one more hit and wakes who waits for it.
+    pub fn hit(&self) {
+        self.hits.send_modify(|hits| *hits += 1);
+    }
+
+    /// How often it was hit.
+    pub fn hits(&self) -> u64 {
+        *self.hits.borrow()
+    }
+
+    /// Returns as soon as there were `n` hits or more, earlier ones included.
+    ///
+    /// # Panics
+    ///
+    /// After 30 s, with the number of hits there were.
+    pub async fn wait_for(&self, n: u64) {
+        let mut hits = self.hits.subscribe();
+        let arrival = timeout(PATIENCE, hits.wait_for(|hits| *hits >= n)).await.is_ok();
+        assert!(arrival, "waited {PATIENCE:?} for {n} hits and saw {}", self.hits());
+    }
+}

@@ -1,0 +1,88 @@
+//! Rules of the scripts: a header, one block that names every key and argument, and no script
+//! that the table or the page forgets.
+
+use crate::files::{File, repository};
+use crate::{Finding, hold, none};
+
+const CHECKS: &str = "-- Checks.";
+const PAGE: &str = "lua/README.md";
+const TABLE: &str = "optimus-core/src/broker/scripts.rs";
+
+fn headless(file: &File) -> Vec<Finding> {
+    let header = format!("-- {}: ", file.stem());
+    let headless = file.is_lua() && !file.text.starts_with(&header);
+    headless.then(|| file.at(0, format!("does not open with {header:?}"))).into_iter().collect()
+}
+
+/// `KEYS` and `ARGV` by number below the naming block. A batch may go through them from a base
+/// that the block names: `ARGV[base + i]`.
+fn late_numbers(file: &File) -> Vec<Finding> {
+    if !file.is_script() {
+        return Vec::new();
+    }
+    let lines = || file.text.lines().enumerate();
+    let Some((checks, _)) = lines().find(|(_, line)| line.starts_with(CHECKS)) else {
+        return vec![file.at(0, format!("has no line {CHECKS:?}"))];
+    };
+    lines()
+        .skip(checks)
+        .filter(|(_, line)| has_number(line, "KEYS[") || has_number(line, "ARGV["))
+        .map(|(index, line)| file.at(index, line.trim()))
+        .collect()
+}
+
+fn has_number(line: &str, list: &str) -> bool {
+    let numbered = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    line.split(list).skip(1).any(numbered)
+}
+
+/// Whether the page has a mention of the script, `claim` or `claim.lua` in code style.
+fn is_on_page(page: &str, name: &str) -> bool {
+    [format!("`{name}`"), format!("`{name}.lua`"), format!("`lua/{name}.lua`")]
+        .iter()
+        .any(|mention| page.contains(mention))
+}
+
+fn is_in_table(table: &str, name: &str) -> bool {
+    table.contains(&format!("\"{name}\"")) || table.contains(&format!("/{name}.lua"))
+}
+
+fn text_of(path: &str) -> &'static str {
+    repository().iter().find(|file| file.path == path).map_or("", |file| &file.text)
+}
+
+#[test]
+fn every_lua_file_opens_with_its_name() {
+    hold("begin it with `-- <name>: <what it does>`, the name being the file's", headless);
+}
+
+#[test]
+fn keys_and_arguments_are_named_once_above_the_checks() {
+    hold("name it in the block above `-- Checks.` and use the name below", late_numbers);
+}
+
+#[test]
+fn every_script_is_explained_and_loaded() {
+    let (page, table) = (text_of(PAGE), text_of(TABLE));
+    let forgotten = repository().iter().filter(|file| file.is_script()).flat_map(|file| {
+        let name = file.stem();
+        let missing = [(PAGE, is_on_page(page, name)), (TABLE, is_in_table(table, name))];
+        let missing = missing.into_iter().filter(|(_, there)| !there);
+        missing.map(|(place, _)| file.at(0, format!("is not in {place}"))).collect::<Vec<_>>()
+    });
+    none("add the script to the page and to the table, or delete it", forgotten);
+}
+
+#[test]
+fn a_script_that_breaks_the_form_is_found() {
+    let script = |body: &str| File::new("lua/claim.lua", &format!("-- claim: takes\n{body}"));
+    let good = script("local a = KEYS[1], ARGV[1]\n-- Checks.\nx = KEYS[base + 1]\n-- Writes.\n");
+    assert!(headless(&good).is_empty() && late_numbers(&good).is_empty());
+
+    assert_eq!(headless(&File::new("lua/include/due.lua", "-- claim: x")).len(), 1);
+    assert_eq!(late_numbers(&script("-- Checks.\ncall(KEYS[1])\ncall(ARGV[ 2], a)")).len(), 2);
+    assert_eq!(late_numbers(&script("call(KEYS[1])")).len(), 1, "a script without checks");
+
+    assert!(is_on_page("- `claim`: takes", "claim") && !is_on_page("we claim", "claim"));
+    assert!(is_in_table("\"claim\": []", "claim") && !is_in_table("reclaim.lua", "claim"));
+}

@@ -1,0 +1,75 @@
+//! Installs a Redis server through the package manager that the system has.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use crate::cargo::run;
+
+/// Debian starts a service with each server it installs; nobody asked for one. Its own switch
+/// for that is a policy file, put there for the time of the installation unless the system has
+/// one. (`RUNLEVEL` does the same where there is no systemd.)
+const APT: &str = r#"
+set -e
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+# One unreachable source need not matter; if it does, installing says so.
+apt-get -o DPkg::Lock::Timeout=300 update || true
+apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends redis-server
+"#;
+
+/// A package manager: the program that shows it is there, the script that installs, and whether
+/// it works as root.
+struct Manager {
+    program: &'static str,
+    script: &'static str,
+    as_root: bool,
+}
+
+const MANAGERS: [Manager; 4] = [
+    Manager { program: "apt-get", script: APT, as_root: true },
+    Manager {
+        program: "dnf",
+        script: "dnf install -y redis || dnf install -y valkey",
+        as_root: true,
+    },
+    Manager { program: "apk", script: "apk add redis", as_root: true },
+    Manager { program: "brew", script: "brew install redis", as_root: false },
+];
+
+/// Installs a server, saying so.
+///
+/// # Errors
+///
+/// When the system has none of the package managers above, or the one it has fails.
+pub(crate) fn redis_server() -> anyhow::Result<()> {
+    let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
+        bail!("no package manager that could install one (apt-get, dnf, apk, brew)");
+    };
+    eprintln!("No Redis server here: installing one with {}.", manager.program);
+    let mut words = vec!["sh", "-c", manager.script];
+    if manager.as_root && !quiet(&["sh", "-c", r#"[ "$(id -u)" = 0 ]"#]) {
+        // -n: never a question, which nobody might be there to answer.
+        words.splice(0..0, ["sudo", "-n"]);
+    }
+    let mut command = Command::new(words[0]);
+    // Standard output is for the path of the server alone.
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(std::io::stderr());
+    run(&mut command).with_context(|| format!("{} could not install one", manager.program))
+}
+
+fn is_there(program: &str) -> bool {
+    // `which` is a package of its own on some systems; `command` is part of every shell.
+    quiet(&["sh", "-c", r#"command -v "$1""#, "sh", program])
+}
+
+fn quiet(words: &[&str]) -> bool {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,56 @@
+//! Steps of a command: announced when they begin, timed when they end, summed up at last.
+
+use std::time::{Duration, Instant};
+
+/// What was done so far.
+#[derive(Default)]
+pub(crate) struct Steps {
+    done: Vec<Step>,
+}
+
+struct Step {
+    name: &'static str,
+    took: Duration,
+    passed: bool,
+}
+
+impl Steps {
+    /// Does one step. A failure is printed and remembered, and the next step is done all the
+    /// same: one run shows everything that is wrong. Returns whether this one went well.
+    pub(crate) fn run(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> anyhow::Result<()>,
+    ) -> bool {
+        println!("\n==> {name}");
+        let begun = Instant::now();
+        let result = work();
+        let step = Step { name, took: begun.elapsed(), passed: result.is_ok() };
+        if let Err(error) = &result {
+            println!("{error:#}");
+        }
+        println!("<== {}", step.line());
+        self.done.push(step);
+        result.is_ok()
+    }
+
+    /// How many steps failed.
+    pub(crate) fn failed(&self) -> usize {
+        self.done.iter().filter(|step| !step.passed).count()
+    }
+
+    /// Prints every step with its time.
+    pub(crate) fn print_overview(&self) {
+        println!("\nOverview");
+        for step in &self.done {
+            println!("  {}", step.line());
+        }
+    }
+}
+
+impl Step {
+    fn line(&self) -> String {
+        let verdict = if self.passed { "ok" } else { "FAILED" };
+        format!("{:<24} {verdict:<6} {:>7.1} s", self.name, self.took.as_secs_f64())
+    }
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask test`: everything that must hold, on a machine that has nothing but cargo.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use optimus_testkit::{REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VAR};
+
+use crate::cargo::cargo;
+use crate::check::check;
+use crate::steps::Steps;
+use crate::tally::Tally;
+use crate::{Command, redis, refuse};
+
+pub(crate) const COMMAND: Command = Command {
+    name: "test",
+    usage: "test [--fast] [-- <arguments of cargo test>]",
+    about: "Format, clippy, rustdoc (not with --fast) and all tests, with a private Redis.",
+    run: test,
+};
+
+/// How long the output may stay open after the tests have ended. Longer, and a test has left a
+/// process behind that will never close it.
+const OUTPUT_ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+fn test(args: Vec<String>) -> anyhow::Result<bool> {
+    let (ours, cargos) = split(args);
+    let fast = ours.iter().any(|arg| arg == "--fast");
+    refuse(&ours.into_iter().filter(|arg| arg != "--fast").collect::<Vec<_>>())?;
+
+    let mut steps = Steps::default();
+    let mut program = None;
+    steps.run("redis server", || {
+        let found = redis::find_or_install()?;
+        println!("{}", found.display());
+        program = Some(found);
+        Ok(())
+    });
+    if !fast {
+        check(&mut steps);
+    }
+    let mut tally = Tally::default();
+    let before = steps.failed();
+    steps.run("tests", || {
+        let program = program.context("they need a Redis server")?;
+        tests(&cargos, &program, &mut tally)
+    });
+    // A step that failed otherwise than by a failed test counts as one failure, so that the
+    // last line never shows a clean sheet that is none.
+    let other = if tally.failed > 0 { before } else { steps.failed() };
+
+    steps.print_overview();
+    println!("  {} tests ignored; {other} steps failed otherwise than by a test\n", tally.ignored);
+    println!("{} passed, {} failed", tally.passed, tally.failed + other);
+    Ok(steps.failed() == 0)
+}
+
+/// Our own arguments, and after `--` those of cargo test.
+fn split(mut args: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let Some(at) = args.iter().position(|arg| arg == "--") else { return (args, Vec::new()) };
+    let cargos = args.split_off(at + 1);
+    args.pop();
+    (args, cargos)
+}
+
+fn tests(args: &[String], program: &std::path::Path, tally: &mut Tally) -> anyhow::Result<()> {
+    let server = RedisServer::start();
+    println!("private server: {}", server.url());
+    let one_package = args.iter().any(|arg| arg == "-p" || arg.starts_with("--package"));
+    let scope: &[&str] = if one_package { &[] } else { &["--workspace"] };
+    let mut command = cargo(&["test", "--no-fail-fast"]);
+    command.args(scope).args(args).stdout(Stdio::piped());
+    command.env(REDIS_SERVER_VAR, program).env(SHARED_REDIS_VAR, server.url());
+    let mut child = command.spawn().context("cargo could not be started")?;
+
+    let lines = read_lines(&mut child);
+    let whole = relay(&lines, &mut child, tally)?;
+    let status = child.wait()?;
+    drop(server);
+
+    ensure!(whole, "a process that a test left behind still holds the output open");
+    ensure!(status.success(), "cargo test ended with {status}");
+    Ok(())
+}
+
+/// Reads on a thread of its own, because nothing else can stop waiting for a line.
+fn read_lines(child: &mut Child) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let stdout = child.stdout.take().expect("it was piped");
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let Ok(line) = line else { return };
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Prints each line as it comes and counts the results in it. Returns whether the output came
+/// to its end, as it does unless a test left a process behind.
+fn relay(lines: &Receiver<String>, child: &mut Child, tally: &mut Tally) -> anyhow::Result<bool> {
+    let mut ended: Option<Instant> = None;
+    loop {
+        match lines.recv_timeout(Duration::from_millis(200)) {
+            Ok(line) => {
+                println!("{line}");
+                tally.add(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(true),
+            Err(RecvTimeoutError::Timeout) => match ended {
+                Some(at) if at.elapsed() > OUTPUT_ENDS_WITHIN => return Ok(false),
+                Some(_) => {}
+                None => ended = child.try_wait()?.map(|_| Instant::now()),
+            },
+        }
+    }
+}
