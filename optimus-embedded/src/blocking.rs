@@ -1,0 +1,134 @@
+//! Who waits for a list, and how an element gets to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::keyspace::Keyspace;
+use crate::store::Store;
+use crate::value::{Bytes, List};
+
+/// The list and the element popped from it.
+pub(crate) type Delivery = (Bytes, Bytes);
+
+/// The clients that wait, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    queues: HashMap<Bytes, VecDeque<u64>>,
+    waiting: HashMap<u64, Waiter>,
+    /// Awaited lists that something was pushed to since waiters were last served.
+    pushed: Vec<Bytes>,
+    last_id: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    keys: Vec<Bytes>,
+    deliver: oneshot::Sender<Delivery>,
+}
+
+impl Waiters {
+    /// Notes a push; who waits for it is served when the command or script has ended.
+    pub(crate) fn signal(&mut self, key: &[u8]) {
+        if self.queues.contains_key(key) {
+            self.pushed.push(key.to_vec());
+        }
+    }
+
+    fn join(&mut self, keys: &[Bytes]) -> (u64, oneshot::Receiver<Delivery>) {
+        let (deliver, delivery) = oneshot::channel();
+        self.last_id += 1;
+        for key in keys {
+            self.queues.entry(key.clone()).or_default().push_back(self.last_id);
+        }
+        self.waiting.insert(self.last_id, Waiter { keys: keys.to_vec(), deliver });
+        (self.last_id, delivery)
+    }
+
+    fn leave(&mut self, id: u64) -> Option<Waiter> {
+        let waiter = self.waiting.remove(&id)?;
+        for key in &waiter.keys {
+            if let Some(queue) = self.queues.get_mut(key) {
+                queue.retain(|waiting| *waiting != id);
+                if queue.is_empty() {
+                    self.queues.remove(key);
+                }
+            }
+        }
+        Some(waiter)
+    }
+
+    fn first(&self, key: &[u8]) -> Option<u64> {
+        self.queues.get(key)?.front().copied()
+    }
+}
+
+impl Keyspace {
+    /// Hands the elements of lists that were pushed to, to those who wait for them.
+    pub(crate) fn serve_waiters(&mut self) {
+        for key in std::mem::take(&mut self.waiters.pushed) {
+            while let Some(id) = self.waiters.first(&key) {
+                // The key may hold another type by now; then there is nothing to hand out.
+                let popped = self.edit(&key, List::pop_front).ok().flatten().flatten();
+                let Some(element) = popped else { break };
+                let waiter = self.waiters.leave(id).expect("who is in a queue is waiting");
+                if let Err((_, element)) = waiter.deliver.send((key.clone(), element)) {
+                    self.give_back(&key, element);
+                }
+            }
+        }
+    }
+
+    /// Undoes a pop. An element whose key holds another type by now has nowhere to go back to.
+    fn give_back(&mut self, key: &[u8], element: Bytes) {
+        let _ = self.upsert(key, |list: &mut List| list.push_front(element));
+    }
+}
+
+/// One client's wait; dropping it leaves the queues and gives back what was not taken.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    store: Store,
+    id: u64,
+    delivery: oneshot::Receiver<Delivery>,
+}
+
+impl Wait {
+    pub(crate) fn new(store: &Store, keyspace: &mut Keyspace, keys: &[Bytes]) -> Self {
+        let (id, delivery) = keyspace.waiters.join(keys);
+        Self { store: store.clone(), id, delivery }
+    }
+
+    /// What came within `timeout`, or at all where there is none.
+    pub(crate) async fn outcome(mut self, timeout: Option<Duration>) -> Option<Delivery> {
+        let clock = self.store.clock().clone();
+        let too_late = async {
+            match timeout {
+                Some(timeout) => clock.sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            delivery = &mut self.delivery => delivery.ok(),
+            () = too_late => {
+                // An element may have come between the look above and the end of the wait.
+                self.store.engine().keyspace.waiters.leave(self.id);
+                self.delivery.try_recv().ok()
+            }
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut engine = self.store.engine();
+        engine.keyspace.waiters.leave(self.id);
+        if let Ok((key, element)) = self.delivery.try_recv() {
+            engine.keyspace.give_back(&key, element);
+            engine.keyspace.waiters.signal(&key);
+            engine.keyspace.serve_waiters();
+        }
+    }
+}

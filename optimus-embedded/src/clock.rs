@@ -1,0 +1,92 @@
+//! The time a store lives in: the machine's, or one that a test moves by hand.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
+
+/// The source of `TIME`, of expiry and of the timeouts of blocking commands.
+///
+/// Clones share the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    /// Microseconds since the epoch; a channel, so that sleepers learn of every move.
+    Manual(Arc<watch::Sender<u64>>),
+}
+
+impl Clock {
+    /// The machine's clock.
+    ///
+    /// Blocking timeouts are measured by tokio, so they follow a paused tokio clock; `TIME` and
+    /// expiry are always the machine's.
+    pub fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// A clock that stands at `start_ms` milliseconds since the epoch until it is moved.
+    pub fn manual(start_ms: u64) -> Self {
+        Self(Source::Manual(Arc::new(watch::Sender::new(start_ms.saturating_mul(1000)))))
+    }
+
+    /// Now, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.now_us() / 1000
+    }
+
+    /// Moves a manual clock forward and wakes the blocking commands that are due by then.
+    ///
+    /// # Panics
+    ///
+    /// On the system clock, which nobody can move.
+    pub fn advance(&self, by: Duration) {
+        self.manual_time().send_modify(|now_us| *now_us = now_us.saturating_add(micros(by)));
+    }
+
+    /// Sets a manual clock, forward or back, to `now_ms` milliseconds since the epoch.
+    ///
+    /// # Panics
+    ///
+    /// On the system clock, which nobody can move.
+    pub fn set_ms(&self, now_ms: u64) {
+        self.manual_time().send_replace(now_ms.saturating_mul(1000));
+    }
+
+    /// Now, in microseconds since the epoch.
+    pub(crate) fn now_us(&self) -> u64 {
+        match &self.0 {
+            Source::System => {
+                // A machine set before 1970 is treated as standing at the epoch.
+                micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+            }
+            Source::Manual(time) => *time.borrow(),
+        }
+    }
+
+    /// Returns once `duration` has passed on this clock.
+    pub(crate) async fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            Source::System => tokio::time::sleep(duration).await,
+            Source::Manual(time) => {
+                let mut time = time.subscribe();
+                let due_us = time.borrow().saturating_add(micros(duration));
+                // The sender lives in `self`, so the channel can't close while this waits.
+                let _ = time.wait_for(|now_us| *now_us >= due_us).await;
+            }
+        }
+    }
+
+    fn manual_time(&self) -> &watch::Sender<u64> {
+        match &self.0 {
+            Source::Manual(time) => time,
+            Source::System => panic!("only a Clock::manual can be moved"),
+        }
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,141 @@
+//! The commands: one family a file, and the table that finds them.
+
+#![expect(clippy::unnecessary_wraps, reason = "all commands have the one signature of the table")]
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::connection::Client;
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::keyspace::Keyspace;
+use crate::reply::Reply;
+
+mod hashes;
+mod keys;
+pub(crate) mod lists;
+mod scan;
+mod scripting;
+mod server;
+mod sets;
+mod strings;
+mod zrange;
+mod zsets;
+
+/// What a command answers, or how it refuses.
+pub(crate) type Outcome = Result<Reply, CommandError>;
+
+/// A command that exists.
+pub(crate) struct Command {
+    /// In lower case, as error texts have it.
+    pub(crate) name: &'static str,
+    pub(crate) arity: Arity,
+    pub(crate) effect: Effect,
+    pub(crate) run: Run,
+}
+
+/// How many arguments a command takes, its name counted.
+#[derive(Clone, Copy)]
+pub(crate) enum Arity {
+    Exactly(usize),
+    AtLeast(usize),
+}
+
+/// What a command may do to the keyspace.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Effect {
+    Reads,
+    /// Writes without needing memory: removals, and changes of an expiry.
+    Writes,
+    /// Writes, and is refused where the store is full.
+    Grows,
+}
+
+/// How a command is run, each with its arguments, its name first.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    Keyspace(fn(&mut Keyspace, &[Vec<u8>]) -> Outcome),
+    /// Answers nil where it would have to wait; the connection waits. Not from scripts.
+    Blocking(fn(&mut Keyspace, &[Vec<u8>]) -> Outcome),
+    /// Not from scripts.
+    Engine(fn(&mut Engine, &[Vec<u8>]) -> Outcome),
+    /// Not from scripts.
+    Client(fn(&Client, &[Vec<u8>]) -> Outcome),
+}
+
+impl Arity {
+    pub(crate) fn accepts(self, arguments: usize) -> bool {
+        match self {
+            Self::Exactly(count) => arguments == count,
+            Self::AtLeast(count) => arguments >= count,
+        }
+    }
+}
+
+impl Effect {
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Reads
+    }
+
+    pub(crate) fn grows(self) -> bool {
+        self == Self::Grows
+    }
+}
+
+impl Command {
+    const fn new(name: &'static str, arity: Arity, effect: Effect, run: Run) -> Self {
+        Self { name, arity, effect, run }
+    }
+}
+
+const FAMILIES: [&[Command]; 8] = [
+    strings::COMMANDS,
+    keys::COMMANDS,
+    hashes::COMMANDS,
+    lists::COMMANDS,
+    sets::COMMANDS,
+    zsets::COMMANDS,
+    server::COMMANDS,
+    scripting::COMMANDS,
+];
+
+static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> = LazyLock::new(|| {
+    let all = FAMILIES.into_iter().flatten();
+    all.map(|command| (command.name.as_bytes(), command)).collect()
+});
+
+/// The command that the first argument names, in whatever case.
+pub(crate) fn find(arguments: &[Vec<u8>]) -> Result<&'static Command, CommandError> {
+    let name = arguments.first().map_or(&[][..], Vec::as_slice);
+    BY_NAME
+        .get(name.to_ascii_lowercase().as_slice())
+        .copied()
+        .ok_or_else(|| CommandError::unimplemented(name))
+}
+
+/// Whether the command waits where it has nothing to answer.
+pub(crate) fn blocks(arguments: &[Vec<u8>]) -> bool {
+    find(arguments).is_ok_and(|command| matches!(command.run, Run::Blocking(_)))
+}
+
+/// The option or subcommand in upper case, to be matched against literals.
+fn upper(argument: &[u8]) -> Vec<u8> {
+    argument.to_ascii_uppercase()
+}
+
+/// The position that a possibly negative index means in a sequence: `None` before its start.
+fn position(index: i64, len: usize) -> Option<usize> {
+    if index >= 0 {
+        Some(usize::try_from(index).unwrap_or(usize::MAX))
+    } else {
+        let from_end = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+        len.checked_sub(from_end)
+    }
+}
+
+/// The positions from `start` to `stop`, both included and possibly negative; clamped.
+fn span(start: i64, stop: i64, len: usize) -> std::ops::Range<usize> {
+    let start = position(start, len).unwrap_or(0);
+    let end = position(stop, len).map_or(0, |stop| stop.saturating_add(1)).min(len);
+    if start < end { start..end } else { 0..0 }
+}

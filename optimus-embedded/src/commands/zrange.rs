@@ -1,0 +1,124 @@
+//! Sorted sets: ZRANGE in all its forms, and its two older relatives.
+
+use super::{Outcome, span, upper};
+use crate::error::CommandError;
+use crate::keyspace::Keyspace;
+use crate::number;
+use crate::reply::Reply;
+use crate::zset::{ScoreRange, ZSet};
+
+/// The count of a LIMIT that lets all through, as every negative one does.
+const NO_LIMIT: i64 = -1;
+
+/// What a range command asks for beside its bounds.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    by_score: bool,
+    reverse: bool,
+    limit: Option<(i64, i64)>,
+    with_scores: bool,
+}
+
+pub(super) fn zrange(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
+    let mut options = Options::default();
+    options.parse(&arguments[4..], |options, word| match word {
+        b"BYSCORE" => {
+            options.by_score = true;
+            Ok(())
+        }
+        b"REV" => {
+            options.reverse = true;
+            Ok(())
+        }
+        b"BYLEX" => Err(CommandError::unimplemented(b"ZRANGE BYLEX")),
+        _ => Err(CommandError::Syntax),
+    })?;
+    options.run(keyspace, arguments)
+}
+
+pub(super) fn zrevrange(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
+    let mut options = Options { reverse: true, ..Options::default() };
+    options.parse(&arguments[4..], |_, _| Err(CommandError::Syntax))?;
+    options.run(keyspace, arguments)
+}
+
+pub(super) fn zrangebyscore(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
+    let mut options = Options { by_score: true, ..Options::default() };
+    options.parse(&arguments[4..], |_, _| Err(CommandError::Syntax))?;
+    options.run(keyspace, arguments)
+}
+
+impl Options {
+    /// Reads the words that all three have, and leaves others to `own`.
+    fn parse(
+        &mut self,
+        words: &[Vec<u8>],
+        own: fn(&mut Self, &[u8]) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match upper(word).as_slice() {
+                b"WITHSCORES" => self.with_scores = true,
+                b"LIMIT" => {
+                    let (Some(offset), Some(count)) = (words.next(), words.next()) else {
+                        return Err(CommandError::Syntax);
+                    };
+                    self.limit = Some((number::integer(offset)?, number::integer(count)?));
+                }
+                word => own(self, word)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn run(self, keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
+        let (key, start, stop) = (&arguments[1], &arguments[2], &arguments[3]);
+        let (offset, count) = self.limit.unwrap_or((0, NO_LIMIT));
+        if !self.by_score {
+            if count != NO_LIMIT {
+                return Err(CommandError::general(
+                    "syntax error, LIMIT is only supported in combination with either BYSCORE \
+                     or BYLEX",
+                ));
+            }
+            let (start, stop) = (number::integer(start)?, number::integer(stop)?);
+            let Some(zset) = keyspace.read::<ZSet>(key)? else {
+                return Ok(Reply::Array(Vec::new()));
+            };
+            let ranks = span(start, stop, zset.len());
+            return Ok(self.reply(zset.iter(), ranks.start, ranks.len()));
+        }
+        // In reverse, the higher bound is named first.
+        let (min, max) = if self.reverse { (stop, start) } else { (start, stop) };
+        let range = ScoreRange::parse(min, max)?;
+        let Some(zset) = keyspace.read::<ZSet>(key)? else { return Ok(Reply::Array(Vec::new())) };
+        // A negative offset gives nothing, a negative count gives all.
+        let Ok(offset) = usize::try_from(offset) else { return Ok(Reply::Array(Vec::new())) };
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(self.reply(zset.range(range), offset, count))
+    }
+
+    fn reply<'a>(
+        self,
+        members: impl DoubleEndedIterator<Item = (&'a [u8], f64)>,
+        skip: usize,
+        take: usize,
+    ) -> Reply {
+        if self.reverse {
+            self.collect(members.rev().skip(skip).take(take))
+        } else {
+            self.collect(members.skip(skip).take(take))
+        }
+    }
+
+    fn collect<'a>(self, members: impl Iterator<Item = (&'a [u8], f64)>) -> Reply {
+        let mut replies = Vec::new();
+        for (member, score) in members {
+            replies.push(Reply::bulk(member));
+            if self.with_scores {
+                replies.push(Reply::Bulk(number::score(score)));
+            }
+        }
+        Reply::Array(replies)
+    }
+}

@@ -1,0 +1,155 @@
+//! The keys with their values and expiries, as they stand at one frozen moment.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+
+use crate::blocking::Waiters;
+use crate::clock::Clock;
+use crate::error::CommandError;
+use crate::value::{Bytes, Data, Kind};
+
+/// What HRANDFIELD and SPOP pick is random, but the same in every store.
+const SEED: u64 = 0;
+
+/// All keys of a store.
+///
+/// Time stands still while a command, a script or a transaction runs, so a key can't expire in the
+/// middle of one; whatever is due goes when the next one begins.
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    entries: IndexMap<Bytes, Entry>,
+    /// Every expiry of `entries`, earliest first.
+    expiries: BTreeSet<(u64, Bytes)>,
+    clock: Clock,
+    now_us: u64,
+    pub(crate) rng: fastrand::Rng,
+    /// The clients that wait for a list.
+    pub(crate) waiters: Waiters,
+    /// Whether commands that need memory are refused.
+    pub(crate) full: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    data: Data,
+    expires_at_ms: Option<u64>,
+}
+
+impl Keyspace {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            entries: IndexMap::new(),
+            expiries: BTreeSet::new(),
+            now_us: clock.now_us(),
+            clock,
+            rng: fastrand::Rng::with_seed(SEED),
+            waiters: Waiters::default(),
+            full: false,
+        }
+    }
+
+    /// Takes the time for what runs next, and drops the keys that have expired by then.
+    pub(crate) fn begin(&mut self) {
+        self.now_us = self.clock.now_us();
+        let now_ms = self.now_ms();
+        while self.expiries.first().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
+            let (_, key) = self.expiries.pop_first().expect("there is a first one");
+            self.entries.swap_remove(&key);
+        }
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now_us / 1000
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The keys by their position, which a removal may change, but only to a lower one.
+    pub(crate) fn nth(&self, position: usize) -> Option<&Bytes> {
+        self.entries.get_index(position).map(|(key, _)| key)
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Bytes> {
+        self.entries.keys()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.expiries.clear();
+    }
+
+    pub(crate) fn data(&self, key: &[u8]) -> Option<&Data> {
+        self.entries.get(key).map(|entry| &entry.data)
+    }
+
+    /// The value of a key that must be of this type, if it exists.
+    pub(crate) fn read<T: Kind>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
+        self.data(key).map(|data| T::of(data).ok_or(CommandError::WrongType)).transpose()
+    }
+
+    /// Lets `change` at the value, if the key exists; a value left empty takes its key along.
+    pub(crate) fn edit<T: Kind, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(entry) = self.entries.get_mut(key) else { return Ok(None) };
+        let outcome = change(T::of_mut(&mut entry.data).ok_or(CommandError::WrongType)?);
+        if entry.data.is_empty() {
+            self.remove(key);
+        }
+        Ok(Some(outcome))
+    }
+
+    /// As [`Self::edit`], on a new value where the key does not exist.
+    pub(crate) fn upsert<T: Kind + Default, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, CommandError> {
+        if !self.entries.contains_key(key) {
+            self.put(key, T::default().wrap(), None);
+        }
+        let outcome = self.edit(key, change)?;
+        Ok(outcome.expect("the key was there or was just made"))
+    }
+
+    /// Sets a key, whatever it held before.
+    pub(crate) fn put(&mut self, key: &[u8], data: Data, expires_at_ms: Option<u64>) {
+        match self.entries.get_mut(key) {
+            Some(entry) => entry.data = data,
+            None => {
+                self.entries.insert(key.to_vec(), Entry { data, expires_at_ms: None });
+            }
+        }
+        self.set_expiry(key, expires_at_ms);
+    }
+
+    /// Whether the key was there.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
+        self.set_expiry(key, None);
+        self.entries.swap_remove(key).is_some()
+    }
+
+    pub(crate) fn expiry(&self, key: &[u8]) -> Option<u64> {
+        self.entries.get(key)?.expires_at_ms
+    }
+
+    /// Sets or takes away the moment at which an existing key vanishes.
+    pub(crate) fn set_expiry(&mut self, key: &[u8], expires_at_ms: Option<u64>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if let Some(before) = std::mem::replace(&mut entry.expires_at_ms, expires_at_ms) {
+            self.expiries.remove(&(before, key.to_vec()));
+        }
+        if let Some(due_ms) = expires_at_ms {
+            self.expiries.insert((due_ms, key.to_vec()));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! One run of a script, as its calls see it.
+
+use mlua::{MultiValue, Value};
+
+use super::convert;
+use crate::commands::{self, Outcome, Run};
+use crate::error::CommandError;
+use crate::keyspace::Keyspace;
+use crate::number;
+
+/// What lasts from the first call of a script to its last.
+pub(super) struct Session<'a> {
+    keyspace: &'a mut Keyspace,
+    /// Whether a command that writes was called; from then on a full store refuses nothing.
+    wrote: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(keyspace: &'a mut Keyspace) -> Self {
+        Self { keyspace, wrote: false }
+    }
+
+    /// Runs the command of a `redis.call`.
+    pub(super) fn call(&mut self, arguments: &MultiValue) -> Outcome {
+        if arguments.is_empty() {
+            return Err(CommandError::general(
+                "Please specify at least one argument for this redis lib call",
+            ));
+        }
+        let arguments: Option<Vec<Vec<u8>>> = arguments.iter().map(argument).collect();
+        let arguments = arguments.ok_or_else(|| {
+            CommandError::general("Lua redis lib command arguments must be strings or integers")
+        })?;
+        let command = commands::find(&arguments)?;
+        let Run::Keyspace(run) = command.run else {
+            return Err(CommandError::general("This Redis command is not allowed from script"));
+        };
+        if !command.arity.accepts(arguments.len()) {
+            return Err(CommandError::general(
+                "Wrong number of args calling Redis command from script",
+            ));
+        }
+        if command.effect.grows() && self.keyspace.full && !self.wrote {
+            return Err(CommandError::OutOfMemory);
+        }
+        self.wrote |= command.effect.writes();
+        run(self.keyspace, &arguments)
+    }
+}
+
+/// The bytes that a Lua value becomes as an argument of a command.
+fn argument(value: &Value) -> Option<Vec<u8>> {
+    /// From here on `%.17g` no longer writes every digit of a whole number.
+    const PLAIN: mlua::Integer = 100_000_000_000_000_000;
+    match value {
+        Value::String(string) => Some(string.as_bytes().to_vec()),
+        Value::Integer(integer) if (-PLAIN..PLAIN).contains(integer) => {
+            Some(integer.to_string().into_bytes())
+        }
+        Value::Integer(_) | Value::Number(_) => {
+            convert::double(value).map(|number| number::general(number, 17).into_bytes())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! The store: one keyspace, shared by all who hold it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+use crate::clock::Clock;
+use crate::connection::Connection;
+use crate::engine::Engine;
+
+static NAMED: LazyLock<Mutex<HashMap<String, Store>>> = LazyLock::new(Mutex::default);
+
+/// An in-process keyspace with its Lua VM. Clones are the same store.
+#[derive(Clone)]
+pub struct Store(Arc<Shared>);
+
+struct Shared {
+    engine: Mutex<Engine>,
+    clock: Clock,
+    last_client: AtomicU64,
+}
+
+impl Store {
+    /// The store of this name, which all of the process share.
+    ///
+    /// It is made on first use, lives on the system clock, and keeps its keys until the process
+    /// ends, as a server would: a client that submits and goes leaves its tasks to a worker that
+    /// comes later.
+    pub fn named(name: &str) -> Self {
+        let mut stores = NAMED.lock().expect("nothing panics while it holds the named stores");
+        stores.entry(name.to_owned()).or_insert_with(|| Self::new(Clock::system())).clone()
+    }
+
+    /// A store that nobody else can find; it goes when the last clone and connection goes.
+    pub fn new(clock: Clock) -> Self {
+        Self(Arc::new(Shared {
+            engine: Mutex::new(Engine::new(clock.clone())),
+            clock,
+            last_client: AtomicU64::new(0),
+        }))
+    }
+
+    /// A new connection, with its own client id.
+    pub fn connection(&self) -> Connection {
+        Connection::new(self.clone(), self.0.last_client.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// The time this store lives in.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// Makes the store behave as a server at its `maxmemory`, or ends that.
+    ///
+    /// A full store refuses each command that needs memory with `OOM`. A script is refused such a
+    /// command only until its first write: one that begins with a removing write runs to its end.
+    pub fn set_full(&self, full: bool) {
+        self.engine().keyspace.full = full;
+    }
+
+    /// The state, for as long as nobody else may have it.
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.0.engine.lock().expect("no command panics; one did, which is a bug of this crate")
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Store").field("clock", &self.0.clock).finish_non_exhaustive()
+    }
+}
