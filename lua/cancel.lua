@@ -1,0 +1,56 @@
+-- cancel: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop
+--
+-- Final at once for a task that waits. Its entry in the line stays as a tombstone, since removing
+-- it from the middle of a long list would take tens of ms, and is counted. The worker of a running
+-- task hears of it through its doorbell, or with its next heartbeat.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 id
+-- REPLY  OK, `cancelled` | `requested`
+-- REFUSE TERMINAL with the state
+
+local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+  KEYS[6]
+local cancelled, workers, cancel, success, waiters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local now, id = now_ms(ARGV[1]), ARGV[2]
+local STOP_BELL_TTL_MS = 60000
+
+-- Checks.
+local state, holder = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
+  dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
+if state == 'cancelled' then
+  return { 'OK', 'cancelled' }
+elseif state == 'success' or state == 'dead' or state == 'forgotten' then
+  return { 'TERMINAL', state }
+end
+local biz = biz_key(meta, header_of(redis.call('HGET', tasks, id)))
+local mark = biz and redis.call('GET', biz)
+local waiting = waiters_of(meta, waiters, { id })
+local ranked = redis.call('ZSCORE', priority, id)
+local stop_bell = derive(meta, 'wake', holder)
+redis.call('ZCARD', retry)
+redis.call('ZCARD', cancelled)
+redis.call('HLEN', cancel)
+redis.call('HGET', meta, 'tombstones')
+redis.call('LLEN', stop_bell)
+
+-- Writes.
+redis.call('HDEL', cancel, '')
+if state == 'working' then
+  redis.call('HSET', cancel, id, whole(now))
+  redis.call('RPUSH', stop_bell, id)
+  redis.call('PEXPIRE', stop_bell, STOP_BELL_TTL_MS)
+  return { 'OK', 'requested' }
+end
+redis.call('ZREM', delayed, id)
+redis.call('ZREM', retry, id)
+redis.call('ZREM', priority, id)
+redis.call('ZADD', cancelled, whole(now), id)
+if state == 'ready' and not ranked then
+  redis.call('HINCRBY', meta, 'tombstones', 1)
+end
+if biz then
+  biz_release(biz, mark, id)
+end
+notify(meta, waiters, id, waiting and waiting[1], 'cancelled')
+return { 'OK', 'cancelled' }

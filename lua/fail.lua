@@ -1,0 +1,84 @@
+-- fail: Working → Retry | Dead | Cancelled, up to 128
+--
+-- Ends attempts that did not succeed, each only if the caller still holds it under its token. The
+-- verdict is the worker's, who knows the policy; but a task that was asked to stop is not retried.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 count, then for each: id, token, verdict, error as JSON
+--        verdict: `retry:<ms>` · `dead:` · `cancelled:`
+-- REPLY  OK, then the position of each report whose lease is another's by now
+
+local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+  KEYS[6]
+local tries, errors, cancel, waiters, wake = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
+local FIXED_ARGS = 2
+
+-- Checks.
+local reply, ids, verdicts, entries, asked = { 'OK' }, {}, {}, {}, {}
+for i = 1, count do
+  asked[i] = ARGV[FIXED_ARGS + 4 * (i - 1) + 1]
+end
+local tokens = redis.call('HMGET', working, unpack(asked))
+-- One that stands in a call twice is ended once.
+local ended = {}
+for i = 1, count do
+  local at = FIXED_ARGS + 4 * (i - 1)
+  if tokens[i] == ARGV[at + 2] and not ended[asked[i]] then
+    ended[asked[i]] = true
+    ids[#ids + 1] = asked[i]
+    verdicts[#verdicts + 1] = ARGV[at + 3]
+    entries[#entries + 1] = ARGV[at + 4]
+  else
+    reply[#reply + 1] = whole(i)
+  end
+end
+if #ids == 0 then
+  return reply
+end
+local counts = redis.call('HMGET', tries, unpack(ids))
+local histories = redis.call('HMGET', errors, unpack(ids))
+local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
+local records = redis.call('HMGET', tasks, unpack(ids))
+local waiting = waiters_of(meta, waiters, ids)
+local due_first = tonumber(redis.call('ZRANGE', retry, 0, 0, 'WITHSCORES')[2] or math.huge)
+redis.call('ZCARD', dead)
+redis.call('ZCARD', cancelled)
+redis.call('LLEN', wake)
+local marks = {}
+for i = 1, #ids do
+  if intents and intents[i] and string.sub(verdicts[i], 1, 5) == 'retry' then
+    verdicts[i] = 'cancelled:'
+  end
+  local biz = verdicts[i] == 'cancelled:' and biz_key(meta, header_of(records[i]))
+  marks[i] = biz and { biz, redis.call('GET', biz) }
+end
+
+-- Writes.
+redis.call('HDEL', working, unpack(ids))
+local sooner = false
+for i = 1, #ids do
+  local id = ids[i]
+  local verdict, wait = string.match(verdicts[i], '^(%a+):(%d*)$')
+  local failures, losses, misfits = tries_of(counts[i])
+  redis.call('HSET', tries, id, tries_text(failures + 1, losses, misfits))
+  if entries[i] ~= '' then
+    redis.call('HSET', errors, id, errors_with(histories[i], now, entries[i]))
+  end
+  if verdict == 'retry' then
+    local due = now + tonumber(wait)
+    redis.call('ZADD', retry, whole(due), id)
+    sooner = sooner or due < due_first
+  else
+    redis.call('HDEL', cancel, id)
+    redis.call('ZADD', verdict == 'dead' and dead or cancelled, whole(now), id)
+    if marks[i] then
+      biz_release(marks[i][1], marks[i][2], id)
+    end
+    notify(meta, waiters, id, waiting and waiting[i], verdict)
+  end
+end
+if sooner then
+  ring(wake)
+end
+return reply

@@ -1,0 +1,15 @@
+-- clock: the one source of time, in ms since the Unix epoch.
+
+-- Redis' own clock, so that no machine's clock matters; tests pass an instant instead of ''.
+local function now_ms(override)
+  if override ~= '' then
+    return tonumber(override)
+  end
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Lua prints large numbers as 1.7e+12; keys and replies need every digit.
+local function whole(number)
+  return string.format('%.0f', number)
+end

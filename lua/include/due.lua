@@ -1,0 +1,29 @@
+-- due: tasks of `delayed` and `retry` whose time has come.
+
+local DUE_MAX = 128
+
+-- Up to DUE_MAX ids that are due; and the time of the next one, nil if there is none.
+local function due_in(zset, now)
+  local head = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')
+  if not head[2] then
+    return {}, nil
+  end
+  if tonumber(head[2]) > now then
+    return {}, tonumber(head[2])
+  end
+  local ids = redis.call('ZRANGEBYSCORE', zset, '-inf', whole(now), 'LIMIT', 0, DUE_MAX + 1)
+  if #ids > DUE_MAX then
+    ids[#ids] = nil
+    return ids, now
+  end
+  local next_due = redis.call('ZRANGEBYSCORE', zset, '(' .. whole(now), '+inf', 'WITHSCORES',
+    'LIMIT', 0, 1)
+  return ids, tonumber(next_due[2])
+end
+
+local function earlier(a, b)
+  if a and b then
+    return math.min(a, b)
+  end
+  return a or b
+end

@@ -1,0 +1,26 @@
+-- inspect: reads one task: its state and all that is kept of it
+--
+-- KEYS   the naming block
+-- ARGV   1 id
+-- REPLY  OK, state, worker that holds it, ms it is due or ended at, record, blob, tries, errors,
+--        token, summary of a success
+
+local meta, tasks, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, workers, success, blobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local tries, errors = KEYS[10], KEYS[11]
+local id = ARGV[1]
+
+-- Checks.
+local state, holder, at = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
+  dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
+local token, told = '', ''
+if holder ~= '' then
+  token = redis.call('HGET', derive(meta, 'working', holder), id)
+end
+if state == 'success' then
+  told = summary_of(success, id) or ''
+  at = string.match(told, '^%S+ (%d+)') or ''
+end
+return { 'OK', state, holder, at,
+  redis.call('HGET', tasks, id) or '', redis.call('HGET', blobs, id) or '',
+  redis.call('HGET', tries, id) or '', redis.call('HGET', errors, id) or '', token, told }

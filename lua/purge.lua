@@ -1,0 +1,64 @@
+-- purge: Dead | Cancelled → ∅, past their age or above the cap, up to 128; idle ledgers, too
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 how many to keep · 3 age ms · 4 ledger idle ms
+-- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has
+
+local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local errors, restamp, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local ledgers, workers = KEYS[10], KEYS[11]
+local now, keep, age_ms, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]),
+  tonumber(ARGV[4])
+local PURGE_MAX = 64
+
+-- Checks.
+local function victims_of(zset)
+  local excess = redis.call('ZCARD', zset) - keep
+  if excess > 0 then
+    return redis.call('ZRANGE', zset, 0, math.min(excess, PURGE_MAX) - 1)
+  end
+  return redis.call('ZRANGEBYSCORE', zset, '-inf', whole(now - age_ms), 'LIMIT', 0, PURGE_MAX)
+end
+local ids, from_dead, from_cancelled = {}, victims_of(dead), victims_of(cancelled)
+for _, id in ipairs(from_dead) do
+  ids[#ids + 1] = id
+end
+for _, id in ipairs(from_cancelled) do
+  ids[#ids + 1] = id
+end
+local marks = {}
+local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
+for i = 1, #ids do
+  local biz = biz_key(meta, header_of(records[i]))
+  marks[i] = biz and { biz, redis.call('GET', biz) }
+end
+local sides = { tries, errors, restamp, blobs, priorities }
+for _, side in ipairs(sides) do
+  redis.call('HLEN', side)
+end
+local idle = redis.call('ZRANGEBYSCORE', ledgers, '-inf', whole(now - idle_ms), 'LIMIT', 0,
+  PURGE_MAX)
+redis.call('HLEN', meta)
+local live = redis.call('ZCARD', workers)
+
+-- Writes.
+redis.call('ZREM', dead, '', unpack(from_dead))
+redis.call('ZREM', cancelled, '', unpack(from_cancelled))
+for i, id in ipairs(ids) do
+  redis.call('HDEL', tasks, id)
+  for _, side in ipairs(sides) do
+    redis.call('HDEL', side, id)
+  end
+  if marks[i] then
+    biz_release(marks[i][1], marks[i][2], id)
+  end
+end
+for _, client in ipairs(idle) do
+  redis.call('UNLINK', derive(meta, 'ledger', client))
+  redis.call('ZREM', ledgers, client)
+end
+if #ids > 0 then
+  redis.call('HINCRBY', meta, 'purged', #ids)
+end
+local more = #from_dead == PURGE_MAX or #from_cancelled == PURGE_MAX or #idle == PURGE_MAX
+return { 'OK', whole(#ids), more and '1' or '0', whole(live) }

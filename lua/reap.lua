@@ -1,0 +1,103 @@
+-- reap: Working → Ready | Dead | Cancelled, up to 128 tasks of workers whose lease is over
+--
+-- Counts a loss apart from failures. A task lost `max_losses` times, or whose `on_lost` says so, is
+-- buried; another goes back to the head of the line. Reaps nobody after a time without watch.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
+-- REPLY  OK, how many were reaped, '1' if more is due, ms until the next other lease is over
+--        (-1: none), the workers that were found lapsed
+
+local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local priorities, dead, cancelled, restamp = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local tries, errors, cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local now, lease_ms, limit = now_ms(ARGV[1]), tonumber(ARGV[2]), math.min(tonumber(ARGV[3]), 128)
+local self = ARGV[4]
+local WORKERS_MAX = 16
+local LOSSES_MAX = 3
+
+-- Checks.
+local away = unwatched(meta, now, lease_ms)
+local lapsed = away and {} or redis.call('ZRANGEBYSCORE', workers, '-inf', whole(now),
+  'LIMIT', 0, WORKERS_MAX)
+local ids, holders, emptied, more = {}, {}, {}, #lapsed == WORKERS_MAX
+for _, worker in ipairs(lapsed) do
+  local working = derive(meta, 'working', worker)
+  local size, before = redis.call('HLEN', working), #ids
+  redis.call('HLEN', derive(meta, 'worker', worker))
+  if size > 0 and #ids < limit then
+    for _, id in ipairs(redis.call('HRANDFIELD', working, limit - #ids)) do
+      ids[#ids + 1] = id
+      holders[#ids] = worker
+    end
+  end
+  if #ids - before < size then
+    more = true
+  else
+    emptied[#emptied + 1] = worker
+  end
+end
+local records, counts, histories, stamps, intents, marks = {}, {}, {}, {}, {}, {}
+local ranks, waiting
+if #ids > 0 then
+  records = redis.call('HMGET', tasks, unpack(ids))
+  counts = redis.call('HMGET', tries, unpack(ids))
+  histories = redis.call('HMGET', errors, unpack(ids))
+  intents = redis.call('HMGET', cancel, unpack(ids))
+  stamps = stamps_of(restamp, ids, records)
+  ranks = priorities_of(priorities, ids)
+  waiting = waiters_of(meta, waiters, ids)
+  redis.call('ZCARD', dead)
+  redis.call('ZCARD', cancelled)
+  redis.call('ZCARD', priority)
+  redis.call('LLEN', ready)
+  redis.call('LLEN', wake)
+  for i = 1, #ids do
+    local biz = intents[i] and biz_key(meta, header_of(records[i]))
+    marks[i] = biz and { biz, redis.call('GET', biz) }
+  end
+end
+
+-- Writes.
+redis.call('ZREM', workers, '')
+if away then
+  grant_grace(workers, now, lease_ms)
+  redis.call('HSET', meta, 'watched_at', whole(now))
+end
+local back, back_stamps, back_ranks = {}, {}, ranks and {}
+for i = 1, #ids do
+  local id, header = ids[i], header_of(records[i])
+  local failures, losses, misfits = tries_of(counts[i])
+  losses = losses + 1
+  redis.call('HDEL', derive(meta, 'working', holders[i]), id)
+  if records[i] then
+    redis.call('HSET', tries, id, tries_text(failures, losses, misfits))
+    redis.call('HSET', errors, id, errors_with(histories[i], now, '{"reason":"lost","attempt":'
+      .. whole(failures + losses) .. ',"worker":"' .. holders[i] .. '"}'))
+    if intents[i] then
+      redis.call('HDEL', cancel, id)
+      redis.call('ZADD', cancelled, whole(now), id)
+      if marks[i] then
+        biz_release(marks[i][1], marks[i][2], id)
+      end
+      notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
+    elseif header.l == 'dead' or losses >= (tonumber(header.m) or LOSSES_MAX) then
+      redis.call('ZADD', dead, whole(now), id)
+      notify(meta, waiters, id, waiting and waiting[i], 'dead')
+    else
+      back[#back + 1] = id
+      back_stamps[#back] = stamps[i]
+      if back_ranks then
+        back_ranks[#back] = ranks[i]
+      end
+    end
+  end
+end
+if #back > 0 then
+  line_up(ready, priority, wake, back, back_stamps, back_ranks, true)
+end
+for _, worker in ipairs(emptied) do
+  redis.call('ZREM', workers, worker)
+  redis.call('UNLINK', derive(meta, 'worker', worker), derive(meta, 'working', worker))
+end
+return { 'OK', whole(#ids), more and '1' or '0', next_expiry_in(workers, self, now), lapsed }

@@ -1,0 +1,25 @@
+-- register: ∅ → a worker of this queue, under a lease
+--
+-- A worker says who it is before its first claim. Safe to repeat: it renews the lease.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 worker · 3 lease ms · 4 description as JSON
+-- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other)
+
+local meta, workers, worker_info = KEYS[1], KEYS[2], KEYS[3]
+local now, worker, lease_ms, description = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
+
+-- Checks.
+local away = unwatched(meta, now, lease_ms)
+redis.call('ZCARD', workers)
+redis.call('HLEN', worker_info)
+
+-- Writes.
+redis.call('ZREM', workers, worker)
+if away then
+  grant_grace(workers, now, lease_ms)
+end
+redis.call('ZADD', workers, whole(now + lease_ms), worker)
+redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms))
+redis.call('HSET', meta, 'watched_at', whole(now))
+return { 'OK', whole(now), next_expiry_in(workers, worker, now) }

@@ -1,0 +1,91 @@
+-- release: Working → Ready | Delayed, up to 128, without spending an attempt
+--
+-- Gives tasks back, each only if the caller still holds it under its token: to the head of the line
+-- (shutdown), or to come back later (a snooze, or a misfit, which is counted). A task that was asked
+-- to stop is cancelled instead.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 count, then for each: id, token, how
+--        how: `head:<stamp>` with its entry's stamp, or `head:` · `snooze:<ms>` · `misfit:<ms>`
+-- REPLY  OK, then the position of each task whose lease is another's by now
+
+local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local priorities, delayed, cancelled, restamp = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local tries, cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
+local FIXED_ARGS = 2
+
+-- Checks.
+local reply, ids, hows, asked = { 'OK' }, {}, {}, {}
+for i = 1, count do
+  asked[i] = ARGV[FIXED_ARGS + 3 * (i - 1) + 1]
+end
+local tokens = redis.call('HMGET', working, unpack(asked))
+-- One that stands in a call twice is ended once.
+local ended = {}
+for i = 1, count do
+  local at = FIXED_ARGS + 3 * (i - 1)
+  if tokens[i] == ARGV[at + 2] and not ended[asked[i]] then
+    ended[asked[i]] = true
+    ids[#ids + 1] = asked[i]
+    hows[#hows + 1] = ARGV[at + 3]
+  else
+    reply[#reply + 1] = whole(i)
+  end
+end
+if #ids == 0 then
+  return reply
+end
+local records = redis.call('HMGET', tasks, unpack(ids))
+local stamps = stamps_of(restamp, ids, records)
+local ranks = priorities_of(priorities, ids)
+local counts = redis.call('HMGET', tries, unpack(ids))
+local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
+local waiting = waiters_of(meta, waiters, ids)
+local due_first = tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or math.huge)
+redis.call('ZCARD', cancelled)
+redis.call('ZCARD', priority)
+redis.call('LLEN', ready)
+redis.call('LLEN', wake)
+local marks = {}
+for i = 1, #ids do
+  local biz = intents and intents[i] and biz_key(meta, header_of(records[i]))
+  marks[i] = biz and { biz, redis.call('GET', biz) }
+end
+
+-- Writes.
+redis.call('HDEL', working, unpack(ids))
+local back, back_stamps, back_ranks, sooner = {}, {}, ranks and {}, false
+for i = 1, #ids do
+  local id = ids[i]
+  local how, value = string.match(hows[i], '^(%a+):(.*)$')
+  if intents and intents[i] then
+    redis.call('HDEL', cancel, id)
+    redis.call('ZADD', cancelled, whole(now), id)
+    if marks[i] then
+      biz_release(marks[i][1], marks[i][2], id)
+    end
+    notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
+  elseif how == 'head' then
+    back[#back + 1] = id
+    back_stamps[#back] = value ~= '' and value or stamps[i]
+    if back_ranks then
+      back_ranks[#back] = ranks[i]
+    end
+  else
+    if how == 'misfit' then
+      local failures, losses, misfits = tries_of(counts[i])
+      redis.call('HSET', tries, id, tries_text(failures, losses, misfits + 1))
+    end
+    local due = now + tonumber(value)
+    redis.call('ZADD', delayed, whole(due), id)
+    sooner = sooner or due < due_first
+  end
+end
+if #back > 0 then
+  line_up(ready, priority, wake, back, back_stamps, back_ranks, true)
+end
+if sooner then
+  ring(wake)
+end
+return reply

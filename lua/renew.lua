@@ -1,0 +1,39 @@
+-- renew: Working → Working, a heartbeat: one write renews all that a worker holds
+--
+-- Answers what the worker holds by Redis' account, and which of that was asked to stop, so that the
+-- worker can drop what it lost and give back what it never heard of. A lease that is over but was
+-- not reaped is renewed: nobody else has the tasks. Stamps that somebody watches; finding that
+-- nobody did for half a lease, it gives everybody a whole lease.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 worker · 3 lease ms
+-- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other),
+--        held as id, token, …; the ids among them that were asked to stop
+-- REFUSE LAPSED
+
+local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local now, worker, lease_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+
+-- Checks.
+if not redis.call('ZSCORE', workers, worker) then
+  return { 'LAPSED' }
+end
+local away = unwatched(meta, now, lease_ms)
+local held = redis.call('HGETALL', working)
+local stopping = {}
+if #held > 0 and redis.call('HLEN', cancel) > 0 then
+  for i = 1, #held, 2 do
+    if redis.call('HEXISTS', cancel, held[i]) == 1 then
+      stopping[#stopping + 1] = held[i]
+    end
+  end
+end
+
+-- Writes.
+redis.call('ZREM', workers, worker)
+if away then
+  grant_grace(workers, now, lease_ms)
+end
+redis.call('ZADD', workers, whole(now + lease_ms), worker)
+redis.call('HSET', meta, 'watched_at', whole(now))
+return { 'OK', whole(now), next_expiry_in(workers, worker, now), held, stopping }

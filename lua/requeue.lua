@@ -1,0 +1,49 @@
+-- requeue: Dead | Cancelled → Ready, by an operator
+--
+-- Starts the counts of tries anew and keeps the error history. Takes the biz id again, or is refused
+-- naming who has it. The new stamp tells the new entry in the line from an old tombstone.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 id
+-- REPLY  OK
+-- REFUSE WRONG_STATE with the state · DUPLICATE with the owner's id
+
+local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local success, restamp, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local now, id = now_ms(ARGV[1]), ARGV[2]
+
+-- Checks.
+local state = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+  cancelled = cancelled, workers = workers, success = success }, id)
+if state ~= 'dead' and state ~= 'cancelled' then
+  return { 'WRONG_STATE', state }
+end
+local record = redis.call('HGET', tasks, id)
+local header = header_of(record)
+local biz = biz_key(meta, header)
+local owner = biz and biz_owner(tasks, redis.call('GET', biz), now)
+if owner and owner ~= id then
+  return { 'DUPLICATE', owner }
+end
+local ranks = priorities_of(priorities, { id })
+local old_stamp = stamps_of(restamp, { id }, { record })[1]
+local stamp = stamp_of(math.max(now, stamp_ms(old_stamp)) + 1)
+redis.call('HLEN', tries)
+redis.call('HLEN', cancel)
+redis.call('LLEN', ready)
+redis.call('ZCARD', priority)
+redis.call('LLEN', wake)
+
+-- Writes.
+redis.call('ZREM', dead, id)
+redis.call('ZREM', cancelled, id)
+redis.call('HDEL', tries, id)
+redis.call('HDEL', cancel, id)
+redis.call('HSET', restamp, id, stamp)
+if biz then
+  local window = tonumber(header.w)
+  redis.call('SET', biz, biz_mark(id, window and now + window or 0))
+end
+line_up(ready, priority, wake, { id }, { stamp }, ranks, false)
+return { 'OK' }

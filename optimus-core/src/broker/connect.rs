@@ -1,0 +1,147 @@
+//! Where Redis is: URLs, and the settings that must not stay at the client library's defaults.
+
+use std::time::Duration;
+
+use redis::{
+    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    aio::{ConnectionLike, MultiplexedConnection},
+    io::tcp::TcpSettings,
+};
+use socket2::TcpKeepalive;
+
+use crate::Error;
+
+/// Longer than any fork or slow script of a healthy server; a timeout means *outcome unknown*.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(8);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// Enough for every task that waits to share a write.
+const PIPELINE_BUFFER: usize = 4096;
+const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
+
+/// A place to connect to.
+#[derive(Clone)]
+pub enum Endpoint {
+    /// A Redis or Valkey server.
+    Server(Box<redis::Client>, String),
+    /// The in-process store behind `memory://`.
+    #[cfg(feature = "embedded")]
+    Memory(optimus_embedded::Store),
+}
+
+/// Either kind of connection, so that all code above has one path. Clones share it.
+#[derive(Clone)]
+pub(super) enum Connection {
+    Server(MultiplexedConnection),
+    #[cfg(feature = "embedded")]
+    Memory(optimus_embedded::Connection),
+}
+
+impl Connection {
+    /// Sends `count` commands in one write and reads their answers.
+    pub(super) async fn request(
+        &mut self,
+        pipeline: &redis::Pipeline,
+        count: usize,
+    ) -> redis::RedisResult<Vec<redis::Value>> {
+        match self {
+            Self::Server(connection) => connection.req_packed_commands(pipeline, 0, count).await,
+            #[cfg(feature = "embedded")]
+            Self::Memory(connection) => connection.req_packed_commands(pipeline, 0, count).await,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Reads a URL: `redis://[user:password@]host[:port][/db]`, `unix:///path`, `memory://name`.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] names the schemes there are.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        match scheme {
+            #[cfg(feature = "embedded")]
+            "memory" => Ok(Self::Memory(optimus_embedded::Store::named(&url["memory://".len()..]))),
+            "redis" | "unix" | "redis+unix" | "valkey" => Self::server(url),
+            _ => Err(Error::invalid(format!(
+                "{:?} is no URL of a store; use redis://[user:password@]host[:port][/db], \
+                 unix:///path/to/redis.sock or memory://name",
+                redact(url)
+            ))),
+        }
+    }
+
+    fn server(url: &str) -> Result<Self, Error> {
+        let invalid = |problem: redis::RedisError| {
+            Error::invalid(format!("the URL {:?} can't be read: {problem}", redact(url)))
+        };
+        let info: ConnectionInfo = url.into_connection_info().map_err(invalid)?;
+        let keepalive = TcpKeepalive::new()
+            .with_time(Duration::from_secs(15))
+            .with_interval(Duration::from_secs(5));
+        let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+        #[cfg(target_os = "linux")]
+        let tcp = tcp.set_user_timeout(Duration::from_secs(20));
+        let client = redis::Client::open(info.set_tcp_settings(tcp)).map_err(invalid)?;
+        Ok(Self::Server(Box::new(client), redact(url)))
+    }
+
+    /// Whether the store lives in this process.
+    pub fn is_memory(&self) -> bool {
+        !matches!(self, Self::Server(..))
+    }
+
+    /// Connects once. A connection for blocking commands never gives up on an answer by itself.
+    pub(super) async fn connect(&self, blocking: bool) -> redis::RedisResult<Connection> {
+        match self {
+            Self::Server(client, _) => {
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(CONNECT_TIMEOUT))
+                    .set_response_timeout((!blocking).then_some(RESPONSE_TIMEOUT))
+                    .set_pipeline_buffer_size(PIPELINE_BUFFER)
+                    .set_write_backpressure_boundary(WRITE_BOUNDARY_BYTES);
+                let connection =
+                    client.get_multiplexed_async_connection_with_config(&config).await?;
+                Ok(Connection::Server(connection))
+            }
+            #[cfg(feature = "embedded")]
+            Self::Memory(store) => Ok(Connection::Memory(store.connection())),
+        }
+    }
+
+    /// The address for messages, without credentials.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Server(client, url) => match client.get_connection_info().addr() {
+                ConnectionAddr::Tcp(host, port) => format!("redis://{host}:{port}"),
+                _ => url.clone(),
+            },
+            #[cfg(feature = "embedded")]
+            Self::Memory(_) => "memory://".into(),
+        }
+    }
+}
+
+/// Leaves out what stands between `//` and `@`.
+fn redact(url: &str) -> String {
+    match (url.find("//"), url.rfind('@')) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}***{}", &url[..start + 2], &url[end..])
+        }
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_of_another_scheme_is_refused_with_the_schemes_there_are() {
+        for url in ["", "localhost:6379", "http://x", "amqp://user:secret@host"] {
+            let problem = Endpoint::parse(url).err().expect(url);
+            assert!(problem.is_invalid());
+            assert!(problem.to_string().contains("redis://"), "{problem}");
+            assert!(!problem.to_string().contains("secret"), "{problem}");
+        }
+    }
+}

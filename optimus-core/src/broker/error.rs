@@ -1,0 +1,70 @@
+//! How an exchange with Redis can fail, by what its caller can do.
+
+use super::refusal::Refusal;
+
+/// Why a call brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BrokerError {
+    /// It certainly was not done; it may be tried again.
+    #[error("{0}")]
+    NotDone(String),
+    /// It was sent and no answer came: done or not, nobody knows. It may be sent again as it is.
+    #[error("{0}")]
+    Unknown(String),
+    /// The script refused; the text is its detail.
+    #[error("refused: {0:?} {1}")]
+    Refused(Refusal, String),
+    /// Redis is at maxmemory.
+    #[error("Redis is full")]
+    Full,
+    /// Wrong user or password.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// Redis says no, and will again: a key of another type, a missing permission.
+    #[error("{0}")]
+    Rejected(String),
+    /// An answer of a form that no script of ours gives.
+    #[error("{0}")]
+    Odd(String),
+}
+
+impl BrokerError {
+    /// The same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::NotDone(_) | Self::Unknown(_))
+    }
+
+    /// The refusal, if it is one.
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused(refusal, _) => Some(*refusal),
+            _ => None,
+        }
+    }
+
+    /// By the code and text of an error that Redis answered. Those that pass by themselves count
+    /// as not done; what is not known here does not.
+    pub(super) fn of_server(code: &str, text: &str) -> Self {
+        let message = format!("{code} {text}");
+        match code {
+            "LOADING" | "BUSY" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN"
+            | "UNBLOCKED" | "MISCONF" | "NOREPLICAS" | "MOVED" | "ASK" => Self::NotDone(message),
+            "OOM" => Self::Full,
+            "NOAUTH" | "WRONGPASS" => Self::Unauthorized(message),
+            _ if text.contains("max number of clients") => Self::NotDone(message),
+            _ if text.contains("OOM command not allowed") => Self::Full,
+            _ => Self::Rejected(message),
+        }
+    }
+}
+
+impl From<BrokerError> for crate::Error {
+    fn from(problem: BrokerError) -> Self {
+        match problem {
+            BrokerError::NotDone(why) | BrokerError::Unknown(why) => Self::unavailable(why),
+            BrokerError::Full => Self::full(),
+            BrokerError::Unauthorized(why) => Self::unauthorized(why),
+            other => Self::rejected(other.to_string()),
+        }
+    }
+}

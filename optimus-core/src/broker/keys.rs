@@ -1,0 +1,76 @@
+//! Every Redis key, built in this one place.
+//!
+//! A queue is one cluster slot: all its keys share the tag `{<namespace>:<queue>:<partition>}`. The
+//! partition is always 0 today; it is in the format so that a queue can outgrow its slot.
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `meta` | hash | paused, fence, tombstones, `watched_at`, purged |
+//! | `tasks` | hash | id → record; immutable after the submit |
+//! | `blobs` | hash | id → payload above 16 KiB |
+//! | `ready` | list | `<stamp>:<id>`, oldest first |
+//! | `priority` | zset | ready ids with a priority, by stamp less a minute a step |
+//! | `priorities` | hash | id → priority, where it is not 0 |
+//! | `delayed`, `retry` | zset | id by due ms |
+//! | `working:<worker>` | hash | id → token `<claim seq>:<fence>` |
+//! | `workers` | zset | worker by lease expiry |
+//! | `worker:<worker>` | hash | description, last claim seq and its token |
+//! | `dead`, `cancelled` | zset | id by the ms it ended |
+//! | `success` | list | summaries of the last 1,000 |
+//! | `tries`, `errors`, `restamp`, `cancel`, `waiters` | hash | by id; exist only while used |
+//! | `result:<id>` | string, expires | what the handler returned |
+//! | `biz:<task>:<biz id>` | string | the mark of a biz id |
+//! | `ledger:<client>` | hash | answers of the client's latest submits |
+//! | `ledgers` | zset | client by last use, so that idle ledgers can be purged |
+//! | `mail:<client>` | list, expires | ends of tasks that the client waits for |
+//! | `wake`, `wake:<worker>` | list | doorbells: work has come; a task should stop |
+//!
+//! Beside the queues, `<namespace>:queues` is the set of their names.
+
+use crate::id::QueueName;
+
+/// The keys of one queue.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    base: String,
+}
+
+impl Keys {
+    /// The keys of `queue` in `namespace`.
+    pub fn new(namespace: &str, queue: &QueueName) -> Self {
+        Self { base: format!("{{{namespace}:{queue}:0}}:") }
+    }
+
+    /// The key of that name, such as `tasks`.
+    pub fn of(&self, name: &str) -> String {
+        [&self.base, name].concat()
+    }
+
+    /// A key that belongs to a worker, client or task, such as `working:` and its id.
+    pub fn owned(&self, kind: &str, owner: &str) -> String {
+        [&self.base, kind, owner].concat()
+    }
+
+    /// The mark of a biz id.
+    pub fn biz(&self, task: &str, biz_id: &str) -> String {
+        [&self.base, "biz:", task, ":", biz_id].concat()
+    }
+}
+
+/// The set of queue names of a namespace.
+pub fn queues(namespace: &str) -> String {
+    format!("{namespace}:queues")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_queue_carries_its_one_hash_tag() {
+        let keys = Keys::new("shop", &QueueName::new("mail").unwrap());
+        for key in [keys.of("tasks"), keys.owned("working:", "w1"), keys.biz("charge", "{x}:1")] {
+            assert!(key.starts_with("{shop:mail:0}:"), "{key}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `register`, `renew`, `leave`: who is alive.
+
+use std::time::Duration;
+
+use super::{Broker, BrokerError, Reply, ScriptCall, scripts};
+use crate::{
+    id::{QueueName, TaskId, WorkerId},
+    lease::Token,
+};
+
+/// A worker was registered.
+#[derive(Debug)]
+pub struct Registered {
+    /// Redis' clock, in ms.
+    pub now_ms: u64,
+    /// Until the earliest lease of another worker is over.
+    pub next_expiry: Option<Duration>,
+}
+
+/// A lease was renewed.
+#[derive(Debug)]
+pub struct Renewed {
+    /// Redis' clock, in ms.
+    pub now_ms: u64,
+    /// Until the earliest lease of another worker is over.
+    pub next_expiry: Option<Duration>,
+    /// What the worker holds by Redis' account.
+    pub held: Vec<(TaskId, Token)>,
+    /// Those of them that were asked to stop.
+    pub stopping: Vec<TaskId>,
+}
+
+impl Broker {
+    /// Makes a worker known to a queue, under a lease.
+    pub async fn register(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        lease: Duration,
+        description: &str,
+    ) -> Result<Registered, BrokerError> {
+        let call = self
+            .call(&scripts::REGISTER, queue, worker.as_str())
+            .arg(worker)
+            .arg(lease.as_millis())
+            .arg(description);
+        let mut reply = self.run(call).await?;
+        Ok(Registered { now_ms: reply.number()?, next_expiry: reply.wait()? })
+    }
+
+    /// The call that renews a worker's lease on one queue.
+    pub fn renew_call(&self, queue: &QueueName, worker: &WorkerId, lease: Duration) -> ScriptCall {
+        self.call(&scripts::RENEW, queue, worker.as_str()).arg(worker).arg(lease.as_millis())
+    }
+
+    /// Reads a renewal's answer.
+    pub fn read_renew(queue: &QueueName, mut reply: Reply) -> Result<Renewed, BrokerError> {
+        let odd = |what: &str| BrokerError::Odd(format!("renew answered {what:?}"));
+        let id = |stored: &str| TaskId::from_stored(queue.clone(), stored).map_err(|_| odd(stored));
+        let now_ms = reply.number()?;
+        let next_expiry = reply.wait()?;
+        let held = reply
+            .texts()?
+            .chunks_exact(2)
+            .map(|pair| Ok((id(&pair[0])?, Token::parse(&pair[1]).ok_or_else(|| odd(&pair[1]))?)))
+            .collect::<Result<_, BrokerError>>()?;
+        let stopping = reply.texts()?.iter().map(|stored| id(stored)).collect::<Result<_, _>>()?;
+        Ok(Renewed { now_ms, next_expiry, held, stopping })
+    }
+
+    /// Renews a worker's lease on one queue.
+    pub async fn renew(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        lease: Duration,
+    ) -> Result<Renewed, BrokerError> {
+        Self::read_renew(queue, self.run(self.renew_call(queue, worker, lease)).await?)
+    }
+
+    /// Takes a worker off a queue, unless it still holds something; answers how much.
+    pub async fn leave(&self, queue: &QueueName, worker: &WorkerId) -> Result<usize, BrokerError> {
+        let call = ScriptCall::new(&scripts::LEAVE, &self.keys(queue), worker.as_str()).arg(worker);
+        self.run(call).await?.number()
+    }
+}

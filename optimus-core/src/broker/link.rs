@@ -1,0 +1,146 @@
+//! One connection that is made anew for ever: [`Link`].
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::{Pipeline, RedisError, Value};
+use tokio::{sync::Mutex, time::Instant};
+
+use super::{
+    BrokerError,
+    connect::{Connection, Endpoint},
+};
+
+const RECONNECT_FIRST: Duration = Duration::from_millis(25);
+const RECONNECT_MAX: Duration = Duration::from_secs(3);
+
+/// A connection that reconnects with a growing, jittered wait, and says so once per change.
+#[derive(Clone)]
+pub struct Link(Arc<Inner>);
+
+struct Inner {
+    endpoint: Endpoint,
+    role: &'static str,
+    blocking: bool,
+    live: Mutex<Live>,
+    /// Set while down, so that an outage is one line in the log, and its end another.
+    down: AtomicBool,
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct Live {
+    connection: Option<(u64, Connection)>,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+impl Link {
+    /// A link that connects at its first use. `role` names it in the log.
+    pub fn new(endpoint: Endpoint, role: &'static str, blocking: bool) -> Self {
+        Self(Arc::new(Inner {
+            endpoint,
+            role,
+            blocking,
+            live: Mutex::default(),
+            down: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
+        }))
+    }
+
+    /// Sends commands in one write and reads their answers, each of which may be an error.
+    pub(super) async fn request(
+        &self,
+        pipeline: &Pipeline,
+        count: usize,
+        within: Duration,
+    ) -> Result<Vec<Value>, BrokerError> {
+        let (generation, mut connection) = self.connection(Instant::now() + within).await?;
+        match connection.request(pipeline, count).await {
+            Ok(values) if values.len() == count => Ok(values),
+            Ok(values) => {
+                self.forget(generation).await;
+                Err(BrokerError::Unknown(format!("{} answers to {count} calls", values.len())))
+            }
+            Err(problem) => {
+                self.forget(generation).await;
+                Err(BrokerError::Unknown(problem.to_string()))
+            }
+        }
+    }
+
+    /// The live connection, or a new one: tries until `deadline`.
+    async fn connection(&self, deadline: Instant) -> Result<(u64, Connection), BrokerError> {
+        let inner = &*self.0;
+        loop {
+            let mut live = tokio::time::timeout_at(deadline, inner.live.lock())
+                .await
+                .map_err(|_| BrokerError::NotDone("still connecting".into()))?;
+            if let Some(current) = &live.connection {
+                return Ok(current.clone());
+            }
+            if let Some(not_before) = live.not_before {
+                tokio::time::sleep_until(not_before.min(deadline)).await;
+            }
+            match inner.endpoint.connect(inner.blocking).await {
+                Ok(connection) => return Ok(self.came_up(&mut live, connection)),
+                Err(problem) => {
+                    let problem = self.stayed_down(&mut live, &problem);
+                    let fatal = matches!(problem, BrokerError::Unauthorized(_));
+                    if fatal || Instant::now() >= deadline {
+                        return Err(problem);
+                    }
+                }
+            }
+        }
+    }
+
+    fn came_up(&self, live: &mut Live, connection: Connection) -> (u64, Connection) {
+        let current = (self.0.generation.fetch_add(1, Ordering::AcqRel) + 1, connection);
+        *live = Live { connection: Some(current.clone()), failures: 0, not_before: None };
+        if self.0.down.swap(false, Ordering::AcqRel) {
+            tracing::info!(role = self.0.role, redis = %self.0.endpoint.describe(), "connected again");
+        }
+        current
+    }
+
+    fn stayed_down(&self, live: &mut Live, problem: &RedisError) -> BrokerError {
+        let wait = RECONNECT_FIRST.saturating_mul(1 << live.failures.min(10)).min(RECONNECT_MAX);
+        live.failures += 1;
+        live.not_before = Some(Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0));
+        self.log_down(&problem.to_string());
+        let why = format!("{} at {}", problem, self.0.endpoint.describe());
+        if problem.kind() == redis::ErrorKind::AuthenticationFailed
+            || matches!(problem.code(), Some("NOAUTH" | "WRONGPASS"))
+        {
+            return BrokerError::Unauthorized(why);
+        }
+        BrokerError::NotDone(why)
+    }
+
+    /// Drops the connection: it does not answer in time.
+    pub async fn reset(&self) {
+        self.0.live.lock().await.connection = None;
+    }
+
+    /// Drops a connection that failed, unless somebody has replaced it already.
+    async fn forget(&self, failed: u64) {
+        let mut live = self.0.live.lock().await;
+        if live.connection.as_ref().is_some_and(|(generation, _)| *generation == failed) {
+            live.connection = None;
+            self.log_down("the connection broke");
+        }
+    }
+
+    fn log_down(&self, why: &str) {
+        if !self.0.down.swap(true, Ordering::AcqRel) {
+            let redis = self.0.endpoint.describe();
+            tracing::warn!(role = self.0.role, redis, why, "no connection; trying until there is");
+        }
+    }
+}

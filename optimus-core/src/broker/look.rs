@@ -1,0 +1,317 @@
+//! `await`, `inspect` and plain reads: what inspectors and waiting clients ask.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::{
+    Broker, BrokerError, ScriptCall,
+    keys::{self, Keys},
+    reply, scripts,
+};
+use crate::{
+    id::{QueueName, TaskId, WorkerId},
+    state::TaskState,
+};
+
+/// All that is kept of one task.
+#[derive(Debug)]
+pub struct Found {
+    /// Where it is.
+    pub state: TaskState,
+    /// Who holds it.
+    pub worker: Option<WorkerId>,
+    /// When it is due or ended, in ms.
+    pub at_ms: Option<u64>,
+    /// Its record, as stored.
+    pub record: Vec<u8>,
+    /// Its payload, if kept beside the record.
+    pub blob: Vec<u8>,
+    /// Failures, losses and misfits so far.
+    pub tries: (u32, u32, u32),
+    /// Its error history, a line each.
+    pub errors: String,
+    /// The summary of its success.
+    pub summary: String,
+}
+
+/// How many tasks of a queue are in each state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Stand in line.
+    pub ready: u64,
+    /// Wait for their time.
+    pub delayed: u64,
+    /// Wait for another attempt.
+    pub retry: u64,
+    /// Held by workers.
+    pub working: u64,
+    /// Kept after a bad end.
+    pub dead: u64,
+    /// Kept after a cancel.
+    pub cancelled: u64,
+    /// Summaries kept of good ends, at most 1,000.
+    pub success: u64,
+    /// Dead and cancelled tasks purged so far.
+    pub purged: u64,
+    /// Nothing is claimed.
+    pub paused: bool,
+}
+
+/// A worker, as one queue knows it.
+#[derive(Debug, Clone)]
+pub struct WorkerSeen {
+    /// Its id.
+    pub id: WorkerId,
+    /// When its lease is over, in ms by Redis' clock.
+    pub lease_until_ms: u64,
+    /// What it said of itself, as JSON.
+    pub description: String,
+    /// What it holds.
+    pub running: Vec<TaskId>,
+}
+
+impl Broker {
+    /// Registers `client` as waiting for the task's end; answers the state the task is in.
+    pub async fn wait_for_end(&self, id: &TaskId, client: &str) -> Result<TaskState, BrokerError> {
+        let call = ScriptCall::new(&scripts::AWAIT, &self.keys(id.queue()), "")
+            .raw(id.stored())
+            .raw(client);
+        state(&self.run(call).await?.text()?)
+    }
+
+    /// Waits for mail of ended tasks; `None` after `timeout`.
+    pub async fn wait_for_mail(
+        &self,
+        queues: &[QueueName],
+        client: &str,
+        timeout: Duration,
+    ) -> Result<Option<(TaskId, TaskState)>, BrokerError> {
+        let boxes: Vec<String> =
+            queues.iter().map(|queue| self.keys(queue).owned("mail:", client)).collect();
+        let Some((mailbox, letter)) = self.block(&boxes, timeout).await? else { return Ok(None) };
+        let odd = || BrokerError::Odd("a letter that is not ours".into());
+        let queue = boxes.iter().position(|b| *b == mailbox).ok_or_else(odd)?;
+        let letter = String::from_utf8(letter).map_err(|_| odd())?;
+        let (id, word) = letter.split_once(' ').ok_or_else(odd)?;
+        let id = TaskId::from_stored(queues[queue].clone(), id).map_err(|_| odd())?;
+        Ok(Some((id, state(word)?)))
+    }
+
+    /// What a finished task returned, while it is kept.
+    pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
+        let key = self.keys(id.queue()).owned("result:", &id.stored());
+        reply::plain_bytes("GET", self.one(get(&["GET", &key])).await?)
+    }
+
+    /// Everything of one task.
+    pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
+        let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").raw(id.stored());
+        let mut reply = self.run(call).await?;
+        let state = state(&reply.text()?)?;
+        let worker = Some(reply.text()?).filter(|w| !w.is_empty());
+        let at_ms = reply.text()?.parse::<f64>().ok();
+        let (record, blob) = (reply.bytes()?, reply.bytes()?);
+        let tries = super::work::read_tries(&reply.text()?);
+        let errors = reply.text()?;
+        let _token = reply.bytes()?;
+        Ok(Found {
+            state,
+            worker: worker.map(|w| WorkerId::from_stored(&w)),
+            at_ms: at_ms.map(whole),
+            record,
+            blob,
+            tries,
+            errors,
+            summary: reply.text()?,
+        })
+    }
+
+    /// The names of all queues that were ever submitted to.
+    pub async fn queues(&self) -> Result<Vec<QueueName>, BrokerError> {
+        let set = self.one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
+        let mut names: Vec<QueueName> = texts("SMEMBERS", set)?
+            .into_iter()
+            .filter_map(|name| QueueName::new(name).ok())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The cardinality of each state.
+    pub async fn counts(&self, queue: &QueueName) -> Result<Counts, BrokerError> {
+        let keys = self.keys(queue);
+        let mut commands: Vec<Cmd> = [
+            ("LLEN", "ready"),
+            ("ZCARD", "priority"),
+            ("ZCARD", "delayed"),
+            ("ZCARD", "retry"),
+            ("ZCARD", "dead"),
+            ("ZCARD", "cancelled"),
+            ("LLEN", "success"),
+        ]
+        .iter()
+        .map(|(verb, key)| get(&[*verb, &keys.of(key)]))
+        .collect();
+        commands.push(get(&["HMGET", &keys.of("meta"), "tombstones", "purged", "paused"]));
+        commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
+        let mut answers = self.send(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let mut sizes = Vec::new();
+        for _ in 0..7 {
+            sizes.push(size(&next()?));
+        }
+        let flags = texts("HMGET", next()?)?;
+        let workers = texts("ZRANGE", next()?)?;
+        let lengths = workers.iter().map(|w| get(&["HLEN", &keys.owned("working:", w)])).collect();
+        let mut working = 0;
+        for length in self.send(lengths).await {
+            working += size(&length?);
+        }
+        let tombstones: u64 = flags[0].parse().unwrap_or(0);
+        Ok(Counts {
+            ready: (sizes[0] + sizes[1]).saturating_sub(tombstones),
+            delayed: sizes[2],
+            retry: sizes[3],
+            working,
+            dead: sizes[4],
+            cancelled: sizes[5],
+            success: sizes[6],
+            purged: flags[1].parse().unwrap_or(0),
+            paused: !flags[2].is_empty(),
+        })
+    }
+
+    /// Ids of tasks in a state, `limit` from `offset`, in the order in which they leave it (the
+    /// latest first where they have ended). Tombstones may make a page of ready tasks shorter.
+    pub async fn page(
+        &self,
+        queue: &QueueName,
+        state: TaskState,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let keys = self.keys(queue);
+        let (from, to) = (offset.to_string(), (offset + limit).saturating_sub(1).to_string());
+        let command = |verb: &str, key: &str| get(&[verb, &keys.of(key), &from, &to]);
+        let stored = match state {
+            TaskState::Ready => return self.ready_page(queue, &keys, offset, limit).await,
+            TaskState::Working => {
+                let workers = self.workers(queue).await?;
+                let running = workers.into_iter().flat_map(|worker| worker.running);
+                return Ok(running.skip(offset).take(limit).collect());
+            }
+            TaskState::Delayed => self.one(command("ZRANGE", "delayed")).await?,
+            TaskState::Retry => self.one(command("ZRANGE", "retry")).await?,
+            TaskState::Dead => self.one(command("ZREVRANGE", "dead")).await?,
+            TaskState::Cancelled => self.one(command("ZREVRANGE", "cancelled")).await?,
+            TaskState::Success => self.one(command("LRANGE", "success")).await?,
+            TaskState::Forgotten => return Ok(Vec::new()),
+        };
+        // A success is a summary that opens with the id.
+        Ok(texts("a page", stored)?
+            .iter()
+            .filter_map(|item| stored_id(queue, item.split(' ').next()?))
+            .collect())
+    }
+
+    /// The ranked come first here, though a claim merges both by age.
+    async fn ready_page(
+        &self,
+        queue: &QueueName,
+        keys: &Keys,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let ranked = size(&self.one(get(&["ZCARD", &keys.of("priority")])).await?);
+        let ranked = usize::try_from(ranked).unwrap_or(usize::MAX);
+        let mut ids = Vec::new();
+        if offset < ranked {
+            let (from, to) = (offset.to_string(), (offset + limit - 1).to_string());
+            let page = self.one(get(&["ZRANGE", &keys.of("priority"), &from, &to])).await?;
+            ids.extend(texts("ZRANGE", page)?);
+        }
+        if ids.len() < limit {
+            let from = offset.saturating_sub(ranked);
+            let to = from + limit - ids.len() - 1;
+            let (from, to) = (from.to_string(), to.to_string());
+            let page = self.one(get(&["LRANGE", &keys.of("ready"), &from, &to])).await?;
+            let entries = texts("LRANGE", page)?;
+            ids.extend(entries.iter().filter_map(|e| Some(e.split_once(':')?.1.to_owned())));
+        }
+        let found: Vec<TaskId> = ids.iter().filter_map(|id| stored_id(queue, id)).collect();
+        let scores = found.iter().map(|id| get(&["ZSCORE", &keys.of("cancelled"), &id.stored()]));
+        let gone = self.send(scores.collect()).await;
+        let kept = found.into_iter().zip(gone);
+        Ok(kept.filter(|(_, gone)| matches!(gone, Ok(Value::Nil))).map(|(id, _)| id).collect())
+    }
+
+    /// The workers of a queue.
+    pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerSeen>, BrokerError> {
+        let keys = self.keys(queue);
+        let all = self.one(get(&["ZRANGE", &keys.of("workers"), "0", "-1", "WITHSCORES"])).await?;
+        let all = texts("ZRANGE", all)?;
+        let mut commands = Vec::new();
+        for pair in all.chunks_exact(2) {
+            commands.push(get(&["HGET", &keys.owned("worker:", &pair[0]), "description"]));
+            commands.push(get(&["HKEYS", &keys.owned("working:", &pair[0])]));
+        }
+        let mut answers = self.send(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let mut workers = Vec::new();
+        for pair in all.chunks_exact(2) {
+            let description = reply::plain_bytes("HGET", next()?)?.unwrap_or_default();
+            let running = texts("HKEYS", next()?)?;
+            workers.push(WorkerSeen {
+                id: WorkerId::from_stored(&pair[0]),
+                lease_until_ms: pair[1].parse().map_or(0, whole),
+                description: String::from_utf8_lossy(&description).into_owned(),
+                running: running.iter().filter_map(|id| stored_id(queue, id)).collect(),
+            });
+        }
+        Ok(workers)
+    }
+
+    /// One plain command.
+    pub(super) async fn one(&self, command: Cmd) -> Result<Value, BrokerError> {
+        self.send(vec![command]).await.pop().expect("an answer for each call")
+    }
+}
+
+pub(super) fn get(words: &[&str]) -> Cmd {
+    let mut command = Cmd::new();
+    for word in words {
+        command.arg(*word);
+    }
+    command
+}
+
+fn state(word: &str) -> Result<TaskState, BrokerError> {
+    TaskState::from_word(word).ok_or_else(|| BrokerError::Odd(format!("no state {word:?}")))
+}
+
+fn stored_id(queue: &QueueName, stored: &str) -> Option<TaskId> {
+    TaskId::from_stored(queue.clone(), stored).ok()
+}
+
+fn texts(command: &'static str, value: Value) -> Result<Vec<String>, BrokerError> {
+    let items = reply::plain_list(command, value)?;
+    Ok(items.into_iter().map(|item| String::from_utf8_lossy(&item).into_owned()).collect())
+}
+
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Int(n) => u64::try_from(*n).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Scores are doubles; ms fit them exactly.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "below 2^53 and above 0"
+)]
+fn whole(ms: f64) -> u64 {
+    ms.max(0.0) as u64
+}

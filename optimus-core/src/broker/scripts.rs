@@ -1,0 +1,140 @@
+//! The table of Lua scripts: their text, hash, and the keys they name.
+
+use std::{fmt, sync::LazyLock};
+
+/// One script, as loaded.
+pub struct Script {
+    /// The verb: its file's name.
+    pub name: &'static str,
+    /// The whole text: its includes, then itself.
+    pub source: &'static str,
+    /// KEYS in the order of its naming block; one that ends in `:` takes an owner's id behind it.
+    pub keys: &'static [&'static str],
+    /// The hash by which Redis knows it.
+    pub sha: LazyLock<String>,
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+macro_rules! scripts {
+    ($($id:ident = $name:literal: [$($include:literal),*] [$($key:literal),* $(,)?];)*) => {
+        $(
+            #[doc = concat!("`lua/", $name, ".lua`.")]
+            pub static $id: Script = Script {
+                name: $name,
+                source: concat!(
+                    $(include_str!(concat!("../../lua/include/", $include, ".lua")),)*
+                    include_str!(concat!("../../lua/", $name, ".lua")),
+                ),
+                keys: &[$($key),*],
+                sha: LazyLock::new(|| redis::Script::new($id.source).get_hash().to_owned()),
+            };
+        )*
+
+        /// Every script.
+        #[cfg(test)]
+        pub static ALL: &[&Script] = &[$(&$id),*];
+    };
+}
+
+scripts! {
+    SUBMIT = "submit": ["clock", "stamp", "ready", "biz"] [
+        "meta", "tasks", "ready", "priority", "priorities", "delayed", "blobs", "wake", "ledger:",
+        "ledgers",
+    ];
+    CLAIM = "claim": ["clock", "stamp", "ready", "due"] [
+        "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "restamp",
+        "cancelled", "workers", "worker:", "working:", "tries", "wake",
+    ];
+    COMPLETE = "complete": ["clock", "derive", "biz", "waiters"] [
+        "tasks", "working:", "success", "tries", "errors", "restamp", "blobs", "cancel",
+        "priorities", "waiters", "meta",
+    ];
+    FAIL = "fail": ["clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"] [
+        "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
+        "waiters", "wake",
+    ];
+    RELEASE = "release": ["clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"] [
+        "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
+        "restamp", "tries", "cancel", "waiters", "wake",
+    ];
+    REGISTER = "register": ["clock", "lease"] ["meta", "workers", "worker:"];
+    RENEW = "renew": ["clock", "lease"] ["meta", "workers", "working:", "cancel"];
+    REAP = "reap": [
+        "clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters", "lease"
+    ] [
+        "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
+        "restamp", "tries", "errors", "cancel", "waiters", "wake",
+    ];
+    LEAVE = "leave": ["clock"] ["workers", "worker:", "working:"];
+    CANCEL = "cancel": ["clock", "derive", "header", "biz", "waiters", "find"] [
+        "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
+        "success", "waiters",
+    ];
+    REQUEUE = "requeue": ["clock", "derive", "header", "stamp", "ready", "biz", "find"] [
+        "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
+        "cancelled", "workers", "success", "restamp", "tries", "cancel", "wake",
+    ];
+    PAUSE = "pause": ["clock", "stamp", "ready"] ["meta", "wake"];
+    PURGE = "purge": ["clock", "derive", "header", "biz"] [
+        "meta", "tasks", "dead", "cancelled", "tries", "errors", "restamp", "blobs", "priorities",
+        "ledgers", "workers",
+    ];
+    AWAIT = "await": ["derive", "find"] [
+        "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "waiters",
+    ];
+    INSPECT = "inspect": ["derive", "find"] [
+        "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
+        "tries", "errors",
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `local a, b = KEYS[1], KEYS[2]` over one or more lines → a, b.
+    fn named_keys(source: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        let body = source.rsplit("-- KEYS ").next().unwrap_or_default();
+        let statements = body.split("local ").filter(|s| s.contains("KEYS["));
+        for statement in statements {
+            let Some((left, right)) = statement.split_once('=') else { continue };
+            if right.trim_start().starts_with("KEYS[") {
+                names.extend(left.split(',').map(|name| name.trim().to_owned()));
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn the_keys_a_call_passes_are_those_its_script_names_in_that_order() {
+        for script in ALL {
+            let expected: Vec<String> = script
+                .keys
+                .iter()
+                .map(|key| match *key {
+                    "worker:" => "worker_info".into(),
+                    other => other.trim_end_matches(':').to_owned(),
+                })
+                .collect();
+            assert_eq!(named_keys(script.source), expected, "{}", script.name);
+        }
+    }
+
+    #[test]
+    fn every_script_reads_before_the_line_that_says_checks_and_writes_after_its_own() {
+        for script in ALL {
+            let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
+            assert!(
+                script.name == "inspect" || body.contains("-- Writes."),
+                "{} has no writes block",
+                script.name
+            );
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `claim` and `reap`, and the doorbells: how tasks come to a worker.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use super::{Broker, BrokerError, Reply, ScriptCall, reply, scripts};
+use crate::{
+    id::{QueueName, TaskId, WorkerId},
+    lease::Token,
+    record::STAMP_BYTES,
+};
+
+/// What a claim brought.
+#[derive(Debug)]
+pub struct Claimed {
+    /// Under this token.
+    pub token: Token,
+    /// Redis' clock at the claim, in ms.
+    pub now_ms: u64,
+    /// Work is left in the queue.
+    pub more: bool,
+    /// Until the next delayed task or retry is due.
+    pub next_due: Option<Duration>,
+    /// The tasks.
+    pub grants: Vec<Grant>,
+}
+
+/// One claimed task.
+#[derive(Debug)]
+pub struct Grant {
+    /// Its id.
+    pub id: TaskId,
+    /// The stamp of its entry in the line.
+    pub stamp: String,
+    /// Its record, as stored.
+    pub record: Vec<u8>,
+    /// Failures, losses and misfits so far.
+    pub tries: (u32, u32, u32),
+}
+
+/// What a reap did.
+#[derive(Debug)]
+pub struct Reaped {
+    /// How many tasks were taken from lapsed workers.
+    pub tasks: usize,
+    /// There is more to reap.
+    pub more: bool,
+    /// Until the earliest lease of another worker is over.
+    pub next_expiry: Option<Duration>,
+    /// Whose lease was over.
+    pub lapsed: Vec<String>,
+}
+
+impl Broker {
+    /// The call that claims up to `want` tasks.
+    pub fn claim_call(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        seq: u64,
+        want: usize,
+    ) -> ScriptCall {
+        self.call(&scripts::CLAIM, queue, worker.as_str()).arg(worker).arg(seq).arg(want)
+    }
+
+    /// Reads a claim's answer.
+    pub fn read_claim(queue: &QueueName, mut reply: Reply) -> Result<Claimed, BrokerError> {
+        let token = Token::parse(&reply.text()?)
+            .ok_or_else(|| BrokerError::Odd("claim answered no token".into()))?;
+        let now_ms = reply.number()?;
+        let more = reply.flag()?;
+        let next_due = reply.wait()?;
+        let entries = reply.texts()?;
+        let records = reply.list()?;
+        let tries = reply.texts()?;
+        let grants = entries
+            .iter()
+            .zip(records)
+            .enumerate()
+            .map(|(i, (entry, record))| {
+                let (id, stamp) = read_entry(queue, entry)?;
+                let tries = tries.get(i).map_or((0, 0, 0), |tries| read_tries(tries));
+                Ok(Grant { id, stamp, record, tries })
+            })
+            .collect::<Result<_, BrokerError>>()?;
+        Ok(Claimed { token, now_ms, more, next_due, grants })
+    }
+
+    /// Claims from one queue.
+    pub async fn claim(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        seq: u64,
+        want: usize,
+    ) -> Result<Claimed, BrokerError> {
+        Self::read_claim(queue, self.run(self.claim_call(queue, worker, seq, want)).await?)
+    }
+
+    /// Fetches payloads that are kept beside their records; `None` where there is none.
+    pub async fn blobs(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<Option<Vec<u8>>>, BrokerError> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.keys(queue).of("blobs"));
+        for id in ids {
+            command.arg(id.stored());
+        }
+        match self.send(vec![command]).await.pop().expect("an answer for each call")? {
+            Value::Array(items) => {
+                items.into_iter().map(|item| reply::plain_bytes("HMGET", item)).collect()
+            }
+            other => Err(BrokerError::Odd(format!("HMGET answered {other:?}"))),
+        }
+    }
+
+    /// Takes tasks from workers whose lease is over.
+    pub async fn reap(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Result<Reaped, BrokerError> {
+        let call =
+            self.call(&scripts::REAP, queue, "").arg(lease.as_millis()).arg(limit).arg(worker);
+        let mut reply = self.run(call).await?;
+        Ok(Reaped {
+            tasks: reply.number()?,
+            more: reply.flag()?,
+            next_expiry: reply.wait()?,
+            lapsed: reply.texts()?,
+        })
+    }
+
+    /// Waits until one of the queues rings for work; `None` after `timeout`.
+    pub async fn wait_for_work(
+        &self,
+        queues: &[QueueName],
+        timeout: Duration,
+    ) -> Result<Option<QueueName>, BrokerError> {
+        let bells: Vec<String> = queues.iter().map(|queue| self.keys(queue).of("wake")).collect();
+        let rung = self.block(&bells, timeout).await?;
+        Ok(rung.and_then(|(bell, _)| {
+            bells.iter().position(|b| *b == bell).map(|at| queues[at].clone())
+        }))
+    }
+
+    /// Waits until a task of this worker is asked to stop; `None` after `timeout`.
+    pub async fn wait_for_stop(
+        &self,
+        queues: &[QueueName],
+        worker: &WorkerId,
+        timeout: Duration,
+    ) -> Result<Option<TaskId>, BrokerError> {
+        let bells: Vec<String> =
+            queues.iter().map(|queue| self.keys(queue).owned("wake:", worker.as_str())).collect();
+        let rung = self.block(&bells, timeout).await?;
+        Ok(rung.and_then(|(bell, id)| {
+            let queue = &queues[bells.iter().position(|b| *b == bell)?];
+            TaskId::from_stored(queue.clone(), std::str::from_utf8(&id).ok()?).ok()
+        }))
+    }
+
+    /// Rings for work that this worker was woken for and can't take.
+    pub async fn ring(&self, queue: &QueueName) -> Result<(), BrokerError> {
+        let mut command = redis::cmd("RPUSH");
+        command.arg(self.keys(queue).of("wake")).arg("1");
+        self.send(vec![command]).await.pop().expect("an answer for each call").map(drop)
+    }
+
+    /// Blocks on lists; only on a connection of [`Broker::blocking`].
+    pub(super) async fn block(
+        &self,
+        keys: &[String],
+        timeout: Duration,
+    ) -> Result<Option<(String, Vec<u8>)>, BrokerError> {
+        let mut command = redis::cmd("BLPOP");
+        for key in keys {
+            command.arg(key);
+        }
+        command.arg(format!("{:.3}", timeout.as_secs_f64()));
+        // A half-open connection would never answer; the server's own timeout plus a margin does.
+        let patience = timeout + Duration::from_secs(10);
+        let answer = tokio::time::timeout(patience, self.send(vec![command]))
+            .await
+            .map_err(|_| BrokerError::Unknown("a blocking wait got no answer".into()))?
+            .pop()
+            .expect("an answer for each call")?;
+        let mut items = reply::plain_list("BLPOP", answer)?.into_iter();
+        match (items.next(), items.next()) {
+            (Some(key), Some(item)) => Ok(Some((String::from_utf8_lossy(&key).into_owned(), item))),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn read_entry(queue: &QueueName, entry: &str) -> Result<(TaskId, String), BrokerError> {
+    let (stamp, id) = entry
+        .split_at_checked(STAMP_BYTES)
+        .and_then(|(stamp, id)| Some((stamp, id.strip_prefix(':')?)))
+        .ok_or_else(|| BrokerError::Odd(format!("an entry reads {entry:?}")))?;
+    let id = TaskId::from_stored(queue.clone(), id)
+        .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
+    Ok((id, stamp.to_owned()))
+}
+
+/// `<failures>:<losses>:<misfits>`; anything else reads as none.
+pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
+    let mut counts = stored.split(':').map(|count| count.parse().unwrap_or(0));
+    let mut next = || counts.next().unwrap_or(0);
+    (next(), next(), next())
+}

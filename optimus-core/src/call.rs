@@ -1,0 +1,211 @@
+//! A task with its arguments and options, not yet submitted: [`Call`].
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use chrono::{DateTime, Utc};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Error,
+    client::{Client, TaskHandle},
+    context::Context,
+    control::BoxError,
+    data::Data,
+    id::{QueueName, TaskId},
+    options::{CallOptions, Due, OnLost},
+    record::Submission,
+    retry::Backoff,
+    task::Task,
+};
+
+/// A task with its arguments; nothing happens until a verb (`perform_…`) is awaited.
+#[must_use = "a call does nothing until `.perform_async().await` or another verb"]
+#[derive(Debug, Clone)]
+pub struct Call<T: Task> {
+    task: T,
+    options: CallOptions,
+}
+
+impl<T: Task> Call<T> {
+    /// A call with the definition's options.
+    pub fn new(task: T) -> Self {
+        Self { task, options: CallOptions::default() }
+    }
+
+    /// Sends it to another queue.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.options.queue = Some(queue.into());
+        self
+    }
+
+    /// -100 to 100; each step is worth a minute of waiting, so nothing starves.
+    pub fn priority(mut self, priority: i8) -> Self {
+        self.options.priority = Some(priority);
+        self
+    }
+
+    /// How long one attempt may run.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// How many attempts may follow the first failed one.
+    pub fn max_retry(mut self, max_retry: u32) -> Self {
+        self.options.max_retry = Some(max_retry);
+        self
+    }
+
+    /// The wait before each retry.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.options.backoff = Some(backoff);
+        self
+    }
+
+    /// Calls of one biz id are one task, until the first has ended well.
+    pub fn biz_id(mut self, biz_id: impl Into<String>) -> Self {
+        self.options.biz_id = Some(biz_id.into());
+        self
+    }
+
+    /// How long after its submit the biz id stays taken, even once the task has succeeded.
+    pub fn biz_window(mut self, window: Duration) -> Self {
+        self.options.biz_window = Some(window);
+        self
+    }
+
+    /// How long the result is kept. Zero: not at all.
+    pub fn result_ttl(mut self, ttl: Duration) -> Self {
+        self.options.result_ttl = Some(ttl);
+        self
+    }
+
+    /// Not started this long after its submit, it is buried as expired.
+    pub fn expires_in(mut self, expires_in: Duration) -> Self {
+        self.options.expires_in = Some(expires_in);
+        self
+    }
+
+    /// What becomes of it when its worker is lost.
+    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.options.on_lost = Some(on_lost);
+        self
+    }
+
+    /// When it becomes ready; for [`Client::submit_all`], where no verb can say it.
+    pub fn due(mut self, due: Due) -> Self {
+        self.options.due = due;
+        self
+    }
+
+    /// Submits it through the installed client.
+    ///
+    /// # Errors
+    /// See [`Client::submit`]; [`Error::is_invalid`] if no client was installed.
+    pub async fn perform_async(self) -> Result<TaskHandle<T::Output>, Error> {
+        Client::installed()?.submit(self).await
+    }
+
+    /// As [`perform_async`](Self::perform_async), to be run no sooner than `delay` from now.
+    ///
+    /// # Errors
+    /// As [`perform_async`](Self::perform_async).
+    pub async fn perform_in(self, delay: Duration) -> Result<TaskHandle<T::Output>, Error> {
+        self.due(Due::In(delay)).perform_async().await
+    }
+
+    /// As [`perform_async`](Self::perform_async), to be run no sooner than `at` by Redis' clock.
+    ///
+    /// # Errors
+    /// As [`perform_async`](Self::perform_async).
+    pub async fn perform_at(self, at: DateTime<Utc>) -> Result<TaskHandle<T::Output>, Error> {
+        self.due(Due::At(at)).perform_async().await
+    }
+
+    /// Runs it here and now, without a queue: for unit tests. Neither timeout nor retries apply.
+    ///
+    /// # Errors
+    /// The handler's own.
+    pub async fn perform_inline(self) -> Result<T::Output, BoxError> {
+        self.perform_inline_with(Data::new()).await
+    }
+
+    /// As [`perform_inline`](Self::perform_inline), with what its `#[data]` parameters need.
+    ///
+    /// # Errors
+    /// The handler's own; one that names the type if data is missing.
+    pub async fn perform_inline_with(self, data: Data) -> Result<T::Output, BoxError> {
+        if let Some(missing) = T::required_data().into_iter().find(|key| !data.holds(*key)) {
+            let name = missing.name();
+            return Err(format!("no data of type {name}: add it with Data::with").into());
+        }
+        let submission = self.prepare()?;
+        let options = self.options.over(T::options());
+        let deadline = Instant::now() + options.timeout;
+        let cancelled = CancellationToken::new();
+        let ctx = Context::new(submission.id, 1, 1, deadline, cancelled, Arc::new(data));
+        self.task.run(ctx).await
+    }
+
+    /// Forgets the task's type, so that calls of several tasks can go in one batch.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] for options or arguments that can't be stored.
+    pub fn erase(self) -> Result<ErasedCall, Error> {
+        self.prepare().map(ErasedCall)
+    }
+
+    /// Checks the options and encodes the arguments: the last step that knows the type.
+    fn prepare(&self) -> Result<Submission, Error> {
+        let options = self.options.over(T::options());
+        options.validate(T::NAME)?;
+        let queue = self.options.queue.as_deref().unwrap_or(options.queue);
+        let queue = QueueName::new(queue)
+            .map_err(|problem| Error::invalid(format!("task {:?}: queue: {problem}", T::NAME)))?;
+        let payload = serde_json::to_vec(&self.task).map_err(|problem| {
+            Error::invalid(format!("task {:?}: arguments as JSON: {problem}", T::NAME))
+        })?;
+        let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
+        Ok(Submission {
+            id: TaskId::new(queue),
+            task: T::NAME.into(),
+            options,
+            biz_id,
+            due: self.options.due,
+            payload,
+        })
+    }
+}
+
+/// A call whose task type is forgotten: see [`Call::erase`].
+#[derive(Debug, Clone)]
+#[must_use = "a call does nothing until it is submitted"]
+pub struct ErasedCall(pub(crate) Submission);
+
+/// What a client can submit: a [`Call`] or an [`ErasedCall`].
+pub trait Submit {
+    /// The type of its result.
+    type Output;
+    /// Checked and encoded.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] for options or arguments that can't be stored.
+    fn into_submission(self) -> Result<Submission, Error>;
+}
+
+impl<T: Task> Submit for Call<T> {
+    type Output = T::Output;
+    fn into_submission(self) -> Result<Submission, Error> {
+        self.prepare()
+    }
+}
+
+impl Submit for ErasedCall {
+    type Output = serde_json::Value;
+    fn into_submission(self) -> Result<Submission, Error> {
+        Ok(self.0)
+    }
+}

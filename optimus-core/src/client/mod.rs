@@ -1,0 +1,223 @@
+//! Puts tasks in, and acts on them: [`Client`].
+
+mod builder;
+mod handle;
+mod mailbox;
+mod submitter;
+
+use std::sync::{Arc, RwLock};
+
+pub use self::{
+    builder::{ClientBuilder, NAMESPACE_DEFAULT},
+    handle::TaskHandle,
+};
+use self::{mailbox::Mailboxes, submitter::Submitter};
+use crate::{
+    Error,
+    broker::{Broker, BrokerError, Cancelled, Receipt, Refusal},
+    call::Submit,
+    id::{QueueName, TaskId},
+    inspect::Inspector,
+    record::Submission,
+    state::TaskState,
+};
+
+/// Submits tasks and acts on them. Clones share one connection, and concurrent submits share calls.
+///
+/// It works on the Tokio runtime that it was connected on.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    broker: Broker,
+    submitter: Submitter,
+    mailboxes: Mailboxes,
+    payload_limit: usize,
+}
+
+static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
+
+/// Not every task of a [`Client::submit_all`] was accepted.
+#[derive(Debug, thiserror::Error)]
+#[error("{} of {} tasks were not accepted, the first because: {first}", failed(answers), answers.len())]
+pub struct SubmitAllError<T> {
+    /// The answer of each task, in the order of the calls.
+    pub answers: Vec<Result<TaskHandle<T>, Error>>,
+    /// The first of their errors.
+    pub first: Error,
+}
+
+fn failed<T>(answers: &[Result<T, Error>]) -> usize {
+    answers.iter().filter(|answer| answer.is_err()).count()
+}
+
+impl<T> From<SubmitAllError<T>> for Error {
+    fn from(problem: SubmitAllError<T>) -> Self {
+        problem.first
+    }
+}
+
+impl Client {
+    /// Connects to `redis://…`, `unix://…` or the in-process `memory://name`.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] for a URL that can't be read, [`Error::is_unauthorized`] for wrong
+    /// credentials, [`Error::is_unavailable`] if nobody answers there.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::builder(url).connect().await
+    }
+
+    /// Settings other than the defaults.
+    pub fn builder(url: &str) -> ClientBuilder {
+        ClientBuilder::new(url)
+    }
+
+    /// Makes this the client behind `.perform_async()`, in place of an earlier one.
+    pub fn install(self) -> Self {
+        *INSTALLED.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self.clone());
+        self
+    }
+
+    /// The client behind `.perform_async()`.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if none was installed.
+    pub fn installed() -> Result<Self, Error> {
+        let installed = INSTALLED.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        installed.clone().ok_or_else(|| {
+            Error::invalid(
+                "no client is installed; call Client::connect(url).await?.install() at the start \
+                 of the program, or submit through client.submit(call)",
+            )
+        })
+    }
+
+    /// Submits one call. Acknowledged means stored: from here on it reaches a terminal state.
+    ///
+    /// If Redis can't be reached it is tried again, for up to the submit timeout; that adds no
+    /// second task, since every call is numbered in a ledger.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_full`]: refused, Redis is at
+    /// maxmemory; [`Error::is_unavailable`]: nothing was done; [`Error::is_unknown_outcome`]: it was
+    /// sent, and Redis went away before it answered.
+    pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
+        let submission = self.check(call.into_submission()?)?;
+        let id = submission.id.clone();
+        let receipt = self.0.submitter.submit(vec![submission]).await.swap_remove(0)?;
+        Ok(self.receive(id, receipt))
+    }
+
+    /// Submits any number of calls, a thousand a round trip.
+    ///
+    /// # Errors
+    /// [`SubmitAllError`] has the answer of each task if not all were accepted.
+    pub async fn submit_all<C: Submit>(
+        &self,
+        calls: impl IntoIterator<Item = C>,
+    ) -> Result<Vec<TaskHandle<C::Output>>, SubmitAllError<C::Output>> {
+        let mut answers = Vec::new();
+        let mut accepted = Vec::new();
+        for call in calls {
+            match call.into_submission().and_then(|submission| self.check(submission)) {
+                Ok(submission) => {
+                    answers.push(Ok(submission.id.clone()));
+                    accepted.push(submission);
+                }
+                Err(problem) => answers.push(Err(problem)),
+            }
+        }
+        let mut receipts = self.0.submitter.submit(accepted).await.into_iter();
+        let answers: Vec<Result<TaskHandle<C::Output>, Error>> = answers
+            .into_iter()
+            .map(|answer| {
+                let id = answer?;
+                let receipt = receipts.next().expect("a receipt for each accepted call")?;
+                Ok(self.receive(id, receipt))
+            })
+            .collect();
+        match answers.iter().find_map(|answer| answer.as_ref().err()) {
+            Some(first) => Err(SubmitAllError { first: first.clone(), answers }),
+            None => Ok(answers.into_iter().flatten().collect()),
+        }
+    }
+
+    /// A handle on a task that was submitted elsewhere or before.
+    pub fn handle<T>(&self, id: TaskId) -> TaskHandle<T> {
+        TaskHandle::new(self.clone(), id, false)
+    }
+
+    /// Cancels a task that waits, for good; asks the worker of a running one to stop it.
+    /// Answers whether it is cancelled already.
+    ///
+    /// # Errors
+    /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of it.
+    pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
+        match self.0.broker.cancel(id).await {
+            Ok(done) => Ok(done == Cancelled::Done),
+            Err(problem) => Err(refused(id, "cancel", problem)),
+        }
+    }
+
+    /// Puts a dead or cancelled task back in line, with its counts of tries at zero.
+    ///
+    /// # Errors
+    /// [`Error::is_wrong_state`] if it is neither, [`Error::is_forgotten`] if nothing is known of
+    /// it, [`Error::is_duplicate`] if another task has its biz id by now.
+    pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
+        self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
+    }
+
+    /// Stops the claims of a queue; what runs goes on.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn pause(&self, queue: &QueueName) -> Result<(), Error> {
+        Ok(self.0.broker.pause(queue, true).await?)
+    }
+
+    /// Restarts the claims of a queue.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn resume(&self, queue: &QueueName) -> Result<(), Error> {
+        Ok(self.0.broker.pause(queue, false).await?)
+    }
+
+    /// Looks at tasks, queues and workers without touching them.
+    pub fn inspector(&self) -> Inspector {
+        Inspector::new(self.0.broker.clone())
+    }
+
+    /// For the other Optimus crates.
+    #[doc(hidden)]
+    pub fn broker(&self) -> &Broker {
+        &self.0.broker
+    }
+
+    fn check(&self, submission: Submission) -> Result<Submission, Error> {
+        submission.check(self.0.payload_limit)?;
+        Ok(submission)
+    }
+
+    fn receive<T>(&self, id: TaskId, receipt: Receipt) -> TaskHandle<T> {
+        match receipt {
+            Receipt::Created => TaskHandle::new(self.clone(), id, false),
+            Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, true),
+        }
+    }
+}
+
+/// Says what an operator's verb met.
+fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
+    let BrokerError::Refused(refusal, detail) = problem else { return problem.into() };
+    if refusal == Refusal::Duplicate
+        && let Ok(owner) = TaskId::from_stored(id.queue().clone(), &detail)
+    {
+        return Error::duplicate(owner);
+    }
+    match TaskState::from_word(&detail) {
+        Some(TaskState::Forgotten) | None => Error::forgotten(id.clone()),
+        Some(state) => Error::wrong_state(id.clone(), state, verb),
+    }
+}

@@ -1,0 +1,83 @@
+//! What a running attempt may know of itself: [`Context`].
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{data::Data, id::TaskId};
+
+/// One attempt at a task, as its handler sees it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Context {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    id: TaskId,
+    attempt: u32,
+    fence: u64,
+    deadline: Instant,
+    cancelled: CancellationToken,
+    data: Arc<Data>,
+}
+
+impl Context {
+    /// The context of an attempt; for workers, and for handlers called by hand.
+    pub fn new(
+        id: TaskId,
+        attempt: u32,
+        fence: u64,
+        deadline: Instant,
+        cancelled: CancellationToken,
+        data: Arc<Data>,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { id, attempt, fence, deadline, cancelled, data }) }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> &TaskId {
+        &self.inner.id
+    }
+
+    /// Which attempt this is, from 1. Attempts cut short by a lost worker count, too.
+    pub fn attempt(&self) -> u32 {
+        self.inner.attempt
+    }
+
+    /// A number that is larger in every later attempt at this task. Stamp it into your own writes
+    /// (`UPDATE … SET fence = $1 WHERE fence < $1`), and a worker that was thought dead can't
+    /// overwrite its successor's work.
+    pub fn fence(&self) -> u64 {
+        self.inner.fence
+    }
+
+    /// When the attempt times out.
+    pub fn deadline(&self) -> Instant {
+        self.inner.deadline
+    }
+
+    /// What is left until the deadline.
+    pub fn remaining(&self) -> Duration {
+        self.inner.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down, or
+    /// its lease may have passed to another worker.
+    pub async fn cancelled(&self) {
+        self.inner.cancelled.cancelled().await;
+    }
+
+    /// Whether the attempt should stop; for handlers that don't await.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancelled.is_cancelled()
+    }
+
+    /// The worker's value of type `T`, as a `#[data]` parameter would get it.
+    pub fn data<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        self.inner.data.get()
+    }
+}

@@ -1,0 +1,65 @@
+//! Values that handlers are given beside their arguments: connections, clients, configuration.
+
+use std::{
+    any::{Any, TypeId, type_name},
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+};
+
+/// Names a type that a handler wants as a `#[data]` parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataKey {
+    id: TypeId,
+    name: &'static str,
+}
+
+impl DataKey {
+    /// The key of `T`.
+    pub fn of<T: 'static>() -> Self {
+        Self { id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+
+    /// The type's name, for messages.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// One value for each type.
+#[derive(Clone, Default)]
+pub struct Data(HashMap<TypeId, (&'static str, Arc<dyn Any + Send + Sync>)>);
+
+impl Data {
+    /// Holds nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a value, in place of an earlier one of its type.
+    pub fn with<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.insert(value);
+        self
+    }
+
+    /// Adds a value, in place of an earlier one of its type.
+    pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+        self.0.insert(TypeId::of::<T>(), (type_name::<T>(), Arc::new(value)));
+    }
+
+    /// A clone of the value of type `T`.
+    pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        self.0.get(&TypeId::of::<T>())?.1.downcast_ref().cloned()
+    }
+
+    /// Whether a value of that type is held.
+    pub fn holds(&self, key: DataKey) -> bool {
+        self.0.contains_key(&key.id)
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.values().map(|(name, _)| name)).finish()
+    }
+}

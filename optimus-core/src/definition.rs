@@ -1,0 +1,99 @@
+//! A task with its type erased: what a worker keeps for each name.
+
+use std::{any::TypeId, pin::Pin};
+
+use serde::Serialize;
+
+use crate::{context::Context, control::BoxError, data::DataKey, options::TaskOptions, task::Task};
+
+/// How an attempt failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The stored arguments do not fit the task's.
+    #[error("the arguments do not match: {0}")]
+    Undecodable(#[source] serde_json::Error),
+    /// The handler's result can't be written as JSON.
+    #[error("the result can't be encoded: {0}")]
+    Unencodable(#[source] serde_json::Error),
+    /// The handler's own error.
+    #[error(transparent)]
+    Failed(BoxError),
+}
+
+/// The encoded result, or none for `()`.
+pub type RunOutput = Result<Option<Vec<u8>>, RunError>;
+
+type Running = Pin<Box<dyn Future<Output = RunOutput> + Send>>;
+
+/// One task that a worker can run. `#[task]` registers one through `inventory`.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskDefinition {
+    name: &'static str,
+    type_name: fn() -> &'static str,
+    options: fn() -> TaskOptions,
+    required_data: fn() -> Vec<DataKey>,
+    run: fn(&[u8], Context) -> Result<Running, RunError>,
+}
+
+inventory::collect!(TaskDefinition);
+
+impl TaskDefinition {
+    /// The definition of `T`.
+    pub const fn of<T: Task>() -> Self {
+        Self {
+            name: T::NAME,
+            type_name: std::any::type_name::<T>,
+            options: T::options,
+            required_data: T::required_data,
+            run: start::<T>,
+        }
+    }
+
+    /// Every task that `#[task]` registered in the crates linked into this program.
+    pub fn registered() -> impl Iterator<Item = Self> {
+        inventory::iter::<Self>.into_iter().copied()
+    }
+
+    /// The task's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The Rust type behind it, for messages.
+    pub fn type_name(&self) -> &'static str {
+        (self.type_name)()
+    }
+
+    /// Its options.
+    pub fn options(&self) -> TaskOptions {
+        (self.options)()
+    }
+
+    /// The data it needs.
+    pub fn required_data(&self) -> Vec<DataKey> {
+        (self.required_data)()
+    }
+
+    /// Decodes the arguments and makes one attempt.
+    ///
+    /// # Errors
+    /// [`RunError`] says which step failed.
+    pub async fn run(&self, payload: &[u8], ctx: Context) -> RunOutput {
+        (self.run)(payload, ctx)?.await
+    }
+}
+
+fn start<T: Task>(payload: &[u8], ctx: Context) -> Result<Running, RunError> {
+    let task: T = serde_json::from_slice(payload).map_err(RunError::Undecodable)?;
+    Ok(Box::pin(async move {
+        let output = task.run(ctx).await.map_err(RunError::Failed)?;
+        if TypeId::of::<T::Output>() == TypeId::of::<()>() || T::options().result_ttl.is_zero() {
+            return Ok(None);
+        }
+        encode(&output).map(Some)
+    }))
+}
+
+fn encode(output: &impl Serialize) -> Result<Vec<u8>, RunError> {
+    serde_json::to_vec(output).map_err(RunError::Unencodable)
+}

@@ -1,0 +1,187 @@
+//! The one public error: opaque, with predicates for what a caller can act on.
+//!
+//! Kinds are private so that new ones break nobody; whoever has to branch asks a predicate, whoever
+//! has to read gets a message that says what to do.
+
+use std::{error, fmt, sync::Arc};
+
+use crate::{
+    id::TaskId,
+    state::{AttemptError, TaskState},
+};
+
+/// Anything that Optimus can't do for its caller. Cheap to clone.
+#[derive(Clone)]
+pub struct Error(Arc<Kind>);
+
+#[derive(Debug, thiserror::Error)]
+enum Kind {
+    #[error("{0}")]
+    Invalid(String),
+    #[error(
+        "task {task:?}: the arguments take {bytes} bytes, the limit is {limit}; store them elsewhere and pass a reference, or raise ClientBuilder::payload_limit"
+    )]
+    TooLarge { task: String, bytes: usize, limit: usize },
+    #[error("Redis is unavailable: {0}")]
+    Unavailable(String),
+    #[error("the outcome of the submit of {} task(s), first {}, is unknown: Redis went away before it answered; look them up by id before you submit again", ids.len(), ids[0])]
+    UnknownOutcome { ids: Vec<TaskId> },
+    #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
+    Full,
+    #[error("Redis refused the credentials: {0}")]
+    Unauthorized(String),
+    #[error("Redis answered with an error: {0}")]
+    Rejected(String),
+    #[error("{id} is {state}, so {verb} can't be done")]
+    WrongState { id: TaskId, state: TaskState, verb: &'static str },
+    #[error("the biz id is held by {owner}; cancel or finish that task first")]
+    Duplicate { owner: TaskId },
+    #[error("nothing is known of {0}: it ended and its history has rolled away, or it never was")]
+    Forgotten(TaskId),
+    #[error("{id} was cancelled")]
+    Cancelled { id: TaskId },
+    #[error("{id} is dead{}", last_words(.last.as_ref()))]
+    Dead { id: TaskId, last: Option<AttemptError> },
+    #[error("no result of {id} within {waited:?}; the task goes on")]
+    WaitedTooLong { id: TaskId, waited: std::time::Duration },
+    #[error("the result of {id} does not fit the expected type: {problem}")]
+    WrongResult { id: TaskId, problem: serde_json::Error },
+    #[error("the client's runtime has ended; connect again on the one that is running")]
+    Closed,
+}
+
+fn last_words(last: Option<&AttemptError>) -> String {
+    last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
+}
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) => $kind:expr;)*) => {
+        /// For the other Optimus crates.
+        #[doc(hidden)]
+        impl Error {
+            $($(#[$doc])* pub fn $name($($arg: $ty),*) -> Self { Self(Arc::new($kind)) })*
+        }
+    };
+}
+
+constructors! {
+    /// The caller's input or configuration can't be meant.
+    invalid(what: impl Into<String>) => Kind::Invalid(what.into());
+    /// The payload is above the limit.
+    too_large(task: &str, bytes: usize, limit: usize) =>
+        Kind::TooLarge { task: task.to_owned(), bytes, limit };
+    /// Redis can't be reached; nothing was done.
+    unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
+    /// The submit was sent, and no answer came.
+    unknown_outcome(ids: Vec<TaskId>) => Kind::UnknownOutcome { ids };
+    /// Redis is at maxmemory.
+    full() => Kind::Full;
+    /// Wrong user or password.
+    unauthorized(why: impl Into<String>) => Kind::Unauthorized(why.into());
+    /// Redis can be reached and says no.
+    rejected(why: impl Into<String>) => Kind::Rejected(why.into());
+    /// The verb does not apply in this state.
+    wrong_state(id: TaskId, state: TaskState, verb: &'static str) =>
+        Kind::WrongState { id, state, verb };
+    /// Another task holds the biz id.
+    duplicate(owner: TaskId) => Kind::Duplicate { owner };
+    /// No trace of the task.
+    forgotten(id: TaskId) => Kind::Forgotten(id);
+    /// It was cancelled.
+    cancelled(id: TaskId) => Kind::Cancelled { id };
+    /// It ended badly.
+    dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
+    /// The caller's own limit of waiting is over.
+    waited_too_long(id: TaskId, waited: std::time::Duration) => Kind::WaitedTooLong { id, waited };
+    /// The result is of another type.
+    wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
+    /// The background task of the client is gone.
+    closed() => Kind::Closed;
+}
+
+macro_rules! predicates {
+    ($($(#[$doc:meta])* $name:ident => $($kind:pat_param)|+,)*) => {
+        impl Error {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self) -> bool {
+                    matches!(*self.0, $($kind)|+)
+                }
+            )*
+        }
+    };
+}
+
+predicates! {
+    /// Input or configuration that can't be meant: fix the code that gave it.
+    is_invalid => Kind::Invalid(_),
+    /// The arguments are above the payload limit.
+    is_too_large => Kind::TooLarge { .. },
+    /// Redis can't be reached. Nothing was done; try again later.
+    is_unavailable => Kind::Unavailable(_) | Kind::Closed,
+    /// The submit may or may not have been done; see [`Error::task_ids`].
+    is_unknown_outcome => Kind::UnknownOutcome { .. },
+    /// Redis is at maxmemory. Nothing was done; try again when workers have drained it.
+    is_full => Kind::Full,
+    /// Wrong user or password.
+    is_unauthorized => Kind::Unauthorized(_),
+    /// Redis can be reached and refused the command (a key of another type, a missing permission).
+    is_rejected => Kind::Rejected(_),
+    /// The verb does not apply in the state that the task is in.
+    is_wrong_state => Kind::WrongState { .. },
+    /// The biz id is held by another task; see [`Error::task_ids`].
+    is_duplicate => Kind::Duplicate { .. },
+    /// Nothing is known of the task (any more).
+    is_forgotten => Kind::Forgotten(_),
+    /// The task was cancelled.
+    is_cancelled => Kind::Cancelled { .. },
+    /// The task ended badly; see [`Error::attempt_error`].
+    is_dead => Kind::Dead { .. },
+    /// Waiting took longer than was asked for; the task itself goes on.
+    is_timeout => Kind::WaitedTooLong { .. },
+}
+
+impl Error {
+    /// The tasks that the error is about.
+    pub fn task_ids(&self) -> &[TaskId] {
+        match &*self.0 {
+            Kind::UnknownOutcome { ids } => ids,
+            Kind::Duplicate { owner: id }
+            | Kind::Forgotten(id)
+            | Kind::WrongState { id, .. }
+            | Kind::Cancelled { id }
+            | Kind::Dead { id, .. }
+            | Kind::WaitedTooLong { id, .. }
+            | Kind::WrongResult { id, .. } => std::slice::from_ref(id),
+            _ => &[],
+        }
+    }
+
+    /// For a dead task: why its last attempt did not succeed.
+    pub fn attempt_error(&self) -> Option<&AttemptError> {
+        match &*self.0 {
+            Kind::Dead { last, .. } => last.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&*self.0, f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl error::Error for Error {}
+
+impl From<crate::id::InvalidName> for Error {
+    fn from(problem: crate::id::InvalidName) -> Self {
+        Self::invalid(problem.to_string())
+    }
+}

@@ -1,0 +1,267 @@
+//! Validated names: [`TaskId`], [`QueueName`], [`WorkerId`].
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The longest queue name or namespace, in bytes.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// Why a name was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidName {
+    /// The name has no characters.
+    #[error("the name is empty; use 1 to {NAME_BYTES_MAX} of [A-Za-z0-9._-]")]
+    Empty,
+    /// The name is longer than [`NAME_BYTES_MAX`].
+    #[error("{0:?} is longer than {NAME_BYTES_MAX} bytes")]
+    TooLong(String),
+    /// The name holds a character that could escape its Redis key or cluster slot.
+    #[error("{name:?} holds {found:?}; use only [A-Za-z0-9._-]")]
+    Character {
+        /// The refused name.
+        name: String,
+        /// Its first character that is not allowed.
+        found: char,
+    },
+    /// The text is not `queue/uuid`.
+    #[error(
+        "{0:?} is not a task id; one looks like `default/01890a5d-ac96-774b-bcce-b302099a8057`"
+    )]
+    NotATaskId(String),
+}
+
+/// Refuses what could leave its Redis key, its hash tag or a printed id.
+///
+/// # Errors
+/// [`InvalidName`] names the offending character.
+pub fn validate_name(name: &str) -> Result<(), InvalidName> {
+    if name.is_empty() {
+        return Err(InvalidName::Empty);
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(InvalidName::TooLong(name.to_owned()));
+    }
+    match name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
+        Some(found) => Err(InvalidName::Character { name: name.to_owned(), found }),
+        None => Ok(()),
+    }
+}
+
+/// The name of a queue: the unit of pausing and one Redis Cluster slot.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct QueueName(Arc<str>);
+
+impl QueueName {
+    /// The queue of tasks that name none.
+    pub const DEFAULT: &'static str = "default";
+
+    /// Checks and wraps a name.
+    ///
+    /// # Errors
+    /// [`InvalidName`] for anything but 1 to 128 of `[A-Za-z0-9._-]`.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
+        validate_name(name.as_ref())?;
+        Ok(Self(name.as_ref().into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+impl TryFrom<String> for QueueName {
+    type Error = InvalidName;
+    fn try_from(name: String) -> Result<Self, InvalidName> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&str> for QueueName {
+    type Error = InvalidName;
+    fn try_from(name: &str) -> Result<Self, InvalidName> {
+        Self::new(name)
+    }
+}
+
+impl From<QueueName> for String {
+    fn from(name: QueueName) -> Self {
+        name.0.as_ref().to_owned()
+    }
+}
+
+/// A task's identity, printed `queue/uuid`: the uuid alone would not say where to look.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TaskId {
+    queue: QueueName,
+    uuid: Uuid,
+}
+
+/// In ASCII order, so that stored ids sort as their uuids do.
+const ALPHABET: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
+impl TaskId {
+    /// A fresh, time-ordered id (UUID version 7) in `queue`.
+    pub fn new(queue: QueueName) -> Self {
+        Self { queue, uuid: Uuid::now_v7() }
+    }
+
+    /// The queue that the task lives in.
+    pub fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    /// The id within its queue.
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// The 22 characters under which Redis stores the id (14 fewer than its hex form, per index).
+    pub fn stored(&self) -> String {
+        let bits = self.uuid.as_u128();
+        (0..22).map(|i| ALPHABET[(bits >> (126 - 6 * i) & 63) as usize] as char).collect()
+    }
+
+    /// Reads the form that [`stored`](Self::stored) writes.
+    ///
+    /// # Errors
+    /// [`InvalidName::NotATaskId`] if it is not 22 of the alphabet, or overflows.
+    pub fn from_stored(queue: QueueName, stored: &str) -> Result<Self, InvalidName> {
+        let invalid = || InvalidName::NotATaskId(stored.to_owned());
+        if stored.len() != 22 {
+            return Err(invalid());
+        }
+        let mut bits = 0_u128;
+        for (i, byte) in stored.bytes().enumerate() {
+            let digit = ALPHABET.binary_search(&byte).map_err(|_| invalid())?;
+            if i == 0 && digit > 3 {
+                return Err(invalid());
+            }
+            bits = bits << 6 | digit as u128;
+        }
+        Ok(Self { queue, uuid: Uuid::from_u128(bits) })
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.queue, self.uuid)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let invalid = || InvalidName::NotATaskId(text.to_owned());
+        let (queue, uuid) = text.rsplit_once('/').ok_or_else(invalid)?;
+        Ok(Self { queue: QueueName::new(queue)?, uuid: uuid.parse().map_err(|_| invalid())? })
+    }
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        text.parse()
+    }
+}
+
+impl From<TaskId> for String {
+    fn from(id: TaskId) -> Self {
+        id.to_string()
+    }
+}
+
+/// One start of a worker process: `host-pid-random`, never used twice.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(Arc<str>);
+
+impl WorkerId {
+    /// A new id for this process on `host`; characters a key can't carry become `-`.
+    pub fn generate(host: &str, pid: u32) -> Self {
+        let host: String = host
+            .chars()
+            .take(NAME_BYTES_MAX)
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+            .collect();
+        Self(format!("{host}-{pid}-{:08x}", fastrand::u32(..)).into())
+    }
+
+    /// Wraps an id that Redis named.
+    pub fn from_stored(stored: &str) -> Self {
+        Self(stored.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn stored_ids_round_trip_and_sort_as_their_uuids(a in any::<u128>(), b in any::<u128>()) {
+            let queue = QueueName::new("q").unwrap();
+            let [a, b] = [a, b].map(|n| TaskId { queue: queue.clone(), uuid: Uuid::from_u128(n) });
+            prop_assert_eq!(&TaskId::from_stored(queue, &a.stored()).unwrap(), &a);
+            prop_assert_eq!(&a.to_string().parse::<TaskId>().unwrap(), &a);
+            prop_assert_eq!(a.stored().cmp(&b.stored()), a.uuid.cmp(&b.uuid));
+        }
+
+        #[test]
+        fn hostile_stored_ids_are_refused_not_misread(text in ".{0,30}") {
+            let queue = QueueName::new("q").unwrap();
+            if let Ok(id) = TaskId::from_stored(queue, &text) {
+                prop_assert_eq!(id.stored(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn queue_names_that_could_escape_their_key_are_refused() {
+        for name in ["", "a b", "a{b", "a}b", "a:b", "a/b", "a*b", "a\nb", "ä", &"x".repeat(129)] {
+            assert!(QueueName::new(name).is_err(), "{name:?}");
+        }
+        assert_eq!(QueueName::new("mail-2.low_prio").unwrap().as_str(), "mail-2.low_prio");
+    }
+}

@@ -1,0 +1,188 @@
+//! A look at tasks, queues and workers that changes nothing: [`Inspector`].
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::broker::{Counts, ServerFacts};
+use crate::{
+    Error,
+    broker::Broker,
+    id::{QueueName, TaskId, WorkerId},
+    record::{RecordError, TaskRecord},
+    state::{AttemptError, TaskState},
+};
+
+/// The largest page of a listing.
+pub const PAGE_MAX: usize = 1000;
+
+/// Reads only.
+#[derive(Clone)]
+pub struct Inspector {
+    broker: Broker,
+}
+
+/// One task, with all that is kept of it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TaskView {
+    /// Its id.
+    pub id: TaskId,
+    /// Where it is.
+    pub state: TaskState,
+    /// The worker that runs it.
+    pub worker: Option<WorkerId>,
+    /// When it is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
+    pub at_ms: Option<u64>,
+    /// Attempts that failed.
+    pub failures: u32,
+    /// Attempts cut short by a lost worker.
+    pub losses: u32,
+    /// How often a worker gave it back because it could not run it.
+    pub misfits: u32,
+    /// What went wrong, the latest last; up to ten.
+    pub errors: Vec<AttemptError>,
+    /// What was submitted; none once it has succeeded.
+    pub record: Option<Result<TaskRecord, RecordError>>,
+    /// For a success, `<task> <attempt> <ms> <worker>`.
+    pub summary: Option<String>,
+}
+
+/// A worker, with its machine and what it runs in one queue.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkerView {
+    /// Its id.
+    pub id: WorkerId,
+    /// What it said of itself.
+    pub description: WorkerDescription,
+    /// When its lease is over unless renewed, in ms by Redis' clock.
+    pub lease_until_ms: u64,
+    /// What it runs.
+    pub running: Vec<TaskId>,
+}
+
+/// What a worker says of itself when it registers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerDescription {
+    /// The machine's name.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+    /// When it started, in ms by its own clock.
+    pub started_ms: u64,
+    /// The queues it serves.
+    pub queues: Vec<String>,
+    /// How many tasks it runs at once.
+    pub concurrency: usize,
+    /// The tasks it knows.
+    pub tasks: Vec<String>,
+}
+
+impl Inspector {
+    pub(crate) fn new(broker: Broker) -> Self {
+        Self { broker }
+    }
+
+    /// Every queue that was ever submitted to.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`], as of all methods here.
+    pub async fn queues(&self) -> Result<Vec<QueueName>, Error> {
+        Ok(self.broker.queues().await?)
+    }
+
+    /// How many tasks of a queue are in each state.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn counts(&self, queue: &QueueName) -> Result<Counts, Error> {
+        Ok(self.broker.counts(queue).await?)
+    }
+
+    /// Ids of tasks in a state: at most `limit` (and [`PAGE_MAX`]) from `offset`.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn list(
+        &self,
+        queue: &QueueName,
+        state: TaskState,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, Error> {
+        let limit = limit.min(PAGE_MAX);
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        Ok(self.broker.page(queue, state, offset, limit).await?)
+    }
+
+    /// All that is kept of one task; `None` if nothing is.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn get(&self, id: &TaskId) -> Result<Option<TaskView>, Error> {
+        let found = self.broker.inspect(id).await?;
+        if found.state == TaskState::Forgotten {
+            return Ok(None);
+        }
+        let record = (!found.record.is_empty()).then(|| {
+            TaskRecord::decode(&found.record).map(|mut record| {
+                if record.has_blob {
+                    record.payload = found.blob;
+                }
+                record
+            })
+        });
+        let (failures, losses, misfits) = found.tries;
+        Ok(Some(TaskView {
+            id: id.clone(),
+            state: found.state,
+            worker: found.worker,
+            at_ms: found.at_ms,
+            failures,
+            losses,
+            misfits,
+            errors: found.errors.lines().filter_map(read_error).collect(),
+            record,
+            summary: summary(&found.summary),
+        }))
+    }
+
+    /// The workers that serve a queue.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerView>, Error> {
+        let seen = self.broker.workers(queue).await?;
+        Ok(seen
+            .into_iter()
+            .map(|worker| WorkerView {
+                id: worker.id,
+                description: serde_json::from_str(&worker.description).unwrap_or_default(),
+                lease_until_ms: worker.lease_until_ms,
+                running: worker.running,
+            })
+            .collect())
+    }
+
+    /// What the live server's configuration promises.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn server(&self) -> Result<ServerFacts, Error> {
+        Ok(self.broker.server_facts().await?)
+    }
+}
+
+/// `<ms> <json>`.
+fn read_error(line: &str) -> Option<AttemptError> {
+    let (at_ms, json) = line.split_once(' ')?;
+    let error: AttemptError = serde_json::from_str(json).ok()?;
+    Some(AttemptError { at_ms: at_ms.parse().ok()?, ..error })
+}
+
+/// `<id> <ms> <task> <attempt> <ms> <worker>` without its first two words.
+fn summary(stored: &str) -> Option<String> {
+    stored.splitn(3, ' ').nth(2).map(str::to_owned)
+}

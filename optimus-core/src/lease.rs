@@ -1,0 +1,39 @@
+//! The right to run and to report one attempt: [`Lease`], proved by its [`Token`].
+
+use std::fmt;
+
+use crate::id::{TaskId, WorkerId};
+
+/// Proof of one claim: `<claim seq>:<fence>`. All tasks of a claim share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// The number of the worker's claim, so that a lost answer can be asked for again.
+    pub seq: u64,
+    /// Strictly increasing over the queue's claims, also across a failover.
+    pub fence: u64,
+}
+
+impl Token {
+    /// Reads the stored form.
+    pub fn parse(stored: &str) -> Option<Self> {
+        let (seq, fence) = stored.split_once(':')?;
+        Some(Self { seq: seq.parse().ok()?, fence: fence.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.seq, self.fence)
+    }
+}
+
+/// One attempt's hold on its task.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// The task.
+    pub id: TaskId,
+    /// The worker that holds it.
+    pub worker: WorkerId,
+    /// The claim that granted it.
+    pub token: Token,
+}

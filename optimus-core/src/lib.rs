@@ -1,0 +1,50 @@
+//! Nouns, policies and the only door to Redis of the Optimus task queue.
+//!
+//! Applications use the facade crate `optimus`. In the order of a task's life: [`Task`] defines,
+//! [`Call`] carries arguments and options, [`Client`] submits it as a [`Submission`], Redis keeps a
+//! [`TaskRecord`], a worker claims it under a [`Lease`] and runs it with a [`Context`], and
+//! [`TaskState`] says where it is; [`Inspector`] looks at all of it.
+//!
+//! `broker` calls the Lua scripts, one method each, and alone knows Redis.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod call;
+mod client;
+mod context;
+mod control;
+mod data;
+mod definition;
+mod error;
+mod id;
+mod inspect;
+mod interval;
+mod lease;
+mod options;
+mod record;
+mod retry;
+mod state;
+mod task;
+
+#[doc(hidden)]
+pub mod broker;
+
+pub use self::{
+    call::{Call, ErasedCall, Submit},
+    client::{Client, ClientBuilder, NAMESPACE_DEFAULT, SubmitAllError, TaskHandle},
+    context::Context,
+    control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
+    data::{Data, DataKey},
+    definition::{RunError, RunOutput, TaskDefinition},
+    error::Error,
+    id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
+    inspect::{Counts, Inspector, PAGE_MAX, ServerFacts, TaskView, WorkerDescription, WorkerView},
+    interval::interval,
+    lease::{Lease, Token},
+    options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    record::{BLOB_BYTES_MIN, RECORD_VERSION, RecordError, Submission, TaskRecord},
+    retry::{BACKOFF_MAX, Backoff, BackoffFn},
+    state::{AttemptError, Reason, TaskState},
+    task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
+};
+#[doc(hidden)]
+pub use inventory;

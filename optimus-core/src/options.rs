@@ -1,0 +1,212 @@
+//! What a definition may set ([`TaskOptions`]) and what one call may override ([`CallOptions`]).
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    id::QueueName,
+    retry::{BACKOFF_MAX, Backoff},
+};
+
+/// How far from zero a priority may be.
+pub const PRIORITY_MAX: i8 = 100;
+
+/// What becomes of a task whose worker was lost in mid-attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLost {
+    /// It runs again, until `max_losses` (at least once).
+    #[default]
+    Retry,
+    /// It is buried: at most one attempt is ever started after a loss (at most once).
+    Dead,
+}
+
+/// The options of a task's definition: those of `#[task(...)]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TaskOptions {
+    pub(crate) queue: &'static str,
+    pub(crate) priority: i8,
+    pub(crate) timeout: Duration,
+    pub(crate) max_retry: u32,
+    pub(crate) backoff: Backoff,
+    pub(crate) biz_window: Option<Duration>,
+    pub(crate) result_ttl: Duration,
+    pub(crate) expires_in: Option<Duration>,
+    pub(crate) on_lost: OnLost,
+    pub(crate) max_losses: u32,
+}
+
+impl TaskOptions {
+    /// The defaults that stored records leave out; part of the record format.
+    pub const DEFAULT: Self = Self {
+        queue: QueueName::DEFAULT,
+        priority: 0,
+        timeout: Duration::from_secs(600),
+        max_retry: 3,
+        backoff: Backoff::Sidekiq,
+        biz_window: None,
+        result_ttl: Duration::from_secs(600),
+        expires_in: None,
+        on_lost: OnLost::Retry,
+        max_losses: 3,
+    };
+
+    /// The defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a result
+    /// kept for 10 min, 3 losses.
+    pub const fn new() -> Self {
+        Self::DEFAULT
+    }
+
+    /// The queue that calls go to.
+    pub const fn queue(mut self, queue: &'static str) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// -100 to 100; each step is worth a minute of waiting, so nothing starves.
+    pub const fn priority(mut self, priority: i8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// How long one attempt may run.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many attempts may follow the first failed one. 0: the first failure is final.
+    pub const fn max_retry(mut self, max_retry: u32) -> Self {
+        self.max_retry = max_retry;
+        self
+    }
+
+    /// The wait before each retry.
+    pub const fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// How long after its submit a biz id stays taken, even once its task has succeeded.
+    pub const fn biz_window(mut self, window: Duration) -> Self {
+        self.biz_window = Some(window);
+        self
+    }
+
+    /// How long a result is kept after success. Zero: not at all.
+    pub const fn result_ttl(mut self, ttl: Duration) -> Self {
+        self.result_ttl = ttl;
+        self
+    }
+
+    /// A task not started this long after its submit is buried as expired.
+    pub const fn expires_in(mut self, expires_in: Duration) -> Self {
+        self.expires_in = Some(expires_in);
+        self
+    }
+
+    /// What becomes of it when its worker is lost.
+    pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.on_lost = on_lost;
+        self
+    }
+
+    /// How many lost workers bury the task.
+    pub const fn max_losses(mut self, max_losses: u32) -> Self {
+        self.max_losses = max_losses;
+        self
+    }
+
+    /// The queue's name as written.
+    pub fn queue_name(&self) -> &'static str {
+        self.queue
+    }
+
+    /// The wait before each retry.
+    pub fn backoff_formula(&self) -> Backoff {
+        self.backoff
+    }
+
+    /// Refuses options that can't be meant.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`], naming the task, the option and what to write instead.
+    pub fn validate(&self, task: &str) -> Result<(), Error> {
+        let refuse = |what: String| Err(Error::invalid(format!("task {task:?}: {what}")));
+        if let Err(problem) = QueueName::new(self.queue) {
+            return refuse(format!("queue: {problem}"));
+        }
+        for (name, value) in [
+            ("timeout", Some(self.timeout)),
+            ("biz_window", self.biz_window),
+            ("expires_in", self.expires_in),
+        ] {
+            if value.is_some_and(|value| value.is_zero() || value > BACKOFF_MAX * 20) {
+                return refuse(format!("{name} must be above zero and below 1,800 days"));
+            }
+        }
+        if self.result_ttl > BACKOFF_MAX * 20 {
+            return refuse("result_ttl must be below 1,800 days".into());
+        }
+        if self.priority.unsigned_abs() > PRIORITY_MAX.unsigned_abs() {
+            return refuse(format!("priority must be within -{PRIORITY_MAX} and {PRIORITY_MAX}"));
+        }
+        if self.max_losses == 0 {
+            return refuse("max_losses must be at least 1; for at-most-once use on_lost".into());
+        }
+        self.backoff.problem().map_or(Ok(()), |problem| refuse(problem.into()))
+    }
+}
+
+impl Default for TaskOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// When a task becomes ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Due {
+    /// At once.
+    #[default]
+    Now,
+    /// This long after Redis has accepted it.
+    In(Duration),
+    /// At this instant by Redis' clock; one in the past means at once.
+    At(DateTime<Utc>),
+}
+
+/// What one call overrides; `None` leaves it to the definition.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CallOptions {
+    pub(crate) queue: Option<String>,
+    pub(crate) priority: Option<i8>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_retry: Option<u32>,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) biz_id: Option<String>,
+    pub(crate) biz_window: Option<Duration>,
+    pub(crate) result_ttl: Option<Duration>,
+    pub(crate) expires_in: Option<Duration>,
+    pub(crate) on_lost: Option<OnLost>,
+    pub(crate) due: Due,
+}
+
+impl CallOptions {
+    /// The definition's options with this call's laid over them (the queue aside).
+    pub(crate) fn over(&self, mut options: TaskOptions) -> TaskOptions {
+        options.priority = self.priority.unwrap_or(options.priority);
+        options.timeout = self.timeout.unwrap_or(options.timeout);
+        options.max_retry = self.max_retry.unwrap_or(options.max_retry);
+        options.backoff = self.backoff.unwrap_or(options.backoff);
+        options.biz_window = self.biz_window.or(options.biz_window);
+        options.result_ttl = self.result_ttl.unwrap_or(options.result_ttl);
+        options.expires_in = self.expires_in.or(options.expires_in);
+        options.on_lost = self.on_lost.unwrap_or(options.on_lost);
+        options
+    }
+}

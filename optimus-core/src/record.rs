@@ -1,0 +1,284 @@
+//! What is stored of a task: [`TaskRecord`], written from a [`Submission`].
+//!
+//! A stored record is eight characters of base 36 (the ms at which Redis accepted it; the submit
+//! script puts them there), a JSON header of ours with only what differs from
+//! [`TaskOptions::DEFAULT`], a newline, and the user's bytes. It never changes after the submit.
+
+use std::{borrow::Cow, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    id::{TaskId, validate_name},
+    options::{Due, OnLost, TaskOptions},
+    retry::Backoff,
+};
+
+/// The newest record version that this code writes and reads.
+pub const RECORD_VERSION: u32 = 1;
+
+/// Payloads above this many bytes are kept beside the record, so that claims don't pass through Lua
+/// what a plain read can fetch.
+pub const BLOB_BYTES_MIN: usize = 16 * 1024;
+
+/// The longest biz id: it is part of a key.
+const BIZ_ID_BYTES_MAX: usize = 512;
+
+/// The length of the stamp before the header.
+pub const STAMP_BYTES: usize = 8;
+
+/// A checked call with its arguments encoded: what a client sends.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub(crate) id: TaskId,
+    pub(crate) task: Cow<'static, str>,
+    pub(crate) options: TaskOptions,
+    pub(crate) biz_id: Option<String>,
+    pub(crate) due: Due,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Submission {
+    /// The id that the task will have unless its biz id is taken.
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// Refuses what can't be stored.
+    pub(crate) fn check(&self, payload_limit: usize) -> Result<(), Error> {
+        if let Err(problem) = validate_name(&self.task) {
+            return Err(Error::invalid(format!("the task's name: {problem}")));
+        }
+        if self.payload.len() > payload_limit {
+            return Err(Error::too_large(&self.task, self.payload.len(), payload_limit));
+        }
+        match &self.biz_id {
+            Some(id) if id.is_empty() || id.len() > BIZ_ID_BYTES_MAX => Err(Error::invalid(
+                format!("task {:?}: a biz id takes 1 to {BIZ_ID_BYTES_MAX} bytes", self.task),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The header, its newline, and the payload unless that goes to `blobs`.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64 + self.payload.len().min(BLOB_BYTES_MIN));
+        serde_json::to_writer(&mut bytes, &Header::of(self)).expect("a header of plain fields");
+        bytes.push(b'\n');
+        if self.blob().is_none() {
+            bytes.extend_from_slice(&self.payload);
+        }
+        bytes
+    }
+
+    /// The payload, if it is kept beside the record.
+    pub(crate) fn blob(&self) -> Option<&[u8]> {
+        (self.payload.len() > BLOB_BYTES_MIN).then_some(&self.payload)
+    }
+}
+
+/// A stored task, read back.
+#[derive(Debug, Clone)]
+pub struct TaskRecord {
+    /// The task's name.
+    pub task: String,
+    /// When Redis accepted it, in ms since the Unix epoch by Redis' clock.
+    pub submitted_ms: u64,
+    /// How long one attempt may run.
+    pub timeout: Duration,
+    /// How many attempts may follow the first failed one.
+    pub max_retry: u32,
+    /// The wait before each retry; `None`: the definition's own function.
+    pub backoff: Option<Backoff>,
+    /// The biz id, if it has one.
+    pub biz_id: Option<String>,
+    /// How long the biz id stays taken.
+    pub biz_window: Option<Duration>,
+    /// How long a result is kept.
+    pub result_ttl: Duration,
+    /// Not started this long after its submit, it is buried.
+    pub expires_in: Option<Duration>,
+    /// What becomes of it when its worker is lost.
+    pub on_lost: OnLost,
+    /// How many lost workers bury it.
+    pub max_losses: u32,
+    /// The priority it was submitted with.
+    pub priority: i8,
+    /// The arguments; empty if `has_blob` and not fetched yet.
+    pub payload: Vec<u8>,
+    /// Whether the arguments are kept beside the record.
+    pub has_blob: bool,
+}
+
+/// Why stored bytes are not a record that this code can act on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// Written by newer code.
+    #[error("the record has version {0}, this worker knows up to {RECORD_VERSION}")]
+    Newer(u32),
+    /// Not written by this code, or damaged.
+    #[error("the record is damaged: {0}")]
+    Damaged(String),
+}
+
+impl TaskRecord {
+    /// Reads a stored record.
+    ///
+    /// # Errors
+    /// [`RecordError`] says whether newer code would understand it.
+    pub fn decode(stored: &[u8]) -> Result<Self, RecordError> {
+        let damaged = |what: &str| RecordError::Damaged(what.to_owned());
+        let (stamp, rest) =
+            stored.split_at_checked(STAMP_BYTES).ok_or_else(|| damaged("it is too short"))?;
+        let submitted_ms = parse_stamp(stamp).ok_or_else(|| damaged("no stamp"))?;
+        let end = rest.iter().position(|b| *b == b'\n').ok_or_else(|| damaged("no header"))?;
+        let (header, payload) = (&rest[..end], &rest[end + 1..]);
+        let version: Version =
+            serde_json::from_slice(header).map_err(|e| RecordError::Damaged(e.to_string()))?;
+        if version.v > RECORD_VERSION {
+            return Err(RecordError::Newer(version.v));
+        }
+        let header: Header<'_> =
+            serde_json::from_slice(header).map_err(|e| RecordError::Damaged(e.to_string()))?;
+        header.into_record(submitted_ms, payload)
+    }
+}
+
+/// Reads eight characters of base 36.
+pub(crate) fn parse_stamp(stamp: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(stamp).ok()?;
+    (text.len() == STAMP_BYTES).then(|| u64::from_str_radix(text, 36).ok())?
+}
+
+#[derive(Deserialize)]
+struct Version {
+    #[serde(default = "one")]
+    v: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Field names are short because every queued task carries them. `lua/include/header.lua` reads
+/// `t`, `z`, `l` and `m` on rare paths.
+#[derive(Serialize, Deserialize)]
+struct Header<'a> {
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    v: u32,
+    #[serde(borrow)]
+    t: Cow<'a, str>,
+    #[serde(rename = "to", default, skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    max_retry: Option<u32>,
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    backoff: Option<String>,
+    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    biz_id: Option<Cow<'a, str>>,
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    biz_window_ms: Option<u64>,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    result_ttl_ms: Option<u64>,
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    expires_in_ms: Option<u64>,
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    on_lost: Option<OnLost>,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    max_losses: Option<u32>,
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    priority: Option<i8>,
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    blob: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(v: &u32) -> bool {
+    *v == 1
+}
+
+/// A duration as stored; below a millisecond rounds up, since zero would mean something else.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+impl<'a> Header<'a> {
+    fn of(submission: &'a Submission) -> Self {
+        let (options, default) = (&submission.options, TaskOptions::DEFAULT);
+        Self {
+            v: RECORD_VERSION,
+            t: Cow::Borrowed(&submission.task),
+            timeout_ms: (options.timeout != default.timeout).then(|| millis(options.timeout)),
+            max_retry: (options.max_retry != default.max_retry).then_some(options.max_retry),
+            backoff: write_backoff(options.backoff),
+            biz_id: submission.biz_id.as_deref().map(Cow::Borrowed),
+            biz_window_ms: options.biz_window.map(millis),
+            result_ttl_ms: (options.result_ttl != default.result_ttl)
+                .then(|| millis(options.result_ttl)),
+            expires_in_ms: options.expires_in.map(millis),
+            on_lost: (options.on_lost != default.on_lost).then_some(options.on_lost),
+            max_losses: (options.max_losses != default.max_losses).then_some(options.max_losses),
+            priority: (options.priority != default.priority).then_some(options.priority),
+            blob: submission.blob().is_some(),
+        }
+    }
+
+    fn into_record(self, submitted_ms: u64, payload: &[u8]) -> Result<TaskRecord, RecordError> {
+        let default = TaskOptions::DEFAULT;
+        Ok(TaskRecord {
+            task: self.t.into_owned(),
+            submitted_ms,
+            timeout: self.timeout_ms.map_or(default.timeout, Duration::from_millis),
+            max_retry: self.max_retry.unwrap_or(default.max_retry),
+            backoff: read_backoff(self.backoff.as_deref())?,
+            biz_id: self.biz_id.map(Cow::into_owned),
+            biz_window: self.biz_window_ms.map(Duration::from_millis),
+            result_ttl: self.result_ttl_ms.map_or(default.result_ttl, Duration::from_millis),
+            expires_in: self.expires_in_ms.map(Duration::from_millis),
+            on_lost: self.on_lost.unwrap_or(default.on_lost),
+            max_losses: self.max_losses.unwrap_or(default.max_losses),
+            priority: self.priority.unwrap_or(default.priority),
+            payload: payload.to_vec(),
+            has_blob: self.blob,
+        })
+    }
+}
+
+fn write_backoff(backoff: Backoff) -> Option<String> {
+    Some(match backoff {
+        Backoff::Sidekiq => return None,
+        Backoff::Exponential { base, cap, jitter } => {
+            format!("exponential:{}:{}:{jitter}", millis(base), millis(cap))
+        }
+        Backoff::Linear { base, cap, jitter } => {
+            format!("linear:{}:{}:{jitter}", millis(base), millis(cap))
+        }
+        Backoff::Fixed { wait, jitter } => format!("fixed:{}:{jitter}", millis(wait)),
+        Backoff::Custom(_) => "custom".into(),
+    })
+}
+
+fn read_backoff(stored: Option<&str>) -> Result<Option<Backoff>, RecordError> {
+    let Some(stored) = stored else { return Ok(Some(Backoff::Sidekiq)) };
+    let damaged = || RecordError::Damaged(format!("the backoff {stored:?} is not known"));
+    let ms = |text: &str| text.parse().map(Duration::from_millis).map_err(|_| damaged());
+    let share = |text: &str| text.parse::<f64>().map_err(|_| damaged());
+    let parts: Vec<&str> = stored.split(':').collect();
+    Ok(Some(match *parts.as_slice() {
+        ["custom"] => return Ok(None),
+        ["exponential", base, cap, jitter] => {
+            Backoff::Exponential { base: ms(base)?, cap: ms(cap)?, jitter: share(jitter)? }
+        }
+        ["linear", base, cap, jitter] => {
+            Backoff::Linear { base: ms(base)?, cap: ms(cap)?, jitter: share(jitter)? }
+        }
+        ["fixed", wait, jitter] => Backoff::Fixed { wait: ms(wait)?, jitter: share(jitter)? },
+        _ => return Err(damaged()),
+    }))
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! Where a task is: [`TaskState`], and why it died: [`Reason`].
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a task. A task is in exactly one of them.
+///
+/// `Failed`, `timed out`, `lost` and their like are not states but [`Reason`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskState {
+    /// Waits for its due time: submitted with a delay, or snoozed. A claim moves it to `Ready`, and
+    /// at once on to `Working`, when the time has come; `cancel` takes it out.
+    Delayed,
+    /// Stands in line. Put here by a submit, a release, a lost lease or an operator's requeue; a
+    /// claim takes it out, or `cancel`.
+    Ready,
+    /// Held by one worker under a lease. The worker's report takes it out; so does the reaper once
+    /// the lease is over.
+    Working,
+    /// Failed an attempt and waits for the next. A claim takes it out when it is due; so does
+    /// `cancel`.
+    Retry,
+    /// Ended well. Final; a summary of the last 1,000 is kept.
+    Success,
+    /// Ended badly: no retries left, lost too often, expired, undecodable or unknown. Kept with its
+    /// arguments and errors until an operator requeues it or the janitor purges it.
+    Dead,
+    /// Ended by request, before or during an attempt. Kept like `Dead`, and may be requeued.
+    Cancelled,
+    /// Nothing is known of the task (any more): it ended and its history has rolled away, or it
+    /// never was. Never a guess at which.
+    Forgotten,
+}
+
+impl TaskState {
+    /// Every state that a task can be found in.
+    pub const ALL: [Self; 7] = [
+        Self::Delayed,
+        Self::Ready,
+        Self::Working,
+        Self::Retry,
+        Self::Success,
+        Self::Dead,
+        Self::Cancelled,
+    ];
+
+    /// No worker will touch the task again unless an operator requeues it.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Success | Self::Dead | Self::Cancelled | Self::Forgotten)
+    }
+
+    /// The word for it in scripts, logs and the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delayed => "delayed",
+            Self::Ready => "ready",
+            Self::Working => "working",
+            Self::Retry => "retry",
+            Self::Success => "success",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+            Self::Forgotten => "forgotten",
+        }
+    }
+
+    /// The state of that word, as the scripts answer it.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().chain([Self::Forgotten]).find(|state| state.as_str() == word)
+    }
+}
+
+impl fmt::Display for TaskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why an attempt did not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// The handler returned an error.
+    Failed,
+    /// The handler was still running at its deadline.
+    TimedOut,
+    /// The handler panicked.
+    Panicked,
+    /// The worker's lease ended while it held the task: it was killed, stopped or cut off.
+    Lost,
+    /// The stored arguments do not fit the handler's parameters.
+    Undecodable,
+    /// No worker has known the task's name, or its record's version, for a whole `misfit_grace`.
+    Unknown,
+    /// It was not started before its `expires_in`.
+    Expired,
+}
+
+impl Reason {
+    /// The word for it, as stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Panicked => "panicked",
+            Self::Lost => "lost",
+            Self::Undecodable => "undecodable",
+            Self::Unknown => "unknown",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_str().replace('_', " "))
+    }
+}
+
+/// One entry of a task's error history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptError {
+    /// Why the attempt did not succeed.
+    pub reason: Reason,
+    /// What was said: the error and its sources, the panic's text; at most 8 KiB.
+    #[serde(default)]
+    pub message: String,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// The worker that ran it.
+    pub worker: String,
+    /// When it was recorded, in ms since the Unix epoch, by Redis' clock.
+    #[serde(default)]
+    pub at_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_and_reason_is_found_by_its_word() {
+        for state in TaskState::ALL {
+            assert_eq!(TaskState::from_word(state.as_str()), Some(state));
+        }
+        let json = serde_json::to_string(&Reason::TimedOut).unwrap();
+        assert_eq!(json, format!("\"{}\"", Reason::TimedOut.as_str()));
+    }
+}

@@ -1,0 +1,124 @@
+//! The definition of a task: what `#[task]` writes, and what one can write by hand.
+
+use std::{future::Future, time::Duration};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{call::Call, context::Context, control::BoxError, data::DataKey, options::TaskOptions};
+
+/// A task: its arguments (the type itself), its name, its options and what it does.
+///
+/// ```
+/// use optimus_core::{BoxError, Context, Task, TaskOptions};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Greet { name: String }
+///
+/// impl Task for Greet {
+///     const NAME: &'static str = "greet";
+///     type Output = String;
+///
+///     fn options() -> TaskOptions {
+///         TaskOptions::new().queue("mail").max_retry(5)
+///     }
+///
+///     async fn run(self, ctx: Context) -> Result<String, BoxError> {
+///         Ok(format!("Hello {}, attempt {}", self.name, ctx.attempt()))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a task",
+    note = "put `#[optimus::task]` on the function, or write `impl optimus::Task for {Self}`"
+)]
+pub trait Task: Serialize + DeserializeOwned + Send + 'static {
+    /// The name under which it is stored and found. Renaming it orphans what is queued.
+    const NAME: &'static str;
+
+    /// What a successful attempt returns; kept for `result_ttl` unless it is `()`.
+    type Output: Serialize + DeserializeOwned + Send + 'static;
+
+    /// The definition's options.
+    fn options() -> TaskOptions {
+        TaskOptions::new()
+    }
+
+    /// Two calls of one biz id are one task, until the first has ended well.
+    fn biz_id(&self) -> Option<String> {
+        None
+    }
+
+    /// The `#[data]` that [`run`](Self::run) takes from its context; checked when a worker starts.
+    fn required_data() -> Vec<DataKey> {
+        Vec::new()
+    }
+
+    /// One attempt.
+    fn run(self, ctx: Context) -> impl Future<Output = Result<Self::Output, BoxError>> + Send;
+
+    /// This task, not yet submitted: set options on it, then use a verb.
+    fn call(self) -> Call<Self> {
+        Call::new(self)
+    }
+}
+
+/// What a handler may return: a `Result` with any error, or `()`.
+#[diagnostic::on_unimplemented(
+    message = "a task can't return `{Self}`",
+    note = "return `()`, or a `Result<T, E>` whose error converts into \
+            `Box<dyn std::error::Error + Send + Sync>`"
+)]
+pub trait TaskResult {
+    /// The value of success.
+    type Output;
+    /// As the worker takes it.
+    ///
+    /// # Errors
+    /// The handler's own.
+    fn into_result(self) -> Result<Self::Output, BoxError>;
+}
+
+impl TaskResult for () {
+    type Output = ();
+    fn into_result(self) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
+    type Output = T;
+    fn into_result(self) -> Result<T, BoxError> {
+        self.map_err(Into::into)
+    }
+}
+
+/// A function that makes calls: what `#[task]` leaves under the handler's name.
+pub trait TaskFn<Args> {
+    /// The task that its calls carry.
+    type Task: Task;
+}
+
+macro_rules! task_fn {
+    ($($arg:ident)*) => {
+        impl<F, T: Task, $($arg),*> TaskFn<($($arg,)*)> for F
+        where
+            F: Fn($($arg),*) -> Call<T>,
+        {
+            type Task = T;
+        }
+    };
+}
+
+task_fn!();
+task_fn!(A);
+task_fn!(A B);
+task_fn!(A B C);
+task_fn!(A B C D);
+task_fn!(A B C D E);
+task_fn!(A B C D E F1);
+task_fn!(A B C D E F1 G);
+task_fn!(A B C D E F1 G H);
+
+/// How long after its timeout a handler that can't be dropped is given to notice by itself.
+pub const TIMEOUT_GRACE: Duration = Duration::from_millis(250);
