@@ -1,0 +1,212 @@
+//! How a worker is set up: [`WorkerBuilder`].
+
+use std::time::Duration;
+
+use optimus_core::{Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn};
+
+use crate::{
+    Worker,
+    config::{Config, Order, parse_queues},
+    registry::Registry,
+};
+
+/// Settings of a [`Worker`], each with a default.
+#[must_use = "a builder does nothing until `.run().await`"]
+pub struct WorkerBuilder {
+    config: Config,
+    data: Data,
+    tasks: Vec<TaskDefinition>,
+    inventory: bool,
+    problem: Option<Error>,
+}
+
+impl WorkerBuilder {
+    pub(crate) fn new(url: &str) -> Self {
+        let config = Config {
+            url: url.to_owned(),
+            namespace: NAMESPACE_DEFAULT.to_owned(),
+            queues: Vec::new(),
+            order: Order::default(),
+            concurrency: 64,
+            lease: Duration::from_secs(15),
+            poll: Duration::from_secs(5),
+            misfit_grace: Duration::from_secs(3600),
+            shutdown_grace: Duration::from_secs(25),
+            banner: true,
+        };
+        Self { config, data: Data::new(), tasks: Vec::new(), inventory: true, problem: None }
+    }
+
+    pub(crate) fn from_env(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
+        let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
+            Error::invalid(
+                "no Redis to work for: set OPTIMUS_URL (or REDIS_URL), for example \
+                 OPTIMUS_URL=redis://127.0.0.1/",
+            )
+        })?;
+        let mut builder = Self::new(&url);
+        if let Some(queues) = set("OPTIMUS_QUEUES") {
+            (builder.config.order, builder.config.queues) = parse_queues(&queues)?;
+        }
+        if let Some(text) = set("OPTIMUS_CONCURRENCY") {
+            builder.config.concurrency = text.trim().parse().map_err(|_| {
+                Error::invalid(format!("OPTIMUS_CONCURRENCY: {text:?} is not a whole number"))
+            })?;
+        }
+        Ok(builder)
+    }
+
+    /// The prefix of all keys; that of the clients.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.config.namespace = namespace.into();
+        self
+    }
+
+    /// Serves these queues, each with the same share. Default: the queues of its tasks.
+    pub fn queues<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = Q>) -> Self {
+        self.serve(Order::Weighted, queues.into_iter().map(|queue| (queue, 1)))
+    }
+
+    /// Serves these queues, each with a share of the slots by its weight.
+    pub fn weighted<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = (Q, u32)>) -> Self {
+        self.serve(Order::Weighted, queues)
+    }
+
+    /// Serves these queues; each gets only the slots that the ones before it leave idle.
+    pub fn strict<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = Q>) -> Self {
+        self.serve(Order::Strict, queues.into_iter().map(|queue| (queue, 1)))
+    }
+
+    /// How many tasks run at once; 64 by default.
+    pub fn concurrency(mut self, concurrency: usize) -> Self {
+        self.config.concurrency = concurrency;
+        self
+    }
+
+    /// How long a worker that is not heard of keeps its tasks; 15 s by default.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.config.lease = lease;
+        self
+    }
+
+    /// How often an idle worker looks without having been woken; 5 s by default. Doorbells are
+    /// hints that may get lost; this is the bound.
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.config.poll = poll;
+        self
+    }
+
+    /// How long a task that no worker knows is kept before it is buried; an hour by default.
+    pub fn misfit_grace(mut self, grace: Duration) -> Self {
+        self.config.misfit_grace = grace;
+        self
+    }
+
+    /// How long a shutdown lets running tasks finish before it cancels them; 25 s by default.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.config.shutdown_grace = grace;
+        self
+    }
+
+    /// Doesn't print at the start what it serves.
+    pub fn quiet(mut self) -> Self {
+        self.config.banner = false;
+        self
+    }
+
+    /// A value for the handlers' `#[data]` parameters of its type.
+    pub fn data<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.data.insert(value);
+        self
+    }
+
+    /// Serves the task behind a `#[task]` function, whether `inventory` found it or not.
+    pub fn task<A, F: TaskFn<A>>(self, _function: F) -> Self {
+        self.task_type::<F::Task>()
+    }
+
+    /// Serves a task that was written by hand.
+    pub fn task_type<T: Task>(mut self) -> Self {
+        self.tasks.push(TaskDefinition::of::<T>());
+        self
+    }
+
+    /// Serves only the tasks named by [`task`](Self::task), not all that are linked in.
+    pub fn only_named_tasks(mut self) -> Self {
+        self.inventory = false;
+        self
+    }
+
+    /// Checks everything that can be checked without Redis.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`]: two tasks of one name, data that a handler needs and nobody gave, an
+    /// option that can't be meant, or no task at all.
+    pub fn build(self) -> Result<Worker, Error> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let mut config = self.config;
+        config.check()?;
+        let linked = TaskDefinition::registered().filter(|_| self.inventory);
+        let registry = Registry::new(linked.chain(self.tasks))?;
+        registry.check(&self.data)?;
+        if config.queues.is_empty() {
+            config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
+        }
+        Ok(Worker::new(config, registry, self.data))
+    }
+
+    /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].
+    ///
+    /// # Errors
+    /// As [`build`](Self::build) and [`Worker::run`].
+    pub async fn run(self) -> Result<(), Error> {
+        self.build()?.run().await
+    }
+
+    /// A wrong name is reported by [`build`](Self::build), so that calls can be chained.
+    fn serve<Q: AsRef<str>>(
+        mut self,
+        order: Order,
+        queues: impl IntoIterator<Item = (Q, u32)>,
+    ) -> Self {
+        self.config.order = order;
+        for (queue, weight) in queues {
+            match QueueName::new(queue.as_ref()) {
+                Ok(queue) => self.config.queues.push((queue, weight)),
+                Err(problem) => self.problem = Some(Error::invalid(format!("queue: {problem}"))),
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env<'a>(vars: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| vars.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn without_a_url_in_the_environment_the_error_says_what_to_set() {
+        let problem = WorkerBuilder::from_env(env(&[])).err().unwrap();
+        assert!(problem.is_invalid() && problem.to_string().contains("OPTIMUS_URL"), "{problem}");
+    }
+
+    #[test]
+    fn optimus_url_goes_before_redis_url() {
+        let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
+        assert_eq!(WorkerBuilder::from_env(env(&both)).unwrap().config.url, "redis://a");
+        assert_eq!(WorkerBuilder::from_env(env(&both[..1])).unwrap().config.url, "redis://b");
+    }
+
+    #[test]
+    fn a_worker_without_any_task_refuses_to_start_and_says_how_to_link_them() {
+        let problem = WorkerBuilder::new("redis://x").build().err().unwrap();
+        assert!(problem.to_string().contains("as _;"), "{problem}");
+    }
+}

@@ -1,0 +1,152 @@
+//! What a worker needs to know, validated once: [`Config`].
+
+use std::time::Duration;
+
+use optimus_core::{Error, QueueName};
+
+/// The shortest lease: a heartbeat is a third of it, and must outlive a slow round trip.
+const LEASE_MIN: Duration = Duration::from_millis(500);
+
+/// How a worker divides itself between its queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Order {
+    /// Each queue gets its share of the slots, by weight.
+    #[default]
+    Weighted,
+    /// A queue gets what the ones before it have left.
+    Strict,
+}
+
+impl Order {
+    /// Divides idle slots between queues of these weights: each slot is offered once. `random`
+    /// decides who gets what a fair division leaves over.
+    pub(crate) fn divide(self, idle: usize, weights: &[u32], random: usize) -> Vec<usize> {
+        let mut shares = vec![0; weights.len()];
+        if weights.is_empty() {
+            return shares;
+        }
+        if self == Self::Strict {
+            shares[0] = idle;
+            return shares;
+        }
+        let total: usize = weights.iter().map(|weight| *weight as usize).sum();
+        for (share, weight) in shares.iter_mut().zip(weights) {
+            *share = idle * *weight as usize / total;
+        }
+        let mut left = idle - shares.iter().sum::<usize>();
+        let mut ticket = random % total;
+        while left > 0 {
+            let mut at = 0;
+            let mut passed = weights[0] as usize;
+            while passed <= ticket {
+                at += 1;
+                passed += weights[at] as usize;
+            }
+            shares[at] += 1;
+            left -= 1;
+            ticket = passed % total;
+        }
+        shares
+    }
+}
+
+/// A worker's settings, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) url: String,
+    pub(crate) namespace: String,
+    /// Queues with their weights; empty: those of the tasks.
+    pub(crate) queues: Vec<(QueueName, u32)>,
+    pub(crate) order: Order,
+    pub(crate) concurrency: usize,
+    pub(crate) lease: Duration,
+    pub(crate) poll: Duration,
+    pub(crate) misfit_grace: Duration,
+    pub(crate) shutdown_grace: Duration,
+    pub(crate) banner: bool,
+}
+
+impl Config {
+    /// Refuses what can't be meant, before anything starts.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
+        if self.concurrency == 0 {
+            return refuse("concurrency is 0; it would never run anything");
+        }
+        if self.lease < LEASE_MIN {
+            return refuse("the lease is below 500 ms; no heartbeat could keep it");
+        }
+        if self.poll.is_zero() {
+            return refuse("the poll interval is zero; an idle worker would spin");
+        }
+        if self.queues.iter().any(|(_, weight)| *weight == 0) {
+            return refuse("a queue has weight 0; leave it out instead");
+        }
+        Ok(())
+    }
+}
+
+/// `critical=3,default` by weight (1 where none is given), or `critical>default` strictly.
+pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>), Error> {
+    let invalid = |part: &str, why: &str| {
+        Error::invalid(format!(
+            "OPTIMUS_QUEUES: {part:?} {why}; write critical=3,default=1 for shares by weight, or \
+             critical>default for strict order"
+        ))
+    };
+    let order = if text.contains('>') { Order::Strict } else { Order::Weighted };
+    let separator = if order == Order::Strict { '>' } else { ',' };
+    let mut queues = Vec::new();
+    for part in text.split(separator).map(str::trim) {
+        let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
+        let name = QueueName::new(name.trim())
+            .map_err(|problem| invalid(part, &format!("is no queue: {problem}")))?;
+        let weight = weight.trim().parse().ok().filter(|weight| *weight > 0);
+        let weight = weight.ok_or_else(|| invalid(part, "has no weight above zero"))?;
+        if queues.iter().any(|(other, _)| *other == name) {
+            return Err(invalid(part, "is named twice"));
+        }
+        queues.push((name, weight));
+    }
+    Ok((order, queues))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Order, Vec<(String, u32)>) {
+        let (order, queues) = parse_queues(text).unwrap();
+        (order, queues.into_iter().map(|(name, weight)| (name.to_string(), weight)).collect())
+    }
+
+    #[test]
+    fn every_idle_slot_is_offered_once_and_by_weight() {
+        for random in 0..50 {
+            let shares = Order::Weighted.divide(10, &[3, 1, 1], random);
+            assert_eq!(shares.iter().sum::<usize>(), 10);
+            assert_eq!(shares, [6, 2, 2]);
+            let shares = Order::Weighted.divide(1, &[3, 1, 1], random);
+            assert_eq!(shares.iter().sum::<usize>(), 1);
+        }
+        let first = (0..500).filter(|r| Order::Weighted.divide(1, &[3, 1, 1], *r)[0] == 1).count();
+        assert_eq!(first, 300);
+        assert_eq!(Order::Strict.divide(10, &[1, 1], 3), [10, 0]);
+        assert!(Order::Weighted.divide(10, &[], 3).is_empty());
+    }
+
+    #[test]
+    fn queues_are_read_by_weight_or_in_strict_order() {
+        let weighted = vec![("critical".into(), 3), ("default".into(), 1)];
+        assert_eq!(read("critical=3, default"), (Order::Weighted, weighted));
+        assert_eq!(read("a>b").0, Order::Strict);
+    }
+
+    #[test]
+    fn a_queue_that_can_not_be_meant_is_refused_with_the_syntax() {
+        for text in ["", "a,", "a=0", "a=x", "a b", "a,a", "a{b}"] {
+            let problem = parse_queues(text).expect_err(text);
+            assert!(problem.to_string().contains("critical>default"), "{problem}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Renews the leases, and learns what became of what the worker holds.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use optimus_core::{
+    Lease, WorkerId,
+    broker::{Broker, BrokerError, Give, Refusal, Release, Renewed},
+};
+
+use crate::{
+    attempts::{Attempt, Stop},
+    judge::Report,
+    queues::Served,
+    role::Role,
+    shared::Shared,
+    worker::new_worker_id,
+};
+
+/// Three heartbeats a lease: one may get lost.
+const BEATS_PER_LEASE: u32 = 3;
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The role behind the worker's life.
+pub(crate) struct Heartbeat {
+    shared: Arc<Shared>,
+    broker: Broker,
+}
+
+/// What the worker held in one queue before the heartbeat was sent.
+struct Before {
+    worker: WorkerId,
+    heard_seq: u64,
+    attempts: Vec<Arc<Attempt>>,
+}
+
+impl Heartbeat {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let broker = shared.broker.separate("heartbeat");
+        Self { shared, broker }
+    }
+
+    /// A claim's answer that comes in after this can only add to what is held, never be missed.
+    fn before(&self, queue: &Served) -> Before {
+        let (worker, heard_seq) = (queue.worker(), queue.heard_seq());
+        let mut attempts = self.shared.attempts.snapshot();
+        attempts.retain(|a| *a.lease.id.queue() == queue.name && a.lease.worker == worker);
+        Before { worker, heard_seq, attempts }
+    }
+
+    async fn beat(&self) -> bool {
+        let lease = self.shared.config.lease;
+        let sent_at = Instant::now();
+        let befores: Vec<Before> = self.shared.queues.iter().map(|q| self.before(q)).collect();
+        let calls = self
+            .shared
+            .queues
+            .iter()
+            .zip(&befores)
+            .map(|(queue, before)| self.broker.renew_call(&queue.name, &before.worker, lease));
+        let answers = tokio::time::timeout(lease / 2, self.broker.run_all(calls.collect())).await;
+        let Ok(answers) = answers else {
+            self.broker.reconnect().await;
+            return false;
+        };
+        let mut worked = true;
+        for ((queue, before), answer) in self.shared.queues.iter().zip(befores).zip(answers) {
+            match answer.and_then(|reply| Broker::read_renew(&queue.name, reply)) {
+                Ok(renewed) => {
+                    queue.renewed(sent_at);
+                    queue.set_next_expiry(renewed.next_expiry);
+                    self.reconcile(&before, &renewed);
+                }
+                Err(problem) if problem.refusal() == Some(Refusal::Lapsed) => {
+                    worked &= self.take_new_id(queue, &before).await;
+                }
+                Err(problem) => worked &= missed(&problem),
+            }
+        }
+        self.shared.reap.notify_one();
+        worked
+    }
+
+    /// Compares Redis' account with the worker's own.
+    fn reconcile(&self, before: &Before, renewed: &Renewed) {
+        for (id, token) in &renewed.held {
+            let known = self.shared.attempts.holds(id, token.fence);
+            if !known && token.seq <= before.heard_seq {
+                // Its claim's answer never came in; or it was just reported, and this is refused.
+                let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
+                let give = Give::Head(String::new());
+                self.shared.reporter.push(Report::Release(Release { lease, give }));
+                self.shared.turn.notify_one();
+            }
+        }
+        for attempt in &before.attempts {
+            let held = (attempt.lease.id.clone(), attempt.lease.token);
+            if renewed.stopping.contains(&held.0) {
+                attempt.stop(Stop::Cancelled);
+            }
+            if !attempt.is_settled() && !renewed.held.contains(&held) {
+                tracing::warn!(id = %held.0, "its lease is another's by now; the handler must stop");
+                attempt.stop(Stop::Lost);
+            }
+        }
+    }
+
+    /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
+    async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
+        let (worker, registered_at) = (new_worker_id(), Instant::now());
+        tracing::warn!(queue = %queue.name, old = %before.worker, new = %worker, "the lease is over");
+        let registered = self
+            .broker
+            .register(&queue.name, &worker, self.shared.config.lease, &self.shared.description)
+            .await;
+        match registered {
+            Ok(registered) => {
+                for attempt in &before.attempts {
+                    attempt.stop(Stop::Lost);
+                }
+                queue.replace_worker(worker, registered_at);
+                queue.set_next_expiry(registered.next_expiry);
+                queue.set_work(true);
+                self.shared.turn.notify_one();
+                true
+            }
+            Err(problem) => missed(&problem),
+        }
+    }
+}
+
+impl Role for Heartbeat {
+    async fn tick(&mut self) -> Duration {
+        let worked = self.beat().await;
+        let interval = self.shared.config.lease / BEATS_PER_LEASE;
+        if worked { interval.mul_f64(0.9 + fastrand::f64() / 10.0) } else { AGAIN.min(interval) }
+    }
+}
+
+/// Always `false`: the heartbeat was not acknowledged.
+fn missed(problem: &BrokerError) -> bool {
+    if !problem.is_transient() {
+        tracing::error!(%problem, "a heartbeat was rejected");
+    }
+    false
+}

@@ -1,0 +1,39 @@
+//! Tasks that this worker can't run yet: of a name it doesn't know, or a newer record. Usually a
+//! deploy is under way, so they wait, and spend no attempt.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How long a task waits after it was a misfit for the `n`th time (from 1): 5 s, doubling to 60 s.
+pub(crate) fn wait(n: u32) -> Duration {
+    FIRST.saturating_mul(1 << n.saturating_sub(1).min(10)).min(LONGEST)
+}
+
+/// Whether `n` misfits so far have used up the grace.
+pub(crate) fn is_over(n: u32, grace: Duration) -> bool {
+    let ramp: Duration = (1..=n.min(5)).map(wait).sum();
+    ramp + LONGEST.saturating_mul(n.saturating_sub(5)) >= grace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misfit_waits_5_s_doubling_to_60() {
+        let waits: Vec<u64> = (1..=6).map(|n| wait(n).as_secs()).collect();
+        assert_eq!(waits, [5, 10, 20, 40, 60, 60]);
+    }
+
+    #[test]
+    fn it_is_buried_once_its_waits_add_up_to_the_grace() {
+        let hour = Duration::from_secs(3600);
+        assert!(!is_over(0, hour));
+        let waited = |n| (1..=n).map(wait).sum::<Duration>();
+        for n in 1..200 {
+            assert_eq!(is_over(n, hour), waited(n) >= hour, "{n}");
+        }
+    }
+}

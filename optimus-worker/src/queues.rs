@@ -1,0 +1,90 @@
+//! What the roles share about one queue that the worker serves: [`Served`].
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use optimus_core::{QueueName, WorkerId};
+
+/// A queue, and this worker's standing in it.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) name: QueueName,
+    pub(crate) weight: u32,
+    /// It may hold work: it was just rung, polled, or left with more.
+    work: AtomicBool,
+    standing: Mutex<Standing>,
+}
+
+#[derive(Debug)]
+struct Standing {
+    worker: WorkerId,
+    /// The last claim whose answer was fully taken in.
+    heard_seq: u64,
+    /// When the last acknowledged heartbeat was *sent*: the lease counts from no later than this.
+    renewed_at: Instant,
+    /// When the earliest lease of another worker is over.
+    next_expiry: Option<Instant>,
+}
+
+impl Served {
+    pub(crate) fn new(name: QueueName, weight: u32, worker: WorkerId) -> Self {
+        let standing =
+            Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
+        Self { name, weight, work: AtomicBool::new(true), standing: Mutex::new(standing) }
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id under which this worker is registered here now.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.standing().worker.clone()
+    }
+
+    /// After a lost lease: whatever was sent under the old id can do no harm under the new one.
+    pub(crate) fn replace_worker(&self, worker: WorkerId, registered_at: Instant) {
+        let mut standing = self.standing();
+        standing.worker = worker;
+        standing.renewed_at = registered_at;
+    }
+
+    pub(crate) fn heard_seq(&self) -> u64 {
+        self.standing().heard_seq
+    }
+
+    pub(crate) fn set_heard_seq(&self, seq: u64) {
+        self.standing().heard_seq = seq;
+    }
+
+    pub(crate) fn renewed(&self, sent_at: Instant) {
+        let mut standing = self.standing();
+        standing.renewed_at = standing.renewed_at.max(sent_at);
+    }
+
+    /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is kept as margin.
+    pub(crate) fn lease_is_certain(&self, lease: Duration) -> bool {
+        self.standing().renewed_at.elapsed() < lease.mul_f64(0.9)
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.standing().next_expiry
+    }
+
+    pub(crate) fn set_next_expiry(&self, wait: Option<Duration>) {
+        self.standing().next_expiry = wait.map(|wait| Instant::now() + wait);
+    }
+
+    pub(crate) fn may_have_work(&self) -> bool {
+        self.work.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_work(&self, work: bool) {
+        self.work.store(work, Ordering::Release);
+    }
+}

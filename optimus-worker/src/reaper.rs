@@ -1,0 +1,72 @@
+//! Takes tasks back from workers whose lease is over.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use optimus_core::broker::{BATCH_MAX, Broker};
+
+use crate::{queues::Served, role::Role, shared::Shared};
+
+/// Workers that are left don't reap in the same instant.
+const JITTER_MAX: Duration = Duration::from_millis(200);
+const REST: Duration = Duration::from_secs(3600);
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Whoever is awake reaps: every worker, at the moment its own account names.
+pub(crate) struct Reaper {
+    shared: Arc<Shared>,
+    broker: Broker,
+}
+
+impl Reaper {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let broker = shared.broker.separate("reaper");
+        Self { shared, broker }
+    }
+
+    async fn reap(&self, queue: &Served) {
+        let lease = self.shared.config.lease;
+        loop {
+            let reaped =
+                match self.broker.reap(&queue.name, &queue.worker(), lease, BATCH_MAX).await {
+                    Ok(reaped) => reaped,
+                    Err(problem) => {
+                        tracing::debug!(queue = %queue.name, %problem, "could not reap");
+                        queue.set_next_expiry(Some(AGAIN));
+                        return;
+                    }
+                };
+            queue.set_next_expiry(reaped.next_expiry);
+            if !reaped.lapsed.is_empty() {
+                tracing::warn!(
+                    queue = %queue.name,
+                    workers = ?reaped.lapsed,
+                    tasks = reaped.tasks,
+                    "took back the tasks of workers whose lease is over"
+                );
+                queue.set_work(true);
+                self.shared.turn.notify_one();
+            }
+            if !reaped.more {
+                return;
+            }
+        }
+    }
+}
+
+impl Role for Reaper {
+    async fn tick(&mut self) -> Duration {
+        let mut rest = REST;
+        for queue in &self.shared.queues {
+            if queue.next_expiry().is_some_and(|expiry| expiry <= Instant::now()) {
+                self.reap(queue).await;
+            }
+            if let Some(expiry) = queue.next_expiry() {
+                rest = rest.min(expiry.saturating_duration_since(Instant::now()));
+            }
+        }
+        rest + JITTER_MAX.min(self.shared.config.lease / 10).mul_f64(fastrand::f64())
+    }
+}

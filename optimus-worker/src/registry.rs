@@ -1,0 +1,76 @@
+//! The tasks a worker knows, by name: [`Registry`].
+
+use std::collections::BTreeMap;
+
+use optimus_core::{Data, Error, QueueName, TaskDefinition};
+
+/// Task name → definition.
+#[derive(Debug)]
+pub(crate) struct Registry(BTreeMap<&'static str, TaskDefinition>);
+
+impl Registry {
+    /// Refuses two different tasks of one name; the same one twice is one.
+    pub(crate) fn new(tasks: impl IntoIterator<Item = TaskDefinition>) -> Result<Self, Error> {
+        let mut known: BTreeMap<&'static str, TaskDefinition> = BTreeMap::new();
+        for task in tasks {
+            if let Some(other) = known.get(task.name())
+                && other.type_name() != task.type_name()
+            {
+                return Err(Error::invalid(format!(
+                    "two tasks are named {:?}: {} and {}; give one of them another name with \
+                     #[task(name = \"…\")]",
+                    task.name(),
+                    other.type_name(),
+                    task.type_name()
+                )));
+            }
+            known.insert(task.name(), task);
+        }
+        if known.is_empty() {
+            return Err(Error::invalid(
+                "this worker knows no task: a library of tasks that nothing refers to is not \
+                 linked in; add `use my_tasks as _;` to the worker's main.rs, or name tasks with \
+                 .task(my_task)",
+            ));
+        }
+        Ok(Self(known))
+    }
+
+    /// Options that can't be meant and data that nobody gave, before the first task is claimed.
+    pub(crate) fn check(&self, data: &Data) -> Result<(), Error> {
+        for task in self.0.values() {
+            optimus_core::validate_name(task.name())
+                .map_err(|problem| Error::invalid(format!("the task's name: {problem}")))?;
+            task.options().validate(task.name())?;
+            if let Some(missing) = task.required_data().into_iter().find(|key| !data.holds(*key)) {
+                return Err(Error::invalid(format!(
+                    "task {:?} takes data of type {}; give it with .data(…) on the worker",
+                    task.name(),
+                    missing.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The task of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<&TaskDefinition> {
+        self.0.get(name)
+    }
+
+    /// All of them, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskDefinition> {
+        self.0.values()
+    }
+
+    /// The queues that their definitions name.
+    pub(crate) fn queues(&self) -> Result<Vec<QueueName>, Error> {
+        let mut queues = Vec::new();
+        for task in self.iter() {
+            queues.push(QueueName::new(task.options().queue_name())?);
+        }
+        queues.sort();
+        queues.dedup();
+        Ok(queues)
+    }
+}

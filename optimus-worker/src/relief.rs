@@ -1,0 +1,39 @@
+//! Sends reports that the claimer does not come to send, because handlers block its runtime.
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::broker::Broker;
+
+use crate::{claimer::take_in_reports, role::Role, shared::Shared};
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const REST: Duration = Duration::from_secs(1);
+/// A claimer that runs takes a report at once, unless Redis keeps it waiting.
+const OVERDUE: Duration = Duration::from_millis(200);
+const CALLS_MAX: usize = 8;
+
+/// The keeper's second pair of hands.
+pub(crate) struct Relief {
+    shared: Arc<Shared>,
+    broker: Broker,
+}
+
+impl Relief {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let broker = shared.broker.separate("relief");
+        Self { shared, broker }
+    }
+}
+
+impl Role for Relief {
+    async fn tick(&mut self) -> Duration {
+        if self.shared.reporter.waited() > OVERDUE {
+            let groups = self.shared.reporter.take(CALLS_MAX);
+            let calls = groups.iter().map(|group| group.call(&self.broker)).collect();
+            let mut answers = self.broker.run_all(calls).await.into_iter();
+            take_in_reports(&self.shared, groups, &mut answers);
+        }
+        let nothing_to_do = self.shared.attempts.is_empty() && self.shared.reporter.len() == 0;
+        if nothing_to_do { REST } else { LOOK_EVERY }
+    }
+}

@@ -1,0 +1,69 @@
+//! How a worker ends, in phases with names: [`Shutdown`].
+//!
+//! *Quiet*: nothing new is claimed. *Drain*: what runs may finish, for the grace. *Cancel*: the rest
+//! is asked to stop. *Release*: what still runs is dropped and given back, and costs no attempt. The
+//! heartbeat goes on until the end, so no lease is lost on the way.
+
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{attempts::Stop, shared::Shared};
+
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
+const RELEASE_GRACE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The signals of a shutdown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shutdown {
+    quiet: CancellationToken,
+    now: CancellationToken,
+}
+
+impl Shutdown {
+    /// Nothing new is claimed any more.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.is_cancelled()
+    }
+
+    /// Skips to the release: a second signal.
+    pub(crate) fn hurry(&self) {
+        self.now.cancel();
+    }
+
+    /// Goes through the phases. The claimer still runs, and carries the last reports.
+    pub(crate) async fn run(&self, shared: &Shared) {
+        self.quiet.cancel();
+        let running = shared.attempts.running();
+        tracing::info!(running, "shutting down: nothing new is claimed");
+        let idle = || shared.attempts.running() == 0;
+        tokio::select! {
+            () = until(shared.config.shutdown_grace, idle) => {}
+            () = self.now.cancelled() => {}
+        }
+        shared.attempts.stop_all(Stop::Shutdown);
+        tokio::select! {
+            () = until(CANCEL_GRACE, idle) => {}
+            () = self.now.cancelled() => {}
+        }
+        for attempt in shared.attempts.snapshot() {
+            attempt.abandon.cancel();
+        }
+        shared.turn.notify_one();
+        until(RELEASE_GRACE, || idle() && shared.reporter.len() == 0).await;
+    }
+}
+
+/// Waits for a condition, but no longer than `within`.
+fn until(within: Duration, condition: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let deadline = Instant::now() + within;
+    async move {
+        while !condition() && Instant::now() < deadline {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}

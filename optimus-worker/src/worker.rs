@@ -1,0 +1,213 @@
+//! The process that runs tasks: [`Worker`].
+
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use optimus_core::{
+    Data, Error, WorkerDescription, WorkerId,
+    broker::{Broker, Endpoint},
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    WorkerBuilder, attempts::Attempts, claimer::Claimer, config::Config, keeper::Keeper,
+    queues::Served, registry::Registry, reporter::Reporter, role::play, shared::Shared,
+    shutdown::Shutdown, slots::Slots, work_bell::WorkBell,
+};
+
+/// Runs tasks: as many at once as it has slots, from the queues it serves.
+pub struct Worker {
+    config: Config,
+    registry: Registry,
+    data: Data,
+}
+
+impl Worker {
+    /// A worker for the store at `url`: `redis://…`, `unix://…`, or `memory://name` beside a client
+    /// of the same process.
+    pub fn builder(url: &str) -> WorkerBuilder {
+        WorkerBuilder::new(url)
+    }
+
+    /// A worker set up by the environment: `OPTIMUS_URL` (else `REDIS_URL`), `OPTIMUS_QUEUES`
+    /// (`critical=3,default` by weight or `critical>default` strictly), `OPTIMUS_CONCURRENCY`.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`], saying what to set.
+    pub fn from_env() -> Result<WorkerBuilder, Error> {
+        WorkerBuilder::from_env(|name| std::env::var(name).ok())
+    }
+
+    pub(crate) fn new(config: Config, registry: Registry, data: Data) -> Self {
+        Self { config, registry, data }
+    }
+
+    /// Runs until SIGTERM or SIGINT, then lets running tasks finish (see
+    /// [`WorkerBuilder::shutdown_grace`]) and gives back the rest. A second signal skips the waiting.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the start;
+    /// after that an outage is waited out.
+    pub async fn run(self) -> Result<(), Error> {
+        self.run_until(first_signal()?).await
+    }
+
+    /// As [`run`](Self::run), until `stop` resolves.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let shared = self.start().await?;
+        let keeper = Keeper::start(shared.clone())
+            .map_err(|problem| Error::invalid(format!("the keeper's thread: {problem}")))?;
+        let ended = CancellationToken::new();
+        let _guard = ended.clone().drop_guard();
+        let claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
+        let bell = tokio::spawn(listen_until(shared.clone(), ended.clone()));
+        stop.await;
+        let hurry = tokio::spawn(hurry_on_second_signal(shared.shutdown.clone()));
+        shared.shutdown.run(&shared).await;
+        hurry.abort();
+        ended.cancel();
+        bell.abort();
+        // The claimer's last turn is waited for: what was sent executes.
+        drop(claimer.await);
+        leave(&shared).await;
+        keeper.stop().await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    async fn start(self) -> Result<Arc<Shared>, Error> {
+        let endpoint = Endpoint::parse(&self.config.url)?;
+        let broker = Broker::new(endpoint, &self.config.namespace, "worker");
+        broker.within(Duration::ZERO).ping().await?;
+        for warning in broker.server_facts().await?.warnings() {
+            tracing::error!("{warning}");
+            eprintln!("optimus: warning: {warning}");
+        }
+        let worker = new_worker_id();
+        let served = |(name, weight)| Served::new(name, weight, worker.clone());
+        let queues: Vec<Served> = self.config.queues.iter().cloned().map(served).collect();
+        let description = describe(&self.config, &self.registry);
+        let registered_at = Instant::now();
+        for queue in &queues {
+            let registered =
+                broker.register(&queue.name, &worker, self.config.lease, &description).await?;
+            queue.renewed(registered_at);
+            queue.set_next_expiry(registered.next_expiry);
+            // A queue without a task yet is seen by inspectors all the same.
+            broker.announce(&queue.name).await.or_else(|problem| match problem {
+                optimus_core::broker::BrokerError::Full => Ok(()),
+                other => Err(other),
+            })?;
+        }
+        if self.config.banner {
+            eprintln!("{}", banner(&self.config, &self.registry, &broker, &worker));
+        }
+        let turn = Arc::new(Notify::new());
+        let slots = Slots::new(self.config.concurrency, turn.clone());
+        Ok(Arc::new(Shared {
+            config: self.config,
+            registry: self.registry,
+            data: Arc::new(self.data),
+            broker,
+            queues,
+            attempts: Attempts::default(),
+            reporter: Reporter::default(),
+            slots,
+            shutdown: Shutdown::default(),
+            description,
+            turn,
+            listen: Notify::new(),
+            beat: Notify::new(),
+            reap: Notify::new(),
+        }))
+    }
+}
+
+async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {
+    play(Claimer::new(shared.clone()), &shared.turn, &ended).await;
+}
+
+async fn listen_until(shared: Arc<Shared>, ended: CancellationToken) {
+    play(WorkBell::new(shared.clone()), &shared.listen, &ended).await;
+}
+
+/// What was given back is gone from here at once; what was not is left to the reaper.
+async fn leave(shared: &Shared) {
+    let quickly = shared.broker.within(Duration::from_secs(1));
+    for queue in &shared.queues {
+        match quickly.leave(&queue.name, &queue.worker()).await {
+            Ok(0) => {}
+            Ok(held) => tracing::warn!(queue = %queue.name, held, "left tasks to the reaper"),
+            Err(problem) => tracing::warn!(queue = %queue.name, %problem, "could not sign off"),
+        }
+    }
+}
+
+/// Never used twice: every start of a process, and every lost lease, takes a new one.
+pub(crate) fn new_worker_id() -> WorkerId {
+    WorkerId::generate(&gethostname::gethostname().to_string_lossy(), std::process::id())
+}
+
+fn describe(config: &Config, registry: &Registry) -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let description = WorkerDescription {
+        host: gethostname::gethostname().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
+        concurrency: config.concurrency,
+        tasks: registry.iter().map(|task| task.name().to_owned()).collect(),
+    };
+    serde_json::to_string(&description).expect("plain fields")
+}
+
+fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {
+    let queues: Vec<String> = config.queues.iter().map(|(name, _)| name.to_string()).collect();
+    let mut lines = vec![format!(
+        "optimus worker {worker} on {}: {} slots, queues: {}",
+        broker.endpoint().describe(),
+        config.concurrency,
+        queues.join(", ")
+    )];
+    for task in registry.iter() {
+        let queue = task.options().queue_name();
+        let served = if queues.iter().any(|q| q == queue) { "" } else { ", not served here" };
+        lines.push(format!("  {} (queue {queue}{served})", task.name()));
+    }
+    lines.join("\n")
+}
+
+async fn hurry_on_second_signal(shutdown: Shutdown) {
+    if let Ok(signal) = first_signal() {
+        signal.await;
+        shutdown.hurry();
+    }
+}
+
+#[cfg(unix)]
+fn first_signal() -> Result<impl Future<Output = ()>, Error> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |problem: std::io::Error| Error::invalid(format!("signals: {problem}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn first_signal() -> Result<impl Future<Output = ()>, Error> {
+    Ok(async {
+        drop(tokio::signal::ctrl_c().await);
+    })
+}

@@ -1,0 +1,216 @@
+//! A client and workers on a store of their own, and tasks that do as they are told.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+mod raw;
+
+use std::time::Duration;
+
+pub use raw::Raw;
+
+use optimus_core::{BoxError, Client, ClientBuilder, Context, Error, Task, TaskOptions};
+use optimus_testkit::{SharedRedis, Signal, namespace, shared_redis};
+use optimus_worker::{Worker, WorkerBuilder};
+use serde::{Deserialize, Serialize};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+/// Where a test runs.
+pub enum Store {
+    Memory,
+    Redis(SharedRedis),
+    At(String),
+}
+
+pub struct Bench {
+    store: Store,
+    namespace: String,
+    pub client: Client,
+}
+
+impl Bench {
+    pub async fn on_memory() -> Self {
+        Self::new(Store::Memory).await
+    }
+
+    pub async fn on_redis() -> Self {
+        Self::new(Store::Redis(shared_redis())).await
+    }
+
+    pub async fn at(url: &str) -> Self {
+        Self::new(Store::At(url.to_owned())).await
+    }
+
+    /// The store and namespace of another bench, perhaps of another process.
+    pub async fn beside(url: &str, namespace: &str) -> Self {
+        Self::in_namespace(Store::At(url.to_owned()), namespace.to_owned()).await
+    }
+
+    async fn new(store: Store) -> Self {
+        Self::in_namespace(store, namespace()).await
+    }
+
+    async fn in_namespace(store: Store, namespace: String) -> Self {
+        let url = url(&store, &namespace);
+        let client = Client::builder(&url).namespace(&namespace).connect().await.unwrap();
+        Self { store, namespace, client }
+    }
+
+    pub fn url(&self) -> String {
+        url(&self.store, &self.namespace)
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Another client of the same system.
+    pub fn client_builder(&self) -> ClientBuilder {
+        Client::builder(&self.url()).namespace(&self.namespace)
+    }
+
+    /// Plain commands to the same server.
+    pub async fn raw(&self) -> Raw {
+        Raw::connect(&self.url()).await
+    }
+
+    /// The full name of a key of a queue.
+    pub fn key(&self, queue: &str, name: &str) -> String {
+        format!("{{{}:{queue}:0}}:{name}", self.namespace)
+    }
+
+    /// A worker for the tests' tasks, quick to notice things.
+    pub fn worker(&self) -> WorkerBuilder {
+        Worker::builder(&self.url())
+            .namespace(&self.namespace)
+            .quiet()
+            .lease(Duration::from_secs(2))
+            .poll(Duration::from_secs(1))
+            .only_named_tasks()
+    }
+
+    #[expect(clippy::unused_self, reason = "a bench starts workers, as a reader sees it")]
+    pub fn start(&self, builder: WorkerBuilder) -> Running {
+        let worker = builder.build().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(worker.run_until(async move { drop(stopped.await) }));
+        Running { stop: Some(stop), task }
+    }
+}
+
+fn url(store: &Store, namespace: &str) -> String {
+    match store {
+        Store::Memory => format!("memory://{namespace}"),
+        Store::Redis(redis) => redis.url().to_owned(),
+        Store::At(url) => url.clone(),
+    }
+}
+
+pub struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<(), Error>>,
+}
+
+impl Running {
+    /// Shuts the worker down and waits for its end.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+/// Runs each test on the in-process store and on a real Redis.
+#[macro_export]
+macro_rules! on_both {
+    ($(async fn $name:ident($bench:ident: Bench) $body:block)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                async fn body($bench: Bench) $body
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn memory() {
+                    body(Bench::on_memory().await).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn redis() {
+                    body(Bench::on_redis().await).await;
+                }
+            }
+        )*
+    };
+}
+
+/// Doubles a number.
+#[derive(Serialize, Deserialize)]
+pub struct Double {
+    pub number: i64,
+}
+
+impl Task for Double {
+    const NAME: &'static str = "double";
+    type Output = i64;
+
+    async fn run(self, _: Context) -> Result<i64, BoxError> {
+        Ok(self.number * 2)
+    }
+}
+
+/// Fails until its `attempts`th attempt, retried at once.
+#[derive(Serialize, Deserialize)]
+pub struct Flaky {
+    pub attempts: u32,
+    pub panics: bool,
+}
+
+impl Task for Flaky {
+    const NAME: &'static str = "flaky";
+    type Output = u32;
+
+    fn options() -> TaskOptions {
+        let wait = Duration::from_millis(20);
+        TaskOptions::new().backoff(optimus_core::Backoff::Fixed { wait, jitter: 0.0 })
+    }
+
+    async fn run(self, ctx: Context) -> Result<u32, BoxError> {
+        if ctx.attempt() < self.attempts {
+            assert!(!self.panics, "asked to panic");
+            return Err(format!("attempt {} was asked to fail", ctx.attempt()).into());
+        }
+        Ok(ctx.attempt())
+    }
+}
+
+/// Says that it has begun, then waits for the gate or for being told to stop.
+#[derive(Serialize, Deserialize)]
+pub struct Wait {}
+
+#[derive(Clone)]
+pub struct Gate {
+    pub began: Signal,
+    pub open: Signal,
+}
+
+impl Gate {
+    pub fn new() -> Self {
+        Self { began: Signal::new(), open: Signal::new() }
+    }
+}
+
+impl Task for Wait {
+    const NAME: &'static str = "wait";
+    type Output = ();
+
+    fn required_data() -> Vec<optimus_core::DataKey> {
+        vec![optimus_core::DataKey::of::<Gate>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let gate: Gate = ctx.data().unwrap();
+        gate.began.hit();
+        tokio::select! {
+            () = gate.open.wait_for(1) => Ok(()),
+            () = ctx.cancelled() => Err("told to stop".into()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Plain commands: what a test does to the store behind the library's back.
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream},
+    net::{TcpStream, UnixStream},
+};
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection of its own to a real server.
+pub struct Raw(BufStream<Box<dyn Stream>>);
+
+impl Raw {
+    /// Connects to `unix://path` or `redis://host:port/`.
+    pub async fn connect(url: &str) -> Self {
+        let stream: Box<dyn Stream> = match url.strip_prefix("unix://") {
+            Some(path) => Box::new(UnixStream::connect(path).await.unwrap()),
+            None => {
+                let address = url.strip_prefix("redis://").unwrap().trim_end_matches('/');
+                Box::new(TcpStream::connect(address).await.unwrap())
+            }
+        };
+        Self(BufStream::new(stream))
+    }
+
+    /// Sends one command, written with blanks between its words.
+    pub async fn run(&mut self, command: &str) -> Vec<Vec<u8>> {
+        let words: Vec<&[u8]> = command.split_whitespace().map(str::as_bytes).collect();
+        self.run_words(&words).await
+    }
+
+    /// As [`run`](Self::run), for an answer that is one number.
+    pub async fn number(&mut self, command: &str) -> i64 {
+        String::from_utf8(self.run(command).await.remove(0)).unwrap().parse().unwrap()
+    }
+
+    /// Sends one command of any bytes; answers its items, nested or not, without the nils.
+    pub async fn run_words(&mut self, words: &[&[u8]]) -> Vec<Vec<u8>> {
+        self.0.write_all(format!("*{}\r\n", words.len()).as_bytes()).await.unwrap();
+        for word in words {
+            self.0.write_all(format!("${}\r\n", word.len()).as_bytes()).await.unwrap();
+            self.0.write_all(word).await.unwrap();
+            self.0.write_all(b"\r\n").await.unwrap();
+        }
+        self.0.flush().await.unwrap();
+        let (mut items, mut expected) = (Vec::new(), 1_usize);
+        while expected > 0 {
+            expected -= 1;
+            let mut line = String::new();
+            self.0.read_line(&mut line).await.unwrap();
+            let (kind, rest) = line.trim_end().split_at(1);
+            match (kind, rest) {
+                ("*", count) => expected += count.parse::<usize>().unwrap_or(0),
+                ("$", "-1") => {}
+                ("$", length) => {
+                    let mut item = vec![0; length.parse::<usize>().unwrap() + 2];
+                    self.0.read_exact(&mut item).await.unwrap();
+                    item.truncate(item.len() - 2);
+                    items.push(item);
+                }
+                ("-", problem) => panic!("{problem}"),
+                (_, text) => items.push(text.into()),
+            }
+        }
+        items
+    }
+}

@@ -1,0 +1,90 @@
+//! Redis away for longer than a lease, killed and started again from its append-only file.
+
+mod common;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use common::Bench;
+use optimus_core::{BoxError, Context, DataKey, Task, TaskId};
+use optimus_testkit::{RedisServer, Signal};
+use serde::{Deserialize, Serialize};
+
+const LEASE: Duration = Duration::from_secs(1);
+const OUTAGE: Duration = Duration::from_secs(4);
+
+/// Counts its executions; a long one runs through the outage.
+#[derive(Serialize, Deserialize)]
+struct Count {
+    long: bool,
+}
+
+#[derive(Clone, Default)]
+struct Log {
+    runs: Arc<Mutex<HashMap<TaskId, usize>>>,
+    long_began: Signal,
+    outage_over: Signal,
+}
+
+impl Task for Count {
+    const NAME: &'static str = "count";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Log>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let log: Log = ctx.data().unwrap();
+        *log.runs.lock().unwrap().entry(ctx.id().clone()).or_default() += 1;
+        if self.long {
+            log.long_began.hit();
+            log.outage_over.wait_for(1).await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() {
+    let mut redis = RedisServer::builder().appendonly_always().start();
+    let bench = Bench::at(&redis.url()).await;
+    let log = Log::default();
+    let worker = || bench.start(bench.worker().lease(LEASE).task_type::<Count>().data(log.clone()));
+    let workers = [worker(), worker()];
+    let calls = (0..10).map(|_| Count { long: true }.call());
+    let lasting = bench.client.submit_all(calls).await.unwrap();
+    log.long_began.wait_for(10).await;
+
+    let client = bench.client.clone();
+    let load = tokio::spawn(async move {
+        let mut acknowledged = Vec::new();
+        for _ in 0..300 {
+            acknowledged.push(client.submit(Count { long: false }.call()).await.unwrap());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        acknowledged
+    });
+    redis.kill();
+    // The outage itself: time has to pass for leases to run out.
+    tokio::time::sleep(OUTAGE).await;
+    // These results are made while Redis is away, and must count once it is back.
+    log.outage_over.hit();
+    redis.restart();
+
+    let short = load.await.unwrap();
+    assert_eq!(short.len(), 300);
+    for handle in lasting.iter().chain(&short) {
+        handle.result_within(Duration::from_secs(30)).await.unwrap();
+    }
+    let runs = log.runs.lock().unwrap().clone();
+    assert_eq!(runs.len(), 310);
+    let twice: Vec<_> = runs.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(twice.is_empty(), "ran more than once: {twice:?}");
+    for worker in workers {
+        worker.stop().await;
+    }
+}

@@ -1,0 +1,381 @@
+//! Arguments of every size and kind arrive as they were sent; those that can't be run are kept.
+
+mod common;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use common::{Bench, Double, Raw, Running};
+use optimus_core::{
+    BoxError, Call, Context, Due, Reason, Task, TaskHandle, TaskId, TaskState, TaskView,
+};
+use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(20);
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+/// Returns what it was given: both ways are tried at once.
+#[derive(Serialize, Deserialize, Debug, Clone, PartialEq)]
+struct Echo<T>(T);
+
+trait Payload: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Payload for T {}
+
+impl<T: Payload> Task for Echo<T> {
+    const NAME: &'static str = "echo";
+    type Output = T;
+
+    async fn run(self, _: Context) -> Result<T, BoxError> {
+        Ok(self.0)
+    }
+}
+
+/// Returns how much it was given.
+#[derive(Serialize, Deserialize)]
+struct Weigh {
+    cargo: String,
+}
+
+impl Weigh {
+    /// A call whose arguments take exactly this many bytes of JSON.
+    fn of(bytes: usize) -> Call<Self> {
+        let empty = serde_json::to_vec(&Self { cargo: String::new() }).unwrap().len();
+        Self { cargo: "x".repeat(bytes - empty) }.call()
+    }
+}
+
+impl Task for Weigh {
+    const NAME: &'static str = "weigh";
+    type Output = usize;
+
+    async fn run(self, _: Context) -> Result<usize, BoxError> {
+        Ok(self.cargo.len())
+    }
+}
+
+/// What a deploy did to a task's arguments: their names before and after.
+macro_rules! version_of_rename {
+    ($type:ident, $field:ident: $kind:ty) => {
+        #[derive(Serialize, Deserialize)]
+        struct $type {
+            $field: $kind,
+        }
+
+        impl Task for $type {
+            const NAME: &'static str = "rename";
+            type Output = String;
+
+            async fn run(self, _: Context) -> Result<String, BoxError> {
+                Ok(self.$field.to_string())
+            }
+        }
+    };
+}
+
+version_of_rename!(Before, user: u32);
+version_of_rename!(After, user: String);
+
+#[derive(Serialize, Deserialize, Debug, Clone, PartialEq)]
+struct Odds {
+    beyond_a_double: u64,
+    largest: u64,
+    smallest: i64,
+    wider: u128,
+    floats: [f64; 5],
+    no_items: Vec<u8>,
+    no_fields: BTreeMap<String, u8>,
+    nothing: Option<u8>,
+    nested: Value,
+    texts: Vec<String>,
+}
+
+fn odds() -> Odds {
+    Odds {
+        beyond_a_double: (1 << 53) + 1,
+        largest: u64::MAX,
+        smallest: i64::MIN,
+        wider: u128::MAX,
+        floats: [0.1, -0.0, f64::MIN_POSITIVE, f64::MAX, 1.0],
+        no_items: Vec::new(),
+        no_fields: BTreeMap::new(),
+        nothing: None,
+        nested: json!([[], {}, [{}], {"": []}, 9_007_199_254_740_993_u64, 1.0, 1, "1", null]),
+        texts: ["", "\0", "a\0b", "line\nbreak\r\n", "ﬁ 🦀 e\u{301} \u{202e}", "\u{7f}\u{2028}\"\\/"]
+            .map(String::from)
+            .to_vec(),
+    }
+}
+
+async fn view(bench: &Bench, id: &TaskId) -> TaskView {
+    bench.client.inspector().get(id).await.unwrap().expect("it is known")
+}
+
+/// The call's arguments are stored as they are, and come back as they went.
+async fn comes_back<T: Payload + Clone + PartialEq + std::fmt::Debug>(bench: &Bench, value: T) {
+    let handle = bench.client.submit(Echo(value.clone()).call()).await.unwrap();
+    let record = view(bench, handle.id()).await.record.unwrap().unwrap();
+    assert_eq!(record.payload, serde_json::to_vec(&value).unwrap());
+    let worker = bench.start(bench.worker().task_type::<Echo<T>>());
+    assert_eq!(handle.result_within(SOON).await.unwrap(), value);
+    worker.stop().await;
+}
+
+async fn died_of<T: DeserializeOwned>(handle: &TaskHandle<T>, reason: Reason) {
+    let problem = handle.result_within(SOON).await.err().expect("it can't be run");
+    assert!(problem.is_dead(), "{problem}");
+    assert_eq!(problem.attempt_error().expect("why").reason, reason, "{problem}");
+}
+
+on_both! {
+    async fn numbers_texts_and_empty_things_come_back_as_they_went(bench: Bench) {
+        comes_back(&bench, odds()).await;
+    }
+
+    async fn floats_come_back_to_the_last_bit(bench: Bench) {
+        let mut random = fastrand::Rng::with_seed(7);
+        let floats = std::iter::repeat_with(|| f64::from_bits(random.u64(..)));
+        let floats: Vec<f64> = floats.filter(|float| float.is_finite()).take(2_000).collect();
+        comes_back(&bench, floats).await;
+    }
+
+    async fn arguments_that_json_cannot_say_are_refused_at_submit(bench: Bench) {
+        let unsayable = BTreeMap::from([((1, 2), 3)]);
+        let problem = bench.client.submit(Echo(unsayable).call()).await.unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("echo"), "{problem}");
+    }
+
+    async fn arguments_nested_too_deep_to_read_are_kept_and_harm_nobody(bench: Bench) {
+        let nested = |depth| (0..depth).fold(json!(1), |inner, _| json!([inner]));
+        let worker = bench.start(bench.worker().task_type::<Echo<Value>>());
+        let fine = bench.client.submit(Echo(nested(100)).call()).await.unwrap();
+        let deep = bench.client.submit(Echo(nested(1_000)).call()).await.unwrap();
+        assert_eq!(fine.result_within(SOON).await.unwrap(), nested(100));
+        died_of(&deep, Reason::Undecodable).await;
+        assert_eq!(view(&bench, deep.id()).await.failures, 1);
+        worker.stop().await;
+    }
+
+    async fn arguments_of_every_size_up_to_the_limit_arrive(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Weigh>());
+        let sizes = [20, 16 * KIB - 1, 16 * KIB, 16 * KIB + 1, 100 * KIB, MIB - 1, MIB];
+        let calls = sizes.map(Weigh::of);
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        for (size, handle) in sizes.into_iter().zip(handles) {
+            assert_eq!(handle.result_within(SOON).await.unwrap(), size - Weigh::of(20).size());
+        }
+        worker.stop().await;
+    }
+
+    async fn arguments_above_the_limit_are_refused_and_not_stored(bench: Bench) {
+        let problem = bench.client.submit(Weigh::of(MIB + 1)).await.unwrap_err();
+        assert!(problem.is_too_large(), "{problem}");
+        let text = problem.to_string();
+        assert!(text.contains("weigh") && text.contains(&(MIB + 1).to_string()), "{text}");
+        assert!(bench.client.inspector().queues().await.unwrap().is_empty());
+    }
+
+    async fn the_limit_can_be_set_lower_and_higher(bench: Bench) {
+        let strict = bench.client_builder().payload_limit(100).connect().await.unwrap();
+        assert!(strict.submit(Weigh::of(101)).await.unwrap_err().is_too_large());
+        let small = strict.submit(Weigh::of(100)).await.unwrap();
+        let lavish = bench.client_builder().payload_limit(8 * MIB).connect().await.unwrap();
+        let large = lavish.submit(Weigh::of(6 * MIB)).await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<Weigh>());
+        assert!(small.result_within(SOON).await.unwrap() < 100);
+        assert!(large.result_within(SOON).await.unwrap() > 5 * MIB);
+        worker.stop().await;
+    }
+
+    async fn arguments_from_before_a_deploy_are_kept_until_the_code_fits_again(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<After>());
+        let handle = bench.client.submit(Before { user: 7 }.call()).await.unwrap();
+        died_of(&handle, Reason::Undecodable).await;
+        worker.stop().await;
+        let worker = bench.start(bench.worker().task_type::<Before>());
+        bench.client.requeue(handle.id()).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), "7");
+        worker.stop().await;
+    }
+
+    async fn a_task_that_is_not_started_in_time_is_dead_and_never_run(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        let due = Due::In(Duration::from_millis(30));
+        let call = Double { number: 1 }.call().expires_in(Duration::from_millis(1)).due(due);
+        let handle = bench.client.submit(call).await.unwrap();
+        died_of(&handle, Reason::Expired).await;
+        let in_time = Double { number: 1 }.call().expires_in(SOON);
+        let handle = bench.client.submit(in_time).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+        worker.stop().await;
+    }
+
+    async fn a_task_of_an_unknown_name_is_dead_once_the_grace_is_over(bench: Bench) {
+        let builder = bench.worker().misfit_grace(Duration::ZERO);
+        let worker = bench.start(builder.task_type::<Double>());
+        let handle = bench.client.submit(Weigh::of(20)).await.unwrap();
+        died_of(&handle, Reason::Unknown).await;
+        let message = view(&bench, handle.id()).await.errors[0].message.clone();
+        assert!(message.contains("weigh"), "{message}");
+        worker.stop().await;
+    }
+}
+
+trait Size {
+    fn size(self) -> usize;
+}
+
+impl Size for Call<Weigh> {
+    /// The bytes around a cargo in a payload of 20 bytes, less that cargo.
+    fn size(self) -> usize {
+        serde_json::to_vec(&Weigh { cargo: String::new() }).unwrap().len()
+    }
+}
+
+/// A task's record in a real Redis, to be damaged.
+struct Stored {
+    bench: Bench,
+    raw: Raw,
+    key: String,
+    handle: TaskHandle<i64>,
+    record: Vec<u8>,
+}
+
+impl Stored {
+    async fn submit() -> Self {
+        let bench = Bench::on_redis().await;
+        let mut raw = bench.raw().await;
+        let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+        let key = bench.key("default", "tasks");
+        let record = raw.run(&format!("HGET {key} {}", handle.id().stored())).await.remove(0);
+        Self { bench, raw, key, handle, record }
+    }
+
+    fn worker(&self) -> Running {
+        self.bench.start(self.bench.worker().task_type::<Double>())
+    }
+
+    async fn overwrite(&mut self, record: &[u8]) {
+        let id = self.handle.id().stored();
+        let words = [b"HSET", self.key.as_bytes(), id.as_bytes(), record];
+        self.raw.run_words(&words).await;
+    }
+
+    /// The stamp and header as they are, with another payload.
+    async fn overwrite_payload(&mut self, payload: &[u8]) {
+        let end = self.record.iter().position(|byte| *byte == b'\n').unwrap();
+        let record = [&self.record[..=end], payload].concat();
+        self.overwrite(&record).await;
+    }
+
+    async fn waits_as_a_misfit(&mut self) {
+        let task = async || view(&self.bench, self.handle.id()).await;
+        let waits = async || task().await.state == TaskState::Delayed;
+        eventually("it waits for a worker that knows it", SOON, waits).await;
+        let task = task().await;
+        assert_eq!((task.failures, task.misfits), (0, 1));
+        assert!(task.errors.is_empty(), "{:?}", task.errors);
+        // Its wait of 5 s is cut short.
+        let due = self.bench.key("default", "delayed");
+        self.raw.run(&format!("ZADD {due} XX 1 {}", self.handle.id().stored())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_cannot_be_read_is_dead_and_runs_once_its_bytes_fit_again() {
+    let mut stored = Stored::submit().await;
+    let original = stored.record.clone();
+    let worker = stored.worker();
+    stored.bench.client.cancel(stored.handle.id()).await.ok();
+    let endless = "[".repeat(100_000);
+    let unreadable: [&[u8]; 7] =
+        [b"", b"no json", b"{\"number\":\xff}", b"{\"number\":2", b"{}", b"[]", endless.as_bytes()];
+    for payload in unreadable {
+        stored.overwrite_payload(payload).await;
+        let id = stored.handle.id().clone();
+        eventually("the last run is over", SOON, async || {
+            stored.bench.client.requeue(&id).await.is_ok()
+        })
+        .await;
+        died_of(&stored.handle, Reason::Undecodable).await;
+        let task = view(&stored.bench, stored.handle.id()).await;
+        assert_eq!(task.record.unwrap().unwrap().payload, payload, "it is kept as it is");
+    }
+    stored.overwrite(&original).await;
+    stored.bench.client.requeue(stored.handle.id()).await.unwrap();
+    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_damaged_beyond_reading_is_dead_and_the_worker_goes_on() {
+    let mut stored = Stored::submit().await;
+    let stamp = stored.record[..8].to_vec();
+    let damages: [&[u8]; 6] =
+        [b"", b"short", b"\0\xff\xfe no stamp\n{}", b"\n", b"{}\n{}", b"{\"t\":1}\n{\"number\":21}"];
+    for (at, damage) in damages.into_iter().enumerate() {
+        let record = if at < 3 { damage.to_vec() } else { [&stamp, damage].concat() };
+        stored.overwrite(&record).await;
+        let worker = stored.worker();
+        died_of(&stored.handle, Reason::Undecodable).await;
+        let sound = stored.bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+        assert_eq!(sound.result_within(SOON).await.unwrap(), 2);
+        worker.stop().await;
+        let task = view(&stored.bench, stored.handle.id()).await;
+        assert_eq!((task.state, task.failures), (TaskState::Dead, 1));
+        stored.bench.client.requeue(stored.handle.id()).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_in_the_line_that_is_no_task_does_not_hold_up_those_behind_it() {
+    let mut stored = Stored::submit().await;
+    let (tasks, ready) = (stored.key.clone(), stored.bench.key("default", "ready"));
+    stored.raw.run(&format!("HSET {tasks} foreign record")).await;
+    stored.raw.run(&format!("LPUSH {ready} garbage 00000000:foreign")).await;
+    let worker = stored.worker();
+    assert_eq!(stored.handle.result_within(Duration::from_secs(5)).await.unwrap(), 42);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_an_unknown_name_waits_unspent_for_a_worker_that_knows_it() {
+    let mut stored = Stored::submit().await;
+    let worker = stored.bench.start(stored.bench.worker().task_type::<Weigh>());
+    stored.waits_as_a_misfit().await;
+    worker.stop().await;
+    let worker = stored.worker();
+    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_of_a_newer_version_waits_unspent_for_newer_code() {
+    let mut stored = Stored::submit().await;
+    let original = stored.record.clone();
+    let newer = [&original[..8], b"{\"v\":2,\"t\":[\"double\"],\"new\":1}\n\xff"].concat();
+    stored.overwrite(&newer).await;
+    let worker = stored.worker();
+    stored.waits_as_a_misfit().await;
+    stored.overwrite(&original).await;
+    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_payload_leaves_nothing_behind_after_success() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().task_type::<Weigh>());
+    let call = Weigh::of(MIB).result_ttl(Duration::ZERO).biz_id("once");
+    let handle = bench.client.submit(call).await.unwrap();
+    assert_eq!(handle.ended().await.unwrap(), TaskState::Success);
+    worker.stop().await;
+    let mut raw = bench.raw().await;
+    let left = raw.run(&format!("KEYS {}", bench.key("default", "*"))).await;
+    let mut left: Vec<String> = left.into_iter().map(|k| String::from_utf8(k).unwrap()).collect();
+    left.retain(|key| !key.contains(":ledger:") && !key.contains(":mail:"));
+    left.sort();
+    assert_eq!(left, ["ledgers", "meta", "success"].map(|name| bench.key("default", name)));
+}

@@ -1,0 +1,118 @@
+//! Workers that are gone: what they held runs elsewhere, within the lease and a second.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Bench, Double, Running};
+use optimus_core::{QueueName, Task, TaskState, WorkerId};
+use optimus_testkit::{Proc, Signal};
+
+const LEASE: Duration = Duration::from_secs(2);
+
+fn queue() -> QueueName {
+    QueueName::new(QueueName::DEFAULT).unwrap()
+}
+
+/// A worker as Redis sees it after a kill -9: registered, holding tasks, never heard of again.
+async fn ghost_takes(bench: &Bench, tasks: usize) -> WorkerId {
+    let broker = bench.client.broker();
+    let ghost = WorkerId::generate("ghost", 1);
+    broker.register(&queue(), &ghost, LEASE, "{}").await.unwrap();
+    let claimed = broker.claim(&queue(), &ghost, 1, tasks).await.unwrap();
+    assert_eq!(claimed.grants.len(), tasks);
+    ghost
+}
+
+async fn recovers_with(bench: &Bench, workers: usize) {
+    let calls = (0..20).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    ghost_takes(bench, 20).await;
+    let died = Instant::now();
+    let start = || bench.start(bench.worker().lease(LEASE).concurrency(4).task_type::<Double>());
+    let workers: Vec<Running> = (0..workers).map(|_| start()).collect();
+    for handle in &handles {
+        handle.result_within(Duration::from_secs(20)).await.unwrap();
+    }
+    let took = died.elapsed();
+    assert!(took >= LEASE.mul_f64(0.9), "reaped before its lease was over: {took:?}");
+    assert!(took <= LEASE + Duration::from_secs(1), "recovered only after {took:?}");
+    for worker in workers {
+        worker.stop().await;
+    }
+}
+
+on_both! {
+    async fn one_worker_recovers_what_a_dead_one_held(bench: Bench) {
+        recovers_with(&bench, 1).await;
+    }
+
+    async fn a_loss_is_counted_apart_from_failures_and_three_bury_the_task(bench: Bench) {
+        let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+        let broker = bench.client.broker();
+        let (bystander, lease) = (WorkerId::generate("bystander", 1), Duration::from_millis(500));
+        for losses in 1..=3 {
+            let ghost = WorkerId::generate("ghost", losses);
+            broker.register(&queue(), &ghost, lease, "{}").await.unwrap();
+            assert_eq!(broker.claim(&queue(), &ghost, 1, 1).await.unwrap().grants.len(), 1);
+            let reaped = async || {
+                broker.register(&queue(), &bystander, lease, "{}").await.unwrap();
+                broker.reap(&queue(), &bystander, lease, 10).await.unwrap().tasks == 1
+            };
+            optimus_testkit::eventually("the ghost is reaped", LEASE * 2, reaped).await;
+        }
+        assert_eq!(handle.status().await.unwrap(), TaskState::Dead);
+        let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
+        assert_eq!((task.failures, task.losses, task.errors.len()), (0, 3, 3));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_workers_recover_what_a_dead_one_held() {
+    recovers_with(&Bench::on_redis().await, 64).await;
+}
+
+/// This test binary again, as a worker process that a test kills.
+fn child(bench: &Bench) -> Proc {
+    Proc::program(std::env::current_exe().unwrap())
+        .arg("a_worker_process_for_the_tests_beside")
+        .arg("--exact")
+        .arg("--ignored")
+        .arg("--nocapture")
+        .env("CHILD_URL", bench.url())
+        .env("CHILD_NAMESPACE", bench.namespace())
+        .start()
+}
+
+#[tokio::test]
+#[ignore = "a process for other tests, which start it with what it needs"]
+async fn a_worker_process_for_the_tests_beside() {
+    let [url, namespace] =
+        ["CHILD_URL", "CHILD_NAMESPACE"].map(|name| std::env::var(name).unwrap());
+    let bench = Bench::beside(&url, &namespace).await;
+    let gate = common::Gate::new();
+    let worker =
+        bench.start(bench.worker().lease(LEASE).task_type::<common::Wait>().data(gate.clone()));
+    gate.began.wait_for(1).await;
+    println!("began");
+    Signal::new().wait_for(1).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_a_killed_process_runs_elsewhere_within_the_lease_and_a_second() {
+    let bench = Bench::on_redis().await;
+    let mut doomed = child(&bench);
+    let handle = bench.client.submit(common::Wait {}.call()).await.unwrap();
+    doomed.wait_for_line("began", Duration::from_secs(20)).await;
+    let gate = common::Gate::new();
+    let worker =
+        bench.start(bench.worker().lease(LEASE).task_type::<common::Wait>().data(gate.clone()));
+    doomed.kill9();
+    let died = Instant::now();
+    gate.began.wait_for(1).await;
+    assert!(died.elapsed() <= LEASE + Duration::from_secs(1), "{:?}", died.elapsed());
+    gate.open.hit();
+    handle.result_within(Duration::from_secs(10)).await.unwrap();
+    worker.stop().await;
+}

@@ -1,0 +1,118 @@
+//! Handlers that block every thread of the runtime they run on.
+
+mod common;
+
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::Bench;
+use optimus_core::{BoxError, Context, Data, DataKey, QueueName, Reason, Task, TaskState};
+use optimus_testkit::{Signal, eventually};
+use serde::{Deserialize, Serialize};
+
+const LEASE: Duration = Duration::from_secs(1);
+
+/// Spins a runtime thread, as handlers should not and do.
+#[derive(Serialize, Deserialize)]
+struct Spin {
+    ms: u64,
+}
+
+#[derive(Clone)]
+struct Began(Signal);
+
+impl Task for Spin {
+    const NAME: &'static str = "spin";
+    type Output = u32;
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Began>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<u32, BoxError> {
+        ctx.data::<Began>().unwrap().0.hit();
+        let until = Instant::now() + Duration::from_millis(self.ms);
+        while Instant::now() < until {
+            thread::yield_now();
+        }
+        Ok(ctx.attempt())
+    }
+}
+
+/// A worker whose runtime has one thread, in a thread of its own.
+struct Lonely {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Lonely {
+    fn start(bench: &Bench, began: &Signal) -> Self {
+        let builder = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
+        let worker = builder.shutdown_grace(Duration::ZERO).build().unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let stopped = async {
+                drop(tokio::task::spawn_blocking(move || stopped.recv()).await);
+            };
+            runtime.unwrap().block_on(worker.run_until(stopped)).unwrap();
+        });
+        Self { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Lonely {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        drop(self.thread.take().map(thread::JoinHandle::join));
+    }
+}
+
+on_both! {
+    async fn a_handler_that_blocks_its_runtime_for_many_leases_keeps_its_task(bench: Bench) {
+        let began = Signal::new();
+        let lonely = Lonely::start(&bench, &began);
+        let spin = Spin { ms: 3_000 }.call();
+        let handle = bench.client.submit(spin).await.unwrap();
+        began.wait_for(1).await;
+        // A second worker is there to take what the first would lose.
+        let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
+        let rival = bench.start(rival);
+        assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), 1);
+        assert_eq!(began.hits(), 1);
+        drop(lonely);
+        rival.stop().await;
+    }
+
+    async fn past_its_timeout_a_handler_is_in_retry_within_a_second_even_if_it_blocks(bench: Bench) {
+        let began = Signal::new();
+        let timeout = Duration::from_millis(300);
+        let lonely = Lonely::start(&bench, &began);
+        let spin = Spin { ms: 4_000 }.call().timeout(timeout);
+        let handle = bench.client.submit(spin).await.unwrap();
+        began.wait_for(1).await;
+        let started = Instant::now();
+        eventually("the task is in retry", Duration::from_secs(3), async || {
+            handle.status().await.unwrap() == TaskState::Retry
+        })
+        .await;
+        assert!(started.elapsed() < timeout + Duration::from_secs(1), "{:?}", started.elapsed());
+        let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
+        assert_eq!(task.errors[0].reason, Reason::TimedOut);
+        assert_eq!((task.failures, task.losses), (1, 0));
+        drop(lonely);
+        let counts = bench.client.inspector().counts(&QueueName::new("default").unwrap()).await;
+        assert_eq!(counts.unwrap().working, 0);
+    }
+}
+
+#[test]
+fn data_that_is_missing_is_named_when_the_worker_is_built() {
+    let builder = optimus_worker::Worker::builder("memory://x").only_named_tasks();
+    let problem = builder.task_type::<Spin>().build().err().unwrap();
+    assert!(problem.to_string().contains("Began"), "{problem}");
+    assert!(!Data::new().holds(DataKey::of::<Began>()));
+}
