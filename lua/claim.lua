@@ -15,6 +15,7 @@ local delayed, retry, restamp, cancelled = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local workers, worker_info, working, tries, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now, worker, seq, want = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local CLAIM_MAX = 128
+local ID_LENGTH = 22
 
 -- Checks.
 local expiry = redis.call('ZSCORE', workers, worker)
@@ -121,7 +122,7 @@ if #ids > 0 then
   local stamps = doubtful and redis.call('HMGET', restamp, unpack(ids))
   local kept_entries, kept_ids, kept_records = {}, {}, {}
   for i = 1, #ids do
-    local valid = records[i]
+    local valid = records[i] and #ids[i] == ID_LENGTH
     if valid and doubtful then
       valid = not gone[i] and (not stamps[i] or stamps[i] == entry_stamp(entries[i]))
     end

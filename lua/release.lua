@@ -1,8 +1,8 @@
 -- release: Working → Ready | Delayed, up to 128, without spending an attempt
 --
 -- Gives tasks back, each only if the caller still holds it under its token: to the head of the line
--- (shutdown), or to come back later (a snooze, or a misfit, which is counted). A task that was asked
--- to stop is cancelled instead.
+-- (shutdown), or to come back later (a snooze, or a misfit, which is counted). A task that was
+-- asked to stop is cancelled instead.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 count, then for each: id, token, how

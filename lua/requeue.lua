@@ -1,7 +1,7 @@
 -- requeue: Dead | Cancelled → Ready, by an operator
 --
--- Starts the counts of tries anew and keeps the error history. Takes the biz id again, or is refused
--- naming who has it. The new stamp tells the new entry in the line from an old tombstone.
+-- Starts the counts of tries anew and keeps the error history. Takes the biz id again, or is
+-- refused naming who has it. The new stamp tells the new entry in the line from an old tombstone.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id

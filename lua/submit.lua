@@ -1,8 +1,9 @@
 -- submit: ∅ → Ready | Delayed, up to 1,000 tasks of one queue
 --
 -- Admits each task unless its biz id is taken, by a stored task or by an earlier one of this call.
--- The client's ledger keeps the answer of each call in a ring of slots, so a call that is sent again
--- because its reply was lost gets that answer and adds nothing. Refused whole when Redis is full.
+-- The client's ledger keeps the answer of each call in a ring of slots, so a call that is sent
+-- again because its reply was lost gets that answer and adds nothing. Refused whole when Redis is
+-- full.
 --
 -- KEYS   the naming block, then the biz keys that options refer to
 -- ARGV   1 now override · 2 client · 3 call number · 4 ledger slots · 5 '1' to be kept another day

@@ -24,12 +24,14 @@ local function entry_id(entry)
   return string.sub(entry, 10)
 end
 
+local STAMP_PATTERN = '^' .. string.rep('[%da-z]', 8)
+
 -- The stamp that entries of each task must carry: the one of its last requeue, else that of its
--- submit, which opens its record.
+-- submit, which opens its record. A damaged record must not put a damaged entry in line.
 local function stamps_of(restamp, ids, records)
   local stamps = redis.call('HMGET', restamp, unpack(ids))
   for i = 1, #ids do
-    stamps[i] = stamps[i] or (records[i] and string.sub(records[i], 1, 8)) or '00000000'
+    stamps[i] = stamps[i] or string.match(records[i] or '', STAMP_PATTERN) or '00000000'
   end
   return stamps
 end

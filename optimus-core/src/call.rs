@@ -15,6 +15,7 @@ use crate::{
     control::BoxError,
     data::Data,
     id::{QueueName, TaskId},
+    options::DURATION_MAX,
     options::{CallOptions, Due, OnLost},
     record::Submission,
     retry::Backoff,
@@ -162,6 +163,12 @@ impl<T: Task> Call<T> {
     fn prepare(&self) -> Result<Submission, Error> {
         let options = self.options.over(T::options());
         options.validate(T::NAME)?;
+        if matches!(self.options.due, Due::In(wait) if wait > DURATION_MAX) {
+            return Err(Error::invalid(format!(
+                "task {:?}: the delay must be below 1,800 days",
+                T::NAME
+            )));
+        }
         let queue = self.options.queue.as_deref().unwrap_or(options.queue);
         let queue = QueueName::new(queue)
             .map_err(|problem| Error::invalid(format!("task {:?}: queue: {problem}", T::NAME)))?;

@@ -65,8 +65,8 @@ impl Context {
         self.inner.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down, or
-    /// its lease may have passed to another worker.
+    /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down,
+    /// or its lease may have passed to another worker.
     pub async fn cancelled(&self) {
         self.inner.cancelled.cancelled().await;
     }

@@ -19,12 +19,18 @@ enum Kind {
     #[error("{0}")]
     Invalid(String),
     #[error(
-        "task {task:?}: the arguments take {bytes} bytes, the limit is {limit}; store them elsewhere and pass a reference, or raise ClientBuilder::payload_limit"
+        "task {task:?}: the arguments take {bytes} bytes, the limit is {limit}; \
+         store them elsewhere and pass a reference, or raise ClientBuilder::payload_limit"
     )]
     TooLarge { task: String, bytes: usize, limit: usize },
     #[error("Redis is unavailable: {0}")]
     Unavailable(String),
-    #[error("the outcome of the submit of {} task(s), first {}, is unknown: Redis went away before it answered; look them up by id before you submit again", ids.len(), ids[0])]
+    #[error(
+        "the outcome of the submit of {} task(s), first {}, is unknown: Redis went away before it \
+         answered; look them up by id before you submit again",
+        ids.len(),
+        ids[0]
+    )]
     UnknownOutcome { ids: Vec<TaskId> },
     #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
     Full,

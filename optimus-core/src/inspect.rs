@@ -11,6 +11,9 @@ use crate::{
     state::{AttemptError, TaskState},
 };
 
+/// No queue is this long, and Redis takes no larger index.
+const OFFSET_MAX: usize = usize::MAX / 4;
+
 /// The largest page of a listing.
 pub const PAGE_MAX: usize = 1000;
 
@@ -111,7 +114,7 @@ impl Inspector {
         limit: usize,
     ) -> Result<Vec<TaskId>, Error> {
         let limit = limit.min(PAGE_MAX);
-        if limit == 0 {
+        if limit == 0 || offset > OFFSET_MAX {
             return Ok(Vec::new());
         }
         Ok(self.broker.page(queue, state, offset, limit).await?)

@@ -5,14 +5,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Error,
-    id::QueueName,
-    retry::{BACKOFF_MAX, Backoff},
-};
+use crate::{Error, id::QueueName, retry::Backoff};
 
 /// How far from zero a priority may be.
 pub const PRIORITY_MAX: i8 = 100;
+
+/// The longest of any duration that a task may name: 1,800 days.
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
 /// What becomes of a task whose worker was lost in mid-attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -145,11 +144,11 @@ impl TaskOptions {
             ("biz_window", self.biz_window),
             ("expires_in", self.expires_in),
         ] {
-            if value.is_some_and(|value| value.is_zero() || value > BACKOFF_MAX * 20) {
+            if value.is_some_and(|value| value.is_zero() || value > DURATION_MAX) {
                 return refuse(format!("{name} must be above zero and below 1,800 days"));
             }
         }
-        if self.result_ttl > BACKOFF_MAX * 20 {
+        if self.result_ttl > DURATION_MAX {
             return refuse("result_ttl must be below 1,800 days".into());
         }
         if self.priority.unsigned_abs() > PRIORITY_MAX.unsigned_abs() {

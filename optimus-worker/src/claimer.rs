@@ -24,6 +24,8 @@ use crate::{
 const REPORT_CALLS_MAX: usize = 8;
 const CLAIM_CALLS_MAX: usize = 8;
 const AGAIN: Duration = Duration::ZERO;
+/// A claim that Redis rejects is asked again this much later.
+const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -133,12 +135,16 @@ impl Claimer {
                     return false;
                 }
                 Some(_) => line.unanswered = None,
-                None => {
-                    if !problem.is_transient() {
-                        tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
-                    }
+                None if problem.is_transient() => {
                     line.unanswered = Some(ask);
                     return false;
+                }
+                None => {
+                    // It keeps neither slots nor turns from the worker's other queues.
+                    tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
+                    line.unanswered = None;
+                    line.due_at = Some(Instant::now() + AFTER_REJECTION);
+                    queue.set_work(false);
                 }
             },
         }

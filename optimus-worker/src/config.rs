@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use optimus_core::{Error, QueueName};
 
+/// A lost task waits for a whole lease.
+const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Above this a heartbeat's answer, which lists all that is held, would take too long.
+const CONCURRENCY_MAX: usize = 100_000;
 /// The shortest lease: a heartbeat is a third of it, and must outlive a slow round trip.
 const LEASE_MIN: Duration = Duration::from_millis(500);
 
@@ -72,6 +76,19 @@ impl Config {
         let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
         if self.concurrency == 0 {
             return refuse("concurrency is 0; it would never run anything");
+        }
+        optimus_core::validate_name(&self.namespace)
+            .map_err(|problem| Error::invalid(format!("worker: namespace: {problem}")))?;
+        if self.concurrency > CONCURRENCY_MAX {
+            return refuse("the concurrency is above 100,000; no process runs that many tasks");
+        }
+        if self.lease > LEASE_MAX {
+            return refuse("the lease is above a day; a lost task would wait that long");
+        }
+        for (at, (queue, _)) in self.queues.iter().enumerate() {
+            if self.queues[..at].iter().any(|(other, _)| other == queue) {
+                return refuse(&format!("queue {queue} is served twice; give it a weight instead"));
+            }
         }
         if self.lease < LEASE_MIN {
             return refuse("the lease is below 500 ms; no heartbeat could keep it");

@@ -101,7 +101,8 @@ impl Heartbeat {
                 attempt.stop(Stop::Cancelled);
             }
             if !attempt.is_settled() && !renewed.held.contains(&held) {
-                tracing::warn!(id = %held.0, "its lease is another's by now; the handler must stop");
+                let id = &held.0;
+                tracing::warn!(%id, "the lease is another's by now; the handler must stop");
                 attempt.stop(Stop::Lost);
             }
         }
@@ -110,7 +111,8 @@ impl Heartbeat {
     /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
     async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
         let (worker, registered_at) = (new_worker_id(), Instant::now());
-        tracing::warn!(queue = %queue.name, old = %before.worker, new = %worker, "the lease is over");
+        let (old, new) = (&before.worker, &worker);
+        tracing::warn!(queue = %queue.name, %old, %new, "the lease is over");
         let registered = self
             .broker
             .register(&queue.name, &worker, self.shared.config.lease, &self.shared.description)

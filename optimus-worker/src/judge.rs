@@ -115,18 +115,21 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
 fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Report {
     let message = Chain(problem).to_string();
     match Control::of(problem) {
-        Control::RetryAfter(wait) if retries_left(&attempt.facts) => {
-            fail(attempt, Verdict::Retry(wait), error(attempt, Reason::Failed, &message))
-        }
+        Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
+            attempt,
+            Verdict::Retry(wait.min(optimus_core::BACKOFF_MAX)),
+            error(attempt, Reason::Failed, &message),
+        ),
         Control::RetryAfter(_) | Control::Fatal => {
             fail(attempt, Verdict::Dead, error(attempt, Reason::Failed, &message))
         }
         Control::Cancel => {
             fail(attempt, Verdict::Cancelled, error(attempt, Reason::Failed, &message))
         }
-        Control::Snooze(wait) => {
-            Report::Release(Release { lease: attempt.lease.clone(), give: Give::Snooze(wait) })
-        }
+        Control::Snooze(wait) => Report::Release(Release {
+            lease: attempt.lease.clone(),
+            give: Give::Snooze(wait.min(optimus_core::BACKOFF_MAX)),
+        }),
         _ => failure(attempt, Reason::Failed, problem, random),
     }
 }

@@ -1,14 +1,14 @@
 //! The running process of the Optimus task queue. Applications use the facade crate `optimus`.
 //!
-//! What happens when you call [`Worker::run`]: the [`registry`] of tasks is checked, and the worker
-//! registers under a lease in each queue it serves. The [`claimer`] then takes turns, each one write
-//! to Redis: what finished since the last turn (kept by the [`reporter`]) and a claim for as many
-//! tasks as there are idle slots. The [`executor`] runs each claimed task, and [`judge`] turns how it
-//! ended into a report. Beside that runtime stands the [`keeper`], a thread of its own with
-//! connections of its own: [`heartbeat`], [`deadlines`], [`relief`], [`stop_bell`], [`reaper`] and [`janitor`]
-//! go on even if handlers block every thread they can reach. [`shutdown`] takes it all down again.
+//! What happens when you call [`Worker::run`]: the `registry` of tasks is checked, and the worker
+//! registers under a lease in each queue it serves. The `claimer` then takes turns, each one write
+//! to Redis: what finished since the last turn (kept by the `reporter`) and a claim for as many
+//! tasks as there are idle slots. The `executor` runs each claimed task, and `judge` turns how it
+//! ended into a report. Beside that runtime stands the `keeper`, a thread of its own with
+//! connections of its own: `heartbeat`, `deadlines`, `relief`, `stop_bell`, `reaper` and `janitor`
+//! go on even if handlers block every thread they can reach. `shutdown` takes it all down again.
 //!
-//! [`attempts`] is what both sides share: every attempt that runs or whose report is still held.
+//! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
 mod attempts;
 mod builder;
@@ -29,6 +29,7 @@ mod reporter;
 mod role;
 mod shared;
 mod shutdown;
+mod sign_off;
 mod slots;
 mod stop_bell;
 mod work_bell;

@@ -67,7 +67,7 @@ impl Served {
         standing.renewed_at = standing.renewed_at.max(sent_at);
     }
 
-    /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is kept as margin.
+    /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is the margin.
     pub(crate) fn lease_is_certain(&self, lease: Duration) -> bool {
         self.standing().renewed_at.elapsed() < lease.mul_f64(0.9)
     }

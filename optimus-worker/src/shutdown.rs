@@ -1,8 +1,8 @@
 //! How a worker ends, in phases with names: [`Shutdown`].
 //!
-//! *Quiet*: nothing new is claimed. *Drain*: what runs may finish, for the grace. *Cancel*: the rest
-//! is asked to stop. *Release*: what still runs is dropped and given back, and costs no attempt. The
-//! heartbeat goes on until the end, so no lease is lost on the way.
+//! *Quiet*: nothing new is claimed. *Drain*: what runs may finish, for the grace. *Cancel*: the
+//! rest is asked to stop. *Release*: what still runs is dropped and given back, and costs no
+//! attempt. The heartbeat goes on until the end, so no lease is lost on the way.
 
 use std::{
     future::Future,
@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{attempts::Stop, shared::Shared};
 
+/// As good as for ever, and still an instant.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 const RELEASE_GRACE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -60,7 +62,7 @@ impl Shutdown {
 
 /// Waits for a condition, but no longer than `within`.
 fn until(within: Duration, condition: impl Fn() -> bool) -> impl Future<Output = ()> {
-    let deadline = Instant::now() + within;
+    let deadline = Instant::now() + within.min(FOREVER);
     async move {
         while !condition() && Instant::now() < deadline {
             tokio::time::sleep(LOOK_EVERY).await;

@@ -55,7 +55,13 @@ impl Role for WorkBell {
                 self.mark(&empty);
                 AGAIN
             }
-            Err(_) => AFTER_ERROR,
+            Err(problem) => {
+                // One foreign key must not make the worker deaf for its other queues.
+                if !problem.is_transient() {
+                    self.mark(&empty);
+                }
+                AFTER_ERROR
+            }
         }
     }
 }

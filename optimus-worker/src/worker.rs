@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     WorkerBuilder, attempts::Attempts, claimer::Claimer, config::Config, keeper::Keeper,
     queues::Served, registry::Registry, reporter::Reporter, role::play, shared::Shared,
-    shutdown::Shutdown, slots::Slots, work_bell::WorkBell,
+    shutdown::Shutdown, sign_off, slots::Slots, work_bell::WorkBell,
 };
 
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
@@ -47,11 +47,11 @@ impl Worker {
     }
 
     /// Runs until SIGTERM or SIGINT, then lets running tasks finish (see
-    /// [`WorkerBuilder::shutdown_grace`]) and gives back the rest. A second signal skips the waiting.
+    /// [`WorkerBuilder::shutdown_grace`]) and gives back the rest. A second signal skips the wait.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the start;
-    /// after that an outage is waited out.
+    /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the
+    /// start; after that an outage is waited out.
     pub async fn run(self) -> Result<(), Error> {
         self.run_until(first_signal()?).await
     }
@@ -76,7 +76,7 @@ impl Worker {
         bell.abort();
         // The claimer's last turn is waited for: what was sent executes.
         drop(claimer.await);
-        leave(&shared).await;
+        sign_off::leave(&shared).await;
         keeper.stop().await;
         tracing::info!("stopped");
         Ok(())
@@ -136,18 +136,6 @@ async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {
 
 async fn listen_until(shared: Arc<Shared>, ended: CancellationToken) {
     play(WorkBell::new(shared.clone()), &shared.listen, &ended).await;
-}
-
-/// What was given back is gone from here at once; what was not is left to the reaper.
-async fn leave(shared: &Shared) {
-    let quickly = shared.broker.within(Duration::from_secs(1));
-    for queue in &shared.queues {
-        match quickly.leave(&queue.name, &queue.worker()).await {
-            Ok(0) => {}
-            Ok(held) => tracing::warn!(queue = %queue.name, held, "left tasks to the reaper"),
-            Err(problem) => tracing::warn!(queue = %queue.name, %problem, "could not sign off"),
-        }
-    }
 }
 
 /// Never used twice: every start of a process, and every lost lease, takes a new one.

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 const SOON: Duration = Duration::from_secs(20);
 const SECOND: Duration = Duration::from_secs(1);
 
-const NO_QUEUE_NAMES: [&str; 9] =
-    ["", " ", "a b", "{a}", "a:b", "a/b", "a*", "ä", "line\nbreak"];
+const NO_QUEUE_NAMES: [&str; 9] = ["", " ", "a b", "{a}", "a:b", "a/b", "a*", "ä", "line\nbreak"];
 
 /// A task of the given name and options that would do nothing.
 macro_rules! idle_task {
@@ -280,13 +279,16 @@ on_both! {
     }
 }
 
+/// A key of a queue, and a call whose submit has a use for it.
+type Case = (&'static str, fn() -> Call<Double>);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_submit_that_meets_a_key_of_another_type_is_rejected_and_leaves_nothing() {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
     let ranked = || double().priority(5);
     let later = || double().due(Due::In(SECOND));
-    let cases: [(&str, fn() -> Call<Double>); 8] = [
+    let cases: [Case; 8] = [
         ("tasks", double),
         ("ready", double),
         ("wake", double),

@@ -87,7 +87,7 @@ on_both! {
         rival.stop().await;
     }
 
-    async fn past_its_timeout_a_handler_is_in_retry_within_a_second_even_if_it_blocks(bench: Bench) {
+    async fn past_its_timeout_even_a_blocking_handler_is_in_retry_within_a_second(bench: Bench) {
         let began = Signal::new();
         let timeout = Duration::from_millis(300);
         let lonely = Lonely::start(&bench, &began);

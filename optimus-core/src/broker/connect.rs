@@ -62,6 +62,9 @@ impl Endpoint {
             #[cfg(feature = "embedded")]
             "memory" => Ok(Self::Memory(optimus_embedded::Store::named(&url["memory://".len()..]))),
             "redis" | "unix" | "redis+unix" | "valkey" => Self::server(url),
+            "rediss" | "valkeys" => Err(Error::invalid(
+                "TLS is not supported yet; connect to redis://… through a TLS tunnel",
+            )),
             _ => Err(Error::invalid(format!(
                 "{:?} is no URL of a store; use redis://[user:password@]host[:port][/db], \
                  unix:///path/to/redis.sock or memory://name",

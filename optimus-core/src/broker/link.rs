@@ -104,7 +104,8 @@ impl Link {
         let current = (self.0.generation.fetch_add(1, Ordering::AcqRel) + 1, connection);
         *live = Live { connection: Some(current.clone()), failures: 0, not_before: None };
         if self.0.down.swap(false, Ordering::AcqRel) {
-            tracing::info!(role = self.0.role, redis = %self.0.endpoint.describe(), "connected again");
+            let redis = self.0.endpoint.describe();
+            tracing::info!(role = self.0.role, redis, "connected again");
         }
         current
     }

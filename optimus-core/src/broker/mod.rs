@@ -187,10 +187,21 @@ impl Broker {
             pipeline.add_command(command);
         }
         match self.link.request(&pipeline, count, self.within).await {
-            Ok(values) => values.into_iter().map(refuse_errors).collect(),
+            Ok(values) => {
+                let answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
+                if answers.iter().any(is_demoted) {
+                    // A failover left this connection at what is a replica now.
+                    self.link.reset().await;
+                }
+                answers
+            }
             Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
         }
     }
+}
+
+fn is_demoted(answer: &Result<Value, BrokerError>) -> bool {
+    matches!(answer, Err(BrokerError::NotDone(why)) if why.starts_with("READONLY"))
 }
 
 /// Errors that Redis answers stand among the values.

@@ -58,7 +58,9 @@ scripts! {
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
-    RELEASE = "release": ["clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"] [
+    RELEASE = "release": [
+        "clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"
+    ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "restamp", "tries", "cancel", "waiters", "wake",
     ];

@@ -12,6 +12,8 @@ use crate::{
 /// The prefix of all keys where none is set.
 pub const NAMESPACE_DEFAULT: &str = "optimus";
 const PAYLOAD_LIMIT: usize = 1024 * 1024;
+/// As good as for ever, and still an instant.
+const SUBMIT_TIMEOUT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a [`Client`], each with a default.
@@ -48,7 +50,7 @@ impl ClientBuilder {
 
     /// How long a submit goes on trying while Redis is away; 30 s by default.
     pub fn submit_timeout(mut self, timeout: Duration) -> Self {
-        self.submit_timeout = timeout;
+        self.submit_timeout = timeout.min(SUBMIT_TIMEOUT_MAX);
         self
     }
 

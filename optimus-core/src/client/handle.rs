@@ -1,6 +1,6 @@
 //! A submitted task, as its submitter sees it: [`TaskHandle`].
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{any::TypeId, fmt, marker::PhantomData, time::Duration};
 
 use serde::de::DeserializeOwned;
 
@@ -83,7 +83,7 @@ impl<T> TaskHandle<T> {
     }
 }
 
-impl<T: DeserializeOwned> TaskHandle<T> {
+impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     /// Waits for the task's end and returns what its handler returned.
     ///
     /// # Errors
@@ -114,11 +114,13 @@ impl<T: DeserializeOwned> TaskHandle<T> {
 
     async fn kept_result(&self) -> Result<T, Error> {
         let kept = self.client.0.broker.result(&self.id).await?;
-        // Tasks that return nothing keep nothing, and nothing reads as null.
-        let json = kept.as_deref().unwrap_or(b"null");
-        serde_json::from_slice(json).map_err(|problem| match kept {
-            Some(_) => Error::wrong_result(self.id.clone(), problem),
-            None => Error::forgotten(self.id.clone()),
-        })
+        let json = match kept.as_deref() {
+            Some(json) => json,
+            // Tasks that return nothing keep nothing.
+            None if TypeId::of::<T>() == TypeId::of::<()>() => b"null",
+            None => return Err(Error::forgotten(self.id.clone())),
+        };
+        serde_json::from_slice(json)
+            .map_err(|problem| Error::wrong_result(self.id.clone(), problem))
     }
 }

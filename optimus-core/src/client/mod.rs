@@ -39,7 +39,11 @@ static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
 
 /// Not every task of a [`Client::submit_all`] was accepted.
 #[derive(Debug, thiserror::Error)]
-#[error("{} of {} tasks were not accepted, the first because: {first}", failed(answers), answers.len())]
+#[error(
+    "{} of {} tasks were not accepted, the first because: {first}",
+    failed(answers),
+    answers.len()
+)]
 pub struct SubmitAllError<T> {
     /// The answer of each task, in the order of the calls.
     pub answers: Vec<Result<TaskHandle<T>, Error>>,
@@ -99,8 +103,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_full`]: refused, Redis is at
-    /// maxmemory; [`Error::is_unavailable`]: nothing was done; [`Error::is_unknown_outcome`]: it was
-    /// sent, and Redis went away before it answered.
+    /// maxmemory; [`Error::is_unavailable`]: nothing was done; [`Error::is_unknown_outcome`]: it
+    /// was sent, and Redis went away before it answered.
     pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
         let submission = self.check(call.into_submission()?)?;
         let id = submission.id.clone();
@@ -151,7 +155,8 @@ impl Client {
     /// Answers whether it is cancelled already.
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of it.
+    /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
+    /// it.
     pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
         match self.0.broker.cancel(id).await {
             Ok(done) => Ok(done == Cancelled::Done),

@@ -1,3 +1,5 @@
+-- prelude: pcall and xpcall as scripts know them.
+--
 -- The host raises errors as objects of its own; a script must only ever see what Redis would show.
 local pcall, xpcall, to_caught, to_handled = pcall, xpcall, ...
 

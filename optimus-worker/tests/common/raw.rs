@@ -15,12 +15,11 @@ pub struct Raw(BufStream<Box<dyn Stream>>);
 impl Raw {
     /// Connects to `unix://path` or `redis://host:port/`.
     pub async fn connect(url: &str) -> Self {
-        let stream: Box<dyn Stream> = match url.strip_prefix("unix://") {
-            Some(path) => Box::new(UnixStream::connect(path).await.unwrap()),
-            None => {
-                let address = url.strip_prefix("redis://").unwrap().trim_end_matches('/');
-                Box::new(TcpStream::connect(address).await.unwrap())
-            }
+        let stream: Box<dyn Stream> = if let Some(path) = url.strip_prefix("unix://") {
+            Box::new(UnixStream::connect(path).await.unwrap())
+        } else {
+            let address = url.strip_prefix("redis://").unwrap().trim_end_matches('/');
+            Box::new(TcpStream::connect(address).await.unwrap())
         };
         Self(BufStream::new(stream))
     }
@@ -31,9 +30,11 @@ impl Raw {
         self.run_words(&words).await
     }
 
-    /// As [`run`](Self::run), for an answer that is one number.
-    pub async fn number(&mut self, command: &str) -> i64 {
-        String::from_utf8(self.run(command).await.remove(0)).unwrap().parse().unwrap()
+    /// A number from what the server tells of itself.
+    pub async fn info(&mut self, name: &str) -> u64 {
+        let info = String::from_utf8(self.run("INFO").await.remove(0)).unwrap();
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap().parse().unwrap()
     }
 
     /// Sends one command of any bytes; answers its items, nested or not, without the nils.
