@@ -1,0 +1,190 @@
+//! The options in `#[optimus::task(...)]`, as written.
+
+use std::time::Duration;
+
+use proc_macro2::TokenStream;
+use syn::{
+    Expr, Ident, LitStr, Path, Token,
+    ext::IdentExt,
+    parse::{Parse, ParseStream, Parser},
+    parse_quote,
+    punctuated::Punctuated,
+};
+
+use crate::{
+    backoff::Formula,
+    errors::Errors,
+    suggest,
+    template::{self, Template},
+    value,
+};
+
+/// What the attribute says; `None` leaves an option at core's default.
+pub(crate) struct Options {
+    pub(crate) krate: Path,
+    pub(crate) name: Option<LitStr>,
+    pub(crate) queue: Option<LitStr>,
+    pub(crate) priority: Option<i8>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_retry: Option<u32>,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) biz_id: Option<(LitStr, Template)>,
+    pub(crate) biz_window: Option<Duration>,
+    pub(crate) result_ttl: Option<Duration>,
+    pub(crate) expires_in: Option<Duration>,
+    pub(crate) on_lost: Option<OnLost>,
+    pub(crate) max_losses: Option<u32>,
+}
+
+/// `backoff = …`.
+pub(crate) enum Backoff {
+    Formula(Formula),
+    Custom(Path),
+}
+
+/// `on_lost = …`.
+#[derive(Clone, Copy)]
+pub(crate) enum OnLost {
+    Dead,
+    Retry,
+}
+
+/// Every option, in the order of the documentation.
+const NAMES: [&str; 13] = [
+    "name",
+    "queue",
+    "priority",
+    "timeout",
+    "max_retry",
+    "backoff",
+    "biz_id",
+    "biz_window",
+    "result_ttl",
+    "expires_in",
+    "on_lost",
+    "max_losses",
+    "crate",
+];
+
+/// What people coming from other queues write.
+const SYNONYMS: [(&str, &str); 8] = [
+    ("retries", "max_retry"),
+    ("retry", "max_retry"),
+    ("max_attempts", "max_retry"),
+    ("unique", "biz_id"),
+    ("unique_for", "biz_window"),
+    ("ttl", "result_ttl"),
+    ("retention", "result_ttl"),
+    ("expires", "expires_in"),
+];
+
+/// One `name = value`.
+struct Entry {
+    name: Ident,
+    value: Option<Expr>,
+}
+
+impl Parse for Entry {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input.call(Ident::parse_any)?;
+        let equals: Option<Token![=]> = input.parse()?;
+        Ok(Self { name, value: equals.map(|_| input.parse()).transpose()? })
+    }
+}
+
+impl Options {
+    /// Reads what it can and notes the rest, so that a slip in one option hides no other.
+    pub(crate) fn parse(attr: TokenStream, errors: &mut Errors) -> Self {
+        let mut options = Self {
+            krate: parse_quote!(::optimus),
+            name: None,
+            queue: None,
+            priority: None,
+            timeout: None,
+            max_retry: None,
+            backoff: None,
+            biz_id: None,
+            biz_window: None,
+            result_ttl: None,
+            expires_in: None,
+            on_lost: None,
+            max_losses: None,
+        };
+        let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
+        let mut given: Vec<Ident> = Vec::new();
+        for Entry { name, value } in errors.keep(entries).into_iter().flatten() {
+            if given.contains(&name) {
+                errors.refuse(&name, format!("`{name}` is given twice; leave one of them away"));
+                continue;
+            }
+            match value {
+                Some(value) => options.set(&name, &value, errors),
+                None if NAMES.contains(&&*name.to_string()) => {
+                    errors.refuse(&name, format!("`{name}` needs a value: `{name} = …`"));
+                }
+                None => unknown(&name, errors),
+            }
+            given.push(name);
+        }
+        options
+    }
+
+    fn set(&mut self, name: &Ident, value: &Expr, errors: &mut Errors) {
+        match &*name.to_string() {
+            "crate" => {
+                if let Some(path) = errors.keep(value::path(name, value)) {
+                    self.krate = path;
+                }
+            }
+            "name" => self.name = errors.keep(value::task_or_queue(name, value)),
+            "queue" => self.queue = errors.keep(value::task_or_queue(name, value)),
+            "priority" => {
+                self.priority = errors.keep(value::number(name, value, -100..=100));
+            }
+            "max_retry" => {
+                self.max_retry = errors.keep(value::number(name, value, 0..=value::COUNT_MAX));
+            }
+            "max_losses" => {
+                self.max_losses = errors.keep(value::number(name, value, 1..=value::COUNT_MAX));
+            }
+            "timeout" => self.timeout = errors.keep(value::positive(name, value)),
+            "biz_window" => self.biz_window = errors.keep(value::positive(name, value)),
+            "expires_in" => self.expires_in = errors.keep(value::positive(name, value)),
+            "result_ttl" => self.result_ttl = errors.keep(value::duration(name, value)),
+            "backoff" => self.backoff = errors.keep(value::backoff(value)),
+            "on_lost" => self.on_lost = errors.keep(value::on_lost(value)),
+            "biz_id" => self.biz_id = errors.keep(read_template(name, value)),
+            _ => unknown(name, errors),
+        }
+    }
+
+    /// Whether a result is stored at all.
+    pub(crate) fn keeps_result(&self) -> bool {
+        !self.result_ttl.is_some_and(|ttl| ttl.is_zero())
+    }
+}
+
+fn read_template(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> {
+    let text = value::text(name, value)?;
+    if text.value().is_empty() {
+        return Err(syn::Error::new_spanned(
+            text,
+            "an empty `biz_id` would make all calls one task; name what makes them differ, as in \
+             \"{order.id}\", or leave it away",
+        ));
+    }
+    match template::parse(&text.value()) {
+        Ok(template) => Ok((text, template)),
+        Err(problem) => Err(syn::Error::new_spanned(text, format!("`biz_id`: {problem}"))),
+    }
+}
+
+fn unknown(name: &Ident, errors: &mut Errors) {
+    let word = name.to_string();
+    let synonym = SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours);
+    let remedy = match synonym.or_else(|| suggest::nearest(&word, &NAMES)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("the options are {}", suggest::list(NAMES)),
+    };
+    errors.refuse(name, format!("there is no option `{name}`; {remedy}"));
+}

@@ -1,0 +1,106 @@
+//! `impl Task`: the name, the options, and how one attempt calls the function.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use crate::{
+    expand::here,
+    model::{Model, Param, Role},
+    settings,
+};
+
+pub(crate) fn task_impl(model: &Model) -> TokenStream {
+    let args = model.args_ident();
+    let name = match &model.options.name {
+        Some(name) => name.value(),
+        None => model.plain_name(),
+    };
+    let (options, biz_id, run) = (settings::options(model), settings::biz_id(model), run(model));
+    let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
+    let (verdict, ty) = (verdict(model), &model.output);
+    let output = if model.options.keeps_result() {
+        quote_spanned! {here(ty.span())=>
+            type Output = <__Answer as __optimus::Answers<#ty>>::Output;
+        }
+    } else {
+        quote!(
+            type Output = ();
+        )
+    };
+    quote! {
+        #verdict
+
+        impl __optimus::Task for #args {
+            const NAME: &'static str = #name;
+            #output
+
+            fn options() -> __optimus::TaskOptions {
+                #options
+            }
+            #biz_id
+            fn required_data() -> ::std::vec::Vec<__optimus::DataKey> {
+                ::std::vec![#(__optimus::DataKey::of::<#data>()),*]
+            }
+            #run
+        }
+    }
+}
+
+/// What becomes of the function's result. Where it does not do, the assertion is the only error.
+fn verdict(model: &Model) -> TokenStream {
+    let ty = &model.output;
+    let place = here(ty.span());
+    let mut tokens = quote_spanned! {place=>
+        const _: () = __optimus::returns::<#ty>();
+        const __RETURNS: u8 = {
+            use __optimus::Refuted as _;
+            __optimus::Verdict::<#ty>::RETURNS
+        };
+    };
+    tokens.extend(if model.options.keeps_result() {
+        quote_spanned! {place=>
+            const _: () = __optimus::Answer::<__RETURNS>::keeps::<#ty>();
+            const __VERDICT: u8 = {
+                use __optimus::Refuted as _;
+                __optimus::Verdict::<#ty>::KEEPS
+            };
+            type __Answer = __optimus::Answer<__VERDICT>;
+        }
+    } else {
+        quote!(
+            type __Answer = __optimus::Answer<__RETURNS>;
+        )
+    });
+    tokens
+}
+
+/// One attempt: the parameters in their order, each from where it comes.
+fn run(model: &Model) -> TokenStream {
+    let body = model.body_ident();
+    let locals: Vec<_> = (0..model.params.len()).map(|n| format_ident!("__p{n}")).collect();
+    let values = model.params.iter().map(|Param { ident, ty, role, .. }| match role {
+        Role::Argument => quote!(self.#ident),
+        Role::Data => quote_spanned!(here(ty.span())=> __optimus::data::<#ty>(&__ctx)?),
+        Role::Context => {
+            quote_spanned!(here(ty.span())=> <#ty as __optimus::IsContext>::of(__ctx.clone()))
+        }
+    });
+    let ty = &model.output;
+    let answer = quote!(<__Answer as __optimus::Answers<#ty>>::of);
+    let answered = if model.sig.asyncness.is_some() {
+        quote!(#answer(#body(#(#locals),*).await))
+    } else {
+        quote!(__optimus::run_blocking(move || #answer(#body(#(#locals),*))).await)
+    };
+    // What the compiler says of the attempt's future, it says at the function's name.
+    quote_spanned! {here(model.sig.ident.span())=>
+        async fn run(
+            self,
+            __ctx: __optimus::Context,
+        ) -> ::core::result::Result<Self::Output, __optimus::BoxError> {
+            #(let #locals = #values;)*
+            #answered
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Mistakes are gathered, so that one compilation shows all of them.
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+
+/// The mistakes found so far.
+#[derive(Default)]
+pub(crate) struct Errors(Vec<syn::Error>);
+
+impl Errors {
+    /// Notes a mistake at `tokens`.
+    pub(crate) fn refuse(&mut self, tokens: impl ToTokens, remedy: impl std::fmt::Display) {
+        self.0.push(syn::Error::new_spanned(tokens, remedy));
+    }
+
+    /// Notes a mistake at the attribute itself.
+    pub(crate) fn refuse_all(&mut self, remedy: impl std::fmt::Display) {
+        self.0.push(syn::Error::new(Span::call_site(), remedy));
+    }
+
+    /// Notes the mistake, or hands on the value.
+    pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// Whether nothing was refused since `earlier`, a former [`count`](Self::count).
+    pub(crate) fn none_since(&self, earlier: usize) -> bool {
+        self.0.len() == earlier
+    }
+
+    /// How many were found.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// One `compile_error!` for each.
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.0.into_iter().map(syn::Error::into_compile_error).collect()
+    }
+}

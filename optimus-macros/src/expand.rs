@@ -1,0 +1,84 @@
+//! A checked model becomes code: the function that makes calls, the one that does the work, and
+//! the hidden type of the arguments with its impls.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+
+use crate::{
+    arguments::{args_struct, codec, value_impls},
+    definition::task_impl,
+    model::{Model, Param},
+};
+
+/// All that stands in for the function.
+pub(crate) fn expand(model: &Model) -> TokenStream {
+    let items = [call_fn(model), body_fn(model), args_struct(model), impls(model)];
+    items.into_iter().collect()
+}
+
+/// What the user calls: arguments in, `Call` out.
+fn call_fn(model: &Model) -> TokenStream {
+    let Model { vis, options, attrs, .. } = model;
+    let (cfg, attrs) = (&attrs.cfg, &attrs.call);
+    let (krate, name, args) = (&options.krate, &model.sig.ident, model.args_ident());
+    let idents: Vec<_> = model.arguments().map(|param| &param.ident).collect();
+    let types = model.arguments().map(|param| &param.ty);
+    quote! {
+        #(#cfg)*
+        #(#attrs)*
+        #[allow(dead_code, reason = "a worker runs a task that its own program never calls")]
+        #[allow(clippy::too_many_arguments, reason = "the task's own parameters")]
+        #vis fn #name(#(#idents: #types),*) -> #krate::Call<#args> {
+            #krate::Call::new(#args { #(#idents),* })
+        }
+    }
+}
+
+/// The function as it was written, under another name.
+pub(crate) fn body_fn(model: &Model) -> TokenStream {
+    let Model { vis, attrs, block, .. } = model;
+    let (cfg, attrs) = (&attrs.cfg, &attrs.body);
+    let mut sig = model.sig.clone();
+    sig.ident = model.body_ident();
+    sig.inputs =
+        model.receiver.iter().map(|receiver| syn::FnArg::Receiver(receiver.clone())).collect();
+    for Param { pat, ty, attrs, .. } in &model.params {
+        sig.inputs.push(syn::parse_quote!(#(#attrs)* #pat: #ty));
+    }
+    let doc = format!(
+        "What [`{}`] does: runs here and now, without a queue, a timeout or retries.",
+        model.plain_name()
+    );
+    quote! {
+        #(#cfg)*
+        #[doc = #doc]
+        #(#attrs)*
+        #[allow(
+            dead_code, unreachable_pub, private_interfaces,
+            clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::unused_async,
+            reason = "arguments come out of Redis, owned, and the task has said the rest"
+        )]
+        #vis #sig #block
+    }
+}
+
+fn impls(model: &Model) -> TokenStream {
+    let (krate, cfg, args) = (&model.options.krate, &model.attrs.cfg, model.args_ident());
+    let (codec, helpers, task) = (codec(model), value_impls(model), task_impl(model));
+    quote! {
+        #(#cfg)*
+        #[allow(unused, nonstandard_style, clippy::all, clippy::pedantic, reason = "generated")]
+        const _: () = {
+            use #krate::__private as __optimus;
+            #codec
+            #helpers
+            #task
+            __optimus::inventory::submit! { __optimus::TaskDefinition::of::<#args>() }
+        };
+    }
+}
+
+/// The place, without the hygiene of a macro that the place may be in: `self` is always ours.
+pub(crate) fn here(place: Span) -> Span {
+    Span::call_site().located_at(place)
+}

@@ -1,0 +1,33 @@
+//! What stands in for a function that can't be a task, so that one mistake gives one error: its
+//! callers find a function of that name that takes what they give.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::{
+    expand::body_fn,
+    model::{Model, Param},
+    validate::result_borrows,
+};
+
+/// The function's name and arguments, and nothing behind them.
+pub(crate) fn stub(model: &Model) -> TokenStream {
+    let Model { vis, options, receiver, .. } = model;
+    let (krate, cfg, name) = (&options.krate, &model.attrs.cfg, &model.sig.ident);
+    let (params, _, clause) = model.sig.generics.split_for_impl();
+    let receiver = receiver.iter();
+    let types = model.arguments().map(|Param { ty, .. }| ty);
+    // The compiler would refuse such a result in its own words, too.
+    let body = (!result_borrows(model)).then(|| body_fn(model));
+    quote! {
+        #(#cfg)*
+        #[doc(hidden)]
+        #[allow(unused, clippy::all, clippy::pedantic, reason = "its definition was refused")]
+        #vis fn #name #params (#(#receiver,)* #(_: #types),*) -> #krate::Call<#krate::__private::Refused>
+        #clause
+        {
+            ::core::unreachable!()
+        }
+        #body
+    }
+}

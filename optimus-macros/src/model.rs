@@ -1,0 +1,187 @@
+//! A task function taken apart: what the other modules ask about it.
+
+use proc_macro2::Span;
+use quote::format_ident;
+use syn::{
+    Attribute, Block, FnArg, Ident, ItemFn, Meta, Pat, Receiver, ReturnType, Signature, Token,
+    Type, Visibility, ext::IdentExt, parse_quote_spanned, punctuated::Punctuated,
+};
+
+use crate::{attr::Options, errors::Errors};
+
+/// The function under `#[optimus::task]`.
+pub(crate) struct Model {
+    pub(crate) options: Options,
+    pub(crate) attrs: Attrs,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) params: Vec<Param>,
+    /// `()` where the function returns nothing.
+    pub(crate) output: Type,
+    pub(crate) block: Box<Block>,
+}
+
+/// One parameter.
+pub(crate) struct Param {
+    pub(crate) pat: Pat,
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) role: Role,
+    /// Those that stay on the function's parameter.
+    pub(crate) attrs: Vec<Attribute>,
+    /// Those that go to the field.
+    pub(crate) serde: Vec<Attribute>,
+}
+
+/// Where a parameter's value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// From the call, through Redis.
+    Argument,
+    /// From the worker: `#[data]`.
+    Data,
+    /// From the attempt.
+    Context,
+}
+
+/// The function's attributes, by what they are put on.
+#[derive(Default)]
+pub(crate) struct Attrs {
+    /// On everything that is generated.
+    pub(crate) cfg: Vec<Attribute>,
+    /// On the function that makes calls.
+    pub(crate) call: Vec<Attribute>,
+    /// On the function that does the work.
+    pub(crate) body: Vec<Attribute>,
+}
+
+impl Model {
+    /// Takes the function apart; what can't be a task is for `validate` to say.
+    pub(crate) fn new(options: Options, item: ItemFn, errors: &mut Errors) -> Self {
+        let mut model = Self {
+            options,
+            attrs: Attrs::default(),
+            vis: item.vis,
+            output: match &item.sig.output {
+                ReturnType::Default => parse_quote_spanned!(item.sig.ident.span()=> ()),
+                ReturnType::Type(_, ty) => (**ty).clone(),
+            },
+            receiver: None,
+            params: Vec::new(),
+            block: item.block,
+            sig: item.sig,
+        };
+        item.attrs.into_iter().for_each(|attr| model.attrs.place(attr));
+        for (position, input) in model.sig.inputs.clone().into_iter().enumerate() {
+            match input {
+                FnArg::Receiver(receiver) => model.receiver = Some(receiver),
+                FnArg::Typed(typed) => {
+                    let param = Param::new(position, *typed.pat, *typed.ty, typed.attrs, errors);
+                    model.params.push(param);
+                }
+            }
+        }
+        model
+    }
+
+    /// The name without `r#`.
+    pub(crate) fn plain_name(&self) -> String {
+        self.sig.ident.unraw().to_string()
+    }
+
+    /// The function that does the work.
+    pub(crate) fn body_ident(&self) -> Ident {
+        format_ident!("{}_body", self.sig.ident.unraw(), span = self.sig.ident.span())
+    }
+
+    /// The hidden type of the arguments. Not in camel case, so that no two functions share one.
+    pub(crate) fn args_ident(&self) -> Ident {
+        format_ident!("__OptimusTask_{}", self.sig.ident.unraw(), span = Span::call_site())
+    }
+
+    /// The parameters that a caller gives.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|param| param.role == Role::Argument)
+    }
+}
+
+impl Param {
+    fn new(
+        position: usize,
+        pat: Pat,
+        ty: Type,
+        attrs: Vec<Attribute>,
+        errors: &mut Errors,
+    ) -> Self {
+        let (data, attrs): (Vec<_>, Vec<_>) =
+            attrs.into_iter().partition(|attr| attr.path().is_ident("data"));
+        let (serde, attrs): (Vec<_>, Vec<_>) =
+            attrs.into_iter().partition(|attr| attr.path().is_ident("serde"));
+        for attr in data.iter().filter(|attr| !matches!(attr.meta, Meta::Path(_))) {
+            errors.refuse(attr, "`#[data]` takes nothing: the value is found by its type");
+        }
+        let role = match () {
+            () if !data.is_empty() => Role::Data,
+            () if is_context(&ty) => Role::Context,
+            () => Role::Argument,
+        };
+        let ident = match &pat {
+            Pat::Ident(pat) => pat.ident.clone(),
+            _ => format_ident!("argument_{position}"),
+        };
+        Self { pat, ident, ty, role, attrs, serde }
+    }
+
+    /// Whether serde attributes take the (de)serialization out of the type's own hands.
+    pub(crate) fn has_own_codec(&self) -> bool {
+        self.serde.iter().any(|attr| {
+            let metas = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+            metas.into_iter().flatten().any(|meta| {
+                ["with", "serialize_with", "deserialize_with", "skip"]
+                    .iter()
+                    .any(|name| meta.path().is_ident(name))
+            })
+        })
+    }
+}
+
+/// Whether the type is written `…::Context`. A reference to one is meant to be one, too, so that
+/// the refusal can speak of the context.
+fn is_context(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
+        Type::Reference(reference) => is_context(&reference.elem),
+        Type::Group(group) => is_context(&group.elem),
+        Type::Paren(paren) => is_context(&paren.elem),
+        _ => false,
+    }
+}
+
+impl Attrs {
+    /// Documentation is the caller's, lints are everybody's, anything else (`#[instrument]`, say)
+    /// is about the work.
+    fn place(&mut self, attr: Attribute) {
+        match &*self::subject(&attr.meta) {
+            "cfg" => self.cfg.push(attr),
+            "doc" | "deprecated" => self.call.push(attr),
+            "allow" | "warn" | "deny" | "forbid" => {
+                self.call.push(attr.clone());
+                self.body.push(attr);
+            }
+            _ => self.body.push(attr),
+        }
+    }
+}
+
+/// The attribute's name; of `cfg_attr`, that of what it adds.
+fn subject(meta: &Meta) -> String {
+    if let Meta::List(list) = meta
+        && list.path.is_ident("cfg_attr")
+        && let Ok(inner) = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+        && let Some(added) = inner.iter().nth(1)
+    {
+        return subject(added);
+    }
+    meta.path().get_ident().map(Ident::to_string).unwrap_or_default()
+}

@@ -1,0 +1,103 @@
+//! The options as code: a chain of setters, and the function that fills the template.
+
+use std::time::Duration;
+
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{LitStr, ext::IdentExt, spanned::Spanned};
+
+use crate::{
+    attr::{Backoff, OnLost},
+    backoff::Formula,
+    expand::here,
+    model::Model,
+    template,
+};
+
+/// What differs from the defaults.
+pub(crate) fn options(model: &Model) -> TokenStream {
+    let o = &model.options;
+    let mut tokens = quote!(__optimus::TaskOptions::new());
+    let mut set = |name: &str, value: Option<TokenStream>| {
+        let name = Ident::new(name, Span::call_site());
+        tokens.extend(value.map(|value| quote!(.#name(#value))));
+    };
+    set("queue", o.queue.as_ref().map(ToTokens::to_token_stream));
+    set("priority", o.priority.map(ToTokens::into_token_stream));
+    set("timeout", o.timeout.map(duration));
+    set("max_retry", o.max_retry.map(ToTokens::into_token_stream));
+    set("backoff", o.backoff.as_ref().map(backoff));
+    set("biz_window", o.biz_window.map(duration));
+    set("result_ttl", o.result_ttl.map(duration));
+    set("expires_in", o.expires_in.map(duration));
+    set("on_lost", o.on_lost.map(on_lost));
+    set("max_losses", o.max_losses.map(ToTokens::into_token_stream));
+    tokens
+}
+
+fn duration(duration: Duration) -> TokenStream {
+    let millis = u64::try_from(duration.as_millis()).expect("durations are below 1,800 days");
+    quote!(::core::time::Duration::from_millis(#millis))
+}
+
+fn on_lost(on_lost: OnLost) -> TokenStream {
+    match on_lost {
+        OnLost::Dead => quote!(__optimus::OnLost::Dead),
+        OnLost::Retry => quote!(__optimus::OnLost::Retry),
+    }
+}
+
+fn backoff(backoff: &Backoff) -> TokenStream {
+    let backoff = match backoff {
+        Backoff::Custom(path) => {
+            return quote_spanned!(here(path.span())=> __optimus::Backoff::Custom(#path));
+        }
+        Backoff::Formula(Formula::Sidekiq) => quote!(Sidekiq),
+        Backoff::Formula(Formula::Exponential { base, cap, jitter }) => {
+            let (base, cap) = (duration(*base), duration(*cap));
+            quote!(Exponential { base: #base, cap: #cap, jitter: #jitter })
+        }
+        Backoff::Formula(Formula::Linear { base, cap, jitter }) => {
+            let (base, cap) = (duration(*base), duration(*cap));
+            quote!(Linear { base: #base, cap: #cap, jitter: #jitter })
+        }
+        Backoff::Formula(Formula::Fixed { wait, jitter }) => {
+            let wait = duration(*wait);
+            quote!(Fixed { wait: #wait, jitter: #jitter })
+        }
+    };
+    quote!(__optimus::Backoff::#backoff)
+}
+
+/// The template, filled from the arguments.
+pub(crate) fn biz_id(model: &Model) -> Option<TokenStream> {
+    let (literal, template) = model.options.biz_id.as_ref()?;
+    let span = here(literal.span());
+    let format = LitStr::new(&template.format, span);
+    let values = template.placeholders.iter().map(|placeholder| {
+        let mut param = param_ident(model, &placeholder.param);
+        param.set_span(param.span().located_at(span));
+        let fields = placeholder.fields.iter().map(|field| member(field, span));
+        quote_spanned!(span=> self.#param #(.#fields)*)
+    });
+    Some(quote_spanned! {span=>
+        fn biz_id(&self) -> ::core::option::Option<::std::string::String> {
+            ::core::option::Option::Some(::std::format!(#format, #(#values),*))
+        }
+    })
+}
+
+fn param_ident(model: &Model, plain: &str) -> Ident {
+    let mut arguments = model.arguments().map(|param| &param.ident);
+    arguments.find(|ident| ident.unraw() == plain).expect("a checked placeholder").clone()
+}
+
+fn member(field: &str, span: Span) -> TokenStream {
+    if let Some(mut name) = template::name(field) {
+        name.set_span(span);
+        return name.into_token_stream();
+    }
+    let mut position = Literal::u32_unsuffixed(field.parse().expect("a checked position"));
+    position.set_span(span);
+    position.into_token_stream()
+}

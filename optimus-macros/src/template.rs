@@ -1,0 +1,177 @@
+//! Templates of keys: `"{order.id}-{kind}"`, split into a format and the values it wants.
+//!
+//! Rust's own `format!` takes no fields, hence `{order.id}` becomes `{}` with `order.id` as an
+//! argument. Only fields: whoever reads the attribute should see what a key is made of.
+
+use proc_macro2::{Ident, Span};
+use syn::{ext::IdentExt, parse::Parser};
+
+/// A template, read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Template {
+    /// For `format!`, with one positional argument a placeholder.
+    pub(crate) format: String,
+    /// In the order of the format's arguments.
+    pub(crate) placeholders: Vec<Placeholder>,
+}
+
+/// `{param.field.0:spec}` without its spec.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Placeholder {
+    /// The parameter, without `r#`.
+    pub(crate) param: String,
+    /// The fields below it, outermost first: names or tuple positions.
+    pub(crate) fields: Vec<String>,
+}
+
+/// Reads a template; the error says what is wrong with it and what to write instead.
+pub(crate) fn parse(text: &str) -> Result<Template, String> {
+    let mut template = Template { format: String::new(), placeholders: Vec::new() };
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (literal, from_brace) = rest.split_at(at);
+        template.format.push_str(literal);
+        if let Some(after) = from_brace.strip_prefix("{{") {
+            template.format.push_str("{{");
+            rest = after;
+        } else if let Some(after) = from_brace.strip_prefix("}}") {
+            template.format.push_str("}}");
+            rest = after;
+        } else if let Some(after) = from_brace.strip_prefix('{') {
+            let (inside, after) = after.split_once('}').ok_or_else(unclosed)?;
+            template.placeholder(inside)?;
+            rest = after;
+        } else {
+            return Err("a `}` without its `{`; a plain brace is written `}}`".to_owned());
+        }
+    }
+    template.format.push_str(rest);
+    Ok(template)
+}
+
+fn unclosed() -> String {
+    "a `{` is not closed; a plain brace is written `{{`".to_owned()
+}
+
+impl Template {
+    fn placeholder(&mut self, inside: &str) -> Result<(), String> {
+        let (path, spec) = match inside.split_once(':') {
+            Some((path, spec)) => (path, format!(":{spec}")),
+            None => (inside, String::new()),
+        };
+        if path.is_empty() {
+            return Err("a placeholder names a parameter, as in `{order.id}`".to_owned());
+        }
+        if spec.contains('{') {
+            return Err(unclosed());
+        }
+        if spec.contains('$') || spec.contains(".*") {
+            return Err(format!("`{{{inside}}}`: a width or precision must be a plain number"));
+        }
+        let mut parts = path.split('.');
+        let param = parts.next().unwrap_or_default();
+        let fields: Vec<&str> = parts.collect();
+        let is_field = |field: &&str| name(field).is_some() || is_position(field);
+        if name(param).is_none() || !fields.iter().all(is_field) {
+            return Err(format!(
+                "`{{{inside}}}`: a placeholder is a parameter and its fields, as in `{{order.id}}`; \
+                 for anything else leave the template away and set the id on the call, with \
+                 `.biz_id(…)`"
+            ));
+        }
+        self.format.extend(["{", &spec, "}"]);
+        self.placeholders.push(Placeholder {
+            param: param.to_owned(),
+            fields: fields.into_iter().map(ToOwned::to_owned).collect(),
+        });
+        Ok(())
+    }
+}
+
+/// The identifier of that name, raw where the name is a keyword.
+pub(crate) fn name(text: &str) -> Option<Ident> {
+    // The lexer would skip blanks and comments, and `r#` is no part of a name.
+    if !text.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return None;
+    }
+    if let Ok(ident) = syn::parse_str::<Ident>(text) {
+        return Some(ident);
+    }
+    let keyword = Ident::parse_any.parse_str(text).ok()?;
+    let can_be_raw = !matches!(text, "self" | "Self" | "super" | "crate" | "_");
+    can_be_raw.then(|| Ident::new_raw(&keyword.to_string(), Span::call_site()))
+}
+
+fn is_position(text: &str) -> bool {
+    text.parse::<u32>().is_ok_and(|position| position.to_string() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn placeholder(path: &str) -> Placeholder {
+        let mut parts = path.split('.').map(ToOwned::to_owned);
+        Placeholder { param: parts.next().unwrap(), fields: parts.collect() }
+    }
+
+    #[test]
+    fn a_template_becomes_a_format_with_positional_arguments() {
+        for (text, format, paths) in [
+            ("nightly", "nightly", vec![]),
+            ("{kind}", "{}", vec!["kind"]),
+            ("{order.id}-{kind}", "{}-{}", vec!["order.id", "kind"]),
+            ("{pair.0}:{pair.1.name}", "{}:{}", vec!["pair.0", "pair.1.name"]),
+            ("{day:>04}/{kind:?}", "{:>04}/{:?}", vec!["day", "kind"]),
+            ("{{{kind}}}", "{{{}}}", vec!["kind"]),
+            ("{type}", "{}", vec!["type"]),
+            ("zahlung-{größe}", "zahlung-{}", vec!["größe"]),
+        ] {
+            let placeholders = paths.into_iter().map(placeholder).collect();
+            assert_eq!(parse(text), Ok(Template { format: format.to_owned(), placeholders }));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_template_is_said() {
+        for (text, problem) in [
+            ("{}", "names a parameter"),
+            ("{:?}", "names a parameter"),
+            ("{order.id", "`{` is not closed"),
+            ("{order{id}", "a parameter and its fields"),
+            ("order.id}", "`}` without its `{`"),
+            ("{order.id()}", "a parameter and its fields"),
+            ("{orders[0]}", "a parameter and its fields"),
+            ("{order.}", "a parameter and its fields"),
+            ("{order.01}", "a parameter and its fields"),
+            ("{ order }", "a parameter and its fields"),
+            ("{self.id}", "a parameter and its fields"),
+            ("{0}", "a parameter and its fields"),
+            ("{order:width$}", "a plain number"),
+            ("{order:.*}", "a plain number"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".*") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn no_near_template_panics(text in "([{}:.$*_ ]|order|id|type|self|r#|0|é|/\\*){0,12}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn text_without_braces_is_its_own_format(text in "[^{}]*") {
+            let template = parse(&text).unwrap();
+            prop_assert_eq!(template, Template { format: text, placeholders: Vec::new() });
+        }
+    }
+}

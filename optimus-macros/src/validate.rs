@@ -1,0 +1,251 @@
+//! Every refusal of a function that can't be a task, with the place and the remedy.
+
+use quote::{ToTokens, quote};
+use syn::{
+    GenericParam, Lifetime, Pat, PatIdent, Safety, Type, TypeFnPtr, TypeImplTrait, TypeReference,
+    ext::IdentExt,
+    visit::{self, Visit},
+};
+
+use crate::{
+    errors::Errors,
+    model::{Model, Param, Role},
+    suggest, template, value,
+};
+
+/// Notes what keeps the function from being a task. Says whether its signature is sound.
+pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
+    let before = errors.count();
+    qualifiers(model, errors);
+    generics(model, errors);
+    model.params.iter().for_each(|param| parameter(param, errors));
+    one_context(model, errors);
+    result(model, errors);
+    let sound = errors.none_since(before);
+    name(model, errors);
+    let before = errors.count();
+    placeholders(model, errors);
+    if !errors.none_since(before) {
+        model.options.biz_id = None;
+    }
+    sound
+}
+
+fn qualifiers(model: &Model, errors: &mut Errors) {
+    let sig = &model.sig;
+    if let Some(receiver) = &model.receiver {
+        errors.refuse(
+            receiver,
+            "a task is a free function: move it out of the `impl`, and take what it needs of \
+             `self` as arguments or as `#[data]`",
+        );
+    }
+    if let Some(constness) = &sig.constness {
+        errors.refuse(constness, "a task runs on a worker, never in a constant: remove `const`");
+    }
+    if let Safety::Unsafe(token) = &sig.safety {
+        errors.refuse(
+            token,
+            "a worker can't promise what an `unsafe` function wants: remove `unsafe`, and keep the \
+             unsafe part in a block inside",
+        );
+    }
+    if let Some(abi) = &sig.abi {
+        errors.refuse(abi, "only Rust calls a task: remove `extern`");
+    }
+    if let Some(variadic) = &sig.variadic {
+        errors.refuse(variadic, "a task has a fixed list of parameters: take a `Vec`");
+    }
+}
+
+fn generics(model: &Model, errors: &mut Errors) {
+    let generics = &model.sig.generics;
+    for param in &generics.params {
+        match param {
+            GenericParam::Lifetime(lifetime) => errors.refuse(
+                lifetime,
+                "a task's arguments come out of Redis, so there is nothing to borrow from: take \
+                 owned types and remove the lifetime",
+            ),
+            GenericParam::Type(_) | GenericParam::Const(_) => errors.refuse(
+                param,
+                "a task can't be generic: a worker must know from its name alone what to run. Write \
+                 a generic function, and one task for each type that calls it",
+            ),
+        }
+    }
+    if let (true, Some(clause)) = (generics.params.is_empty(), &generics.where_clause) {
+        errors.refuse(clause, "a task can't be generic: remove the `where`");
+    }
+}
+
+fn parameter(param: &Param, errors: &mut Errors) {
+    match &param.pat {
+        Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }) => {}
+        pat => errors.refuse(
+            pat,
+            "a task's parameter needs a plain name, which is its key in the stored JSON: take the \
+             whole value, and take it apart inside",
+        ),
+    }
+    for attr in param
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr"))
+    {
+        errors.refuse(attr, "a task's parameters can't be conditional: put the `cfg` on the task");
+    }
+    if let (Role::Data | Role::Context, Some(attr)) = (param.role, param.serde.first()) {
+        let name = &param.ident;
+        errors.refuse(attr, format!("`{name}` comes from the worker and is never serialized"));
+    }
+    let found = Hindrance::of(&param.ty);
+    if let Some(opaque) = found.opaque {
+        errors.refuse(opaque, "a task can't be generic: name the parameter's type");
+    } else if let Some(borrow) = found.borrow
+        && !(param.role == Role::Data && found.all_static)
+    {
+        let remedy = remedy(param, &borrow);
+        errors.refuse(&borrow, remedy);
+    }
+}
+
+fn remedy(param: &Param, borrow: &Borrow) -> String {
+    let name = &param.ident;
+    let owned = borrow.owned();
+    match param.role {
+        Role::Argument => format!(
+            "an argument is stored in Redis until a worker takes it, so `{name}` can't borrow: \
+             take {owned}"
+        ),
+        Role::Data => format!("each attempt is given its own clone of `{name}`: take {owned}"),
+        Role::Context => format!("take {owned}: the context is cheap to clone"),
+    }
+}
+
+fn one_context(model: &Model, errors: &mut Errors) {
+    let contexts = model.params.iter().filter(|param| param.role == Role::Context);
+    for second in contexts.skip(1) {
+        let Param { pat, ty, .. } = second;
+        errors.refuse(
+            quote!(#pat: #ty),
+            "there is one `Context`, and this task has it already: remove this parameter",
+        );
+    }
+}
+
+fn result(model: &Model, errors: &mut Errors) {
+    let found = Hindrance::of(&model.output);
+    if let Some(opaque) = found.opaque {
+        errors.refuse(opaque, "the result of a task is read elsewhere: name its type");
+    } else if let (Some(borrow), false) = (found.borrow, found.all_static) {
+        let owned = borrow.owned();
+        errors.refuse(&borrow, format!("the result of a task can't borrow: return {owned}"));
+    }
+}
+
+/// Whether the result borrows, which no function without borrowed parameters may say.
+pub(crate) fn result_borrows(model: &Model) -> bool {
+    !Hindrance::of(&model.output).all_static
+}
+
+fn name(model: &Model, errors: &mut Errors) {
+    if model.options.name.is_none()
+        && let Some(problem) = value::name_problem(&model.plain_name())
+    {
+        errors.refuse(&model.sig.ident, format!("{problem}; set one with `name = \"…\"`"));
+    }
+}
+
+fn placeholders(model: &Model, errors: &mut Errors) {
+    let Some((literal, template)) = &model.options.biz_id else { return };
+    let plain = |param: &Param| param.ident.unraw().to_string();
+    let arguments: Vec<String> = model.arguments().map(plain).collect();
+    let there_are = match arguments.len() {
+        0 => "this task has no arguments".to_owned(),
+        _ => format!("use {}", suggest::list(&arguments)),
+    };
+    for template::Placeholder { param: wanted, .. } in &template.placeholders {
+        match model.params.iter().find(|param| plain(param) == *wanted).map(|param| param.role) {
+            Some(Role::Argument) => {}
+            Some(Role::Data | Role::Context) => errors.refuse(
+                literal,
+                format!(
+                    "`biz_id`: `{wanted}` comes from the worker, but the id is made when the task \
+                     is submitted; {there_are}"
+                ),
+            ),
+            None => errors.refuse(
+                literal,
+                format!("`biz_id`: there is no parameter `{wanted}`; {there_are}"),
+            ),
+        }
+    }
+}
+
+/// What in a type keeps it from being stored or sent.
+struct Hindrance {
+    opaque: Option<TypeImplTrait>,
+    borrow: Option<Borrow>,
+    all_static: bool,
+}
+
+impl Hindrance {
+    fn of(ty: &Type) -> Self {
+        let mut found = Self { opaque: None, borrow: None, all_static: true };
+        found.visit_type(ty);
+        found
+    }
+}
+
+enum Borrow {
+    Reference(TypeReference),
+    Lifetime(Lifetime),
+}
+
+impl Visit<'_> for Hindrance {
+    fn visit_type_impl_trait(&mut self, opaque: &TypeImplTrait) {
+        self.opaque.get_or_insert_with(|| opaque.clone());
+    }
+
+    fn visit_type_reference(&mut self, reference: &TypeReference) {
+        self.all_static &= reference.lifetime.as_ref().is_some_and(|name| name.ident == "static");
+        self.borrow.get_or_insert_with(|| Borrow::Reference(reference.clone()));
+        visit::visit_type(self, &reference.elem);
+    }
+
+    fn visit_lifetime(&mut self, lifetime: &Lifetime) {
+        if lifetime.ident != "static" {
+            self.all_static = false;
+            self.borrow.get_or_insert_with(|| Borrow::Lifetime(lifetime.clone()));
+        }
+    }
+
+    /// `fn(&str)` and `Fn(&str)` borrow only while they are called.
+    fn visit_type_fn_ptr(&mut self, _: &TypeFnPtr) {}
+
+    fn visit_parenthesized_generic_arguments(&mut self, _: &syn::ParenthesizedGenericArguments) {}
+}
+
+impl Borrow {
+    /// The type to take instead.
+    fn owned(&self) -> String {
+        let Self::Reference(reference) = self else { return "an owned type".to_owned() };
+        match &*reference.elem {
+            Type::Slice(slice) => format!("`Vec<{}>`", slice.elem.to_token_stream()),
+            Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+            Type::Path(path) if path.path.is_ident("Path") => "`PathBuf`".to_owned(),
+            Type::TraitObject(_) => "a type of its own".to_owned(),
+            ty => format!("`{}`", ty.to_token_stream()),
+        }
+    }
+}
+
+impl ToTokens for Borrow {
+    fn to_tokens(&self, tokens: &mut proc_macro2::TokenStream) {
+        match self {
+            Self::Reference(reference) => reference.to_tokens(tokens),
+            Self::Lifetime(lifetime) => lifetime.to_tokens(tokens),
+        }
+    }
+}

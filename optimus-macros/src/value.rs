@@ -1,0 +1,177 @@
+//! Reading the value of one option; each error names the option and how its value looks.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use quote::ToTokens;
+use syn::{Error, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Result, UnOp};
+
+use crate::{
+    attr::{Backoff, OnLost},
+    backoff, duration,
+};
+
+/// The largest count.
+pub(crate) const COUNT_MAX: i128 = u32::MAX as i128;
+
+/// A string.
+pub(crate) fn text(name: &Ident, value: &Expr) -> Result<LitStr> {
+    match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.clone()),
+        _ => refuse(value, format!("`{name}` takes a string, as in `{name} = \"…\"`")),
+    }
+}
+
+/// A name that may stand in a Redis key.
+pub(crate) fn task_or_queue(name: &Ident, value: &Expr) -> Result<LitStr> {
+    let text = text(name, value)?;
+    match name_problem(&text.value()) {
+        Some(problem) => refuse(&text, format!("`{name}`: {problem}")),
+        None => Ok(text),
+    }
+}
+
+/// What keeps a text from being the name of a task or a queue.
+pub(crate) fn name_problem(text: &str) -> Option<String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if text.is_empty() {
+        return Some("the name is empty; use 1 to 128 of [A-Za-z0-9._-]".to_owned());
+    }
+    if text.len() > 128 {
+        return Some("the name is longer than 128 bytes".to_owned());
+    }
+    let found = text.chars().find(|c| !allowed(*c))?;
+    Some(format!("the name holds {found:?}; use only [A-Za-z0-9._-]"))
+}
+
+/// A whole number within bounds.
+pub(crate) fn number<N: TryFrom<i128>>(
+    name: &Ident,
+    value: &Expr,
+    bounds: RangeInclusive<i128>,
+) -> Result<N> {
+    let number = integer(value).filter(|number| bounds.contains(number));
+    number.and_then(|number| N::try_from(number).ok()).map_or_else(
+        || {
+            let (from, to) = (bounds.start(), bounds.end());
+            let range = if *to == COUNT_MAX {
+                format!("of at least {from}")
+            } else {
+                format!("from {from} to {to}")
+            };
+            refuse(value, format!("`{name}` takes a whole number {range}"))
+        },
+        Ok,
+    )
+}
+
+/// A duration above zero.
+pub(crate) fn positive(name: &Ident, value: &Expr) -> Result<Duration> {
+    let duration = duration(name, value)?;
+    if duration.is_zero() {
+        return refuse(
+            value,
+            format!("`{name}` must be above zero; leave it away for the default"),
+        );
+    }
+    Ok(duration)
+}
+
+/// Seconds as a number, or a text with units.
+pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
+    let problem = match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => match duration::parse(&text.value()) {
+            Ok(duration) => return Ok(duration),
+            Err(problem) => format!("`{name}`: {problem}"),
+        },
+        _ => match integer(value).map(u64::try_from) {
+            Some(Ok(seconds)) => match duration::short_enough(Duration::from_secs(seconds)) {
+                Ok(duration) => return Ok(duration),
+                Err(problem) => format!("`{name}`: {problem}"),
+            },
+            Some(Err(_)) => format!("`{name}` can't be negative"),
+            None if duration::parse(&source(value)).is_ok() => {
+                format!("units need quotes: `{name} = \"{}\"`", source(value))
+            }
+            None => format!(
+                "`{name}` takes whole seconds, as in `{name} = 600`, or a text with units, as in \
+                 `{name} = \"10m\"`"
+            ),
+        },
+    };
+    refuse(value, problem)
+}
+
+/// A formula in quotes, or a function's path.
+pub(crate) fn backoff(value: &Expr) -> Result<Backoff> {
+    match plain(value) {
+        Expr::Path(path) if path.qself.is_none() => Ok(Backoff::Custom(path.path.clone())),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => match backoff::parse(&text.value()) {
+            Ok(formula) => Ok(Backoff::Formula(formula)),
+            Err(problem) => refuse(text, format!("`backoff`: {problem}")),
+        },
+        _ => refuse(
+            value,
+            "`backoff` takes a formula in quotes, as in `backoff = \"exponential(base = 1s)\"`, or \
+             the path of a `fn(u32, &(dyn Error + 'static)) -> Duration`",
+        ),
+    }
+}
+
+/// `"dead"` or `"retry"`.
+pub(crate) fn on_lost(value: &Expr) -> Result<OnLost> {
+    match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if text.value() == "dead" => {
+            Ok(OnLost::Dead)
+        }
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if text.value() == "retry" => {
+            Ok(OnLost::Retry)
+        }
+        _ => refuse(
+            value,
+            "`on_lost` is \"retry\" (run again when the worker was lost: at least once) or \"dead\" \
+             (bury the task: at most once)",
+        ),
+    }
+}
+
+/// A path, plain or in quotes.
+pub(crate) fn path(name: &Ident, value: &Expr) -> Result<Path> {
+    let path = match plain(value) {
+        Expr::Path(path) if path.qself.is_none() => Some(path.path.clone()),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
+            text.parse_with(Path::parse_mod_style).ok()
+        }
+        _ => None,
+    };
+    path.map_or_else(
+        || refuse(value, format!("`{name}` takes the path of this crate, as in `{name} = ::jobs`")),
+        Ok,
+    )
+}
+
+/// Without the invisible parentheses that `macro_rules!` puts around what it passes on.
+fn plain(value: &Expr) -> &Expr {
+    match value {
+        Expr::Group(group) => plain(&group.expr),
+        value => value,
+    }
+}
+
+fn integer(value: &Expr) -> Option<i128> {
+    match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) if int.suffix().is_empty() => {
+            int.base10_parse().ok()
+        }
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => integer(expr).map(|n| -n),
+        _ => None,
+    }
+}
+
+/// The value as written.
+fn source(value: &Expr) -> String {
+    plain(value).to_token_stream().to_string()
+}
+
+fn refuse<T>(at: impl ToTokens, remedy: impl std::fmt::Display) -> Result<T> {
+    Err(Error::new_spanned(at, remedy))
+}

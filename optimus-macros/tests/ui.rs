@@ -1,0 +1,28 @@
+//! What compiles and what is refused, one rule a file: `ui/pass` and `ui/fail`.
+//!
+//! One case: `cargo test -p optimus-macros --test ui -- what trybuild=<part of its name>`.
+
+use std::{io::Write, process::Command};
+
+/// The compiler whose words the `.stderr` files hold.
+const COMPILER: &str = "rustc 1.95.";
+
+fn compiler() -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("--version").output().expect("the compiler runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn what_the_macro_accepts_runs_and_what_it_refuses_is_explained() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/pass/*.rs");
+    let found = compiler();
+    if found.starts_with(COMPILER) {
+        cases.compile_fail("tests/ui/fail/*.rs");
+    } else {
+        // Not `println!`, which is shown only where a test fails.
+        let note = format!("skipped tests/ui/fail: written for {COMPILER}x, this is {found}");
+        std::io::stderr().write_all(note.as_bytes()).expect("stderr is open");
+    }
+}

@@ -1,0 +1,49 @@
+//! A template names arguments and their fields, nothing else.
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Order {
+    id: u64,
+}
+
+#[derive(Clone)]
+struct Pool;
+
+#[optimus::task(biz_id = "{oder.id}")]
+async fn unknown(order: Order, kind: String) {
+    let _ = (order.id, kind);
+}
+
+#[optimus::task(biz_id = "{pool}")]
+async fn injected(order: Order, #[data] pool: Pool) {
+    let _ = (order.id, pool);
+}
+
+#[optimus::task(biz_id = "{x}")]
+async fn none() {}
+
+#[optimus::task(biz_id = "{order.id()}")]
+async fn call(order: Order) {
+    let _ = order.id;
+}
+
+#[optimus::task(biz_id = "{order.id")]
+async fn unclosed(order: Order) {
+    let _ = order.id;
+}
+
+#[optimus::task(biz_id = "{order.number}")]
+async fn no_field(order: Order) {
+    let _ = order.id;
+}
+
+#[optimus::task(biz_id = "{order}")]
+async fn no_display(order: Order) {
+    let _ = order.id;
+}
+
+#[optimus::task(biz_id = "")]
+async fn empty(order: Order) {
+    let _ = order.id;
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! What a task fails with ends in its error history, so it must be an error.
+
+#[derive(Debug)]
+struct Declined;
+
+#[optimus::task]
+async fn charge() -> Result<u32, Declined> {
+    Err(Declined)
+}
+
+fn main() {
+    let _ = charge().queue("a").perform_async();
+}

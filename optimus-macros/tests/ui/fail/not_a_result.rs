@@ -1,0 +1,10 @@
+//! A task succeeds or fails; a bare value does not say which.
+
+#[optimus::task]
+async fn number() -> u32 {
+    5
+}
+
+fn main() {
+    let _ = number().queue("a").perform_async();
+}

@@ -1,0 +1,14 @@
+//! What a worker can't call or can't promise.
+
+#[optimus::task]
+unsafe fn dangerous() {}
+
+#[optimus::task]
+extern "C" fn foreign() {}
+
+#[optimus::task]
+const fn constant() {}
+
+fn main() {
+    let _ = (dangerous(), foreign(), constant());
+}

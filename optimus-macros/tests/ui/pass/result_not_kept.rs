@@ -1,0 +1,21 @@
+//! With `result_ttl = 0` the result is dropped and its type needs no serde, nor to be public.
+#![deny(warnings)]
+
+struct Connection;
+
+#[optimus::task(result_ttl = 0)]
+pub async fn connect() -> Result<Connection, String> {
+    Ok(Connection)
+}
+
+#[optimus::task(result_ttl = "0s")]
+pub fn connect_blocking(fail: bool) -> Result<Connection, String> {
+    if fail { Err("no".to_owned()) } else { Ok(Connection) }
+}
+
+#[tokio::main]
+async fn main() {
+    let () = connect().perform_inline().await.unwrap();
+    let () = connect_blocking(false).perform_inline().await.unwrap();
+    connect_blocking(true).perform_inline().await.unwrap_err();
+}

@@ -1,0 +1,65 @@
+//! Optimus: an async task queue for Rust on Redis.
+//!
+//! A function becomes a task by [`#[optimus::task]`](macro@task). The application submits calls of
+//! it, a worker runs them: on any machine, at least once, and no acknowledged task is ever lost.
+//!
+//! ```
+//! use optimus::{Client, Context, Worker};
+//!
+//! #[optimus::task(timeout = "1m", max_retry = 3)]
+//! async fn greet(
+//!     name: String,
+//!     #[data] greeting: &'static str,
+//!     ctx: Context,
+//! ) -> Result<String, std::io::Error> {
+//!     Ok(format!("{greeting} {name}, at attempt {}", ctx.attempt()))
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> optimus::Result<()> {
+//!     // The application. `memory://` needs no server, for a first try and for tests; in earnest
+//!     // it is `redis://…`.
+//!     Client::connect("memory://quickstart").await?.install();
+//!     let handle = greet("Ann".to_owned()).perform_async().await?;
+//!
+//!     // The worker, mostly a program of its own: `Worker::from_env()?.data("Hello").run().await`.
+//!     let worker = Worker::builder("memory://quickstart").data("Hello").build()?;
+//!     let answered = async { handle.result().await };
+//!     worker.run_until(async { assert_eq!(answered.await.unwrap(), "Hello Ann, at attempt 1") }).await
+//! }
+//! ```
+//!
+//! In the order in which a task meets them:
+//!
+//! - [`task`](macro@task) or [`Task`] by hand: what it does, and its [`TaskOptions`].
+//! - [`Call`]: the task with its arguments. `greet("Ann".to_owned())` is one, and nothing happens
+//!   before a verb: [`perform_async`](Call::perform_async), [`perform_in`](Call::perform_in),
+//!   [`perform_at`](Call::perform_at), or [`perform_inline`](Call::perform_inline) for unit tests.
+//! - [`Client`]: connects, submits one or many, cancels, requeues. [`TaskHandle`] waits for a result.
+//! - [`Worker`]: runs tasks. A handler is given its arguments, `#[data]` and a [`Context`], and may
+//!   end with a control word: [`Retry`], [`Snooze`], [`Fatal`] or [`Cancel`].
+//! - [`TaskState`] says where a task is, [`Reason`] why it failed, and [`Inspector`] looks at all of
+//!   it without touching anything.
+//!
+//! The tasks of a library are found only if the program names that library somewhere:
+//! `use my_tasks as _;` is enough.
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+
+pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
+pub use optimus_macros::task;
+
+pub use optimus_core::{Backoff, OnLost};
+pub use optimus_core::{Call, Due, ErasedCall, Submit};
+
+pub use optimus_core::{Client, ClientBuilder, QueueName, SubmitAllError, TaskHandle, TaskId};
+
+pub use optimus_core::{BoxError, Cancel, Context, Data, Fatal, Retry, Snooze};
+pub use optimus_worker::{Worker, WorkerBuilder};
+
+pub use optimus_core::{AttemptError, Error, Inspector, Reason, TaskState};
+
+/// A result whose error, unless named, is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

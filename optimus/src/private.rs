@@ -1,0 +1,231 @@
+//! Not public API: what the code that `#[optimus::task]` generates refers to.
+//!
+//! The traits here decide nothing at run time. They give a misuse one name, so that the compiler
+//! reports it once, in words that say what to do.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+
+pub use optimus_core::{
+    Backoff, BoxError, Context, DataKey, OnLost, Task, TaskDefinition, TaskOptions, TaskResult,
+    inventory,
+};
+pub use serde;
+
+/// What can be stored until a worker takes it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be an argument of a task: it is not serializable",
+    label = "an argument is stored in Redis as JSON",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for `{Self}`; if it is a resource of \
+            the worker, not an argument, put `#[data]` on the parameter"
+)]
+pub trait Argument: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> Argument for T {}
+
+/// Asserts that `T` is one.
+pub const fn argument<T: Argument>() {}
+
+/// Stands in where the derived code does not apply, because an argument is no [`Argument`]; that
+/// assertion has failed by then, and this keeps it the only error.
+pub trait NoJson {
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    fn serialize<T, S: Serializer>(_: &T, _: S) -> Result<S::Ok, S::Error> {
+        unreachable!("the program did not compile")
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    fn deserialize<'de, T, D: Deserializer<'de>>(_: D) -> Result<T, D::Error> {
+        unreachable!("the program did not compile")
+    }
+}
+
+impl<T> NoJson for T {}
+
+/// What gives each attempt its `#[data]`.
+pub struct Worker;
+
+/// What a worker can give to each attempt. The type is not `Self`, since the compiler would then
+/// propose to borrow it.
+#[diagnostic::on_unimplemented(
+    message = "`{T}` can't be `#[data]`: each attempt is given a clone, on any thread",
+    label = "not `Clone + Send + Sync + 'static`",
+    note = "wrap it: `Arc<{T}>` if it is `Send + Sync`, `Arc<Mutex<{T}>>` if it is only `Send`"
+)]
+pub trait Gives<T> {
+    /// A clone of the attempt's value of that type.
+    fn give(ctx: &Context) -> Option<T>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Clone + Send + Sync + 'static> Gives<T> for Worker {
+    fn give(ctx: &Context) -> Option<T> {
+        ctx.data()
+    }
+}
+
+/// A `#[data]` parameter's value.
+///
+/// # Errors
+/// Names the type if the worker has no such value.
+pub fn data<T>(ctx: &Context) -> Result<T, BoxError>
+where
+    Worker: Gives<T>,
+{
+    Worker::give(ctx).ok_or_else(|| {
+        let name = std::any::type_name::<T>();
+        format!("no data of type {name}: add it to the worker with `.data(…)`").into()
+    })
+}
+
+/// What a task may return.
+#[diagnostic::on_unimplemented(
+    message = "a task can't return `{Self}`",
+    label = "neither `()` nor a `Result` with an error",
+    note = "return nothing, or a `Result<T, E>` where `E` implements `std::error::Error` (and \
+            `Send + Sync`), or is a `String`, or converts into \
+            `Box<dyn std::error::Error + Send + Sync>`"
+)]
+pub trait Returned {
+    /// The value of success.
+    type Value;
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: TaskResult> Returned for R {
+    type Value = R::Output;
+}
+
+/// What can be kept as a task's result.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be kept as the result of a task: it is not serializable",
+    label = "a result is stored in Redis as JSON",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for `{Self}`; if nobody reads the \
+            result, set `result_ttl = 0`"
+)]
+pub trait Kept: Serialize + DeserializeOwned + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
+
+/// Asserts that a function returns what a task may.
+pub const fn returns<R: Returned>() {}
+
+/// Tells whether the assertion about `R` holds: its own constants need what the assertion needs,
+/// and where that is not there, the constants of [`Refuted`] are meant.
+pub struct Verdict<R>(std::marker::PhantomData<R>);
+
+impl<R: TaskResult<Output: Kept>> Verdict<R> {
+    /// The result is kept.
+    pub const KEEPS: u8 = 1;
+}
+
+impl<R: TaskResult> Verdict<R> {
+    /// The result is dropped.
+    pub const RETURNS: u8 = 2;
+}
+
+/// The assertion does not hold, so that it is the only error.
+pub trait Refuted {
+    /// The result can't be kept.
+    const KEEPS: u8 = 0;
+    /// There is no result.
+    const RETURNS: u8 = 0;
+}
+
+impl<R> Refuted for Verdict<R> {}
+
+/// From what a function returned to what its task answers, by the [`Verdict`].
+pub struct Answer<const VERDICT: u8>;
+
+impl Answer<2> {
+    /// Asserts that the function's result can be kept.
+    pub const fn keeps<R: Returned<Value: Kept>>() {}
+}
+
+impl Answer<0> {
+    /// There is no result, which another assertion says.
+    pub const fn keeps<R>() {}
+}
+
+/// See [`Answer`].
+pub trait Answers<R> {
+    /// What the task answers.
+    type Output: Kept;
+    /// The answer.
+    ///
+    /// # Errors
+    /// The function's own.
+    fn of(returned: R) -> Result<Self::Output, BoxError>;
+}
+
+impl<R: TaskResult<Output: Kept>> Answers<R> for Answer<1> {
+    type Output = R::Output;
+    fn of(returned: R) -> Result<R::Output, BoxError> {
+        returned.into_result()
+    }
+}
+
+impl<R: TaskResult> Answers<R> for Answer<2> {
+    type Output = ();
+    fn of(returned: R) -> Result<(), BoxError> {
+        returned.into_result().map(drop)
+    }
+}
+
+impl<R> Answers<R> for Answer<0> {
+    type Output = ();
+    fn of(_: R) -> Result<(), BoxError> {
+        unreachable!("the program did not compile")
+    }
+}
+
+/// A parameter whose type is written `Context`.
+#[diagnostic::on_unimplemented(
+    message = "this `Context` is `{Self}`, not `optimus::Context`",
+    label = "a parameter of a type named `Context` is given the attempt's context",
+    note = "`use optimus::Context;`, or put `#[data]` on the parameter if the worker provides it, or \
+            import the type under another name if it is an argument"
+)]
+pub trait IsContext {
+    /// The context itself.
+    fn of(ctx: Context) -> Self;
+}
+
+impl IsContext for Context {
+    fn of(ctx: Context) -> Self {
+        ctx
+    }
+}
+
+/// Runs a plain `fn` where it may block, inside the attempt's tracing span. A panic passes through.
+pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let span = tracing::Span::current();
+    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
+        Ok(value) => value,
+        Err(failure) => match failure.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down and never started it: nobody waits for an answer.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Stands in for a task whose definition was refused, so that its callers compile.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Refused {}
+
+impl Task for Refused {
+    const NAME: &'static str = "refused";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        match self {}
+    }
+}
