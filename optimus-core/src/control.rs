@@ -30,7 +30,7 @@ impl Retry {
 
 /// Do not retry: the task is buried at once.
 #[derive(Debug, thiserror::Error)]
-#[error("fatal: {0}")]
+#[error("fatal")]
 pub struct Fatal(#[source] BoxError);
 
 impl Fatal {

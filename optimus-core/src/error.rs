@@ -178,9 +178,10 @@ impl fmt::Display for Error {
     }
 }
 
+/// As `Display`: this is what `main` prints of an error that it returns.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
+        fmt::Display::fmt(self, f)
     }
 }
 

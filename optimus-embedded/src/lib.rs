@@ -36,8 +36,8 @@
 //! - `MULTI` and `EXEC` exist as atomic pipelines only. Where a queued command is refused, the
 //!   error is the server's `EXECABORT`, without the list of causes that redis-rs attaches.
 //! - Scripts get the libraries base, `string`, `table`, `math` and `cjson`, without whatever
-//!   compiles code or reaches into the VM (`load`, `loadstring`, `rawset`, `coroutine`), and without
-//!   `bit`, `struct` and `cmsgpack`. `math.random` yields the same sequence in every store.
+//!   compiles code or reaches into the VM (`load`, `loadstring`, `rawset`, `coroutine`), and
+//!   without `bit`, `struct` and `cmsgpack`. `math.random` yields the same sequence in every store.
 //! - Nothing stops a script that never ends.
 
 #![forbid(unsafe_code)]

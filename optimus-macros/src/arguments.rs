@@ -28,8 +28,8 @@ pub(crate) fn args_struct(model: &Model) -> TokenStream {
 /// `Serialize` and `Deserialize`, derived on a mirror that carries the serde attributes.
 ///
 /// The derived code holds under the condition that each argument is an `Argument`. Where one is
-/// not, `__Mirror::serialize` means the fallback of `NoJson`, and the assertion at the argument's type
-/// stays the only error.
+/// not, `__Mirror::serialize` means the fallback of `NoJson`, and the assertion at the argument's
+/// type stays the only error.
 pub(crate) fn codec(model: &Model) -> TokenStream {
     let args = model.args_ident();
     let own: Vec<_> = model.arguments().filter(|param| !param.has_own_codec()).collect();

@@ -165,7 +165,7 @@ mod tests {
 
         #[test]
         fn no_near_formula_panics(
-            text in "(fixed|linear|exponential|sidekiq)?[()]?(base|cap|jitter|wait|[=,. 0-9smh()]){0,9}"
+            text in "(fixed|linear|exponential)?[()]?(base|cap|jitter|wait|[=,. 0-9smh()]){0,9}"
         ) {
             let _ = parse(&text);
         }

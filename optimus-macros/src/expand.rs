@@ -56,6 +56,7 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
         #[allow(
             dead_code, unreachable_pub, private_interfaces,
             clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::unused_async,
+            clippy::missing_errors_doc, clippy::missing_panics_doc,
             reason = "arguments come out of Redis, owned, and the task has said the rest"
         )]
         #vis #sig #block

@@ -23,7 +23,8 @@ pub(crate) fn stub(model: &Model) -> TokenStream {
         #(#cfg)*
         #[doc(hidden)]
         #[allow(unused, clippy::all, clippy::pedantic, reason = "its definition was refused")]
-        #vis fn #name #params (#(#receiver,)* #(_: #types),*) -> #krate::Call<#krate::__private::Refused>
+        #vis fn #name #params (#(#receiver,)* #(_: #types),*)
+            -> #krate::Call<#krate::__private::Refused>
         #clause
         {
             ::core::unreachable!()

@@ -2,7 +2,8 @@
 //!
 //! From the attribute to the code: `attr` reads the options (`value`, `duration`, `backoff` and
 //! `template` their values), `model` takes the function apart, `validate` says what can't be a
-//! task, `expand` writes the code (`arguments`, `definition` and `settings` its parts), and `fallback` a stand-in where there was a mistake.
+//! task, `expand` writes the code (`arguments`, `definition` and `settings` its parts), and
+//! `fallback` a stand-in where there was a mistake.
 
 mod arguments;
 mod attr;

@@ -74,9 +74,9 @@ impl Template {
         let is_field = |field: &&str| name(field).is_some() || is_position(field);
         if name(param).is_none() || !fields.iter().all(is_field) {
             return Err(format!(
-                "`{{{inside}}}`: a placeholder is a parameter and its fields, as in `{{order.id}}`; \
-                 for anything else leave the template away and set the id on the call, with \
-                 `.biz_id(…)`"
+                "`{{{inside}}}`: a placeholder is a parameter and its fields, as in \
+                 `{{order.id}}`; for anything else leave the template away and set the id on the \
+                 call, with `.biz_id(…)`"
             ));
         }
         self.format.extend(["{", &spec, "}"]);

@@ -69,8 +69,8 @@ fn generics(model: &Model, errors: &mut Errors) {
             ),
             GenericParam::Type(_) | GenericParam::Const(_) => errors.refuse(
                 param,
-                "a task can't be generic: a worker must know from its name alone what to run. Write \
-                 a generic function, and one task for each type that calls it",
+                "a task can't be generic: a worker must know from its name alone what to run. \
+                 Write a generic function, and one task for each type that calls it",
             ),
         }
     }

@@ -128,8 +128,8 @@ pub(crate) fn on_lost(value: &Expr) -> Result<OnLost> {
         }
         _ => refuse(
             value,
-            "`on_lost` is \"retry\" (run again when the worker was lost: at least once) or \"dead\" \
-             (bury the task: at most once)",
+            "`on_lost` is \"retry\" (run again when the worker was lost: at least once) or \
+             \"dead\" (bury the task: at most once)",
         ),
     }
 }

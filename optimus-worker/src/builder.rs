@@ -166,13 +166,15 @@ impl WorkerBuilder {
         self.build()?.run().await
     }
 
-    /// A wrong name is reported by [`build`](Self::build), so that calls can be chained.
+    /// In place of queues named before, be it by the environment. A wrong name is reported by
+    /// [`build`](Self::build), so that calls can be chained.
     fn serve<Q: AsRef<str>>(
         mut self,
         order: Order,
         queues: impl IntoIterator<Item = (Q, u32)>,
     ) -> Self {
         self.config.order = order;
+        self.config.queues.clear();
         for (queue, weight) in queues {
             match QueueName::new(queue.as_ref()) {
                 Ok(queue) => self.config.queues.push((queue, weight)),

@@ -2,7 +2,7 @@
 //!
 //! *Quiet*: nothing new is claimed. *Drain*: what runs may finish, for the grace. *Cancel*: the
 //! rest is asked to stop. *Release*: what still runs is dropped and given back, and costs no
-//! attempt. The heartbeat goes on until the end, so no lease is lost on the way.
+//! attempt. The heartbeat goes on until all is reported, so no lease is lost on the way.
 
 use std::{
     future::Future,

@@ -56,11 +56,11 @@ impl Worker {
         self.run_until(first_signal()?).await
     }
 
-    /// As [`run`](Self::run), until `stop` resolves.
+    /// As [`run`](Self::run), until `stop` resolves; returns what it resolves to.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+    pub async fn run_until<T>(self, stop: impl Future<Output = T>) -> Result<T, Error> {
         let shared = self.start().await?;
         let keeper = Keeper::start(shared.clone())
             .map_err(|problem| Error::invalid(format!("the keeper's thread: {problem}")))?;
@@ -68,7 +68,7 @@ impl Worker {
         let _guard = ended.clone().drop_guard();
         let claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
         let bell = tokio::spawn(listen_until(shared.clone(), ended.clone()));
-        stop.await;
+        let output = stop.await;
         let hurry = tokio::spawn(hurry_on_second_signal(shared.shutdown.clone()));
         shared.shutdown.run(&shared).await;
         hurry.abort();
@@ -76,17 +76,19 @@ impl Worker {
         bell.abort();
         // The claimer's last turn is waited for: what was sent executes.
         drop(claimer.await);
-        sign_off::leave(&shared).await;
+        // A heartbeat after the last word would register the worker anew.
         keeper.stop().await;
+        sign_off::leave(&shared).await;
         tracing::info!("stopped");
-        Ok(())
+        Ok(output)
     }
 
     async fn start(self) -> Result<Arc<Shared>, Error> {
         let endpoint = Endpoint::parse(&self.config.url)?;
         let broker = Broker::new(endpoint, &self.config.namespace, "worker");
         broker.within(Duration::ZERO).ping().await?;
-        for warning in broker.server_facts().await?.warnings() {
+        let facts = broker.server_facts().await?;
+        for warning in facts.warnings() {
             tracing::error!("{warning}");
             eprintln!("optimus: warning: {warning}");
         }
@@ -108,6 +110,9 @@ impl Worker {
         }
         if self.config.banner {
             eprintln!("{}", banner(&self.config, &self.registry, &broker, &worker));
+            if !broker.endpoint().is_memory() {
+                eprintln!("  {}", facts.promise());
+            }
         }
         let turn = Arc::new(Notify::new());
         let slots = Slots::new(self.config.concurrency, turn.clone());

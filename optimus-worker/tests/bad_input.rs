@@ -68,7 +68,7 @@ fn refused(builder: WorkerBuilder) -> Error {
 async fn start_error(builder: WorkerBuilder) -> Error {
     let worker = builder.task_type::<Double>().build().unwrap();
     let begun = Instant::now();
-    let problem = worker.run_until(std::future::pending()).await.unwrap_err();
+    let problem = worker.run_until(std::future::pending::<()>()).await.unwrap_err();
     assert!(begun.elapsed() < SECOND, "only after {:?}", begun.elapsed());
     problem
 }

@@ -24,8 +24,9 @@
 //!
 //!     // The worker, mostly a program of its own: `Worker::from_env()?.data("Hello").run().await`.
 //!     let worker = Worker::builder("memory://quickstart").data("Hello").build()?;
-//!     let answered = async { handle.result().await };
-//!     worker.run_until(async { assert_eq!(answered.await.unwrap(), "Hello Ann, at attempt 1") }).await
+//!     let answer = worker.run_until(handle.result()).await??;
+//!     assert_eq!(answer, "Hello Ann, at attempt 1");
+//!     Ok(())
 //! }
 //! ```
 //!
@@ -35,11 +36,12 @@
 //! - [`Call`]: the task with its arguments. `greet("Ann".to_owned())` is one, and nothing happens
 //!   before a verb: [`perform_async`](Call::perform_async), [`perform_in`](Call::perform_in),
 //!   [`perform_at`](Call::perform_at), or [`perform_inline`](Call::perform_inline) for unit tests.
-//! - [`Client`]: connects, submits one or many, cancels, requeues. [`TaskHandle`] waits for a result.
+//! - [`Client`]: connects, submits one or many, cancels, requeues. [`TaskHandle`] waits for a
+//!   result.
 //! - [`Worker`]: runs tasks. A handler is given its arguments, `#[data]` and a [`Context`], and may
 //!   end with a control word: [`Retry`], [`Snooze`], [`Fatal`] or [`Cancel`].
-//! - [`TaskState`] says where a task is, [`Reason`] why it failed, and [`Inspector`] looks at all of
-//!   it without touching anything.
+//! - [`TaskState`] says where a task is, [`Reason`] why it failed, and [`Inspector`] looks at all
+//!   of it without touching anything.
 //!
 //! The tasks of a library are found only if the program names that library somewhere:
 //! `use my_tasks as _;` is enough.

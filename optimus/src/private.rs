@@ -15,8 +15,8 @@ pub use serde;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be an argument of a task: it is not serializable",
     label = "an argument is stored in Redis as JSON",
-    note = "derive `serde::Serialize` and `serde::Deserialize` for `{Self}`; if it is a resource of \
-            the worker, not an argument, put `#[data]` on the parameter"
+    note = "derive `serde::Serialize` and `serde::Deserialize` for `{Self}`; if it is a resource \
+            of the worker, not an argument, put `#[data]` on the parameter"
 )]
 pub trait Argument: Serialize + DeserializeOwned {}
 
@@ -190,8 +190,8 @@ impl<R> Answers<R> for Answer<0> {
 #[diagnostic::on_unimplemented(
     message = "this `Context` is `{Self}`, not `optimus::Context`",
     label = "a parameter of a type named `Context` is given the attempt's context",
-    note = "`use optimus::Context;`, or put `#[data]` on the parameter if the worker provides it, or \
-            import the type under another name if it is an argument"
+    note = "`use optimus::Context;`, or put `#[data]` on the parameter if the worker provides it, \
+            or import the type under another name if it is an argument"
 )]
 pub trait IsContext {
     /// The context itself.

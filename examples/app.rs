@@ -1,0 +1,40 @@
+//! The application of the shop: submits forty orders and waits for their parcels.
+//!
+//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`, beside a `worker` or two.
+
+use std::{collections::BTreeMap, env};
+
+use optimus::Client;
+use shop::{Order, pack};
+
+const MISSING: &str = "no Redis to submit to: set OPTIMUS_URL to the same as for the workers, for \
+                       example OPTIMUS_URL=redis://127.0.0.1/";
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let url = env::var("OPTIMUS_URL").ok().filter(|url| !url.is_empty());
+    let Some(url) = url else { anyhow::bail!(MISSING) };
+    Client::connect(&url).await?.install();
+
+    let mut handles = Vec::new();
+    for id in 1..=40 {
+        let order = Order { id, grams: vec![100 * id, 250] };
+        handles.push(pack(order).perform_async().await?);
+    }
+    println!("40 orders submitted; `cargo run --example worker` packs them");
+
+    // Somebody clicked twice: the first task goes on, no second one is added.
+    let again = pack(Order { id: 40, grams: vec![] }).perform_async().await?;
+    println!("order 40 once more: duplicate = {}", again.is_duplicate());
+
+    let mut parcels = BTreeMap::<String, usize>::new();
+    for handle in &handles {
+        let parcel = handle.result().await?;
+        println!("order {}: {} g from {}", parcel.order, parcel.grams, parcel.station);
+        *parcels.entry(parcel.station).or_default() += 1;
+    }
+    for (station, count) in parcels {
+        println!("{station} packed {count} parcels");
+    }
+    Ok(())
+}

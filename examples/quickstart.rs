@@ -1,0 +1,115 @@
+//! Counts the words of every file in a folder: one task a file, client and worker in one process.
+//!
+//! `cargo run --example quickstart [folder] [url]`: this repository unless told otherwise, on
+//! `$OPTIMUS_URL` or else on `memory://`, which needs no server.
+
+use std::{
+    collections::HashMap,
+    env, fs, io,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
+use indicatif::{ProgressBar, ProgressStyle};
+use optimus::{Client, Context, TaskHandle, Worker};
+use tokio::task::JoinSet;
+
+/// The words of a file, and the attempt that could count them: what is no text may be one that is
+/// still being written, so it is tried twice more.
+#[optimus::task(biz_id = "{file}", max_retry = 2, backoff = "fixed(wait = 300ms)", timeout = "10s")]
+async fn count_words(file: String, ctx: Context) -> io::Result<(usize, u32)> {
+    let text = tokio::fs::read_to_string(&file).await;
+    let text = text.map_err(|why| io::Error::new(why.kind(), format!("{file}: {why}")))?;
+    Ok((text.split_whitespace().count(), ctx.attempt()))
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let mut args = env::args().skip(1);
+    let folder = args.next().map_or_else(repository, PathBuf::from);
+    let url = args.next().or_else(|| env::var("OPTIMUS_URL").ok());
+    let url = url.unwrap_or_else(|| "memory://quickstart".to_owned());
+
+    // Submitted before the worker starts: a file that a link leads to, too, still waits when it is
+    // met again. Calls of one biz id are one task, so their handles have one id.
+    let client = Client::builder(&url).namespace("quickstart").connect().await?;
+    let files = find_files(&folder, &mut Vec::new())?;
+    let handles = client.submit_all(files.iter().cloned().map(count_words)).await?;
+    let tasks: HashMap<_, _> = handles.into_iter().map(|task| (task.id().clone(), task)).collect();
+    println!("{} tasks for {} files", tasks.len(), files.len());
+    let duplicates = files.len() - tasks.len();
+
+    let worker = Worker::builder(&url).namespace("quickstart").quiet().build()?;
+    let tally = worker.run_until(await_all(tasks.into_values())).await??;
+
+    let rows = [
+        ["files", &files.len().to_string()],
+        ["words", &tally.words.to_string()],
+        ["retries", &tally.retries.to_string()],
+        ["dead", &tally.dead.len().to_string()],
+        ["duplicates by biz id", &duplicates.to_string()],
+        ["time", &format!("{:.1} s", begun.elapsed().as_secs_f64())],
+    ];
+    println!("{}", Table::new().load_style(UTF8_FULL_CONDENSED).add_rows(rows));
+    tally.dead.iter().for_each(|why| println!("dead: {why}"));
+    Ok(())
+}
+
+#[derive(Default)]
+struct Tally {
+    words: usize,
+    retries: u32,
+    dead: Vec<String>,
+}
+
+/// Waits for the end of every task, in the order in which they end.
+async fn await_all(tasks: impl Iterator<Item = TaskHandle<(usize, u32)>>) -> anyhow::Result<Tally> {
+    let mut results: JoinSet<_> = tasks.map(|task| async move { task.result().await }).collect();
+    // Where there is no terminal, it draws nothing.
+    let bar = ProgressBar::new(results.len() as u64);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {pos} of {len} tasks")?);
+    let mut tally = Tally::default();
+    while let Some(result) = results.join_next().await {
+        let (words, attempt) = match result? {
+            Ok(count) => count,
+            Err(problem) => {
+                let last = problem.attempt_error().ok_or_else(|| problem.clone())?;
+                tally.dead.push(last.message.clone());
+                (0, last.attempt)
+            }
+        };
+        tally.words += words;
+        tally.retries += attempt - 1;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(tally)
+}
+
+/// The files below a folder, each by its real path; a link is followed, but not back up.
+fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>> {
+    let folder = folder.canonicalize()?;
+    if above.contains(&folder) {
+        return Ok(Vec::new());
+    }
+    above.push(folder.clone());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_file() {
+            found.push(path.canonicalize()?.to_string_lossy().into_owned());
+        } else if path.is_dir() && !path.ends_with(".git") && !path.ends_with("target") {
+            found.extend(find_files(&path, above)?);
+        }
+    }
+    above.pop();
+    Ok(found)
+}
+
+/// The repository if cargo runs this, else the current folder.
+fn repository() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR");
+    package.map_or_else(|| ".".into(), |package| Path::new(&package).join(".."))
+}

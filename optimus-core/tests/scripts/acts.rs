@@ -1,0 +1,194 @@
+//! What nearly every test does: submit, register, claim, report. Times are ms after the start.
+
+use std::time::Duration;
+
+use optimus_core::{
+    Lease, Submission, Submit, TaskId, TaskState, Token, WorkerId,
+    broker::{
+        Batch, BrokerError, Claimed, Completion, Failure, Give, Grant, Receipt, Refusal, Release,
+        Verdict,
+    },
+};
+
+use crate::{bench::Bench, jobs::ready};
+
+/// The lease of workers that say nothing else.
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
+
+/// The same in ms.
+pub(crate) const LEASE_MS: u64 = 15_000;
+
+pub(crate) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+impl Bench {
+    /// Submits tasks in one call.
+    pub(crate) async fn submit(&self, at: u64, tasks: &[Submission]) -> Vec<Receipt> {
+        let number = self.next_number();
+        self.send(at, number, tasks).await.expect("this submit is not refused")
+    }
+
+    /// Submits tasks in the call of this number.
+    pub(crate) async fn send(
+        &self,
+        at: u64,
+        number: u64,
+        tasks: &[Submission],
+    ) -> Result<Vec<Receipt>, BrokerError> {
+        let batch = Batch { queue: &self.queue, client: "c1", number, keep: false, tasks };
+        self.at(at).submit(&batch).await
+    }
+
+    /// Submits one task, whose biz id must be free.
+    pub(crate) async fn add(&self, at: u64, call: impl Submit) -> TaskId {
+        let task = ready(call);
+        let id = task.id().clone();
+        assert_eq!(self.submit(at, &[task]).await, [Receipt::Created]);
+        id
+    }
+
+    /// Submits one task; the owner of its biz id, if it is taken.
+    pub(crate) async fn duplicate_of(&self, at: u64, call: impl Submit) -> Option<TaskId> {
+        match self.submit(at, &[ready(call)]).await.remove(0) {
+            Receipt::Created => None,
+            Receipt::Duplicate(owner) => Some(owner),
+        }
+    }
+
+    /// Registers a worker.
+    pub(crate) async fn worker(&self, at: u64, name: &str) -> WorkerId {
+        self.worker_for(at, name, LEASE).await
+    }
+
+    /// Registers a worker under a lease of this length.
+    pub(crate) async fn worker_for(&self, at: u64, name: &str, lease: Duration) -> WorkerId {
+        let worker = WorkerId::from_stored(name);
+        self.at(at).register(&self.queue, &worker, lease, "{}").await.expect("a worker registers");
+        worker
+    }
+
+    /// Claims, which must not be refused.
+    pub(crate) async fn claim(&self, at: u64, worker: &WorkerId, seq: u64, want: usize) -> Claimed {
+        self.at(at).claim(&self.queue, worker, seq, want).await.expect("this claim is not refused")
+    }
+
+    /// Claims one task, which must be there.
+    pub(crate) async fn take(&self, at: u64, worker: &WorkerId, seq: u64) -> Lease {
+        let claimed = self.claim(at, worker, seq, 1).await;
+        claimed.leases(worker).pop().expect("there is a task to claim")
+    }
+
+    /// Asks for a claim's answer again; the ids in it.
+    pub(crate) async fn take_again(&self, at: u64, worker: &WorkerId, seq: u64) -> Vec<TaskId> {
+        self.claim(at, worker, seq, 1).await.ids()
+    }
+
+    /// Reports successes; the positions that were refused.
+    pub(crate) async fn complete(&self, at: u64, done: &[Completion]) -> Vec<usize> {
+        let broker = self.at(at);
+        let call = broker.complete_call(&self.queue, &done[0].lease.worker, done);
+        broker.report(call).await.expect("a report is answered")
+    }
+
+    /// Reports failures; the positions that were refused.
+    pub(crate) async fn fail(&self, at: u64, failed: &[Failure]) -> Vec<usize> {
+        let broker = self.at(at);
+        let call = broker.fail_call(&self.queue, &failed[0].lease.worker, failed);
+        broker.report(call).await.expect("a report is answered")
+    }
+
+    /// Gives tasks back; the positions that were refused.
+    pub(crate) async fn release(&self, at: u64, given: &[Release]) -> Vec<usize> {
+        let broker = self.at(at);
+        let call = broker.release_call(&self.queue, &given[0].lease.worker, given);
+        broker.report(call).await.expect("a report is answered")
+    }
+
+    /// Where a task is.
+    pub(crate) async fn state(&self, id: &TaskId) -> TaskState {
+        self.now().inspect(id).await.expect("a task can be inspected").state
+    }
+
+    /// Failures, losses and misfits of a task.
+    pub(crate) async fn tries(&self, id: &TaskId) -> (u32, u32, u32) {
+        self.now().inspect(id).await.expect("a task can be inspected").tries
+    }
+
+    /// Makes a client wait for a task's end.
+    pub(crate) async fn wait(&self, id: &TaskId, client: &str) {
+        let state = self.now().wait_for_end(id, client).await.expect("a client may wait");
+        assert!(!state.is_terminal(), "{id} has ended");
+    }
+
+    /// What a client was told, in order.
+    pub(crate) async fn mail(&self, client: &str) -> Vec<String> {
+        self.list(&format!("mail:{client}")).await
+    }
+
+    /// The ids of the entries in line, tombstones included.
+    pub(crate) async fn line(&self) -> Vec<String> {
+        let entries = self.list("ready").await;
+        entries.into_iter().map(|entry| entry[9..].to_owned()).collect()
+    }
+
+    /// Takes the doorbell's token, as a waiter does that wakes.
+    pub(crate) async fn answer_bell(&self) -> bool {
+        let token: Option<String> = self.raw(redis::cmd("LPOP").arg(self.key("wake"))).await;
+        token.is_some()
+    }
+}
+
+/// What a test reads off a claim.
+pub(crate) trait Grants {
+    /// The ids, in the order of the answer.
+    fn ids(&self) -> Vec<TaskId>;
+    /// The holds on them.
+    fn leases(&self, worker: &WorkerId) -> Vec<Lease>;
+}
+
+impl Grants for Claimed {
+    fn ids(&self) -> Vec<TaskId> {
+        self.grants.iter().map(|grant| grant.id.clone()).collect()
+    }
+
+    fn leases(&self, worker: &WorkerId) -> Vec<Lease> {
+        let lease = |Grant { id, .. }: &Grant| lease(id, worker, self.token);
+        self.grants.iter().map(lease).collect()
+    }
+}
+
+pub(crate) fn lease(id: &TaskId, worker: &WorkerId, token: Token) -> Lease {
+    Lease { id: id.clone(), worker: worker.clone(), token }
+}
+
+/// The ids of submissions.
+pub(crate) fn ids_of(tasks: &[Submission]) -> Vec<TaskId> {
+    tasks.iter().map(|task| task.id().clone()).collect()
+}
+
+/// A report of success, without result and biz id.
+pub(crate) fn done(lease: &Lease) -> Completion {
+    Completion { lease: lease.clone(), summary: "job 1 5 w".into(), result: None, biz: None }
+}
+
+/// A report of success of the job with this biz id.
+pub(crate) fn done_biz(lease: &Lease, biz_id: &str) -> Completion {
+    Completion { biz: Some(("job".into(), biz_id.into())), ..done(lease) }
+}
+
+/// A report of failure.
+pub(crate) fn failed(lease: &Lease, verdict: Verdict) -> Failure {
+    Failure { lease: lease.clone(), verdict, error: r#"{"reason":"failed"}"#.into() }
+}
+
+/// A task given back.
+pub(crate) fn given(lease: &Lease, give: Give) -> Release {
+    Release { lease: lease.clone(), give }
+}
+
+/// The refusal of a call that must be refused.
+pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, BrokerError>) -> Refusal {
+    let problem = answer.expect_err("this call is refused");
+    problem.refusal().unwrap_or_else(|| panic!("not refused but {problem:?}"))
+}

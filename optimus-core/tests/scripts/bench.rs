@@ -1,0 +1,165 @@
+//! The store under test: a broker on a queue of its own, and raw access behind its back.
+
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use optimus_core::{
+    QueueName,
+    broker::{Broker, Endpoint},
+};
+use optimus_embedded::{Clock, Store};
+use optimus_testkit::{RedisServer, SharedRedis, namespace, shared_redis};
+use redis::{
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, aio::MultiplexedConnection, cmd,
+};
+
+/// The instant from which all tests count, in ms. It lies behind us: nothing may depend on that.
+pub(crate) const START: u64 = 1_700_000_000_000;
+
+/// Runs tests on both stores: `a_name` becomes `a_name::embedded` and `a_name::redis`.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test]
+            async fn embedded() {
+                super::$name($crate::bench::Bench::embedded()).await;
+            }
+
+            #[tokio::test]
+            async fn redis() {
+                super::$name($crate::bench::Bench::redis().await).await;
+            }
+        }
+    )+};
+}
+
+/// A queue in a store, and nobody else in that queue.
+pub(crate) struct Bench {
+    broker: Broker,
+    raw: Raw,
+    pub(crate) queue: QueueName,
+    last_number: AtomicU64,
+}
+
+enum Raw {
+    Memory(Store),
+    Shared(MultiplexedConnection),
+    Own(MultiplexedConnection, #[expect(dead_code, reason = "kept for its drop")] RedisServer),
+}
+
+impl Bench {
+    /// On a private store in this process.
+    pub(crate) fn embedded() -> Self {
+        let store = Store::new(Clock::system());
+        Self::new(Endpoint::Memory(store.clone()), Raw::Memory(store))
+    }
+
+    /// On the server that the tests share.
+    pub(crate) async fn redis() -> Self {
+        static SHARED: LazyLock<SharedRedis> = LazyLock::new(shared_redis);
+        let endpoint = Endpoint::parse(SHARED.url()).expect("the testkit's URL is one of ours");
+        Self::new(endpoint, Raw::Shared(connect(SHARED.url()).await))
+    }
+
+    /// On a server of its own, which may be disturbed.
+    pub(crate) async fn own_redis() -> Self {
+        let server = RedisServer::start();
+        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
+        Self::new(endpoint, Raw::Own(connect(&server.url()).await, server))
+    }
+
+    fn new(endpoint: Endpoint, raw: Raw) -> Self {
+        let broker = Broker::new(endpoint, &namespace(), "test");
+        let queue = QueueName::new(QueueName::DEFAULT).expect("our own name is valid");
+        Self { broker, raw, queue, last_number: AtomicU64::new(0) }
+    }
+
+    /// The broker, this many ms after [`START`].
+    pub(crate) fn at(&self, ms: u64) -> Broker {
+        self.broker.at(START + ms)
+    }
+
+    /// The broker, at the store's own time.
+    pub(crate) fn now(&self) -> Broker {
+        self.broker.clone()
+    }
+
+    /// The key of that name, as the format of keys has it.
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{{{}:{}:0}}:{name}", self.broker.namespace(), self.queue)
+    }
+
+    /// A call number that was not used before.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A command past the broker, which must succeed.
+    pub(crate) async fn raw<T: FromRedisValue>(&self, command: &Cmd) -> T {
+        let answer = match &self.raw {
+            Raw::Memory(store) => command.query_async(&mut store.connection()).await,
+            Raw::Shared(connection) | Raw::Own(connection, _) => {
+                command.query_async(&mut connection.clone()).await
+            }
+        };
+        answer.expect("a raw command of a test is right")
+    }
+
+    /// Commands past the broker in one write, which must succeed.
+    pub(crate) async fn raw_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Vec<T> {
+        if commands.is_empty() {
+            return Vec::new();
+        }
+        let answers = match &self.raw {
+            Raw::Memory(store) => commands.query_async(&mut store.connection()).await,
+            Raw::Shared(connection) | Raw::Own(connection, _) => {
+                commands.query_async(&mut connection.clone()).await
+            }
+        };
+        answers.expect("the raw commands of a test are right")
+    }
+
+    /// A hash's field.
+    pub(crate) async fn field(&self, name: &str, field: &str) -> Option<String> {
+        self.raw(cmd("HGET").arg(self.key(name)).arg(field)).await
+    }
+
+    /// A zset's score.
+    pub(crate) async fn score(&self, name: &str, member: &str) -> Option<u64> {
+        self.raw(cmd("ZSCORE").arg(self.key(name)).arg(member)).await
+    }
+
+    /// A list's items.
+    pub(crate) async fn list(&self, name: &str) -> Vec<String> {
+        self.raw(cmd("LRANGE").arg(self.key(name)).arg(0).arg(-1)).await
+    }
+
+    /// The names of the keys there are.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        self.dump().await.into_keys().collect()
+    }
+
+    /// Puts the store at its maxmemory, or ends that.
+    ///
+    /// # Panics
+    /// On the shared server, which is not to be disturbed.
+    pub(crate) async fn set_full(&self, full: bool) {
+        match &self.raw {
+            Raw::Memory(store) => store.set_full(full),
+            Raw::Shared(_) => panic!("the shared server is not to be filled"),
+            Raw::Own(..) => {
+                let limit = u8::from(full);
+                let () = self.raw(cmd("CONFIG").arg("SET").arg("maxmemory").arg(limit)).await;
+            }
+        }
+    }
+}
+
+async fn connect(url: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(url).expect("the testkit's URL is valid");
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+    connection.expect("the testkit's server answers")
+}

@@ -1,0 +1,145 @@
+//! `claim` moves what is due into the line on its way: Delayed | Retry → Ready → Working.
+
+use std::collections::BTreeSet;
+
+use optimus_core::{Due, TaskState, broker::Verdict};
+
+use crate::{
+    acts::{Grants, failed, ids_of, ms},
+    bench::Bench,
+    jobs::{job, jobs, ready},
+};
+
+async fn what_is_due_is_claimed_and_nothing_sooner(bench: Bench) {
+    let late = bench.add(0, job().due(Due::In(ms(20)))).await;
+    let early = bench.add(0, job().due(Due::In(ms(10)))).await;
+    let worker = bench.worker(0, "w").await;
+    for (at, granted, wait) in
+        [(9, None, Some(1)), (10, Some(early), Some(10)), (20, Some(late), None)]
+    {
+        let claimed = bench.claim(at, &worker, at, 8).await;
+        assert_eq!(claimed.ids(), Vec::from_iter(granted), "at {at}");
+        assert_eq!(claimed.next_due, wait.map(ms), "at {at}");
+        assert!(!claimed.more);
+    }
+}
+
+async fn a_retry_is_claimed_when_it_is_due_with_its_tries(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(30)))]).await.is_empty());
+    assert_eq!(bench.state(&id).await, TaskState::Retry);
+    assert_eq!(bench.claim(29, &worker, 2, 1).await.next_due, Some(ms(1)));
+
+    let claimed = bench.claim(30, &worker, 3, 1).await;
+    assert_eq!((claimed.ids(), claimed.grants[0].tries), (vec![id], (1, 0, 0)));
+    assert!(!bench.names().await.contains(&"retry".to_owned()));
+}
+
+async fn the_next_due_time_is_the_earlier_of_both_kinds(bench: Bench) {
+    bench.add(0, job()).await;
+    bench.add(0, job().due(Due::In(ms(50)))).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(40)))]).await.is_empty());
+    assert_eq!(bench.claim(1, &worker, 2, 1).await.next_due, Some(ms(39)));
+    assert_eq!(bench.claim(40, &worker, 3, 1).await.next_due, Some(ms(10)));
+}
+
+async fn what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left(bench: Bench) {
+    let line = jobs(2);
+    bench.submit(0, &line).await;
+    let (due, ranked) = (
+        bench.add(0, job().due(Due::In(ms(5)))).await,
+        bench.add(0, job().due(Due::In(ms(6))).priority(9)).await,
+    );
+    let worker = bench.worker(0, "w").await;
+    assert!(bench.answer_bell().await);
+    let claimed = bench.claim(7, &worker, 1, 1).await;
+    assert_eq!((claimed.ids(), claimed.more), (vec![line[0].id().clone()], true));
+    for id in [&due, &ranked] {
+        assert_eq!(bench.state(id).await, TaskState::Ready);
+    }
+    assert!(bench.answer_bell().await, "for the work that is left");
+    let rest = bench.claim(7, &worker, 2, 8).await;
+    assert_eq!(rest.ids(), [ranked, line[1].id().clone(), due], "the ranked one by its rank");
+}
+
+async fn a_due_task_stands_in_line_since_a_claim_found_it_due(bench: Bench) {
+    let first = bench.add(0, job()).await;
+    let due = bench.add(0, job().due(Due::In(ms(50)))).await;
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    assert_eq!(bench.claim(60, &worker, 1, 1).await.ids(), [first]);
+    // A step of priority is worth a minute, so these two rank a ms before and after it.
+    let before = bench.add(60_059, job().priority(1)).await;
+    let after = bench.add(60_061, job().priority(1)).await;
+    assert_eq!(bench.claim(60_070, &worker, 2, 8).await.ids(), [before, due, after]);
+}
+
+async fn at_most_128_of_each_kind_become_ready_in_a_call(bench: Bench) {
+    let retries = jobs(200);
+    bench.submit(0, &retries).await;
+    let worker = bench.worker(0, "w").await;
+    for seq in 1..=2 {
+        let leases = bench.claim(0, &worker, seq, 128).await.leases(&worker);
+        let failures: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(5)))).collect();
+        assert!(bench.fail(0, &failures).await.is_empty());
+    }
+    let later: Vec<_> = (0..200).map(|_| ready(job().due(Due::In(ms(5))))).collect();
+    bench.submit(0, &later).await;
+
+    let claimed = bench.claim(9, &worker, 3, 1).await;
+    assert_eq!((claimed.grants.len(), claimed.more), (1, true));
+    let counts = bench.now().counts(&bench.queue).await.unwrap();
+    assert_eq!((counts.ready, counts.delayed, counts.retry), (255, 72, 72));
+}
+
+async fn ten_thousand_due_in_one_millisecond_come_call_by_call(bench: Bench) {
+    let mut expected = BTreeSet::new();
+    for _ in 0..10 {
+        let tasks: Vec<_> = (0..1_000).map(|_| ready(job().due(Due::In(ms(5))))).collect();
+        expected.extend(ids_of(&tasks));
+        bench.submit(0, &tasks).await;
+    }
+    let worker = bench.worker(0, "w").await;
+    let mut claimed = BTreeSet::new();
+    for seq in 1..=100 {
+        let answer = bench.claim(5, &worker, seq, 128).await;
+        if answer.grants.is_empty() {
+            break;
+        }
+        assert_eq!(answer.grants.len(), 128.min(10_000 - claimed.len()));
+        claimed.extend(answer.ids());
+    }
+    assert_eq!(claimed, expected);
+}
+
+async fn more_is_due_than_one_call_moves_and_it_says_so(bench: Bench) {
+    let tasks: Vec<_> = (0..129).map(|_| ready(job().due(Due::In(ms(5))))).collect();
+    bench.submit(0, &tasks).await;
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(5, &worker, 1, 128).await;
+    assert_eq!(claimed.grants.len(), 128);
+    assert_eq!((claimed.more, claimed.next_due), (true, Some(ms(0))), "the last one is due");
+}
+
+async fn a_paused_queue_moves_nothing_that_is_due(bench: Bench) {
+    let id = bench.add(0, job().due(Due::In(ms(5)))).await;
+    let worker = bench.worker(0, "w").await;
+    bench.at(0).pause(&bench.queue, true).await.unwrap();
+    bench.at(9).claim(&bench.queue, &worker, 1, 1).await.unwrap_err();
+    assert_eq!(bench.state(&id).await, TaskState::Delayed);
+}
+
+on_both![
+    what_is_due_is_claimed_and_nothing_sooner,
+    a_retry_is_claimed_when_it_is_due_with_its_tries,
+    the_next_due_time_is_the_earlier_of_both_kinds,
+    what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left,
+    a_due_task_stands_in_line_since_a_claim_found_it_due,
+    at_most_128_of_each_kind_become_ready_in_a_call,
+    ten_thousand_due_in_one_millisecond_come_call_by_call,
+    more_is_due_than_one_call_moves_and_it_says_so,
+    a_paused_queue_moves_nothing_that_is_due,
+];

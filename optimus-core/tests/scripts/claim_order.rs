@@ -1,0 +1,185 @@
+//! The order of `claim`: the line, what is ranked, and what a cancel leaves behind.
+
+use optimus_core::{TaskId, TaskState};
+use redis::cmd;
+
+use crate::{
+    acts::{Grants, ids_of, ms},
+    bench::Bench,
+    jobs::{job, jobs},
+};
+
+/// What one step of priority is worth.
+const STEP_MS: u64 = 60_000;
+
+/// All that a new worker can claim.
+async fn claim_all(bench: &Bench, at: u64) -> Vec<TaskId> {
+    let worker = bench.worker(at, "w").await;
+    bench.claim(at, &worker, 1, 128).await.ids()
+}
+
+async fn ready(bench: &Bench) -> u64 {
+    bench.now().counts(&bench.queue).await.unwrap().ready
+}
+
+async fn first_come_first_served(bench: Bench) {
+    let (first, second) = (jobs(3), jobs(3));
+    bench.submit(0, &first).await;
+    bench.submit(0, &second).await;
+    assert_eq!(claim_all(&bench, 0).await, [ids_of(&first), ids_of(&second)].concat());
+}
+
+async fn a_priority_is_worth_a_minute_a_step_and_ages(bench: Bench) {
+    let plain = bench.add(0, job()).await;
+    let high = bench.add(5 * STEP_MS - 1, job().priority(5)).await;
+    let tied = bench.add(5 * STEP_MS, job().priority(5)).await;
+    let late = bench.add(5 * STEP_MS + 1, job().priority(5)).await;
+    let low = bench.add(0, job().priority(-1)).await;
+    let after_low = bench.add(STEP_MS + 1, job()).await;
+    let claimed = claim_all(&bench, 6 * STEP_MS).await;
+    assert_eq!(claimed, [high, plain, tied, late, low, after_low], "a tie goes to the line");
+}
+
+async fn equal_priorities_keep_their_order(bench: Bench) {
+    let mut ids = Vec::new();
+    for at in 0..5 {
+        ids.push(bench.add(at, job().priority(7)).await);
+    }
+    assert_eq!(claim_all(&bench, 5).await, ids);
+}
+
+async fn one_by_one_ranked_and_plain_tasks_come_in_the_same_order(bench: Bench) {
+    let mut expected = Vec::new();
+    for step in 0..6 {
+        let call = if step % 2 == 0 { job() } else { job().priority(1) };
+        let at = if step % 2 == 0 { step } else { step + STEP_MS };
+        expected.push(bench.add(at, call).await);
+    }
+    let worker = bench.worker(STEP_MS, "w").await;
+    let mut claimed = Vec::new();
+    for seq in 1..=6 {
+        claimed.extend(bench.claim(STEP_MS, &worker, seq, 1).await.ids());
+    }
+    assert_eq!(claimed, expected);
+}
+
+async fn a_tombstone_is_no_ready_task_and_is_dropped(bench: Bench) {
+    let tasks = jobs(4);
+    bench.submit(0, &tasks).await;
+    for i in [0, 2] {
+        bench.at(0).cancel(tasks[i].id()).await.unwrap();
+    }
+    assert_eq!((ready(&bench).await, bench.line().await.len()), (2, 4));
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("2"));
+    let page = bench.now().page(&bench.queue, TaskState::Ready, 0, 10).await.unwrap();
+    assert_eq!(page, [tasks[1].id().clone(), tasks[3].id().clone()]);
+
+    let worker = bench.worker(0, "w").await;
+    assert_eq!(bench.claim(0, &worker, 1, 2).await.ids(), [tasks[1].id().clone()]);
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("1"));
+    assert_eq!(ready(&bench).await, 1);
+    assert_eq!(bench.claim(0, &worker, 2, 2).await.ids(), [tasks[3].id().clone()]);
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("0"));
+    assert_eq!(bench.state(tasks[0].id()).await, TaskState::Cancelled);
+}
+
+async fn a_claim_that_meets_tombstones_only_says_that_work_is_left(bench: Bench) {
+    let tasks = jobs(3);
+    bench.submit(0, &tasks).await;
+    for task in &tasks[..2] {
+        bench.at(0).cancel(task.id()).await.unwrap();
+    }
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(0, &worker, 1, 2).await;
+    assert!(claimed.grants.is_empty() && claimed.more, "it is to be asked again");
+    assert_eq!(bench.claim(0, &worker, 1, 2).await.ids(), [tasks[2].id().clone()]);
+}
+
+async fn a_task_cancelled_while_ranked_leaves_no_tombstone(bench: Bench) {
+    let id = bench.add(0, job().priority(1)).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    assert_eq!(bench.field("meta", "tombstones").await, None);
+    bench.at(0).requeue(&id).await.unwrap();
+    assert_eq!(claim_all(&bench, 0).await, [id]);
+}
+
+async fn cancelled_and_requeued_it_runs_once_with_two_workers(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(0).requeue(&id).await.unwrap();
+    assert_eq!((ready(&bench).await, bench.line().await.len()), (1, 2));
+
+    let (one, two) = (bench.worker(0, "one").await, bench.worker(0, "two").await);
+    let mut claimed = Vec::new();
+    for seq in 1..=2 {
+        claimed.extend(bench.claim(0, &one, seq, 1).await.ids());
+        claimed.extend(bench.claim(0, &two, seq, 1).await.ids());
+    }
+    assert_eq!(claimed, [id]);
+    assert_eq!((ready(&bench).await, bench.line().await.len()), (0, 0));
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("0"));
+}
+
+async fn requeued_twice_within_a_millisecond_it_runs_once(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    for _ in 0..3 {
+        bench.at(0).cancel(&id).await.unwrap();
+        bench.at(0).requeue(&id).await.unwrap();
+    }
+    let mut entries = bench.list("ready").await;
+    entries.sort();
+    entries.dedup();
+    assert_eq!(entries.len(), 4, "each requeue has a stamp of its own: {entries:?}");
+    assert_eq!(claim_all(&bench, 0).await, [id]);
+}
+
+async fn requeued_while_the_clock_was_set_back_it_runs_once(bench: Bench) {
+    let id = bench.add(1_000, job()).await;
+    for at in [1_000, 0] {
+        bench.at(at).cancel(&id).await.unwrap();
+        bench.at(at).requeue(&id).await.unwrap();
+    }
+    assert_eq!(claim_all(&bench, 1_000).await, [id]);
+}
+
+async fn an_old_entry_runs_nothing_while_its_task_runs(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let other = bench.add(0, job()).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(0).requeue(&id).await.unwrap();
+    let old = bench.list("ready").await.remove(0);
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(0, &worker, 1, 8).await;
+    assert_eq!(claimed.ids(), [other, id.clone()]);
+
+    // As if the old entry had been behind the new one, which a release to the head can bring about.
+    let () = bench.raw(cmd("RPUSH").arg(bench.key("ready")).arg(old)).await;
+    let () = bench.raw(cmd("HSET").arg(bench.key("meta")).arg("tombstones").arg(1)).await;
+    assert!(bench.claim(0, &worker, 2, 8).await.grants.is_empty());
+    assert_eq!(bench.state(&id).await, TaskState::Working);
+}
+
+async fn a_purged_tasks_tombstone_is_dropped_and_counted(bench: Bench) {
+    let (gone, kept) = (bench.add(0, job()).await, bench.add(0, job()).await);
+    bench.at(0).cancel(&gone).await.unwrap();
+    bench.at(9).purge(&bench.queue, 0, ms(1), ms(1)).await.unwrap();
+    assert_eq!(ready(&bench).await, 1);
+    assert_eq!(claim_all(&bench, 9).await, [kept]);
+    assert_eq!(ready(&bench).await, 0);
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("0"));
+}
+
+on_both![
+    first_come_first_served,
+    a_priority_is_worth_a_minute_a_step_and_ages,
+    equal_priorities_keep_their_order,
+    one_by_one_ranked_and_plain_tasks_come_in_the_same_order,
+    a_tombstone_is_no_ready_task_and_is_dropped,
+    a_claim_that_meets_tombstones_only_says_that_work_is_left,
+    a_task_cancelled_while_ranked_leaves_no_tombstone,
+    cancelled_and_requeued_it_runs_once_with_two_workers,
+    requeued_twice_within_a_millisecond_it_runs_once,
+    requeued_while_the_clock_was_set_back_it_runs_once,
+    an_old_entry_runs_nothing_while_its_task_runs,
+    a_purged_tasks_tombstone_is_dropped_and_counted,
+];

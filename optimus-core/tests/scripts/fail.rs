@@ -1,0 +1,132 @@
+//! `fail`: Working → Retry | Dead | Cancelled.
+
+use optimus_core::{
+    TaskState,
+    broker::{Failure, Verdict},
+};
+
+use crate::{
+    acts::{Grants, failed, ms},
+    bench::{Bench, START},
+    jobs::{job, jobs},
+};
+
+async fn each_verdict_has_its_state(bench: Bench) {
+    let verdicts = [
+        (Verdict::Retry(ms(30)), TaskState::Retry, START + 39),
+        (Verdict::Dead, TaskState::Dead, START + 9),
+        (Verdict::Cancelled, TaskState::Cancelled, START + 9),
+    ];
+    bench.submit(0, &jobs(3)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
+    let before = bench.dump().await;
+    let reports: Vec<_> =
+        leases.iter().zip(verdicts).map(|(lease, (verdict, ..))| failed(lease, verdict)).collect();
+
+    assert!(bench.fail(9, &reports).await.is_empty());
+
+    for (lease, (_, state, at)) in leases.iter().zip(verdicts) {
+        let found = bench.now().inspect(&lease.id).await.unwrap();
+        assert_eq!((found.state, found.at_ms), (state, Some(at)));
+        assert_eq!(found.tries, (1, 0, 0));
+        assert_eq!(found.errors, format!("{} {{\"reason\":\"failed\"}}", START + 9));
+        assert!(!found.record.is_empty());
+    }
+    let changed = ["cancelled", "dead", "errors", "retry", "tries", "working:w"];
+    assert_eq!(bench.changes(&before).await, changed);
+}
+
+async fn failures_add_up_and_the_last_ten_errors_are_kept(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    for at in 1..=13 {
+        let lease = bench.take(at, &worker, at).await;
+        let failure = Failure { error: format!("{{\"n\":{at}}}"), ..failed(&lease, Verdict::Dead) };
+        let failure = Failure { verdict: Verdict::Retry(ms(1)), ..failure };
+        assert!(bench.fail(at, &[failure]).await.is_empty());
+        assert_eq!(bench.tries(&id).await, (u32::try_from(at).unwrap(), 0, 0));
+    }
+    let found = bench.now().inspect(&id).await.unwrap();
+    let expected: Vec<String> =
+        (4..=13).map(|at| format!("{} {{\"n\":{at}}}", START + at)).collect();
+    assert_eq!(found.errors.lines().collect::<Vec<_>>(), expected);
+}
+
+async fn a_failure_without_an_error_adds_none(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    let failure = Failure { error: String::new(), ..failed(&lease, Verdict::Dead) };
+    assert!(bench.fail(0, &[failure]).await.is_empty());
+    let found = bench.now().inspect(&id).await.unwrap();
+    assert_eq!((found.errors.as_str(), found.tries), ("", (1, 0, 0)));
+}
+
+async fn the_wish_to_cancel_beats_a_retry_but_not_an_end(bench: Bench) {
+    for (verdict, state) in [
+        (Verdict::Retry(ms(1)), TaskState::Cancelled),
+        (Verdict::Dead, TaskState::Dead),
+        (Verdict::Cancelled, TaskState::Cancelled),
+    ] {
+        bench.restore(&crate::dump::Dump::new()).await;
+        let id = bench.add(0, job().biz_id("b")).await;
+        let worker = bench.worker(0, "w").await;
+        let lease = bench.take(0, &worker, 1).await;
+        bench.at(0).cancel(&id).await.unwrap();
+        assert!(bench.fail(0, &[failed(&lease, verdict)]).await.is_empty());
+        assert_eq!(bench.state(&id).await, state, "{verdict:?}");
+        assert_eq!(bench.field("cancel", &id.stored()).await, None, "{verdict:?}");
+        let taken = bench.names().await.contains(&"biz:job:b".to_owned());
+        assert_eq!(taken, state == TaskState::Dead, "{verdict:?}");
+    }
+}
+
+async fn the_wish_to_cancel_one_task_spares_the_others_of_the_call(bench: Bench) {
+    bench.submit(0, &jobs(2)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
+    bench.at(0).cancel(&leases[0].id).await.unwrap();
+    let reports: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(9)))).collect();
+    assert!(bench.fail(0, &reports).await.is_empty());
+    assert_eq!(bench.state(&leases[0].id).await, TaskState::Cancelled);
+    assert_eq!(bench.state(&leases[1].id).await, TaskState::Retry);
+}
+
+async fn who_waits_hears_of_the_end_and_not_of_a_retry(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
+    for lease in &leases {
+        bench.wait(&lease.id, "c").await;
+    }
+    let verdicts = [Verdict::Retry(ms(1)), Verdict::Dead, Verdict::Cancelled];
+    let reports: Vec<_> = leases.iter().zip(verdicts).map(|(l, v)| failed(l, v)).collect();
+    assert!(bench.fail(0, &reports).await.is_empty());
+    let letters = [(1, "dead"), (2, "cancelled")];
+    let letters = letters.map(|(i, word)| format!("{} {word}", leases[i].id.stored()));
+    assert_eq!(bench.mail("c").await, letters);
+    assert_eq!(bench.field("waiters", &leases[0].id.stored()).await.as_deref(), Some("c"));
+}
+
+async fn the_bell_rings_for_a_retry_that_is_sooner_than_the_others(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
+    assert!(bench.answer_bell().await);
+    for (lease, wait, rings) in [(0, 50, true), (1, 50, false), (2, 49, true)] {
+        let report = failed(&leases[lease], Verdict::Retry(ms(wait)));
+        assert!(bench.fail(0, &[report]).await.is_empty());
+        assert_eq!(bench.answer_bell().await, rings, "after {wait} ms");
+    }
+}
+
+on_both![
+    each_verdict_has_its_state,
+    failures_add_up_and_the_last_ten_errors_are_kept,
+    a_failure_without_an_error_adds_none,
+    the_wish_to_cancel_beats_a_retry_but_not_an_end,
+    the_wish_to_cancel_one_task_spares_the_others_of_the_call,
+    who_waits_hears_of_the_end_and_not_of_a_retry,
+    the_bell_rings_for_a_retry_that_is_sooner_than_the_others,
+];

@@ -1,0 +1,56 @@
+//! The tasks that the tests submit; none of them is ever run.
+
+use optimus_core::{BoxError, Call, Context, Submission, Submit, Task, TaskOptions};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A task with the default options, whose payload is whatever a test writes.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Job(Box<RawValue>);
+
+impl Task for Job {
+    const NAME: &'static str = "job";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+/// A task that the first lost worker buries.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Fragile;
+
+impl Task for Fragile {
+    const NAME: &'static str = "fragile";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().max_losses(1)
+    }
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+/// A call with this payload, which must be JSON.
+pub(crate) fn job_of(payload: impl Into<String>) -> Call<Job> {
+    Job(RawValue::from_string(payload.into()).expect("a payload is JSON")).call()
+}
+
+/// A call with some payload.
+pub(crate) fn job() -> Call<Job> {
+    job_of("{}")
+}
+
+/// A call encoded, as a client sends it.
+pub(crate) fn ready(call: impl Submit) -> Submission {
+    call.into_submission().expect("the options of a test are valid")
+}
+
+/// So many calls encoded.
+pub(crate) fn jobs(count: usize) -> Vec<Submission> {
+    (0..count).map(|_| ready(job())).collect()
+}

@@ -1,0 +1,39 @@
+//! `leave`: a worker of the queue → ∅.
+
+use optimus_core::WorkerId;
+
+use crate::{acts::done, bench::Bench, jobs::jobs};
+
+async fn a_worker_that_holds_nothing_is_forgotten(bench: Bench) {
+    bench.submit(0, &jobs(1)).await;
+    let worker = bench.worker(0, "w").await;
+    bench.worker(0, "other").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
+    let before = bench.dump().await;
+    assert_eq!(bench.at(0).leave(&bench.queue, &worker).await.unwrap(), 0);
+    assert_eq!(bench.changes(&before).await, ["worker:w", "workers"]);
+    assert_eq!(bench.score("workers", "w").await, None);
+    assert!(bench.score("workers", "other").await.is_some());
+}
+
+async fn a_worker_that_holds_something_stays(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let worker = bench.worker(0, "w").await;
+    bench.claim(0, &worker, 1, 2).await;
+    let before = bench.dump().await;
+    assert_eq!(bench.at(0).leave(&bench.queue, &worker).await.unwrap(), 2);
+    bench.assert_unchanged(&before).await;
+}
+
+async fn leaving_twice_is_no_mistake(bench: Bench) {
+    let stranger = WorkerId::from_stored("stranger");
+    assert_eq!(bench.at(0).leave(&bench.queue, &stranger).await.unwrap(), 0);
+    assert!(bench.names().await.is_empty());
+}
+
+on_both![
+    a_worker_that_holds_nothing_is_forgotten,
+    a_worker_that_holds_something_stays,
+    leaving_twice_is_no_mistake,
+];

@@ -1,0 +1,39 @@
+//! Each Lua script by itself: starting state x caller → answer, next state, what stays untouched.
+//!
+//! One file a script, each test once on `memory://` and once on a real server. [`bench`] is the
+//! store under test, [`acts`] what nearly every test does with it, [`world`] a store in which
+//! something of every kind is there. Across all scripts: `wrong_type`, `full`, `bytes`, and `page`
+//! for `lua/README.md`.
+
+#[macro_use]
+mod bench;
+mod acts;
+mod dump;
+mod jobs;
+mod world;
+
+mod r#await;
+mod biz;
+mod bytes;
+mod cancel;
+mod claim;
+mod claim_due;
+mod claim_order;
+mod complete;
+mod fail;
+mod full;
+mod inspect;
+mod leave;
+mod page;
+mod pause;
+mod purge;
+mod reap;
+mod reap_grace;
+mod register;
+mod release;
+mod renew;
+mod requeue;
+mod stale;
+mod submit;
+mod submit_ledger;
+mod wrong_type;

@@ -1,0 +1,69 @@
+//! `pause`: a queue on or off.
+
+use optimus_core::broker::Refusal;
+
+use crate::{
+    acts::{Grants, done, refusal},
+    bench::Bench,
+    jobs::jobs,
+};
+
+async fn nothing_is_claimed_from_a_paused_queue(bench: Bench) {
+    let tasks = jobs(2);
+    bench.submit(0, &tasks).await;
+    let worker = bench.worker(0, "w").await;
+    let before = bench.dump().await;
+    bench.at(0).pause(&bench.queue, true).await.unwrap();
+    assert_eq!(bench.changes(&before).await, ["meta"]);
+    assert!(bench.now().counts(&bench.queue).await.unwrap().paused);
+
+    let before = bench.dump().await;
+    let answer = bench.at(1).claim(&bench.queue, &worker, 1, 1).await;
+    assert_eq!(refusal(answer), Refusal::Paused);
+    bench.assert_unchanged(&before).await;
+
+    bench.at(2).pause(&bench.queue, false).await.unwrap();
+    assert!(!bench.now().counts(&bench.queue).await.unwrap().paused);
+    assert_eq!(bench.claim(3, &worker, 1, 1).await.ids(), [tasks[0].id().clone()]);
+}
+
+async fn what_a_worker_holds_when_the_queue_is_paused_it_ends(bench: Bench) {
+    bench.submit(0, &jobs(2)).await;
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(0, &worker, 1, 1).await;
+    bench.at(0).pause(&bench.queue, true).await.unwrap();
+    assert_eq!(bench.claim(0, &worker, 1, 1).await.ids(), claimed.ids(), "an answer again");
+    assert!(bench.complete(0, &[done(&claimed.leases(&worker)[0])]).await.is_empty());
+}
+
+async fn a_paused_queue_takes_submits(bench: Bench) {
+    bench.at(0).pause(&bench.queue, true).await.unwrap();
+    bench.submit(0, &jobs(3)).await;
+    assert_eq!(bench.now().counts(&bench.queue).await.unwrap().ready, 3);
+}
+
+async fn the_end_of_a_pause_rings(bench: Bench) {
+    bench.at(0).pause(&bench.queue, true).await.unwrap();
+    assert!(!bench.answer_bell().await);
+    for _ in 0..2 {
+        bench.at(0).pause(&bench.queue, false).await.unwrap();
+    }
+    assert!(bench.answer_bell().await);
+    assert!(!bench.answer_bell().await, "one token at most");
+}
+
+async fn pausing_twice_is_no_mistake(bench: Bench) {
+    for _ in 0..2 {
+        bench.at(0).pause(&bench.queue, true).await.unwrap();
+    }
+    bench.at(0).pause(&bench.queue, false).await.unwrap();
+    assert!(!bench.now().counts(&bench.queue).await.unwrap().paused);
+}
+
+on_both![
+    nothing_is_claimed_from_a_paused_queue,
+    what_a_worker_holds_when_the_queue_is_paused_it_ends,
+    a_paused_queue_takes_submits,
+    the_end_of_a_pause_rings,
+    pausing_twice_is_no_mistake,
+];

@@ -1,0 +1,148 @@
+//! `release`: Working → Ready | Delayed, without spending an attempt.
+
+use optimus_core::{
+    Due, TaskState,
+    broker::{Give, Release},
+};
+
+use crate::{
+    acts::{Grants, given, ids_of, ms},
+    bench::{Bench, START},
+    jobs::{job, jobs},
+};
+
+fn head() -> Give {
+    Give::Head(String::new())
+}
+
+async fn released_tasks_go_to_the_head_in_their_old_order(bench: Bench) {
+    let tasks = jobs(3);
+    bench.submit(0, &tasks).await;
+    let entries = bench.list("ready").await;
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(0, &worker, 1, 3).await;
+    let later = bench.add(5, job()).await;
+    let before = bench.dump().await;
+
+    let back: Vec<Release> = claimed
+        .leases(&worker)
+        .iter()
+        .zip(&claimed.grants)
+        .map(|(lease, grant)| given(lease, Give::Head(grant.stamp.clone())))
+        .collect();
+    assert!(bench.release(6, &back).await.is_empty());
+
+    assert_eq!(bench.list("ready").await[..3], entries, "each under the stamp it had");
+    assert_eq!(bench.changes(&before).await, ["ready", "working:w"]);
+    let again = bench.claim(7, &worker, 2, 8).await;
+    assert_eq!(again.ids(), [ids_of(&tasks), vec![later]].concat());
+    assert!(again.grants.iter().all(|grant| grant.tries == (0, 0, 0)));
+}
+
+async fn without_its_stamp_a_task_goes_back_under_that_of_its_submit_or_requeue(bench: Bench) {
+    let tasks = jobs(2);
+    bench.submit(0, &tasks).await;
+    bench.at(50).cancel(tasks[1].id()).await.unwrap();
+    bench.at(50).requeue(tasks[1].id()).await.unwrap();
+    let entries = bench.list("ready").await;
+    let worker = bench.worker(50, "w").await;
+    let leases = bench.claim(50, &worker, 1, 8).await.leases(&worker);
+    let back: Vec<_> = leases.iter().map(|lease| given(lease, head())).collect();
+    assert!(bench.release(60, &back).await.is_empty());
+    assert_eq!(bench.list("ready").await, [entries[0].clone(), entries[2].clone()]);
+    assert_eq!(bench.claim(60, &worker, 2, 8).await.ids(), ids_of(&tasks));
+}
+
+async fn a_ranked_task_goes_back_to_its_rank(bench: Bench) {
+    let id = bench.add(0, job().priority(2)).await;
+    let plain = bench.add(0, job()).await;
+    let score = bench.score("priority", &id.stored()).await;
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(0, &worker, 1, 2).await;
+    let back: Vec<_> = claimed.leases(&worker).iter().map(|lease| given(lease, head())).collect();
+    assert!(bench.release(9, &back).await.is_empty());
+    assert_eq!(bench.score("priority", &id.stored()).await, score);
+    assert_eq!(bench.line().await, [plain.stored()]);
+}
+
+async fn a_snoozed_task_comes_back_after_its_wait_uncounted(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.release(3, &[given(&lease, Give::Snooze(ms(40)))]).await.is_empty());
+    assert_eq!(bench.state(&id).await, TaskState::Delayed);
+    assert_eq!(bench.score("delayed", &id.stored()).await, Some(START + 43));
+    assert_eq!(bench.field("tries", &id.stored()).await, None);
+    assert_eq!(bench.take(43, &worker, 2).await.id, id);
+}
+
+async fn a_misfit_is_counted_and_nothing_else_of_it(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    for round in 1..=3 {
+        let lease = bench.take(u64::from(round), &worker, u64::from(round)).await;
+        let misfit = given(&lease, Give::Misfit(ms(1)));
+        assert!(bench.release(u64::from(round), &[misfit]).await.is_empty());
+        assert_eq!(bench.tries(&id).await, (0, 0, round));
+    }
+    assert_eq!(bench.field("errors", &id.stored()).await, None);
+}
+
+async fn a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back(bench: Bench) {
+    for give in [head(), Give::Snooze(ms(9)), Give::Misfit(ms(9))] {
+        bench.restore(&crate::dump::Dump::new()).await;
+        let id = bench.add(0, job().biz_id("b")).await;
+        let worker = bench.worker(0, "w").await;
+        let lease = bench.take(0, &worker, 1).await;
+        bench.wait(&id, "c").await;
+        bench.at(0).cancel(&id).await.unwrap();
+        assert!(bench.release(5, &[given(&lease, give.clone())]).await.is_empty());
+        assert_eq!(bench.state(&id).await, TaskState::Cancelled, "{give:?}");
+        assert_eq!(bench.score("cancelled", &id.stored()).await, Some(START + 5));
+        assert_eq!(bench.mail("c").await, [format!("{} cancelled", id.stored())]);
+        let names = bench.names().await;
+        assert!(
+            !["biz:job:b", "cancel", "delayed", "ready", "tries"]
+                .iter()
+                .any(|name| names.iter().any(|n| n == name))
+        );
+        assert_eq!(bench.duplicate_of(6, job().biz_id("b")).await, None);
+    }
+}
+
+async fn a_released_task_that_was_delayed_keeps_its_place(bench: Bench) {
+    let delayed = bench.add(0, job().due(Due::In(ms(50)))).await;
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(50, &worker, 1, 1).await;
+    let later = bench.add(60, job()).await;
+    let lease = claimed.leases(&worker).remove(0);
+    let back = given(&lease, Give::Head(claimed.grants[0].stamp.clone()));
+    assert!(bench.release(61, &[back]).await.is_empty());
+    assert_eq!(bench.claim(61, &worker, 2, 8).await.ids(), [delayed, later]);
+}
+
+async fn the_bell_rings_for_what_is_given_back(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
+    assert!(bench.answer_bell().await);
+    for (lease, give, rings) in [
+        (0, Give::Snooze(ms(50)), true),
+        (1, Give::Misfit(ms(60)), false),
+        (2, Give::Head(String::new()), true),
+    ] {
+        assert!(bench.release(0, &[given(&leases[lease], give.clone())]).await.is_empty());
+        assert_eq!(bench.answer_bell().await, rings, "{give:?}");
+    }
+}
+
+on_both![
+    released_tasks_go_to_the_head_in_their_old_order,
+    without_its_stamp_a_task_goes_back_under_that_of_its_submit_or_requeue,
+    a_ranked_task_goes_back_to_its_rank,
+    a_snoozed_task_comes_back_after_its_wait_uncounted,
+    a_misfit_is_counted_and_nothing_else_of_it,
+    a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back,
+    a_released_task_that_was_delayed_keeps_its_place,
+    the_bell_rings_for_what_is_given_back,
+];

@@ -1,0 +1,107 @@
+//! `renew`: Working → Working, the heartbeat.
+
+use std::collections::BTreeSet;
+
+use optimus_core::{
+    WorkerId,
+    broker::{Cancelled, Give, Refusal, Renewed},
+};
+
+use crate::{
+    acts::{Grants, LEASE, LEASE_MS, done, given, ms, refusal},
+    bench::{Bench, START},
+    jobs::jobs,
+};
+
+async fn renew(bench: &Bench, at: u64, worker: &WorkerId) -> Renewed {
+    bench.at(at).renew(&bench.queue, worker, LEASE).await.expect("the worker is registered")
+}
+
+async fn one_write_renews_all_that_a_worker_holds(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let worker = bench.worker(0, "w").await;
+    bench.claim(0, &worker, 1, 3).await;
+    let before = bench.dump().await;
+    let renewed = renew(&bench, 9, &worker).await;
+    assert_eq!((renewed.now_ms, renewed.next_expiry), (START + 9, None));
+    assert_eq!(bench.score("workers", "w").await, Some(START + 9 + LEASE_MS));
+    assert_eq!(bench.changes(&before).await, ["meta", "workers"]);
+    let watched = bench.field("meta", "watched_at").await;
+    assert_eq!(watched, Some((START + 9).to_string()));
+}
+
+async fn it_answers_what_is_held_under_which_token(bench: Bench) {
+    bench.submit(0, &jobs(4)).await;
+    let worker = bench.worker(0, "w").await;
+    let first = bench.claim(0, &worker, 1, 2).await;
+    let second = bench.claim(0, &worker, 2, 2).await;
+    let leases = first.leases(&worker);
+    assert!(bench.complete(0, &[done(&leases[0])]).await.is_empty());
+
+    let held: BTreeSet<_> = renew(&bench, 1, &worker).await.held.into_iter().map(pair).collect();
+    let mut expected = vec![(leases[1].id.clone(), first.token)];
+    expected.extend(second.ids().into_iter().map(|id| (id, second.token)));
+    assert_eq!(held, expected.into_iter().map(pair).collect());
+}
+
+fn pair((id, token): (optimus_core::TaskId, optimus_core::Token)) -> (String, String) {
+    (id.to_string(), token.to_string())
+}
+
+async fn it_answers_which_of_them_are_to_stop(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let (worker, other) = (bench.worker(0, "w").await, bench.worker(0, "other").await);
+    let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
+    let others = bench.take(0, &other, 1).await;
+    for id in [&leases[1].id, &others.id] {
+        assert_eq!(bench.at(0).cancel(id).await.unwrap(), Cancelled::Requested);
+    }
+    assert_eq!(renew(&bench, 1, &worker).await.stopping, [leases[1].id.clone()]);
+    assert_eq!(renew(&bench, 1, &other).await.stopping, [others.id]);
+    assert_eq!(renew(&bench, 2, &worker).await.stopping, [leases[1].id.clone()], "until it ends");
+    assert!(bench.release(2, &[given(&leases[1], Give::Head(String::new()))]).await.is_empty());
+    assert!(renew(&bench, 3, &worker).await.stopping.is_empty());
+}
+
+async fn an_unknown_worker_has_lapsed(bench: Bench) {
+    bench.worker(0, "w").await;
+    let before = bench.dump().await;
+    let stranger = WorkerId::from_stored("stranger");
+    let answer = bench.at(1).renew(&bench.queue, &stranger, LEASE).await;
+    assert_eq!(refusal(answer), Refusal::Lapsed);
+    bench.assert_unchanged(&before).await;
+}
+
+async fn a_reaped_worker_has_lapsed_and_an_unreaped_one_revives(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    let (reaped, late) = (bench.worker(0, "reaped").await, bench.worker(1, "late").await);
+    let watcher = bench.worker(LEASE_MS / 2, "watcher").await;
+    bench.take(0, &reaped, 1).await;
+    let held = bench.take(1, &late, 1).await;
+    bench.at(LEASE_MS).reap(&bench.queue, &watcher, LEASE, 128).await.unwrap();
+
+    let answer = bench.at(LEASE_MS).renew(&bench.queue, &reaped, LEASE).await;
+    assert_eq!(refusal(answer), Refusal::Lapsed);
+    let over = LEASE_MS + 5;
+    let answer = bench.at(over).claim(&bench.queue, &late, 2, 1).await;
+    assert_eq!(refusal(answer), Refusal::Lapsed, "its lease is over");
+    assert_eq!(renew(&bench, over, &late).await.held, [(held.id, held.token)]);
+    assert_eq!(bench.claim(over, &late, 2, 1).await.grants.len(), 1);
+}
+
+async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    assert_eq!(renew(&bench, 1, &worker).await.next_expiry, None);
+    bench.worker_for(1, "other", ms(50)).await;
+    assert_eq!(renew(&bench, 11, &worker).await.next_expiry, Some(ms(40)));
+    assert_eq!(renew(&bench, 99, &worker).await.next_expiry, Some(ms(0)));
+}
+
+on_both![
+    one_write_renews_all_that_a_worker_holds,
+    it_answers_what_is_held_under_which_token,
+    it_answers_which_of_them_are_to_stop,
+    an_unknown_worker_has_lapsed,
+    a_reaped_worker_has_lapsed_and_an_unreaped_one_revives,
+    it_tells_when_the_earliest_other_lease_is_over,
+];

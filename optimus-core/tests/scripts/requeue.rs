@@ -1,0 +1,97 @@
+//! `requeue`: Dead | Cancelled → Ready, by an operator. Its biz id: see `biz`; its place in the
+//! line: see `claim_order`.
+
+use optimus_core::{
+    Due, TaskId, TaskState,
+    broker::{BrokerError, Refusal, Verdict},
+};
+
+use crate::{
+    acts::{done, failed, ms},
+    bench::Bench,
+    jobs::job,
+};
+
+async fn assert_wrong_state(bench: &Bench, id: &TaskId, state: &str) {
+    let before = bench.dump().await;
+    match bench.at(9).requeue(id).await {
+        Err(BrokerError::Refused(Refusal::WrongState, named)) => assert_eq!(named, state),
+        other => panic!("{state}: {other:?}"),
+    }
+    bench.assert_unchanged(&before).await;
+}
+
+async fn a_dead_task_starts_anew_and_keeps_its_history(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    let before = bench.dump().await;
+
+    bench.at(9).requeue(&id).await.unwrap();
+
+    let found = bench.now().inspect(&id).await.unwrap();
+    assert_eq!((found.state, found.tries), (TaskState::Ready, (0, 0, 0)));
+    assert!(!found.errors.is_empty());
+    assert_eq!(bench.changes(&before).await, ["dead", "ready", "restamp", "tries"]);
+    assert!(bench.answer_bell().await);
+    let again = bench.take(9, &worker, 2).await;
+    assert_eq!((&again.id, again.token.fence > lease.token.fence), (&id, true));
+}
+
+async fn a_cancelled_task_goes_behind_the_line(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let other = bench.add(0, job()).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(9).requeue(&id).await.unwrap();
+    assert_eq!(bench.state(&id).await, TaskState::Ready);
+    assert_eq!(bench.line().await, [&id, &other, &id].map(TaskId::stored), "with its tombstone");
+}
+
+async fn a_task_cancelled_before_its_time_is_ready_at_once(bench: Bench) {
+    let id = bench.add(0, job().due(Due::In(ms(90_000)))).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(9).requeue(&id).await.unwrap();
+    assert_eq!(bench.state(&id).await, TaskState::Ready);
+    assert_eq!(bench.line().await, [id.stored()]);
+}
+
+async fn a_ranked_task_is_ranked_by_its_new_stamp(bench: Bench) {
+    let id = bench.add(0, job().priority(1)).await;
+    let old = bench.score("priority", &id.stored()).await.unwrap();
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(500).requeue(&id).await.unwrap();
+    assert_eq!(bench.score("priority", &id.stored()).await, Some(old + 501));
+}
+
+async fn what_did_not_end_badly_is_refused_by_name(bench: Bench) {
+    assert_wrong_state(&bench, &TaskId::new(bench.queue.clone()), "forgotten").await;
+    let id = bench.add(0, job()).await;
+    assert_wrong_state(&bench, &id, "ready").await;
+    let delayed = bench.add(0, job().due(Due::In(ms(90_000)))).await;
+    assert_wrong_state(&bench, &delayed, "delayed").await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert_wrong_state(&bench, &id, "working").await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(5)))]).await.is_empty());
+    assert_wrong_state(&bench, &id, "retry").await;
+    let lease = bench.take(5, &worker, 2).await;
+    assert!(bench.complete(5, &[done(&lease)]).await.is_empty());
+    assert_wrong_state(&bench, &id, "success").await;
+}
+
+async fn requeued_twice_it_is_in_line_once(bench: Bench) {
+    let id = bench.add(0, job().due(Due::In(ms(90_000)))).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(9).requeue(&id).await.unwrap();
+    assert_wrong_state(&bench, &id, "ready").await;
+}
+
+on_both![
+    a_dead_task_starts_anew_and_keeps_its_history,
+    a_cancelled_task_goes_behind_the_line,
+    a_task_cancelled_before_its_time_is_ready_at_once,
+    a_ranked_task_is_ranked_by_its_new_stamp,
+    what_did_not_end_badly_is_refused_by_name,
+    requeued_twice_it_is_in_line_once,
+];

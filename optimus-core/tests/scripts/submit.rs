@@ -1,0 +1,142 @@
+//! `submit`: ∅ → Ready | Delayed.
+
+use chrono::DateTime;
+use optimus_core::{
+    Due, TaskRecord, TaskState,
+    broker::{Batch, Receipt},
+};
+
+use crate::{
+    acts::{Grants, ids_of, ms},
+    bench::{Bench, START},
+    jobs::{job, job_of, jobs, ready},
+};
+
+fn at(ms: u64) -> Due {
+    let instant = i64::try_from(START + ms).unwrap();
+    Due::At(DateTime::from_timestamp_millis(instant).unwrap())
+}
+
+async fn a_plain_task_stands_in_line(bench: Bench) {
+    let task = ready(job_of(r#"{"a":1}"#));
+    let id = task.id().clone();
+    assert_eq!(bench.submit(5, &[task]).await, [Receipt::Created]);
+
+    assert_eq!(bench.state(&id).await, TaskState::Ready);
+    assert_eq!(bench.names().await, ["ledger:c1", "ready", "tasks", "wake"]);
+    let stored = bench.field("tasks", &id.stored()).await.unwrap();
+    let record = TaskRecord::decode(stored.as_bytes()).unwrap();
+    assert_eq!(record.task, "job");
+    assert_eq!(record.submitted_ms, START + 5);
+    assert_eq!(record.payload, br#"{"a":1}"#);
+    assert_eq!(bench.list("ready").await, [format!("{}:{}", &stored[..8], id.stored())]);
+}
+
+async fn a_task_with_a_delay_waits_for_its_time(bench: Bench) {
+    let later = bench.add(0, job().due(Due::In(ms(90)))).await;
+    let earlier = bench.add(0, job().due(at(40))).await;
+    for (id, due) in [(&later, 90), (&earlier, 40)] {
+        assert_eq!(bench.state(id).await, TaskState::Delayed);
+        assert_eq!(bench.score("delayed", &id.stored()).await, Some(START + due));
+    }
+    assert!(bench.list("ready").await.is_empty());
+}
+
+async fn a_time_in_the_past_means_at_once(bench: Bench) {
+    for due in [at(0), at(10), Due::In(ms(0)), Due::At(DateTime::UNIX_EPOCH)] {
+        let id = bench.add(10, job().due(due)).await;
+        assert_eq!(bench.state(&id).await, TaskState::Ready, "{due:?}");
+    }
+    assert!(!bench.names().await.contains(&"delayed".to_owned()));
+}
+
+async fn a_priority_ranks_a_task_now_or_once_it_is_due(bench: Bench) {
+    let now = bench.add(0, job().priority(2)).await;
+    let later = bench.add(0, job().priority(-3).due(Due::In(ms(10)))).await;
+
+    assert_eq!(bench.score("priority", &now.stored()).await, Some(START - 120_000));
+    assert_eq!(bench.score("priority", &later.stored()).await, None);
+    assert_eq!(bench.field("priorities", &now.stored()).await.as_deref(), Some("2"));
+    assert_eq!(bench.field("priorities", &later.stored()).await.as_deref(), Some("-3"));
+    assert_eq!(bench.state(&now).await, TaskState::Ready);
+    assert_eq!(bench.state(&later).await, TaskState::Delayed);
+    assert!(bench.list("ready").await.is_empty());
+}
+
+async fn the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner(bench: Bench) {
+    bench.submit(0, &jobs(3)).await;
+    bench.submit(0, &jobs(1)).await;
+    assert!(bench.answer_bell().await);
+    assert!(!bench.answer_bell().await, "one token at most");
+
+    bench.submit(0, &jobs(1)).await;
+    assert!(!bench.answer_bell().await, "the line was not empty");
+    bench.add(0, job().priority(1)).await;
+    assert!(bench.answer_bell().await, "what is ranked may overtake");
+
+    bench.add(0, job().due(Due::In(ms(50)))).await;
+    assert!(bench.answer_bell().await, "the first to wait for");
+    bench.add(0, job().due(Due::In(ms(50)))).await;
+    assert!(!bench.answer_bell().await, "no sooner than the other");
+    bench.add(0, job().due(Due::In(ms(49)))).await;
+    assert!(bench.answer_bell().await, "sooner than the other");
+}
+
+async fn a_thousand_tasks_of_one_call_keep_their_order(bench: Bench) {
+    let tasks = jobs(1_000);
+    let receipts = bench.submit(0, &tasks).await;
+    assert_eq!(receipts, vec![Receipt::Created; 1_000]);
+
+    let worker = bench.worker(0, "w").await;
+    let mut claimed = Vec::new();
+    for seq in 1..=8 {
+        claimed.extend(bench.claim(0, &worker, seq, 128).await.ids());
+    }
+    assert_eq!(claimed, ids_of(&tasks));
+}
+
+async fn a_thousand_tasks_with_every_option_fit_one_call(bench: Bench) {
+    let tasks: Vec<_> = (0..1_000)
+        .map(|i| {
+            let call = job().biz_id(format!("b{i}")).priority(1);
+            ready(if i % 2 == 0 { call } else { call.due(Due::In(ms(10))) })
+        })
+        .collect();
+    assert_eq!(bench.submit(0, &tasks).await, vec![Receipt::Created; 1_000]);
+
+    let counts = bench.now().counts(&bench.queue).await.unwrap();
+    assert_eq!((counts.ready, counts.delayed), (500, 500));
+    assert_eq!(bench.submit(1, &tasks).await, vec![Receipt::Created; 1_000], "its own marks");
+}
+
+async fn an_idle_ledger_is_dated_only_where_it_is_to_be_kept(bench: Bench) {
+    bench.submit(0, &jobs(1)).await;
+    assert_eq!(bench.score("ledgers", "c1").await, None);
+    let tasks = jobs(1);
+    let batch = Batch { queue: &bench.queue, client: "c1", number: 9, keep: true, tasks: &tasks };
+    bench.at(7).submit(&batch).await.unwrap();
+    assert_eq!(bench.score("ledgers", "c1").await, Some(START + 7));
+}
+
+async fn without_an_override_the_time_is_the_stores(bench: Bench) {
+    let tasks = jobs(1);
+    let batch = Batch { queue: &bench.queue, client: "c1", number: 1, keep: false, tasks: &tasks };
+    bench.now().submit(&batch).await.unwrap();
+
+    let stored = bench.field("tasks", &tasks[0].id().stored()).await.unwrap();
+    let accepted = TaskRecord::decode(stored.as_bytes()).unwrap().submitted_ms;
+    let here = chrono::Utc::now().timestamp_millis().unsigned_abs();
+    assert!(accepted.abs_diff(here) < 60_000, "{accepted} is far from {here}");
+}
+
+on_both![
+    a_plain_task_stands_in_line,
+    a_task_with_a_delay_waits_for_its_time,
+    a_time_in_the_past_means_at_once,
+    a_priority_ranks_a_task_now_or_once_it_is_due,
+    the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner,
+    a_thousand_tasks_of_one_call_keep_their_order,
+    a_thousand_tasks_with_every_option_fit_one_call,
+    an_idle_ledger_is_dated_only_where_it_is_to_be_kept,
+    without_an_override_the_time_is_the_stores,
+];

@@ -1,0 +1,106 @@
+//! `submit` when it is sent again: a call is one call, however often it arrives.
+
+use optimus_core::{
+    TaskState,
+    broker::{Batch, Receipt, Refusal},
+};
+
+use crate::{
+    acts::{Grants, refusal},
+    bench::Bench,
+    dump::Dump,
+    jobs::{job, jobs, ready},
+};
+
+/// The slots of a client's ledger.
+const SLOTS: u64 = 16;
+
+async fn a_call_that_is_sent_again_is_one_task(bench: Bench) {
+    let owner = bench.add(0, job().biz_id("taken")).await;
+    let tasks = [ready(job()), ready(job().biz_id("taken")), ready(job().biz_id("free"))];
+    let first = bench.send(0, 40, &tasks).await.unwrap();
+    assert_eq!(first, [Receipt::Created, Receipt::Duplicate(owner), Receipt::Created]);
+
+    let before = bench.dump().await;
+    assert_eq!(bench.send(9_000, 40, &tasks).await.unwrap(), first);
+    bench.assert_unchanged(&before).await;
+}
+
+async fn a_call_that_is_sent_again_stays_one_task_after_the_task_has_run(bench: Bench) {
+    let tasks = jobs(1);
+    bench.send(0, 1, &tasks).await.unwrap();
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.complete(0, &[crate::acts::done(&lease)]).await.is_empty());
+
+    assert_eq!(bench.send(1, 1, &tasks).await.unwrap(), [Receipt::Created]);
+    assert_eq!(bench.state(tasks[0].id()).await, TaskState::Success);
+    assert!(bench.claim(1, &worker, 2, 1).await.ids().is_empty());
+}
+
+async fn the_ledger_answers_for_as_many_calls_as_it_has_slots(bench: Bench) {
+    let batches: Vec<_> = (0..SLOTS).map(|_| jobs(1)).collect();
+    for (number, tasks) in (1..).zip(&batches) {
+        bench.send(0, number, tasks).await.unwrap();
+    }
+    let before = bench.dump().await;
+    for (number, tasks) in (1..).zip(&batches) {
+        assert_eq!(bench.send(1, number, tasks).await.unwrap(), [Receipt::Created]);
+    }
+    bench.assert_unchanged(&before).await;
+}
+
+async fn an_older_call_number_is_forgotten(bench: Bench) {
+    let tasks = jobs(1);
+    bench.send(0, 3, &tasks).await.unwrap();
+    bench.send(0, 3 + SLOTS, &jobs(1)).await.unwrap();
+
+    let before = bench.dump().await;
+    assert_eq!(refusal(bench.send(0, 3, &tasks).await), Refusal::Forgotten);
+    bench.assert_unchanged(&before).await;
+}
+
+async fn numbers_are_compared_as_numbers(bench: Bench) {
+    bench.send(0, 9, &jobs(1)).await.unwrap();
+    let receipts = bench.send(0, 9 + 10 * SLOTS, &jobs(1)).await.unwrap();
+    assert_eq!(receipts, [Receipt::Created], "169 is above 9, though not as text");
+}
+
+async fn redis_came_back_empty_and_the_submit_is_stored(bench: Bench) {
+    let lost = jobs(1);
+    bench.send(0, 40, &lost).await.unwrap();
+    bench.restore(&Dump::new()).await;
+
+    let tasks = jobs(1);
+    assert_eq!(bench.send(0, 41, &tasks).await.unwrap(), [Receipt::Created]);
+    assert_eq!(bench.send(0, 40, &lost).await.unwrap(), [Receipt::Created]);
+    for task in tasks.iter().chain(&lost) {
+        assert_eq!(bench.state(task.id()).await, TaskState::Ready);
+    }
+}
+
+async fn a_submit_that_finds_its_own_biz_mark_is_created(bench: Bench) {
+    let tasks = [ready(job().biz_id("mine"))];
+    bench.send(0, 1, &tasks).await.unwrap();
+    assert_eq!(bench.send(0, 2, &tasks).await.unwrap(), [Receipt::Created]);
+}
+
+async fn clients_keep_ledgers_of_their_own(bench: Bench) {
+    let [mine, yours] = [jobs(1), jobs(1)];
+    bench.send(0, 1, &mine).await.unwrap();
+    let (queue, number) = (&bench.queue, 1);
+    let batch = Batch { queue, client: "c2", number, keep: false, tasks: &yours };
+    assert_eq!(bench.at(0).submit(&batch).await.unwrap(), [Receipt::Created]);
+    assert_eq!(bench.state(yours[0].id()).await, TaskState::Ready);
+}
+
+on_both![
+    a_call_that_is_sent_again_is_one_task,
+    a_call_that_is_sent_again_stays_one_task_after_the_task_has_run,
+    the_ledger_answers_for_as_many_calls_as_it_has_slots,
+    an_older_call_number_is_forgotten,
+    numbers_are_compared_as_numbers,
+    redis_came_back_empty_and_the_submit_is_stored,
+    a_submit_that_finds_its_own_biz_mark_is_created,
+    clients_keep_ledgers_of_their_own,
+];

@@ -1,0 +1,271 @@
+//! A store in which something of every kind is there, and a call of each script in every situation
+//! that makes it write something else.
+
+use std::{collections::HashMap, time::Duration};
+
+use chrono::DateTime;
+use optimus_core::{
+    Due, Lease, OnLost, Submission, TaskId, WorkerId,
+    broker::{Batch, BrokerError, Give, Verdict},
+};
+
+use crate::{
+    acts::{Grants, LEASE, done, done_biz, failed, given, ms},
+    bench::{Bench, START},
+    jobs::{job, job_of, ready},
+};
+
+/// When the situations take place.
+const NOW: u64 = 60_000;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Each script with the situations in which it is called.
+pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
+    ("submit", &["a plain task", "every option"]),
+    ("claim", &["one", "all"]),
+    ("complete", &["all that it holds"]),
+    ("fail", &["retry", "dead", "cancelled"]),
+    ("release", &["head", "snooze", "misfit"]),
+    ("register", &["a new worker", "a new worker after an outage"]),
+    ("renew", &["in time", "after an outage"]),
+    ("reap", &["a lapsed worker", "after an outage"]),
+    ("leave", &["an idle worker", "a busy worker"]),
+    ("cancel", &["ready", "ranked", "delayed", "retry", "working", "a success"]),
+    ("requeue", &["dead", "cancelled", "a live task", "a success"]),
+    ("pause", &["on", "off"]),
+    ("purge", &["by cap", "by age"]),
+    ("await", &["a live task", "a success"]),
+    ("inspect", &["a live task", "a success"]),
+];
+
+/// Who and what there is, under the names of [`World::build`].
+pub(crate) struct World {
+    tasks: HashMap<&'static str, TaskId>,
+    busy: WorkerId,
+    idle: WorkerId,
+    held: Vec<Lease>,
+}
+
+impl World {
+    /// Fills the store.
+    pub(crate) async fn build(bench: &Bench) -> Self {
+        let busy = bench.worker_for(0, "busy", ms(600_000)).await;
+        let idle = bench.worker_for(0, "idle", ms(600_000)).await;
+        let mut world = Self { tasks: HashMap::new(), busy, idle, held: Vec::new() };
+        world.lose_some(bench).await;
+        world.end_some(bench).await;
+        world.hold_some(bench).await;
+        world.line_up_some(bench).await;
+        world.await_all(bench).await;
+        let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
+        renewed.expect("the busy worker is alive");
+        world
+    }
+
+    pub(crate) fn id(&self, name: &str) -> &TaskId {
+        &self.tasks[name]
+    }
+
+    async fn submit(&mut self, bench: &Bench, at: u64, tasks: Vec<(&'static str, Submission)>) {
+        self.tasks.extend(tasks.iter().map(|(name, task)| (*name, task.id().clone())));
+        let number = bench.next_number();
+        let tasks: Vec<Submission> = tasks.into_iter().map(|(_, task)| task).collect();
+        let batch = Batch { queue: &bench.queue, client: "c1", number, keep: true, tasks: &tasks };
+        bench.at(at).submit(&batch).await.expect("this submit is not refused");
+    }
+
+    /// A worker whose lease is over at `NOW`, with three tasks.
+    async fn lose_some(&mut self, bench: &Bench) {
+        let lost = bench.worker(0, "lost").await;
+        let tasks = vec![
+            ("lost", ready(job())),
+            ("lost cancelled", ready(job().biz_id("lost cancelled"))),
+            ("lost dead", ready(job().on_lost(OnLost::Dead))),
+        ];
+        self.submit(bench, 0, tasks).await;
+        assert_eq!(bench.claim(0, &lost, 1, 3).await.grants.len(), 3);
+        bench.at(0).cancel(self.id("lost cancelled")).await.expect("it is working");
+    }
+
+    /// Tasks that have run: ended, or to be retried.
+    async fn end_some(&mut self, bench: &Bench) {
+        let tasks = ["dead", "done", "due retry", "later retry", "tried"];
+        let submissions = tasks.map(|name| match name {
+            "dead" => (name, ready(job().biz_id("dead"))),
+            "later retry" => (name, ready(job().biz_id("later retry"))),
+            _ => (name, ready(job())),
+        });
+        self.submit(bench, 1_000, submissions.into()).await;
+        let claimed = bench.claim(1_000, &self.busy, 1, 5).await;
+        let leases = claimed.leases(&self.busy);
+        assert!(bench.complete(1_000, &[done(&leases[1])]).await.is_empty());
+        let verdicts = [
+            failed(&leases[0], Verdict::Dead),
+            failed(&leases[2], Verdict::Retry(ms(49_000))),
+            failed(&leases[3], Verdict::Retry(ms(399_000))),
+            failed(&leases[4], Verdict::Retry(ms(1_000))),
+        ];
+        assert!(bench.fail(1_000, &verdicts).await.is_empty());
+    }
+
+    /// Five tasks that the busy worker holds.
+    async fn hold_some(&mut self, bench: &Bench) {
+        let tasks = vec![
+            ("held", ready(job())),
+            ("held biz", ready(job().biz_id("held biz").biz_window(DAY))),
+            ("held intent", ready(job().biz_id("held intent"))),
+            ("held ranked", ready(job().priority(3))),
+        ];
+        self.submit(bench, 3_000, tasks).await;
+        self.held = bench.claim(3_000, &self.busy, 2, 5).await.leases(&self.busy);
+        assert_eq!(self.held.len(), 5);
+        bench.at(3_000).cancel(self.id("held intent")).await.expect("it is working");
+    }
+
+    /// Tasks that wait, and what a cancel leaves behind in the line.
+    async fn line_up_some(&mut self, bench: &Bench) {
+        let large = format!("\"{}\"", "x".repeat(20_000));
+        let tasks = vec![
+            ("ready", ready(job().biz_id("ready"))),
+            ("tombstone", ready(job().biz_id("tombstone"))),
+            ("requeued", ready(job())),
+            ("ranked", ready(job().priority(2).biz_id("ranked"))),
+            ("large", ready(job_of(large))),
+            ("due", ready(job().due(Due::In(ms(46_000))))),
+            ("due ranked", ready(job().due(Due::In(ms(46_000))).priority(1))),
+            ("later", ready(job().due(Due::In(ms(496_000))).biz_id("later"))),
+        ];
+        self.submit(bench, 4_000, tasks).await;
+        for name in ["tombstone", "requeued"] {
+            bench.at(4_000).cancel(self.id(name)).await.expect("it is ready");
+        }
+        bench.at(4_000).requeue(self.id("requeued")).await.expect("it is cancelled");
+    }
+
+    async fn await_all(&self, bench: &Bench) {
+        for (name, id) in &self.tasks {
+            if !["dead", "done", "tombstone"].contains(name) {
+                bench.wait(id, "waiting").await;
+            }
+        }
+    }
+
+    /// Calls a script in a situation; a refusal is an answer.
+    pub(crate) async fn act(
+        &self,
+        bench: &Bench,
+        script: &str,
+        situation: &str,
+    ) -> Result<(), BrokerError> {
+        match self.call(bench, script, situation).await {
+            Err(BrokerError::Refused(..)) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn call(&self, bench: &Bench, script: &str, situation: &str) -> Result<(), BrokerError> {
+        let outage = situation.contains("outage");
+        let broker = bench.at(if outage { NOW + 400_000 } else { NOW });
+        let (queue, busy) = (&bench.queue, &self.busy);
+        match script {
+            "submit" => self.submit_in(bench, situation).await,
+            "claim" => {
+                let want = if situation == "one" { 1 } else { 128 };
+                broker.claim(queue, busy, 3, want).await.map(drop)
+            }
+            "complete" | "fail" | "release" => self.report_in(bench, script, situation).await,
+            "register" => {
+                let newcomer = WorkerId::from_stored("newcomer");
+                broker.register(queue, &newcomer, LEASE, "{}").await.map(drop)
+            }
+            "renew" => broker.renew(queue, busy, LEASE).await.map(drop),
+            "reap" => broker.reap(queue, busy, LEASE, 128).await.map(drop),
+            "leave" => {
+                let idle = situation.contains("idle");
+                broker.leave(queue, if idle { &self.idle } else { busy }).await.map(drop)
+            }
+            "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
+            "requeue" => broker.requeue(self.id_in(situation)).await,
+            "pause" => broker.pause(queue, situation == "on").await,
+            "purge" if situation == "by cap" => {
+                broker.purge(queue, 0, 180 * DAY, ms(30_000)).await.map(drop)
+            }
+            "purge" => broker.purge(queue, 10_000, ms(30_000), DAY).await.map(drop),
+            "await" => broker.wait_for_end(self.id_in(situation), "another").await.map(drop),
+            "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
+            other => panic!("no script {other}"),
+        }
+    }
+
+    fn id_in(&self, situation: &str) -> &TaskId {
+        self.id(match situation {
+            "delayed" => "later",
+            "retry" => "later retry",
+            "working" | "a live task" => "held",
+            "cancelled" => "tombstone",
+            "a success" => "done",
+            other => other,
+        })
+    }
+
+    async fn submit_in(&self, bench: &Bench, situation: &str) -> Result<(), BrokerError> {
+        let large = || format!("\"{}\"", "x".repeat(20_000));
+        let soon = DateTime::from_timestamp_millis(i64::try_from(START + NOW + 1).unwrap());
+        let tasks = match situation {
+            "a plain task" => vec![ready(job())],
+            _ => vec![
+                ready(job()),
+                ready(job_of(large()).biz_id("new").priority(1)),
+                ready(job().due(Due::At(soon.unwrap())).biz_id("later new").biz_window(DAY)),
+                ready(job().biz_id("later")),
+            ],
+        };
+        let number = bench.next_number();
+        let keep = situation != "a plain task";
+        let batch = Batch { queue: &bench.queue, client: "c1", number, keep, tasks: &tasks };
+        bench.at(NOW).submit(&batch).await.map(drop)
+    }
+
+    async fn report_in(
+        &self,
+        bench: &Bench,
+        script: &str,
+        situation: &str,
+    ) -> Result<(), BrokerError> {
+        let broker = bench.at(NOW);
+        let (queue, busy) = (&bench.queue, &self.busy);
+        let call = match script {
+            "complete" => {
+                let report = |lease: &Lease| match &lease.id {
+                    id if id == self.id("held biz") => done_biz(lease, "held biz"),
+                    id if id == self.id("held intent") => done_biz(lease, "held intent"),
+                    _ => done(lease),
+                };
+                let mut reports: Vec<_> = self.held.iter().map(report).collect();
+                reports[0].result = Some((b"42".to_vec(), ms(600_000)));
+                broker.complete_call(queue, busy, &reports)
+            }
+            "fail" => {
+                let verdict = match situation {
+                    "retry" => Verdict::Retry(ms(1)),
+                    "dead" => Verdict::Dead,
+                    _ => Verdict::Cancelled,
+                };
+                let reports: Vec<_> = self.held.iter().map(|l| failed(l, verdict)).collect();
+                broker.fail_call(queue, busy, &reports)
+            }
+            _ => {
+                let give = match situation {
+                    "head" => Give::Head(String::new()),
+                    "snooze" => Give::Snooze(ms(1)),
+                    _ => Give::Misfit(ms(1)),
+                };
+                let reports: Vec<_> = self.held.iter().map(|l| given(l, give.clone())).collect();
+                broker.release_call(queue, busy, &reports)
+            }
+        };
+        let refused = broker.report(call).await?;
+        assert!(refused.is_empty(), "{script}: {refused:?}");
+        Ok(())
+    }
+}

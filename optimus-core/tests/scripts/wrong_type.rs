@@ -1,0 +1,167 @@
+//! A key of another type than ours stops a script before its first write: Redis would not undo the
+//! half that was done.
+
+use std::collections::BTreeSet;
+
+use optimus_core::broker::BrokerError;
+
+use crate::{
+    bench::Bench,
+    dump::{Content, Dump},
+    world::{SITUATIONS, World},
+};
+
+/// The text of each script.
+pub(crate) const TEXTS: &[(&str, &str)] = &[
+    ("submit", include_str!("../../lua/submit.lua")),
+    ("claim", include_str!("../../lua/claim.lua")),
+    ("complete", include_str!("../../lua/complete.lua")),
+    ("fail", include_str!("../../lua/fail.lua")),
+    ("release", include_str!("../../lua/release.lua")),
+    ("register", include_str!("../../lua/register.lua")),
+    ("renew", include_str!("../../lua/renew.lua")),
+    ("reap", include_str!("../../lua/reap.lua")),
+    ("leave", include_str!("../../lua/leave.lua")),
+    ("cancel", include_str!("../../lua/cancel.lua")),
+    ("requeue", include_str!("../../lua/requeue.lua")),
+    ("pause", include_str!("../../lua/pause.lua")),
+    ("purge", include_str!("../../lua/purge.lua")),
+    ("await", include_str!("../../lua/await.lua")),
+    ("inspect", include_str!("../../lua/inspect.lua")),
+];
+
+/// Keys that a script names for their prefix alone, and never reads or writes.
+const PREFIX_ONLY: &[(&str, &str)] = &[
+    ("submit", "meta"),
+    ("complete", "meta"),
+    ("fail", "meta"),
+    ("release", "meta"),
+    ("requeue", "meta"),
+    ("await", "meta"),
+    ("inspect", "meta"),
+];
+
+/// The keys that a script's naming block names, in order.
+pub(crate) fn named_keys(text: &str) -> Vec<String> {
+    let body = text.split("\n\n").nth(1).expect("a naming block below the header");
+    let mut names = Vec::new();
+    for statement in body.split("local ") {
+        if let Some((left, right)) = statement.split_once('=')
+            && right.trim_start().starts_with("KEYS[")
+        {
+            names.extend(left.split(',').map(|name| name.trim().to_owned()));
+        }
+    }
+    names
+}
+
+/// The key of that name in the world.
+fn in_world(name: &str, situation: &str) -> String {
+    let worker = match situation {
+        "a new worker" | "a new worker after an outage" => "newcomer",
+        "an idle worker" => "idle",
+        _ => "busy",
+    };
+    match name {
+        "working" => format!("working:{worker}"),
+        "worker_info" => format!("worker:{worker}"),
+        "ledger" => "ledger:c1".into(),
+        other => other.into(),
+    }
+}
+
+/// Puts a value of another type at each key in turn: the call must be rejected and change nothing,
+/// or, where it has no use for the key, leave it as it is. Each key that the script names must be
+/// of use in one situation at least.
+async fn a_wrong_type_changes_nothing(bench: &Bench, script: &str) {
+    let (_, situations) = SITUATIONS.iter().find(|(name, _)| *name == script).expect(script);
+    let text = TEXTS.iter().find(|(name, _)| *name == script).expect(script).1;
+    let named = named_keys(text);
+    let mut noticed = BTreeSet::new();
+    for situation in *situations {
+        bench.restore(&Dump::new()).await;
+        let world = World::build(bench).await;
+        let start = bench.dump().await;
+        world.act(bench, script, situation).await.expect(situation);
+        let mut keys: BTreeSet<String> = bench.names().await.into_iter().collect();
+        keys.extend(start.keys().cloned());
+        keys.extend(named.iter().map(|name| in_world(name, situation)));
+        for key in keys {
+            if spoilt_call(bench, &world, &start, (script, situation), &key).await {
+                noticed.insert(key);
+            }
+        }
+    }
+    for name in named {
+        let spoilt = situations.iter().any(|s| noticed.contains(&in_world(&name, s)));
+        let prefix_only = PREFIX_ONLY.contains(&(script, &name));
+        assert!(spoilt != prefix_only, "{script} and a wrong {name}: noticed is {spoilt}");
+    }
+}
+
+/// Whether the call notices that the key is of a wrong type.
+async fn spoilt_call(
+    bench: &Bench,
+    world: &World,
+    start: &Dump,
+    (script, situation): (&str, &str),
+    key: &str,
+) -> bool {
+    let is_text = ["biz:", "result:"].iter().any(|kind| key.starts_with(kind));
+    let wrong = b"wrong".to_vec();
+    let wrong = if is_text { Content::List(vec![wrong]) } else { Content::Text(wrong) };
+    let mut before = start.clone();
+    before.insert(key.to_owned(), wrong.clone());
+    bench.restore(&before).await;
+    let told = format!("{script}, {situation}, a wrong {key}");
+    match world.act(bench, script, situation).await {
+        Err(BrokerError::Rejected(why)) => {
+            assert!(why.contains("WRONGTYPE"), "{told}: {why}");
+            assert_eq!(bench.changes(&before).await, [""; 0], "{told} leaves half a transition");
+            true
+        }
+        Err(other) => panic!("{told}: {other:?}"),
+        Ok(()) => {
+            // Of these two only the removal or replacement as a whole is asked for.
+            let replaced = key.starts_with("result:") || (script, key) == ("purge", "ledger:c1");
+            let after = bench.dump().await;
+            assert!(replaced || after.get(key) == Some(&wrong), "{told}: it was overwritten");
+            false
+        }
+    }
+}
+
+macro_rules! each_script {
+    ($($test:ident = $script:literal),+ $(,)?) => {
+        $(async fn $test(bench: Bench) {
+            a_wrong_type_changes_nothing(&bench, $script).await;
+        })+
+        on_both![$($test),+];
+
+        #[test]
+        fn every_script_is_tried() {
+            let tried = [$($script),+];
+            let texts: Vec<&str> = TEXTS.iter().map(|(name, _)| *name).collect();
+            let situations: Vec<&str> = SITUATIONS.iter().map(|(name, _)| *name).collect();
+            assert_eq!((texts, situations), (tried.to_vec(), tried.to_vec()));
+        }
+    };
+}
+
+each_script![
+    submit_stores_nothing = "submit",
+    claim_grants_nothing = "claim",
+    complete_ends_nothing = "complete",
+    fail_ends_nothing = "fail",
+    release_returns_nothing = "release",
+    register_admits_nobody = "register",
+    renew_renews_nothing = "renew",
+    reap_takes_nothing = "reap",
+    leave_removes_nothing = "leave",
+    cancel_cancels_nothing = "cancel",
+    requeue_lines_nothing_up = "requeue",
+    pause_stops_nothing = "pause",
+    purge_drops_nothing = "purge",
+    await_registers_nobody = "await",
+    inspect_answers_nothing = "inspect",
+];
