@@ -18,40 +18,27 @@ local FIXED_ARGS = 2
 local SUCCESS_MAX = 1000
 
 -- Checks.
-local reply, ids, summaries, extras = { 'OK' }, {}, {}, {}
-local asked = {}
-for i = 1, count do
-  asked[i] = ARGV[FIXED_ARGS + 4 * (i - 1) + 1]
-end
-local tokens = redis.call('HMGET', working, unpack(asked))
--- One that stands in a call twice is ended once.
-local ended = {}
-local ended_at = whole(now)
-for i = 1, count do
-  local at = FIXED_ARGS + 4 * (i - 1)
-  if tokens[i] == ARGV[at + 2] and not ended[asked[i]] then
-    ids[#ids + 1] = asked[i]
-    summaries[#summaries + 1] = asked[i] .. ' ' .. ended_at .. ' ' .. ARGV[at + 3]
-    ended[asked[i]] = true
-    if ARGV[at + 4] ~= '' then
-      local result, ttl, body, biz = string.match(ARGV[at + 4], '^(%d+);(%d+);(%d+);(%d+)$')
-      local extra = { id = asked[i], ttl = ttl }
-      if result ~= '0' then
-        extra.result = KEYS[FIXED_KEYS + tonumber(result)]
-        extra.body = ARGV[FIXED_ARGS + 4 * count + tonumber(body)]
-      end
-      if biz ~= '0' then
-        extra.biz = KEYS[FIXED_KEYS + tonumber(biz)]
-        extra.mark = redis.call('GET', extra.biz)
-      end
-      extras[#extras + 1] = extra
-    end
-  else
-    reply[#reply + 1] = whole(i)
-  end
-end
-if #ids == 0 then
+local held, reply = still_held(working, FIXED_ARGS + 1, 4, count)
+if #held == 0 then
   return reply
+end
+local ids, summaries, extras, ended_at = {}, {}, {}, whole(now)
+for i, at in ipairs(held) do
+  ids[i] = ARGV[at]
+  summaries[i] = ARGV[at] .. ' ' .. ended_at .. ' ' .. ARGV[at + 2]
+  if ARGV[at + 3] ~= '' then
+    local result, ttl, body, biz = string.match(ARGV[at + 3], '^(%d+);(%d+);(%d+);(%d+)$')
+    local extra = { id = ARGV[at], ttl = ttl }
+    if result ~= '0' then
+      extra.result = KEYS[FIXED_KEYS + tonumber(result)]
+      extra.body = ARGV[FIXED_ARGS + 4 * count + tonumber(body)]
+    end
+    if biz ~= '0' then
+      extra.biz = KEYS[FIXED_KEYS + tonumber(biz)]
+      extra.mark = redis.call('GET', extra.biz)
+    end
+    extras[#extras + 1] = extra
+  end
 end
 redis.call('HLEN', tasks)
 redis.call('LLEN', success)

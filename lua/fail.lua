@@ -15,26 +15,13 @@ local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FIXED_ARGS = 2
 
 -- Checks.
-local reply, ids, verdicts, entries, asked = { 'OK' }, {}, {}, {}, {}
-for i = 1, count do
-  asked[i] = ARGV[FIXED_ARGS + 4 * (i - 1) + 1]
-end
-local tokens = redis.call('HMGET', working, unpack(asked))
--- One that stands in a call twice is ended once.
-local ended = {}
-for i = 1, count do
-  local at = FIXED_ARGS + 4 * (i - 1)
-  if tokens[i] == ARGV[at + 2] and not ended[asked[i]] then
-    ended[asked[i]] = true
-    ids[#ids + 1] = asked[i]
-    verdicts[#verdicts + 1] = ARGV[at + 3]
-    entries[#entries + 1] = ARGV[at + 4]
-  else
-    reply[#reply + 1] = whole(i)
-  end
-end
-if #ids == 0 then
+local held, reply = still_held(working, FIXED_ARGS + 1, 4, count)
+if #held == 0 then
   return reply
+end
+local ids, verdicts, entries = {}, {}, {}
+for i, at in ipairs(held) do
+  ids[i], verdicts[i], entries[i] = ARGV[at], ARGV[at + 2], ARGV[at + 3]
 end
 local counts = redis.call('HMGET', tries, unpack(ids))
 local histories = redis.call('HMGET', errors, unpack(ids))

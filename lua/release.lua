@@ -16,25 +16,13 @@ local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FIXED_ARGS = 2
 
 -- Checks.
-local reply, ids, hows, asked = { 'OK' }, {}, {}, {}
-for i = 1, count do
-  asked[i] = ARGV[FIXED_ARGS + 3 * (i - 1) + 1]
-end
-local tokens = redis.call('HMGET', working, unpack(asked))
--- One that stands in a call twice is ended once.
-local ended = {}
-for i = 1, count do
-  local at = FIXED_ARGS + 3 * (i - 1)
-  if tokens[i] == ARGV[at + 2] and not ended[asked[i]] then
-    ended[asked[i]] = true
-    ids[#ids + 1] = asked[i]
-    hows[#hows + 1] = ARGV[at + 3]
-  else
-    reply[#reply + 1] = whole(i)
-  end
-end
-if #ids == 0 then
+local held, reply = still_held(working, FIXED_ARGS + 1, 3, count)
+if #held == 0 then
   return reply
+end
+local ids, hows = {}, {}
+for i, at in ipairs(held) do
+  ids[i], hows[i] = ARGV[at], ARGV[at + 2]
 end
 local records = redis.call('HMGET', tasks, unpack(ids))
 local stamps = stamps_of(restamp, ids, records)

@@ -50,16 +50,18 @@ scripts! {
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "restamp",
         "cancelled", "workers", "worker:", "working:", "tries", "wake",
     ];
-    COMPLETE = "complete": ["clock", "derive", "biz", "waiters"] [
+    COMPLETE = "complete": ["clock", "held", "derive", "biz", "waiters"] [
         "tasks", "working:", "success", "tries", "errors", "restamp", "blobs", "cancel",
         "priorities", "waiters", "meta",
     ];
-    FAIL = "fail": ["clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"] [
+    FAIL = "fail": [
+        "clock", "held", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"
+    ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"
+        "clock", "held", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "restamp", "tries", "cancel", "waiters", "wake",
