@@ -1,8 +1,10 @@
 //! Puts tasks in, and acts on them: [`Client`].
 
 mod builder;
+mod bulk;
 mod handle;
 mod mailbox;
+mod parcels;
 mod submitter;
 
 use std::sync::{Arc, RwLock};
@@ -11,7 +13,7 @@ pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     handle::TaskHandle,
 };
-use self::{mailbox::Mailboxes, submitter::Submitter};
+use self::{bulk::Bulk, mailbox::Mailboxes, submitter::Submitter};
 use crate::{
     Error,
     broker::{Broker, BrokerError, Cancelled, Receipt, Refusal},
@@ -108,7 +110,8 @@ impl Client {
     pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
         let submission = self.check(call.into_submission()?)?;
         let id = submission.id.clone();
-        let receipt = self.0.submitter.submit(vec![submission]).await.swap_remove(0)?;
+        let mut answers = self.0.submitter.send(vec![submission]).await.answers().await;
+        let receipt = answers.pop().expect("an answer for each task")?;
         Ok(self.receive(id, receipt))
     }
 
@@ -120,25 +123,18 @@ impl Client {
         &self,
         calls: impl IntoIterator<Item = C>,
     ) -> Result<Vec<TaskHandle<C::Output>>, SubmitAllError<C::Output>> {
-        let mut answers = Vec::new();
-        let mut accepted = Vec::new();
+        let mut bulk = Bulk::new(&self.0.submitter);
         for call in calls {
             match call.into_submission().and_then(|submission| self.check(submission)) {
-                Ok(submission) => {
-                    answers.push(Ok(submission.id.clone()));
-                    accepted.push(submission);
-                }
-                Err(problem) => answers.push(Err(problem)),
+                Ok(submission) => bulk.add(submission).await,
+                Err(problem) => bulk.refuse(problem),
             }
         }
-        let mut receipts = self.0.submitter.submit(accepted).await.into_iter();
-        let answers: Vec<Result<TaskHandle<C::Output>, Error>> = answers
+        let answers: Vec<Result<TaskHandle<C::Output>, Error>> = bulk
+            .answers()
+            .await
             .into_iter()
-            .map(|answer| {
-                let id = answer?;
-                let receipt = receipts.next().expect("a receipt for each accepted call")?;
-                Ok(self.receive(id, receipt))
-            })
+            .map(|answer| answer.map(|(id, receipt)| self.receive(id, receipt)))
             .collect();
         match answers.iter().find_map(|answer| answer.as_ref().err()) {
             Some(first) => Err(SubmitAllError { first: first.clone(), answers }),

@@ -2,13 +2,14 @@
 //! for again.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     time::{Duration, Instant},
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
 
+use super::parcels::{Answers, Chunk, Parcel, Waiting};
 use crate::{
     Error,
     broker::{Batch, Broker, BrokerError, Receipt},
@@ -16,54 +17,51 @@ use crate::{
     record::Submission,
 };
 
-const CALL_TASKS_MAX: usize = 1000;
-const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Calls of one queue that may be unanswered at once; must stay below the ledger's slots.
+/// Calls that may be unanswered at once; must stay below the ledger's slots.
 const CALLS_IN_FLIGHT: usize = 4;
-/// Submits that gather while calls are in flight.
-const ROUND_MAX: usize = 4096;
+/// Parcels that wait to be taken in, and that are taken in at once.
+const ROUND_MAX: usize = 1024;
+/// With so many calls waiting, nothing more is taken in.
+const CALLS_WAITING: usize = 16;
 const KEEP_EVERY: Duration = Duration::from_secs(3600);
 const RESEND_FIRST: Duration = Duration::from_millis(20);
 const RESEND_MAX: Duration = Duration::from_secs(1);
 
-type Answer = Result<Receipt, Error>;
-
-struct Pending {
-    submission: Submission,
-    answer: oneshot::Sender<Answer>,
-}
-
 /// The sending end.
-pub(super) struct Submitter(mpsc::Sender<Pending>);
+pub(super) struct Submitter(mpsc::Sender<Parcel>);
+
+/// The answers of a parcel, on their way.
+pub(super) struct Expected {
+    count: usize,
+    receiver: oneshot::Receiver<Answers>,
+}
 
 impl Submitter {
     pub(super) fn spawn(broker: Broker, timeout: Duration) -> Self {
-        let (sender, mut inbox) = mpsc::channel(ROUND_MAX);
+        let (sender, inbox) = mpsc::channel(ROUND_MAX);
         let client = uuid::Uuid::now_v7().simple().to_string();
-        let mut carrier = Carrier { broker, client, timeout, queues: HashMap::new() };
         tokio::spawn(async move {
-            let mut round = Vec::new();
-            while inbox.recv_many(&mut round, ROUND_MAX).await > 0 {
-                carrier.carry(std::mem::take(&mut round)).await;
-            }
+            let mut carrier = Carrier { broker, client, timeout, queues: HashMap::new() };
+            carrier.carry(inbox).await;
         });
         Self(sender)
     }
 
-    /// The answer of each task, in order.
-    pub(super) async fn submit(&self, submissions: Vec<Submission>) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(submissions.len());
-        for submission in submissions {
-            let (answer, receiver) = oneshot::channel();
-            // A closed channel shows as a dropped answer below.
-            drop(self.0.send(Pending { submission, answer }).await);
-            answers.push(receiver);
-        }
-        let mut received = Vec::with_capacity(answers.len());
-        for answer in answers {
-            received.push(answer.await.unwrap_or_else(|_| Err(Error::closed())));
-        }
-        received
+    /// Hands a parcel over; waits while too many others are on their way.
+    pub(super) async fn send(&self, submissions: Vec<Submission>) -> Expected {
+        let count = submissions.len();
+        let (answer, receiver) = oneshot::channel();
+        // A closed channel shows as a dropped answer.
+        drop(self.0.send(Parcel { submissions, answer }).await);
+        Expected { count, receiver }
+    }
+}
+
+impl Expected {
+    /// The answer of each of its tasks, in order.
+    pub(super) async fn answers(self) -> Answers {
+        let closed = |_| (0..self.count).map(|_| Err(Error::closed())).collect();
+        self.receiver.await.unwrap_or_else(closed)
     }
 }
 
@@ -82,87 +80,67 @@ struct Ledger {
     announced: bool,
 }
 
-struct Chunk {
-    queue: QueueName,
+/// A chunk with its place in the ledger.
+struct Numbered {
+    chunk: Chunk,
     number: u64,
     keep: bool,
-    tasks: Vec<Submission>,
-    answers: Vec<oneshot::Sender<Answer>>,
 }
 
 impl Carrier {
-    async fn carry(&mut self, round: Vec<Pending>) {
-        let chunks = self.chunks(round);
-        self.announce(&chunks).await;
-        let (broker, client, timeout) = (&self.broker, &self.client, self.timeout);
-        // Each future sends when it is first polled, so chunks of a queue arrive in their order.
-        stream::iter(chunks)
-            .map(|chunk| deliver(broker, client, timeout, chunk))
-            .buffer_unordered(CALLS_IN_FLIGHT)
-            .collect::<()>()
-            .await;
-    }
-
-    fn chunks(&mut self, round: Vec<Pending>) -> Vec<Chunk> {
-        let mut chunks: Vec<Chunk> = Vec::new();
-        let mut open: HashMap<QueueName, (usize, usize)> = HashMap::new();
-        for Pending { submission, answer } in round {
-            let queue = submission.id.queue().clone();
-            let bytes = submission.payload.len();
-            let fits = open.get(&queue).filter(|(at, held)| {
-                chunks[*at].tasks.len() < CALL_TASKS_MAX && held + bytes <= CALL_BYTES_MAX
-            });
-            let (at, held) = fits.copied().unwrap_or_else(|| {
-                chunks.push(self.open_chunk(&queue));
-                (chunks.len() - 1, 0)
-            });
-            open.insert(queue, (at, held + bytes));
-            chunks[at].tasks.push(submission);
-            chunks[at].answers.push(answer);
+    /// Until all clients are gone and all is answered.
+    async fn carry(&mut self, mut inbox: mpsc::Receiver<Parcel>) {
+        let (mut waiting, mut round, mut open) = (Waiting::default(), Vec::new(), true);
+        let mut in_flight = FuturesUnordered::new();
+        while open || !waiting.is_empty() || !in_flight.is_empty() {
+            let idle = in_flight.is_empty();
+            while in_flight.len() < CALLS_IN_FLIGHT
+                && let Some(chunk) = waiting.next(idle)
+            {
+                let numbered = self.number(chunk).await;
+                let (broker, client) = (self.broker.clone(), self.client.clone());
+                let call = deliver(broker, client, self.timeout, numbered);
+                // Boxed and polled at once, so that calls of a queue arrive in their order.
+                in_flight.push(Box::pin(call));
+            }
+            tokio::select! {
+                biased;
+                Some(()) = in_flight.next(), if !in_flight.is_empty() => {
+                    // Who was just answered may go on to submit: their next shares a call.
+                    tokio::task::yield_now().await;
+                }
+                count = inbox.recv_many(&mut round, ROUND_MAX),
+                    if open && waiting.len() < CALLS_WAITING =>
+                {
+                    open = count > 0;
+                    round.drain(..).for_each(|parcel| waiting.add(parcel));
+                }
+            }
         }
-        chunks
     }
 
-    fn open_chunk(&mut self, queue: &QueueName) -> Chunk {
-        let ledger = self.queues.entry(queue.clone()).or_default();
+    async fn number(&mut self, chunk: Chunk) -> Numbered {
+        let ledger = self.queues.entry(chunk.queue().clone()).or_default();
+        if !ledger.announced {
+            // Inspectors find queues by this; a failure is tried again with the next call.
+            let quickly = self.broker.within(Duration::ZERO);
+            ledger.announced = quickly.announce(chunk.queue()).await.is_ok();
+        }
         let keep = ledger.kept_at.is_none_or(|kept| kept.elapsed() > KEEP_EVERY);
         if keep {
             ledger.kept_at = Some(Instant::now());
         }
         ledger.next_number += 1;
-        let number = ledger.next_number;
-        Chunk { queue: queue.clone(), number, keep, tasks: Vec::new(), answers: Vec::new() }
-    }
-
-    /// Inspectors find queues by this; a failure here is tried again with the next submit.
-    async fn announce(&mut self, chunks: &[Chunk]) {
-        let queues: HashSet<&QueueName> = chunks.iter().map(|chunk| &chunk.queue).collect();
-        for queue in queues {
-            let ledger = self.queues.entry(queue.clone()).or_default();
-            if !ledger.announced {
-                let quickly = self.broker.within(Duration::ZERO);
-                ledger.announced = quickly.announce(queue).await.is_ok();
-            }
-        }
+        Numbered { chunk, number: ledger.next_number, keep }
     }
 }
 
-async fn deliver(broker: &Broker, client: &str, timeout: Duration, chunk: Chunk) {
-    let Chunk { queue, number, keep, tasks, answers } = chunk;
-    let batch = Batch { queue: &queue, client, number, keep, tasks: &tasks };
-    match send_until_answered(broker, &batch, timeout).await {
-        Ok(receipts) => {
-            for (answer, receipt) in answers.into_iter().zip(receipts) {
-                // Nobody may be waiting any more: its future was dropped. The task stands.
-                drop(answer.send(Ok(receipt)));
-            }
-        }
-        Err(problem) => {
-            for answer in answers {
-                drop(answer.send(Err(problem.clone())));
-            }
-        }
-    }
+async fn deliver(broker: Broker, client: String, timeout: Duration, numbered: Numbered) {
+    let Numbered { chunk, number, keep } = numbered;
+    let tasks = chunk.submissions();
+    let batch = Batch { queue: chunk.queue(), client: &client, number, keep, tasks };
+    let receipts = send_until_answered(&broker, &batch, timeout).await;
+    chunk.answer(receipts);
 }
 
 /// Sends a batch, again and again under the same number, until it is answered or time is up.

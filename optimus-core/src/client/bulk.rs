@@ -1,0 +1,82 @@
+//! Many submits of one caller: sent as they fill calls, while later ones are still encoded.
+
+use std::collections::HashMap;
+
+use super::{
+    parcels::fits,
+    submitter::{Expected, Submitter},
+};
+use crate::{
+    Error,
+    broker::Receipt,
+    id::{QueueName, TaskId},
+    record::Submission,
+};
+
+/// The submits of one call of [`submit_all`](super::Client::submit_all).
+pub(super) struct Bulk<'a> {
+    submitter: &'a Submitter,
+    /// In the order of the calls: the ids, or why they were not sent.
+    ids: Vec<Result<TaskId, Error>>,
+    open: HashMap<QueueName, Share>,
+    sent: Vec<(Vec<usize>, Expected)>,
+}
+
+/// Submits of one queue, and their places among the calls.
+#[derive(Default)]
+struct Share {
+    submissions: Vec<Submission>,
+    places: Vec<usize>,
+    bytes: usize,
+}
+
+impl<'a> Bulk<'a> {
+    pub(super) fn new(submitter: &'a Submitter) -> Self {
+        Self { submitter, ids: Vec::new(), open: HashMap::new(), sent: Vec::new() }
+    }
+
+    /// Takes the next call that can't be submitted.
+    pub(super) fn refuse(&mut self, problem: Error) {
+        self.ids.push(Err(problem));
+    }
+
+    /// Takes the next call; sends what fills a call of its queue.
+    pub(super) async fn add(&mut self, submission: Submission) {
+        let share = self.open.entry(submission.id.queue().clone()).or_default();
+        let full = !fits(share.submissions.len(), share.bytes, &submission);
+        let before = if full { Some(std::mem::take(share)) } else { None };
+        share.places.push(self.ids.len());
+        share.bytes += submission.payload.len();
+        self.ids.push(Ok(submission.id.clone()));
+        share.submissions.push(submission);
+        if let Some(before) = before {
+            self.send(before).await;
+        }
+    }
+
+    async fn send(&mut self, share: Share) {
+        let expected = self.submitter.send(share.submissions).await;
+        self.sent.push((share.places, expected));
+    }
+
+    /// Sends the rest; each call's id and receipt, in their order.
+    pub(super) async fn answers(mut self) -> Vec<Result<(TaskId, Receipt), Error>> {
+        for share in std::mem::take(&mut self.open).into_values() {
+            self.send(share).await;
+        }
+        let mut receipts: Vec<Option<Result<Receipt, Error>>> = Vec::new();
+        receipts.resize_with(self.ids.len(), || None);
+        for (places, expected) in self.sent {
+            for (place, answer) in places.into_iter().zip(expected.answers().await) {
+                receipts[place] = Some(answer);
+            }
+        }
+        let pairs = self.ids.into_iter().zip(receipts);
+        pairs
+            .map(|(id, receipt)| {
+                let id = id?;
+                Ok((id, receipt.expect("an answer for each task that was sent")?))
+            })
+            .collect()
+    }
+}
