@@ -11,7 +11,8 @@
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
-local cancelled, workers, cancel, success, waiters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local cancelled, workers, cancel, success = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local waiters, skips = KEYS[11], KEYS[12]
 local now, id = now_ms(ARGV[1]), ARGV[2]
 local STOP_BELL_TTL_MS = 60000
 
@@ -32,6 +33,7 @@ redis.call('ZCARD', retry)
 redis.call('ZCARD', cancelled)
 redis.call('HLEN', cancel)
 redis.call('HGET', meta, 'tombstones')
+redis.call('HLEN', skips)
 redis.call('LLEN', stop_bell)
 
 -- Writes.
@@ -47,6 +49,7 @@ redis.call('ZREM', retry, id)
 redis.call('ZREM', priority, id)
 redis.call('ZADD', cancelled, whole(now), id)
 if state == 'ready' and not ranked then
+  redis.call('HINCRBY', skips, id, 1)
   redis.call('HINCRBY', meta, 'tombstones', 1)
 end
 if biz then

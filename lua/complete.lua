@@ -4,34 +4,43 @@
 -- the handler returned, marks the biz id as done, tells who waits. A summary joins the last 1,000.
 --
 -- KEYS   the naming block, then result and biz keys that extras refer to
--- ARGV   1 now override · 2 count, then for each: id, token, summary, extra; then results
---        extra: '' or `<result key index>;<result ttl ms>;<result index>;<biz key index>`;
---        an index counts from 1 behind the fixed part, 0 is none
+-- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then how many extras, the
+--        extras, the results
+--        extra: `<position>;<result key index>;<result ttl ms>;<result index>;<biz key index>`; an
+--        index counts from 1 behind the fixed part, 0 is none
 -- REPLY  OK, then the position of each report whose lease is another's by now
 
 local tasks, working, success, tries, errors = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local restamp, blobs, cancel, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local waiters, meta = KEYS[10], KEYS[11]
-local FIXED_KEYS = 11
-local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
-local FIXED_ARGS = 2
-local SUCCESS_MAX = 1000
+local blobs, cancel, priorities = KEYS[6], KEYS[7], KEYS[8]
+local waiters, meta = KEYS[9], KEYS[10]
+local FIXED_KEYS = 10
+local count = tonumber(ARGV[2])
 
 -- Checks.
-local held, reply = still_held(working, FIXED_ARGS + 1, 4, count)
+local held, reply, first_id = still_held(working, count)
 if #held == 0 then
   return reply
 end
-local ids, summaries, extras, ended_at = {}, {}, {}, whole(now)
-for i, at in ipairs(held) do
-  ids[i] = ARGV[at]
-  summaries[i] = ARGV[at] .. ' ' .. ended_at .. ' ' .. ARGV[at + 2]
-  if ARGV[at + 3] ~= '' then
-    local result, ttl, body, biz = string.match(ARGV[at + 3], '^(%d+);(%d+);(%d+);(%d+)$')
-    local extra = { id = ARGV[at], ttl = ttl }
+local ids = column(first_id, count, held)
+local summaries = column(first_id + count, count, held)
+local extras, first_extra = {}, first_id + 2 * count + 1
+local extra_count = tonumber(ARGV[first_extra - 1])
+local is_held, now = {}, nil
+if extra_count > 0 then
+  now = now_ms(ARGV[1])
+  for _, position in ipairs(held) do
+    is_held[position] = true
+  end
+end
+for i = 1, extra_count do
+  local position, result, ttl, body, biz =
+    string.match(ARGV[first_extra + i - 1], '^(%d+);(%d+);(%d+);(%d+);(%d+)$')
+  position = tonumber(position)
+  if is_held[position] then
+    local extra = { id = ARGV[first_id + position - 1], ttl = ttl }
     if result ~= '0' then
       extra.result = KEYS[FIXED_KEYS + tonumber(result)]
-      extra.body = ARGV[FIXED_ARGS + 4 * count + tonumber(body)]
+      extra.body = ARGV[first_extra + extra_count + tonumber(body) - 1]
     end
     if biz ~= '0' then
       extra.biz = KEYS[FIXED_KEYS + tonumber(biz)]
@@ -42,25 +51,25 @@ for i, at in ipairs(held) do
 end
 redis.call('HLEN', tasks)
 redis.call('LLEN', success)
-local sides = { tries, errors, restamp, blobs, cancel, priorities }
-local used = redis.call('EXISTS', unpack(sides))
-if used > 0 then
+local sides, waiting = { tries, errors, blobs, cancel, priorities }, nil
+local used = redis.call('EXISTS', waiters, unpack(sides)) > 0
+if used then
   for _, side in ipairs(sides) do
     redis.call('HLEN', side)
   end
+  waiting = waiters_of(meta, waiters, ids)
 end
-local waiting = waiters_of(meta, waiters, ids)
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
 redis.call('HDEL', tasks, unpack(ids))
-if used > 0 then
+redis.call('RPUSH', success, unpack(summaries))
+redis.call('LTRIM', success, '-1000', '-1')
+if used then
   for _, side in ipairs(sides) do
     redis.call('HDEL', side, unpack(ids))
   end
 end
-redis.call('LPUSH', success, unpack(summaries))
-redis.call('LTRIM', success, 0, SUCCESS_MAX - 1)
 for _, extra in ipairs(extras) do
   if extra.result then
     redis.call('SET', extra.result, extra.body, 'PX', extra.ttl)
@@ -69,7 +78,9 @@ for _, extra in ipairs(extras) do
     biz_succeed(extra.biz, extra.mark, extra.id, now)
   end
 end
-for i = 1, #ids do
-  notify(meta, waiters, ids[i], waiting and waiting[i], 'success')
+if waiting then
+  for i = 1, #ids do
+    notify(meta, waiters, ids[i], waiting[i], 'success')
+  end
 end
 return reply

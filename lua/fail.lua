@@ -4,7 +4,7 @@
 -- verdict is the worker's, who knows the policy; but a task that was asked to stop is not retried.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 count, then for each: id, token, verdict, error as JSON
+-- ARGV   those of a report; columns: verdict; error as JSON or ''
 --        verdict: `retry:<ms>` · `dead:` · `cancelled:`
 -- REPLY  OK, then the position of each report whose lease is another's by now
 
@@ -12,17 +12,15 @@ local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], 
   KEYS[6]
 local tries, errors, cancel, waiters, wake = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
-local FIXED_ARGS = 2
 
 -- Checks.
-local held, reply = still_held(working, FIXED_ARGS + 1, 4, count)
+local held, reply, first_id = still_held(working, count)
 if #held == 0 then
   return reply
 end
-local ids, verdicts, entries = {}, {}, {}
-for i, at in ipairs(held) do
-  ids[i], verdicts[i], entries[i] = ARGV[at], ARGV[at + 2], ARGV[at + 3]
-end
+local ids = column(first_id, count, held)
+local verdicts = column(first_id + count, count, held)
+local entries = column(first_id + 2 * count, count, held)
 local counts = redis.call('HMGET', tries, unpack(ids))
 local histories = redis.call('HMGET', errors, unpack(ids))
 local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))

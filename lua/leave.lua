@@ -11,14 +11,14 @@ local workers, worker_info, working = KEYS[1], KEYS[2], KEYS[3]
 local worker = ARGV[1]
 
 -- Checks.
-local held = redis.call('HLEN', working)
+local held = count_held(working)
 redis.call('ZCARD', workers)
 redis.call('HLEN', worker_info)
 if held > 0 then
-  return { 'OK', whole(held) }
+  return { 'OK', held }
 end
 
 -- Writes.
 redis.call('ZREM', workers, worker)
-redis.call('UNLINK', worker_info)
+redis.call('UNLINK', worker_info, working)
 return { 'OK', '0' }

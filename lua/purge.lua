@@ -5,8 +5,8 @@
 -- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has
 
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local errors, restamp, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local ledgers, workers = KEYS[10], KEYS[11]
+local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
+local ledgers, workers = KEYS[9], KEYS[10]
 local now, keep, age_ms, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]),
   tonumber(ARGV[4])
 local PURGE_MAX = 64
@@ -32,7 +32,7 @@ for i = 1, #ids do
   local biz = biz_key(meta, header_of(records[i]))
   marks[i] = biz and { biz, redis.call('GET', biz) }
 end
-local sides = { tries, errors, restamp, blobs, priorities }
+local sides = { tries, errors, blobs, priorities }
 for _, side in ipairs(sides) do
   redis.call('HLEN', side)
 end

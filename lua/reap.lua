@@ -9,8 +9,8 @@
 --        (-1: none), the workers that were found lapsed
 
 local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local priorities, dead, cancelled, restamp = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local tries, errors, cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local priorities, dead, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local errors, cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now, lease_ms, limit = now_ms(ARGV[1]), tonumber(ARGV[2]), math.min(tonumber(ARGV[3]), 128)
 local self = ARGV[4]
 local WORKERS_MAX = 16
@@ -23,10 +23,10 @@ local lapsed = away and {} or redis.call('ZRANGEBYSCORE', workers, '-inf', whole
 local ids, holders, emptied, more = {}, {}, {}, #lapsed == WORKERS_MAX
 for _, worker in ipairs(lapsed) do
   local working = derive(meta, 'working', worker)
-  local size, before = redis.call('HLEN', working), #ids
+  local size, before = count_held(working), #ids
   redis.call('HLEN', derive(meta, 'worker', worker))
   if size > 0 and #ids < limit then
-    for _, id in ipairs(redis.call('HRANDFIELD', working, limit - #ids)) do
+    for _, id in ipairs(some_held(working, limit - #ids)) do
       ids[#ids + 1] = id
       holders[#ids] = worker
     end
@@ -37,14 +37,13 @@ for _, worker in ipairs(lapsed) do
     emptied[#emptied + 1] = worker
   end
 end
-local records, counts, histories, stamps, intents, marks = {}, {}, {}, {}, {}, {}
+local records, counts, histories, intents, marks = {}, {}, {}, {}, {}
 local ranks, waiting
 if #ids > 0 then
   records = redis.call('HMGET', tasks, unpack(ids))
   counts = redis.call('HMGET', tries, unpack(ids))
   histories = redis.call('HMGET', errors, unpack(ids))
   intents = redis.call('HMGET', cancel, unpack(ids))
-  stamps = stamps_of(restamp, ids, records)
   ranks = priorities_of(priorities, ids)
   waiting = waiters_of(meta, waiters, ids)
   redis.call('ZCARD', dead)
@@ -64,7 +63,7 @@ if away then
   grant_grace(workers, now, lease_ms)
   redis.call('HSET', meta, 'watched_at', whole(now))
 end
-local back, back_stamps, back_ranks = {}, {}, ranks and {}
+local back, back_ranks = {}, ranks and {}
 for i = 1, #ids do
   local id, header = ids[i], header_of(records[i])
   local failures, losses, misfits = tries_of(counts[i])
@@ -86,7 +85,6 @@ for i = 1, #ids do
       notify(meta, waiters, id, waiting and waiting[i], 'dead')
     else
       back[#back + 1] = id
-      back_stamps[#back] = stamps[i]
       if back_ranks then
         back_ranks[#back] = ranks[i]
       end
@@ -94,7 +92,7 @@ for i = 1, #ids do
   end
 end
 if #back > 0 then
-  line_up(ready, priority, wake, back, back_stamps, back_ranks, true)
+  line_up_again(ready, priority, wake, back, back_ranks, now)
 end
 for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)

@@ -5,27 +5,22 @@
 -- asked to stop is cancelled instead.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 count, then for each: id, token, how
---        how: `head:<stamp>` with its entry's stamp, or `head:` · `snooze:<ms>` · `misfit:<ms>`
+-- ARGV   those of a report; column: how
+--        how: `head:` · `snooze:<ms>` · `misfit:<ms>`
 -- REPLY  OK, then the position of each task whose lease is another's by now
 
 local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local priorities, delayed, cancelled, restamp = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local tries, cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local priorities, delayed, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12]
 local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
-local FIXED_ARGS = 2
 
 -- Checks.
-local held, reply = still_held(working, FIXED_ARGS + 1, 3, count)
+local held, reply, first_id = still_held(working, count)
 if #held == 0 then
   return reply
 end
-local ids, hows = {}, {}
-for i, at in ipairs(held) do
-  ids[i], hows[i] = ARGV[at], ARGV[at + 2]
-end
+local ids, hows = column(first_id, count, held), column(first_id + count, count, held)
 local records = redis.call('HMGET', tasks, unpack(ids))
-local stamps = stamps_of(restamp, ids, records)
 local ranks = priorities_of(priorities, ids)
 local counts = redis.call('HMGET', tries, unpack(ids))
 local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
@@ -43,7 +38,7 @@ end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
-local back, back_stamps, back_ranks, sooner = {}, {}, ranks and {}, false
+local back, back_ranks, sooner = {}, ranks and {}, false
 for i = 1, #ids do
   local id = ids[i]
   local how, value = string.match(hows[i], '^(%a+):(.*)$')
@@ -56,7 +51,6 @@ for i = 1, #ids do
     notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
   elseif how == 'head' then
     back[#back + 1] = id
-    back_stamps[#back] = value ~= '' and value or stamps[i]
     if back_ranks then
       back_ranks[#back] = ranks[i]
     end
@@ -71,7 +65,7 @@ for i = 1, #ids do
   end
 end
 if #back > 0 then
-  line_up(ready, priority, wake, back, back_stamps, back_ranks, true)
+  line_up_again(ready, priority, wake, back, back_ranks, now)
 end
 if sooner then
   ring(wake)

@@ -19,7 +19,7 @@ if not redis.call('ZSCORE', workers, worker) then
   return { 'LAPSED' }
 end
 local away = unwatched(meta, now, lease_ms)
-local held = redis.call('HGETALL', working)
+local held = all_held(working)
 local stopping = {}
 if #held > 0 and redis.call('HLEN', cancel) > 0 then
   for i = 1, #held, 2 do

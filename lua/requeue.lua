@@ -1,7 +1,7 @@
 -- requeue: Dead | Cancelled → Ready, by an operator
 --
 -- Starts the counts of tries anew and keeps the error history. Takes the biz id again, or is
--- refused naming who has it. The new stamp tells the new entry in the line from an old tombstone.
+-- refused naming who has it. Its tombstone in the line, if it has one, stays one.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id
@@ -10,7 +10,7 @@
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local success, restamp, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local success, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now, id = now_ms(ARGV[1]), ARGV[2]
 
 -- Checks.
@@ -19,16 +19,13 @@ local state = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retr
 if state ~= 'dead' and state ~= 'cancelled' then
   return { 'WRONG_STATE', state }
 end
-local record = redis.call('HGET', tasks, id)
-local header = header_of(record)
+local header = header_of(redis.call('HGET', tasks, id))
 local biz = biz_key(meta, header)
 local owner = biz and biz_owner(tasks, redis.call('GET', biz), now)
 if owner and owner ~= id then
   return { 'DUPLICATE', owner }
 end
 local ranks = priorities_of(priorities, { id })
-local old_stamp = stamps_of(restamp, { id }, { record })[1]
-local stamp = stamp_of(math.max(now, stamp_ms(old_stamp)) + 1)
 redis.call('HLEN', tries)
 redis.call('HLEN', cancel)
 redis.call('LLEN', ready)
@@ -40,10 +37,9 @@ redis.call('ZREM', dead, id)
 redis.call('ZREM', cancelled, id)
 redis.call('HDEL', tries, id)
 redis.call('HDEL', cancel, id)
-redis.call('HSET', restamp, id, stamp)
 if biz then
   local window = tonumber(header.w)
   redis.call('SET', biz, biz_mark(id, window and now + window or 0))
 end
-line_up(ready, priority, wake, { id }, { stamp }, ranks, false)
+line_up(ready, priority, wake, { id }, ranks, now)
 return { 'OK' }

@@ -1,10 +1,11 @@
 -- find: where a task is. Asked on rare paths only; no index is kept for it.
 
--- A task's line among the last successes, which opens with its id.
+-- A task's line among the last successes, which opens with its id. It is asked for soon after.
 local function summary_of(success, id)
-  for _, summary in ipairs(redis.call('LRANGE', success, 0, -1)) do
-    if string.sub(summary, 1, #id) == id then
-      return summary
+  local summaries = redis.call('LRANGE', success, 0, -1)
+  for i = #summaries, 1, -1 do
+    if string.sub(summaries[i], 1, #id) == id then
+      return summaries[i]
     end
   end
   return nil

@@ -3,9 +3,10 @@
 
 -- What can't be read counts as empty, so that a damaged record can still be reaped and purged.
 local function header_of(record)
-  local stop = record and string.find(record, '\n', 9, true)
+  local start = record and (string.sub(record, 1, 1) == '{' and 1 or 9)
+  local stop = record and string.find(record, '\n', start, true)
   if stop then
-    local ok, header = pcall(cjson.decode, string.sub(record, 9, stop - 1))
+    local ok, header = pcall(cjson.decode, string.sub(record, start, stop - 1))
     if ok and type(header) == 'table' then
       return header
     end

@@ -1,22 +1,46 @@
--- held: which reports of a call still hold their task.
+-- held: what a worker holds, `working:<worker>`: id → token; and one field of our own.
 
--- The positions in ARGV of the reports, `width` arguments each from `first`, whose token is the
--- task's; and a reply that names the others. One that stands in a call twice is ended once.
-local function still_held(working, first, width, count)
-  local asked = {}
-  for i = 1, count do
-    asked[i] = ARGV[first + width * (i - 1)]
+-- The token of the worker's last claim stands under this field, padded beyond the 64 bytes at which
+-- Redis turns a small hash into a table: in its compact form each look at 100 tasks would walk all.
+local LAST_CLAIM = '#'
+local PADDING = '                                                                '
+
+-- The number and the token of the worker's last claim; nil before the first.
+local function last_claim(working)
+  local last = redis.call('HGET', working, LAST_CLAIM)
+  if not last then
+    return nil
   end
-  local tokens = redis.call('HMGET', working, unpack(asked))
-  local held, reply, seen = {}, { 'OK' }, {}
-  for i = 1, count do
-    local at = first + width * (i - 1)
-    if tokens[i] == ARGV[at + 1] and not seen[asked[i]] then
-      seen[asked[i]] = true
-      held[#held + 1] = at
-    else
-      reply[#reply + 1] = whole(i)
+  return string.match(last, '^((%d+):%d+)')
+end
+
+-- How many tasks it holds.
+local function count_held(working)
+  return math.max(0, redis.call('HLEN', working) - 1)
+end
+
+-- What it holds as id, token, ….
+local function all_held(working)
+  local pairs_held = redis.call('HGETALL', working)
+  for i = 1, #pairs_held, 2 do
+    if pairs_held[i] == LAST_CLAIM then
+      table.remove(pairs_held, i + 1)
+      table.remove(pairs_held, i)
+      break
     end
   end
-  return held, reply
+  return pairs_held
+end
+
+-- Up to `limit` ids of what it holds, in no order.
+local function some_held(working, limit)
+  local ids = redis.call('HRANDFIELD', working, limit + 1)
+  for i, id in ipairs(ids) do
+    if id == LAST_CLAIM then
+      table.remove(ids, i)
+      return ids
+    end
+  end
+  ids[limit + 1] = nil
+  return ids
 end

@@ -1,4 +1,4 @@
--- stamp: eight digits of base 36 for an instant; entries of `ready` are `<stamp>:<id>`.
+-- stamp: eight digits of base 36 for an instant.
 
 local DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
 
@@ -14,24 +14,4 @@ end
 
 local function stamp_ms(stamp)
   return tonumber(stamp, 36)
-end
-
-local function entry_stamp(entry)
-  return string.sub(entry, 1, 8)
-end
-
-local function entry_id(entry)
-  return string.sub(entry, 10)
-end
-
-local STAMP_PATTERN = '^' .. string.rep('[%da-z]', 8)
-
--- The stamp that entries of each task must carry: the one of its last requeue, else that of its
--- submit, which opens its record. A damaged record must not put a damaged entry in line.
-local function stamps_of(restamp, ids, records)
-  local stamps = redis.call('HMGET', restamp, unpack(ids))
-  for i = 1, #ids do
-    stamps[i] = stamps[i] or string.match(records[i] or '', STAMP_PATTERN) or '00000000'
-  end
-  return stamps
 end

@@ -6,7 +6,6 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Error,
@@ -146,8 +145,7 @@ impl<T: Task> Call<T> {
         let submission = self.prepare()?;
         let options = self.options.over(T::options());
         let deadline = Instant::now() + options.timeout;
-        let cancelled = CancellationToken::new();
-        let ctx = Context::new(submission.id, 1, 1, deadline, cancelled, Arc::new(data));
+        let ctx = Context::new(submission.id, 1, 1, deadline, Arc::new(data));
         self.task.run(ctx).await
     }
 

@@ -1,11 +1,15 @@
 //! What a running attempt may know of itself: [`Context`].
 
 use std::{
-    sync::Arc,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 use crate::{data::Data, id::TaskId};
 
@@ -21,21 +25,16 @@ struct Inner {
     attempt: u32,
     fence: u64,
     deadline: Instant,
-    cancelled: CancellationToken,
+    cancelled: AtomicBool,
+    told: Notify,
     data: Arc<Data>,
 }
 
 impl Context {
     /// The context of an attempt; for workers, and for handlers called by hand.
-    pub fn new(
-        id: TaskId,
-        attempt: u32,
-        fence: u64,
-        deadline: Instant,
-        cancelled: CancellationToken,
-        data: Arc<Data>,
-    ) -> Self {
-        Self { inner: Arc::new(Inner { id, attempt, fence, deadline, cancelled, data }) }
+    pub fn new(id: TaskId, attempt: u32, fence: u64, deadline: Instant, data: Arc<Data>) -> Self {
+        let (cancelled, told) = (AtomicBool::new(false), Notify::new());
+        Self { inner: Arc::new(Inner { id, attempt, fence, deadline, cancelled, told, data }) }
     }
 
     /// The task's id.
@@ -68,12 +67,25 @@ impl Context {
     /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down,
     /// or its lease may have passed to another worker.
     pub async fn cancelled(&self) {
-        self.inner.cancelled.cancelled().await;
+        let mut told = pin!(self.inner.told.notified());
+        // Enabled before the look, so that a call between the two is not missed.
+        told.as_mut().enable();
+        if !self.is_cancelled() {
+            told.await;
+        }
     }
 
     /// Whether the attempt should stop; for handlers that don't await.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancelled.is_cancelled()
+        self.inner.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Asks the handler to stop; for workers.
+    #[doc(hidden)]
+    pub fn cancel(&self) {
+        if !self.inner.cancelled.swap(true, Ordering::AcqRel) {
+            self.inner.told.notify_waiters();
+        }
     }
 
     /// The worker's value of type `T`, as a `#[data]` parameter would get it.

@@ -23,7 +23,8 @@ pub enum RunError {
 /// The encoded result, or none for `()`.
 pub type RunOutput = Result<Option<Vec<u8>>, RunError>;
 
-type Running = Pin<Box<dyn Future<Output = RunOutput> + Send>>;
+/// An attempt under way.
+pub type Running = Pin<Box<dyn Future<Output = RunOutput> + Send>>;
 
 /// One task that a worker can run. `#[task]` registers one through `inventory`.
 #[derive(Debug, Clone, Copy)]
@@ -74,12 +75,12 @@ impl TaskDefinition {
         (self.required_data)()
     }
 
-    /// Decodes the arguments and makes one attempt.
+    /// Decodes the arguments and begins one attempt.
     ///
     /// # Errors
-    /// [`RunError`] says which step failed.
-    pub async fn run(&self, payload: &[u8], ctx: Context) -> RunOutput {
-        (self.run)(payload, ctx)?.await
+    /// [`RunError::Undecodable`]; the attempt's own come with its output.
+    pub fn run(&self, payload: &[u8], ctx: Context) -> Result<Running, RunError> {
+        (self.run)(payload, ctx)
     }
 }
 

@@ -117,6 +117,33 @@ pub struct TaskId {
 /// In ASCII order, so that stored ids sort as their uuids do.
 const ALPHABET: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
+/// The length of a stored id.
+const STORED_BYTES: usize = 22;
+
+/// What each byte stands for in [`ALPHABET`]; 64 where it stands for nothing.
+const DIGITS: [u8; 256] = {
+    let mut digits = [64; 256];
+    let mut at: u8 = 0;
+    while at < 64 {
+        digits[ALPHABET[at as usize] as usize] = at;
+        at += 1;
+    }
+    digits
+};
+
+fn bits_of(stored: &[u8]) -> Option<u128> {
+    let stored: &[u8; STORED_BYTES] = stored.try_into().ok()?;
+    let mut bits = 0_u128;
+    let mut seen = 0;
+    for byte in stored {
+        let digit = DIGITS[usize::from(*byte)];
+        seen |= digit;
+        bits = bits << 6 | u128::from(digit & 63);
+    }
+    // The first digit has two bits only, so that all fit.
+    (seen < 64 && DIGITS[usize::from(stored[0])] < 4).then_some(bits)
+}
+
 impl TaskId {
     /// A fresh, time-ordered id (UUID version 7) in `queue`.
     pub fn new(queue: QueueName) -> Self {
@@ -133,10 +160,20 @@ impl TaskId {
         self.uuid
     }
 
+    /// When its client made it, in ms since the Unix epoch by that client's clock.
+    pub fn made_ms(&self) -> u64 {
+        (self.uuid.as_u128() >> 80) as u64
+    }
+
     /// The 22 characters under which Redis stores the id (14 fewer than its hex form, per index).
     pub fn stored(&self) -> String {
+        self.stored_bytes().map(char::from).iter().collect()
+    }
+
+    /// [`stored`](Self::stored) without an allocation.
+    pub(crate) fn stored_bytes(&self) -> [u8; STORED_BYTES] {
         let bits = self.uuid.as_u128();
-        (0..22).map(|i| ALPHABET[(bits >> (126 - 6 * i) & 63) as usize] as char).collect()
+        std::array::from_fn(|i| ALPHABET[(bits >> (126 - 6 * i) & 63) as usize])
     }
 
     /// Reads the form that [`stored`](Self::stored) writes.
@@ -144,19 +181,10 @@ impl TaskId {
     /// # Errors
     /// [`InvalidName::NotATaskId`] if it is not 22 of the alphabet, or overflows.
     pub fn from_stored(queue: QueueName, stored: &str) -> Result<Self, InvalidName> {
-        let invalid = || InvalidName::NotATaskId(stored.to_owned());
-        if stored.len() != 22 {
-            return Err(invalid());
+        match bits_of(stored.as_bytes()) {
+            Some(bits) => Ok(Self { queue, uuid: Uuid::from_u128(bits) }),
+            None => Err(InvalidName::NotATaskId(stored.to_owned())),
         }
-        let mut bits = 0_u128;
-        for (i, byte) in stored.bytes().enumerate() {
-            let digit = ALPHABET.binary_search(&byte).map_err(|_| invalid())?;
-            if i == 0 && digit > 3 {
-                return Err(invalid());
-            }
-            bits = bits << 6 | digit as u128;
-        }
-        Ok(Self { queue, uuid: Uuid::from_u128(bits) })
     }
 }
 

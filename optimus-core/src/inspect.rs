@@ -130,7 +130,7 @@ impl Inspector {
             return Ok(None);
         }
         let record = (!found.record.is_empty()).then(|| {
-            TaskRecord::decode(&found.record).map(|mut record| {
+            TaskRecord::decode(found.record).map(|mut record| {
                 if record.has_blob {
                     record.payload = found.blob;
                 }

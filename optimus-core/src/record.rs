@@ -1,8 +1,8 @@
 //! What is stored of a task: [`TaskRecord`], written from a [`Submission`].
 //!
-//! A stored record is eight characters of base 36 (the ms at which Redis accepted it; the submit
-//! script puts them there), a JSON header of ours with only what differs from
-//! [`TaskOptions::DEFAULT`], a newline, and the user's bytes. It never changes after the submit.
+//! A stored record is a JSON header of ours with only what differs from [`TaskOptions::DEFAULT`], a
+//! newline, and the user's bytes. Where a task can expire, the submit script puts eight characters
+//! of base 36 before it: the ms at which Redis accepted it. It never changes after the submit.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -25,8 +25,8 @@ pub const BLOB_BYTES_MIN: usize = 16 * 1024;
 /// The longest biz id: it is part of a key.
 const BIZ_ID_BYTES_MAX: usize = 512;
 
-/// The length of the stamp before the header.
-pub const STAMP_BYTES: usize = 8;
+/// The length of a stamp.
+const STAMP_BYTES: usize = 8;
 
 /// A checked call with its arguments encoded: what a client sends.
 #[derive(Debug, Clone)]
@@ -45,6 +45,13 @@ impl Submission {
         &self.id
     }
 
+    /// Gives it an id that was made before, in its queue.
+    #[doc(hidden)]
+    pub fn with_id(self, id: TaskId) -> Self {
+        debug_assert_eq!(self.id.queue(), id.queue(), "a task lives in its queue");
+        Self { id, ..self }
+    }
+
     /// Refuses what can't be stored.
     pub(crate) fn check(&self, payload_limit: usize) -> Result<(), Error> {
         if let Err(problem) = validate_name(&self.task) {
@@ -61,15 +68,13 @@ impl Submission {
         }
     }
 
-    /// The header, its newline, and the payload unless that goes to `blobs`.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + self.payload.len().min(BLOB_BYTES_MIN));
-        serde_json::to_writer(&mut bytes, &Header::of(self)).expect("a header of plain fields");
+    /// Writes the header, its newline, and the payload unless that goes to `blobs`.
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *bytes, &Header::of(self)).expect("a header of plain fields");
         bytes.push(b'\n');
         if self.blob().is_none() {
             bytes.extend_from_slice(&self.payload);
         }
-        bytes
     }
 
     /// The payload, if it is kept beside the record.
@@ -83,8 +88,9 @@ impl Submission {
 pub struct TaskRecord {
     /// The task's name.
     pub task: String,
-    /// When Redis accepted it, in ms since the Unix epoch by Redis' clock.
-    pub submitted_ms: u64,
+    /// When Redis accepted it, in ms since the Unix epoch by Redis' clock; kept where
+    /// `expires_in` is.
+    pub accepted_ms: Option<u64>,
     /// How long one attempt may run.
     pub timeout: Duration,
     /// How many attempts may follow the first failed one.
@@ -128,26 +134,39 @@ impl TaskRecord {
     ///
     /// # Errors
     /// [`RecordError`] says whether newer code would understand it.
-    pub fn decode(stored: &[u8]) -> Result<Self, RecordError> {
+    pub fn decode(mut stored: Vec<u8>) -> Result<Self, RecordError> {
         let damaged = |what: &str| RecordError::Damaged(what.to_owned());
-        let (stamp, rest) =
-            stored.split_at_checked(STAMP_BYTES).ok_or_else(|| damaged("it is too short"))?;
-        let submitted_ms = parse_stamp(stamp).ok_or_else(|| damaged("no stamp"))?;
-        let end = rest.iter().position(|b| *b == b'\n').ok_or_else(|| damaged("no header"))?;
-        let (header, payload) = (&rest[..end], &rest[end + 1..]);
-        let version: Version =
-            serde_json::from_slice(header).map_err(|e| RecordError::Damaged(e.to_string()))?;
-        if version.v > RECORD_VERSION {
-            return Err(RecordError::Newer(version.v));
-        }
-        let header: Header<'_> =
-            serde_json::from_slice(header).map_err(|e| RecordError::Damaged(e.to_string()))?;
-        header.into_record(submitted_ms, payload)
+        let (accepted_ms, start) = if stored.starts_with(b"{") {
+            (None, 0)
+        } else {
+            let stamp = stored.get(..STAMP_BYTES).ok_or_else(|| damaged("it is too short"))?;
+            (Some(parse_stamp(stamp).ok_or_else(|| damaged("no stamp"))?), STAMP_BYTES)
+        };
+        let end = stored.iter().position(|b| *b == b'\n').filter(|end| *end >= start);
+        let end = end.ok_or_else(|| damaged("no header"))?;
+        let mut record = read_header(&stored[start..end])?;
+        record.accepted_ms = accepted_ms;
+        stored.drain(..=end);
+        record.payload = stored;
+        Ok(record)
+    }
+}
+
+/// The record of a header, without what stands around it.
+fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
+    match serde_json::from_slice::<Header<'_>>(header) {
+        Ok(known) if known.v <= RECORD_VERSION => known.into_record(),
+        Ok(newer) => Err(RecordError::Newer(newer.v)),
+        // Newer code may have given a field another type.
+        Err(problem) => Err(match serde_json::from_slice::<Version>(header) {
+            Ok(Version { v }) if v > RECORD_VERSION => RecordError::Newer(v),
+            _ => RecordError::Damaged(problem.to_string()),
+        }),
     }
 }
 
 /// Reads eight characters of base 36.
-pub(crate) fn parse_stamp(stamp: &[u8]) -> Option<u64> {
+fn parse_stamp(stamp: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(stamp).ok()?;
     (text.len() == STAMP_BYTES).then(|| u64::from_str_radix(text, 36).ok())?
 }
@@ -225,11 +244,11 @@ impl<'a> Header<'a> {
         }
     }
 
-    fn into_record(self, submitted_ms: u64, payload: &[u8]) -> Result<TaskRecord, RecordError> {
+    fn into_record(self) -> Result<TaskRecord, RecordError> {
         let default = TaskOptions::DEFAULT;
         Ok(TaskRecord {
             task: self.t.into_owned(),
-            submitted_ms,
+            accepted_ms: None,
             timeout: self.timeout_ms.map_or(default.timeout, Duration::from_millis),
             max_retry: self.max_retry.unwrap_or(default.max_retry),
             backoff: read_backoff(self.backoff.as_deref())?,
@@ -240,7 +259,7 @@ impl<'a> Header<'a> {
             on_lost: self.on_lost.unwrap_or(default.on_lost),
             max_losses: self.max_losses.unwrap_or(default.max_losses),
             priority: self.priority.unwrap_or(default.priority),
-            payload: payload.to_vec(),
+            payload: Vec::new(),
             has_blob: self.blob,
         })
     }

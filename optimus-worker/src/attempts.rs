@@ -9,9 +9,8 @@ use std::{
     time::Instant,
 };
 
-use optimus_core::{Lease, TaskId};
+use optimus_core::{Context, Lease, TaskId};
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 use crate::judge::Facts;
 
@@ -34,29 +33,27 @@ pub(crate) enum Stop {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) lease: Lease,
-    /// The stamp of its entry in the line, to give it back under.
-    pub(crate) stamp: String,
+    /// When it was claimed, in ms by Redis' clock.
+    pub(crate) claimed_ms: u64,
     pub(crate) facts: Facts,
     pub(crate) started_at: Instant,
-    pub(crate) deadline: Instant,
-    /// Tells the handler to stop.
-    pub(crate) cancel: CancellationToken,
+    /// What the handler sees of it; tells it to stop.
+    pub(crate) ctx: Context,
     /// Tells the executor to drop the handler.
-    pub(crate) abandon: CancellationToken,
+    pub(crate) abandon: Notify,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
 }
 
 impl Attempt {
-    pub(crate) fn new(lease: Lease, stamp: String, facts: Facts, deadline: Instant) -> Self {
+    pub(crate) fn new(lease: Lease, claimed_ms: u64, facts: Facts, ctx: Context) -> Self {
         Self {
             lease,
-            stamp,
+            claimed_ms,
             facts,
             started_at: Instant::now(),
-            deadline,
-            cancel: CancellationToken::new(),
-            abandon: CancellationToken::new(),
+            ctx,
+            abandon: Notify::new(),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
         }
@@ -79,7 +76,7 @@ impl Attempt {
             *stop = Some((why, Instant::now()));
         }
         drop(stop);
-        self.cancel.cancel();
+        self.ctx.cancel();
     }
 
     /// Why and when it was asked to stop.
@@ -89,18 +86,34 @@ impl Attempt {
 }
 
 /// By task and fence: one worker may hold a task anew while an old attempt of its own still runs.
-type Key = (TaskId, u64);
+/// The uuid alone tells a task from those of other queues, too.
+type Key = (u128, u64);
 
 /// The table of attempts.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     table: Mutex<HashMap<Key, Arc<Attempt>>>,
-    /// Rung when the table gets its first attempt, for the deadlines and for the relief.
-    pub(crate) began: [Notify; 2],
+    pub(crate) deadlines: Watch,
+    pub(crate) relief: Watch,
+}
+
+/// A role that looks at the table again and again while it is in use, and sleeps while it is not.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    asleep: AtomicBool,
+    pub(crate) woken: Notify,
+}
+
+impl Watch {
+    fn wake(&self) {
+        if self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel) {
+            self.woken.notify_one();
+        }
+    }
 }
 
 fn key(lease: &Lease) -> Key {
-    (lease.id.clone(), lease.token.fence)
+    (lease.id.uuid().as_u128(), lease.token.fence)
 }
 
 impl Attempts {
@@ -108,21 +121,34 @@ impl Attempts {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn insert(&self, attempt: Arc<Attempt>) {
-        let mut table = self.table();
-        if table.is_empty() {
-            self.began.iter().for_each(Notify::notify_one);
-        }
-        table.insert(key(&attempt.lease), attempt);
+    /// Attempts must be here before they run, so that the heartbeat keeps their lease.
+    pub(crate) fn insert<'a>(&self, attempts: impl Iterator<Item = &'a Arc<Attempt>>) {
+        let keyed = attempts.map(|attempt| (key(&attempt.lease), attempt.clone()));
+        self.table().extend(keyed);
+        self.deadlines.wake();
+        self.relief.wake();
     }
 
-    pub(crate) fn remove(&self, lease: &Lease) {
-        self.table().remove(&key(lease));
+    /// Lets a watch sleep until the next attempt begins; `false` if there is one already.
+    pub(crate) fn let_sleep(&self, watch: &Watch) -> bool {
+        watch.asleep.store(true, Ordering::Release);
+        let empty = self.is_empty();
+        if !empty {
+            watch.asleep.store(false, Ordering::Release);
+        }
+        empty
+    }
+
+    pub(crate) fn remove<'a>(&self, leases: impl Iterator<Item = &'a Lease>) {
+        let mut table = self.table();
+        for lease in leases {
+            table.remove(&key(lease));
+        }
     }
 
     /// Whether the attempt runs or its report is held.
     pub(crate) fn holds(&self, id: &TaskId, fence: u64) -> bool {
-        self.table().contains_key(&(id.clone(), fence))
+        self.table().contains_key(&(id.uuid().as_u128(), fence))
     }
 
     /// All of them, at this moment.

@@ -1,20 +1,23 @@
 //! Takes turns with Redis: what finished since, and a claim for the idle slots, in one write.
 //!
 //! While one turn is under way the next one gathers, so batches grow with the load and an idle
-//! worker adds no delay.
+//! worker adds no delay. Where half of the slots are enough for a good batch, two turns are under
+//! way at once under load, so that Redis works while handlers run.
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use optimus_core::{
     Lease, WorkerId,
-    broker::{BATCH_MAX, Broker, BrokerError, Claimed, Refusal, Reply},
+    broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply},
 };
 
 use crate::{
     executor,
+    prepare::{Claim, prepare},
     reporter::{Group, HELD_MAX},
     role::Role,
     shared::Shared,
@@ -23,6 +26,9 @@ use crate::{
 /// Script calls of reports, and of claims, in one turn.
 const REPORT_CALLS_MAX: usize = 8;
 const CLAIM_CALLS_MAX: usize = 8;
+const TURNS_MAX: usize = 2;
+/// A second turn is only worth its calls with so much to report or to claim.
+const SECOND_TURN_MIN: usize = 32;
 const AGAIN: Duration = Duration::ZERO;
 /// A claim that Redis rejects is asked again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
@@ -34,8 +40,18 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct Claimer {
     shared: Arc<Shared>,
     lines: Vec<Line>,
+    turns: FuturesUnordered<BoxFuture<'static, Turn>>,
+    /// Slots that claims under way may fill.
+    reserved: usize,
     failures: u32,
     overflowing: bool,
+}
+
+/// One exchange with Redis: what was sent, and its answers.
+struct Turn {
+    groups: Vec<Group>,
+    asks: Vec<Ask>,
+    answers: Vec<Result<Reply, BrokerError>>,
 }
 
 /// What the claimer remembers of each served queue.
@@ -45,6 +61,8 @@ struct Line {
     /// A claim whose answer never came; it is asked for again under its number.
     unanswered: Option<Ask>,
     due_at: Option<Instant>,
+    /// The last claim left work behind.
+    has_more: bool,
 }
 
 /// One claim.
@@ -60,21 +78,64 @@ struct Ask {
 impl Claimer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let lines = shared.queues.iter().map(|_| Line::default()).collect();
-        Self { shared, lines, failures: 0, overflowing: false }
+        let turns = FuturesUnordered::new();
+        Self { shared, lines, turns, reserved: 0, failures: 0, overflowing: false }
     }
 
-    /// What to claim now: never more, over all queues, than there are idle slots.
+    /// Starts a turn, if there is something to report or to claim.
+    fn begin_turn(&mut self) -> bool {
+        let groups = self.shared.reporter.take(REPORT_CALLS_MAX);
+        let asks = self.asks();
+        if groups.is_empty() && asks.is_empty() {
+            return false;
+        }
+        let broker = self.shared.broker.clone();
+        let mut calls: Vec<_> = groups.iter().map(|group| group.call(&broker)).collect();
+        calls.extend(asks.iter().map(|ask| {
+            let queue = &self.shared.queues[ask.queue];
+            broker.claim_call(&queue.name, &ask.worker, ask.seq, ask.want)
+        }));
+        self.reserved += asks.iter().map(|ask| ask.want).sum::<usize>();
+        self.turns.push(Box::pin(async move {
+            let answers = broker.run_all(calls).await;
+            Turn { groups, asks, answers }
+        }));
+        true
+    }
+
+    /// Whether another turn beside those under way would carry enough.
+    fn is_second_worth_it(&self) -> bool {
+        let claimable = || {
+            let deep = self.lines.iter().any(|line| line.has_more && line.unanswered.is_none());
+            deep && self.idle() >= SECOND_TURN_MIN
+        };
+        self.turns.len() < TURNS_MAX
+            && (self.shared.reporter.waiting() >= SECOND_TURN_MIN || claimable())
+    }
+
+    fn idle(&self) -> usize {
+        self.shared.slots.idle().saturating_sub(self.reserved)
+    }
+
+    /// The most that one turn claims.
+    fn turn_max(&self) -> usize {
+        let concurrency = self.shared.config.concurrency;
+        if concurrency < 2 * SECOND_TURN_MIN { concurrency } else { concurrency.div_ceil(2) }
+    }
+
+    /// What to claim now: never more, over all queues and turns, than there are idle slots.
     fn asks(&mut self) -> Vec<Ask> {
         if self.shared.shutdown.is_quiet() || self.is_overflowing() {
             return Vec::new();
         }
         let mut asks: Vec<Ask> =
-            self.lines.iter().filter_map(|line| line.unanswered.clone()).collect();
+            self.lines.iter_mut().filter_map(|l| l.unanswered.take()).collect();
         for ask in &mut asks {
             ask.worker = self.shared.queues[ask.queue].worker();
         }
-        let reserved: usize = asks.iter().map(|ask| ask.want).sum();
-        let idle = self.shared.slots.idle().saturating_sub(reserved);
+        let again: usize = asks.iter().map(|ask| ask.want).sum();
+        let idle = self.idle().saturating_sub(again).min(self.turn_max());
+        let first = self.turns.is_empty();
         let now = Instant::now();
         for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
             if line.due_at.is_some_and(|due_at| due_at <= now) {
@@ -84,7 +145,8 @@ impl Claimer {
         }
         let open: Vec<usize> = (0..self.lines.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
-            .filter(|at| self.lines[*at].unanswered.is_none())
+            .filter(|at| first || self.lines[*at].has_more)
+            .filter(|at| asks.iter().all(|ask| ask.queue != *at))
             .collect();
         let weights: Vec<u32> = open.iter().map(|at| self.shared.queues[*at].weight).collect();
         let shares = self.shared.config.order.divide(idle, &weights, fastrand::usize(..));
@@ -118,23 +180,19 @@ impl Claimer {
         let line = &mut self.lines[ask.queue];
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
-                line.unanswered = None;
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
+                line.has_more = claimed.more;
                 queue.set_work(claimed.more);
                 self.start(&ask, claimed);
                 return true;
             }
             Err(problem) => match problem.refusal() {
-                Some(Refusal::Paused) => {
-                    line.unanswered = None;
-                    queue.set_work(false);
-                }
+                Some(Refusal::Paused) => queue.set_work(false),
                 Some(Refusal::Lapsed) => {
-                    line.unanswered = None;
                     self.shared.beat.notify_one();
                     return false;
                 }
-                Some(_) => line.unanswered = None,
+                Some(_) => {}
                 None if problem.is_transient() => {
                     line.unanswered = Some(ask);
                     return false;
@@ -142,7 +200,6 @@ impl Claimer {
                 None => {
                     // It keeps neither slots nor turns from the worker's other queues.
                     tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
-                    line.unanswered = None;
                     line.due_at = Some(Instant::now() + AFTER_REJECTION);
                     queue.set_work(false);
                 }
@@ -155,14 +212,19 @@ impl Claimer {
         let queue = &self.shared.queues[ask.queue];
         let certain =
             queue.worker() == ask.worker && queue.lease_is_certain(self.shared.config.lease);
-        for grant in claimed.grants {
-            let lease =
-                Lease { id: grant.id.clone(), worker: ask.worker.clone(), token: claimed.token };
+        let Claimed { token, now_ms, grants, .. } = claimed;
+        let mut prepared = Vec::with_capacity(grants.len());
+        for Grant { id, record, tries } in grants {
+            let lease = Lease { id, worker: ask.worker.clone(), token };
             match self.shared.slots.take().filter(|_| certain) {
-                Some(slot) => executor::start(&self.shared, lease, grant, claimed.now_ms, slot),
-                None => executor::give_back(&self.shared, lease, grant.stamp),
+                Some(slot) => {
+                    let claim = Claim { lease, record, tries, now_ms };
+                    prepared.extend(prepare(&self.shared, claim, slot));
+                }
+                None => executor::give_back(&self.shared, lease),
             }
         }
+        executor::start(&self.shared, prepared);
         queue.set_heard_seq(ask.seq);
     }
 
@@ -173,24 +235,50 @@ impl Claimer {
     }
 }
 
-impl Role for Claimer {
-    async fn tick(&mut self) -> Duration {
-        let groups = self.shared.reporter.take(REPORT_CALLS_MAX);
-        let asks = self.asks();
-        if groups.is_empty() && asks.is_empty() {
-            self.shared.listen.notify_one();
-            return self.rest();
-        }
-        let broker = &self.shared.broker;
-        let mut calls: Vec<_> = groups.iter().map(|group| group.call(broker)).collect();
-        calls.extend(asks.iter().map(|ask| {
-            let queue = &self.shared.queues[ask.queue];
-            broker.claim_call(&queue.name, &ask.worker, ask.seq, ask.want)
-        }));
-        let mut answers = broker.run_all(calls).await.into_iter();
+impl Claimer {
+    /// Takes in a turn's answers. `true` if all came.
+    fn finish(&mut self, turn: Turn) -> bool {
+        let Turn { groups, asks, answers } = turn;
+        self.reserved -= asks.iter().map(|ask| ask.want).sum::<usize>();
+        let mut answers = answers.into_iter();
         let mut worked = take_in_reports(&self.shared, groups, &mut answers);
         for (ask, answer) in asks.into_iter().zip(answers) {
             worked &= self.take_in(ask, answer);
+        }
+        worked
+    }
+
+    /// What comes first: a turn's answers, or something that a second turn could take along.
+    async fn next(&mut self) -> Option<Turn> {
+        let room = self.turns.len() < TURNS_MAX;
+        tokio::select! {
+            biased;
+            turn = self.turns.next() => turn,
+            () = self.shared.turn.notified(), if room => None,
+        }
+    }
+}
+
+impl Role for Claimer {
+    /// Turns, one after the other, until there is nothing to do. None is left under way.
+    async fn tick(&mut self) -> Duration {
+        if !self.begin_turn() {
+            self.shared.listen.notify_one();
+            return self.rest();
+        }
+        let mut worked = true;
+        while !self.turns.is_empty() {
+            if worked && self.is_second_worth_it() {
+                self.begin_turn();
+            }
+            if let Some(turn) = self.next().await {
+                worked &= self.finish(turn);
+                // What is ready runs first, so that what ends at once goes along.
+                tokio::task::yield_now().await;
+                if worked && self.turns.is_empty() {
+                    self.begin_turn();
+                }
+            }
         }
         if worked {
             self.failures = 0;
@@ -216,18 +304,16 @@ pub(crate) fn take_in_reports(
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
                 for position in stale {
-                    if let Some(report) = group.reports.get(position) {
-                        tracing::debug!(id = %report.lease().id, "reported before, or lost");
+                    if let Some(lease) = group.lease(position) {
+                        tracing::debug!(id = %lease.id, "reported before, or lost");
                     }
                 }
-                for report in &group.reports {
-                    shared.attempts.remove(report.lease());
-                }
+                shared.attempts.remove(group.leases());
                 shared.reporter.answered(&group);
             }
             Err(problem) => {
                 if !problem.is_transient() {
-                    tracing::error!(queue = %group.queue, %problem, "a report was rejected; held");
+                    tracing::error!(queue = %group.queue(), %problem, "a report was rejected; held");
                 }
                 shared.reporter.give_back(group);
                 worked = false;

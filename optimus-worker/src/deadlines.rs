@@ -1,6 +1,7 @@
 //! Keeps every attempt's deadline, from outside the runtime that the handlers may block.
 
 use std::{
+    iter,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,22 +17,27 @@ use crate::{
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(3600);
+/// Tasks often follow each other; only after so many looks at nothing it sleeps.
+const IDLE_LOOKS: u32 = 10;
 /// How long a handler that was told to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// Looks over all attempts.
-pub(crate) struct Deadlines(Arc<Shared>);
+pub(crate) struct Deadlines {
+    shared: Arc<Shared>,
+    idle_looks: u32,
+}
 
 impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
+        Self { shared, idle_looks: 0 }
     }
 
     fn look(&self, attempt: &Attempt, now: Instant) {
         if attempt.is_settled() {
             return;
         }
-        if now >= attempt.deadline + TIMEOUT_GRACE {
+        if now >= attempt.ctx.deadline() + TIMEOUT_GRACE {
             self.time_out(attempt);
         } else if !self.lease_is_certain(attempt) {
             attempt.stop(Stop::Uncertain);
@@ -41,7 +47,7 @@ impl Deadlines {
             matches!(why, Stop::Cancelled | Stop::Lost) && now >= since + STOP_GRACE
         });
         if overdue {
-            attempt.abandon.cancel();
+            attempt.abandon.notify_one();
         }
     }
 
@@ -53,26 +59,32 @@ impl Deadlines {
         }
         tracing::warn!(id = %attempt.lease.id, "timed out, and its handler blocks the runtime");
         match judge(attempt, Ended::TimedOut, fastrand::f64()) {
-            Some(report) => self.0.reporter.push(report),
-            None => self.0.attempts.remove(&attempt.lease),
+            Some(report) => self.shared.reporter.push(report),
+            None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }
     }
 
     fn lease_is_certain(&self, attempt: &Attempt) -> bool {
-        let queue = self.0.queues.iter().find(|queue| queue.name == *attempt.lease.id.queue());
+        let queue = self.shared.queues.iter().find(|queue| queue.name == *attempt.lease.id.queue());
         queue.is_none_or(|queue| {
-            queue.worker() != attempt.lease.worker || queue.lease_is_certain(self.0.config.lease)
+            queue.worker() != attempt.lease.worker
+                || queue.lease_is_certain(self.shared.config.lease)
         })
     }
 }
 
 impl Role for Deadlines {
     async fn tick(&mut self) -> Duration {
-        let attempts = self.0.attempts.snapshot();
+        let attempts = self.shared.attempts.snapshot();
         let now = Instant::now();
         for attempt in &attempts {
             self.look(attempt, now);
         }
-        if attempts.is_empty() { REST } else { LOOK_EVERY }
+        self.idle_looks = if attempts.is_empty() { self.idle_looks + 1 } else { 0 };
+        let table = &self.shared.attempts;
+        if self.idle_looks > IDLE_LOOKS && table.let_sleep(&table.deadlines) {
+            return REST;
+        }
+        LOOK_EVERY
     }
 }

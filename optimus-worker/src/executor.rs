@@ -1,149 +1,62 @@
-//! Runs one claimed task: record → definition → handler under its deadline → report.
+//! Runs prepared attempts: handler under its deadline → report.
 
-use std::{
-    any::Any,
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{any::Any, iter, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use optimus_core::{
-    Backoff, Context, Lease, Reason, RecordError, RunError, TaskDefinition, TaskRecord,
-    broker::{BrokerError, Give, Grant, Release},
+    Lease, RunError, RunOutput, TaskDefinition,
+    broker::{BrokerError, Give, Release},
 };
 use tracing::Instrument;
 
 use crate::{
     attempts::Attempt,
-    judge::{self, Ended, Facts, Report},
-    misfit,
+    judge::{self, Ended, Report},
+    prepare::{Payload, Prepared},
     shared::Shared,
-    slots::Slot,
 };
 
 const FETCH_AGAIN: Duration = Duration::from_millis(200);
 
-/// Starts a claimed task in its slot; or reports at once why it can't be run here.
-pub(crate) fn start(shared: &Arc<Shared>, lease: Lease, grant: Grant, now_ms: u64, slot: Slot) {
-    match prepare(shared, &lease, &grant, now_ms) {
-        Ok((record, definition)) => {
-            let attempt = Arc::new(attempt_at(lease, grant, &record, &definition));
-            shared.attempts.insert(attempt.clone());
-            let span = tracing::info_span!(
-                "task",
-                task = %record.task,
-                id = %attempt.lease.id,
-                attempt = attempt.facts.attempt
-            );
-            let run = run(shared.clone(), attempt, record, definition, slot);
-            tokio::spawn(run.instrument(span));
-        }
-        Err(report) => {
-            drop(slot);
-            shared.reporter.push(*report);
-            shared.turn.notify_one();
-        }
+/// Starts attempts, each in its slot.
+pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
+    shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
+    for prepared in prepared {
+        let span = tracing::info_span!(
+            "task",
+            task = prepared.attempt.facts.task,
+            id = %prepared.attempt.lease.id,
+            attempt = prepared.attempt.facts.attempt
+        );
+        tokio::spawn(run(shared.clone(), prepared).instrument(span));
     }
 }
 
 /// Gives back a task that was claimed and must not start.
-pub(crate) fn give_back(shared: &Shared, lease: Lease, stamp: String) {
-    let give = Give::Head(stamp);
-    shared.reporter.push(Report::Release(Release { lease, give }));
+pub(crate) fn give_back(shared: &Shared, lease: Lease) {
+    shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
     shared.turn.notify_one();
 }
 
-/// Finds what the task needs; the error is the report of one that can't be run.
-fn prepare(
-    shared: &Shared,
-    lease: &Lease,
-    grant: &Grant,
-    now_ms: u64,
-) -> Result<(TaskRecord, TaskDefinition), Box<Report>> {
-    let (failures, losses, misfits) = grant.tries;
-    let attempt = 1 + failures + losses;
-    let bury = |reason, why: &str| Box::new(judge::bury(lease.clone(), attempt, reason, why));
-    let misfit = |why: &str| {
-        tracing::warn!(id = %lease.id, why, "can't be run by this worker, and waits");
-        if misfit::is_over(misfits, shared.config.misfit_grace) {
-            return bury(Reason::Unknown, why);
-        }
-        let give = Give::Misfit(misfit::wait(misfits + 1));
-        Box::new(Report::Release(Release { lease: lease.clone(), give }))
-    };
-    let record = TaskRecord::decode(&grant.record).map_err(|problem| match problem {
-        RecordError::Newer(_) => misfit(&problem.to_string()),
-        _ => bury(Reason::Undecodable, &problem.to_string()),
-    })?;
-    let definition = shared
-        .registry
-        .get(&record.task)
-        .ok_or_else(|| misfit(&format!("no task {:?} is known here", record.task)))?;
-    let expired = record.expires_in.filter(|expires_in| {
-        u128::from(now_ms.saturating_sub(record.submitted_ms)) > expires_in.as_millis()
-    });
-    if let Some(expires_in) = expired {
-        return Err(bury(Reason::Expired, &format!("not started within {expires_in:?}")));
-    }
-    Ok((record, *definition))
-}
-
-fn attempt_at(
-    lease: Lease,
-    grant: Grant,
-    record: &TaskRecord,
-    definition: &TaskDefinition,
-) -> Attempt {
-    let (failures, losses, _) = grant.tries;
-    let custom = match definition.options().backoff_formula() {
-        formula @ Backoff::Custom(_) => formula,
-        _ => Backoff::Sidekiq,
-    };
-    let facts = Facts {
-        task: record.task.clone(),
-        attempt: 1 + failures + losses,
-        failures,
-        max_retry: record.max_retry,
-        backoff: record.backoff.unwrap_or(custom),
-        result_ttl: record.result_ttl,
-        biz_id: record.biz_id.clone(),
-    };
-    Attempt::new(lease, grant.stamp, facts, Instant::now() + record.timeout)
-}
-
 /// One attempt, to its report.
-async fn run(
-    shared: Arc<Shared>,
-    attempt: Arc<Attempt>,
-    record: TaskRecord,
-    definition: TaskDefinition,
-    slot: Slot,
-) {
-    let ctx = Context::new(
-        attempt.lease.id.clone(),
-        attempt.facts.attempt,
-        attempt.lease.token.fence,
-        attempt.deadline,
-        attempt.cancel.clone(),
-        shared.data.clone(),
-    );
-    let handler = AssertUnwindSafe(handle(&shared, &attempt, record, definition, ctx));
+async fn run(shared: Arc<Shared>, prepared: Prepared) {
+    let Prepared { attempt, definition, payload, slot } = prepared;
+    let handler = AssertUnwindSafe(handle(&shared, &attempt, definition, payload));
     let ended = tokio::select! {
         biased;
         returned = handler.catch_unwind() => match returned {
             Ok(output) => Ended::Returned(output),
             Err(panic) => Ended::Panicked(panic_text(&*panic)),
         },
-        () = tokio::time::sleep_until(attempt.deadline.into()) => Ended::TimedOut,
-        () = attempt.abandon.cancelled() => Ended::Abandoned,
+        () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => Ended::TimedOut,
+        () = attempt.abandon.notified() => Ended::Abandoned,
     };
-    attempt.cancel.cancel();
+    attempt.ctx.cancel();
     if attempt.settle() {
         log(&ended);
         match judge::judge(&attempt, ended, fastrand::f64()) {
             Some(report) => shared.reporter.push(report),
-            None => shared.attempts.remove(&attempt.lease),
+            None => shared.attempts.remove(iter::once(&attempt.lease)),
         }
     }
     // A free slot wakes the claimer, which takes the report along.
@@ -154,14 +67,16 @@ async fn run(
 async fn handle(
     shared: &Shared,
     attempt: &Attempt,
-    mut record: TaskRecord,
     definition: TaskDefinition,
-    ctx: Context,
-) -> Result<Option<Vec<u8>>, RunError> {
-    if record.has_blob {
-        record.payload = fetch_blob(shared, attempt).await?;
-    }
-    definition.run(&record.payload, ctx).await
+    payload: Payload,
+) -> RunOutput {
+    let payload = match payload {
+        Payload::Here(payload) => payload,
+        Payload::InBlobs => Box::pin(fetch_blob(shared, attempt)).await?,
+    };
+    let running = definition.run(&payload, attempt.ctx.clone())?;
+    drop(payload);
+    running.await
 }
 
 async fn fetch_blob(shared: &Shared, attempt: &Attempt) -> Result<Vec<u8>, RunError> {

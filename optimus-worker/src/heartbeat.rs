@@ -90,7 +90,7 @@ impl Heartbeat {
             if !known && token.seq <= before.heard_seq {
                 // Its claim's answer never came in; or it was just reported, and this is refused.
                 let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
-                let give = Give::Head(String::new());
+                let give = Give::Head;
                 self.shared.reporter.push(Report::Release(Release { lease, give }));
                 self.shared.turn.notify_one();
             }

@@ -15,7 +15,7 @@ const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 /// What must be known of a task to judge an attempt at it.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    pub(crate) task: String,
+    pub(crate) task: &'static str,
     /// From 1; failures and losses so far, and this one.
     pub(crate) attempt: u32,
     pub(crate) failures: u32,
@@ -102,12 +102,15 @@ pub(crate) fn judge(attempt: &Attempt, ended: Ended, random: f64) -> Option<Repo
 
 fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     let facts = &attempt.facts;
-    let ms = attempt.started_at.elapsed().as_millis();
+    let took = attempt.started_at.elapsed();
     Report::Complete(Completion {
         lease: attempt.lease.clone(),
-        summary: format!("{} {} {ms} {}", facts.task, facts.attempt, attempt.lease.worker),
+        task: facts.task,
+        biz_id: facts.biz_id.clone(),
+        attempt: facts.attempt,
+        took,
+        ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         result: result.filter(|_| !facts.result_ttl.is_zero()).map(|r| (r, facts.result_ttl)),
-        biz: facts.biz_id.clone().map(|id| (facts.task.clone(), id)),
     })
 }
 
@@ -160,8 +163,7 @@ fn fail(attempt: &Attempt, verdict: Verdict, error: String) -> Report {
 
 /// To the head of the line, without spending an attempt.
 pub(crate) fn give_back(attempt: &Attempt) -> Report {
-    let give = Give::Head(attempt.stamp.clone());
-    Report::Release(Release { lease: attempt.lease.clone(), give })
+    Report::Release(Release { lease: attempt.lease.clone(), give: Give::Head })
 }
 
 fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {

@@ -54,8 +54,8 @@ async fn keep(shared: &Arc<Shared>, stop: &CancellationToken) {
     }));
     tokio::join!(
         play(Heartbeat::new(shared.clone()), &shared.beat, stop),
-        play(Deadlines::new(shared.clone()), &shared.attempts.began[0], stop),
-        play(Relief::new(shared.clone()), &shared.attempts.began[1], stop),
+        play(Deadlines::new(shared.clone()), &shared.attempts.deadlines.woken, stop),
+        play(Relief::new(shared.clone()), &shared.attempts.relief.woken, stop),
         play(Reaper::new(shared.clone()), &shared.reap, stop),
         play(Janitor::new(shared.clone()), &never, stop),
         stop_bells,

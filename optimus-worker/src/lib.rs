@@ -21,6 +21,7 @@ mod janitor;
 mod judge;
 mod keeper;
 mod misfit;
+mod prepare;
 mod queues;
 mod reaper;
 mod registry;

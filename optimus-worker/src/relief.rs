@@ -11,17 +11,20 @@ const REST: Duration = Duration::from_secs(1);
 /// A claimer that runs takes a report at once, unless Redis keeps it waiting.
 const OVERDUE: Duration = Duration::from_millis(200);
 const CALLS_MAX: usize = 8;
+/// Tasks often follow each other; only after so many looks at nothing it sleeps.
+const IDLE_LOOKS: u32 = 10;
 
 /// The keeper's second pair of hands.
 pub(crate) struct Relief {
     shared: Arc<Shared>,
     broker: Broker,
+    idle_looks: u32,
 }
 
 impl Relief {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.broker.separate("relief");
-        Self { shared, broker }
+        Self { shared, broker, idle_looks: 0 }
     }
 }
 
@@ -33,7 +36,12 @@ impl Role for Relief {
             let mut answers = self.broker.run_all(calls).await.into_iter();
             take_in_reports(&self.shared, groups, &mut answers);
         }
-        let nothing_to_do = self.shared.attempts.is_empty() && self.shared.reporter.len() == 0;
-        if nothing_to_do { REST } else { LOOK_EVERY }
+        let table = &self.shared.attempts;
+        let idle = table.is_empty() && self.shared.reporter.len() == 0;
+        self.idle_looks = if idle { self.idle_looks + 1 } else { 0 };
+        if self.idle_looks > IDLE_LOOKS && table.let_sleep(&table.relief) {
+            return REST;
+        }
+        LOOK_EVERY
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use optimus_core::{
-    QueueName, WorkerId,
+    Lease, QueueName,
     broker::{BATCH_MAX, Broker, Completion, Failure, Release, ScriptCall},
 };
 
@@ -24,19 +24,26 @@ const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Reporter(Mutex<Held>);
 
+/// What waits is grouped as it comes, so that a turn takes whole calls.
 #[derive(Debug, Default)]
 struct Held {
-    waiting: VecDeque<(Instant, Report)>,
-    in_flight: usize,
+    waiting: VecDeque<Group>,
+    reports: usize,
 }
 
 /// Reports of one kind, queue and worker: one script call.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub(crate) queue: QueueName,
-    pub(crate) worker: WorkerId,
-    pub(crate) reports: Vec<Report>,
+    since: Instant,
+    reports: Reports,
     bytes: usize,
+}
+
+#[derive(Debug)]
+enum Reports {
+    Complete(Vec<Completion>),
+    Fail(Vec<Failure>),
+    Release(Vec<Release>),
 }
 
 impl Reporter {
@@ -45,61 +52,47 @@ impl Reporter {
     }
 
     pub(crate) fn push(&self, report: Report) {
-        self.held().waiting.push_back((Instant::now(), report));
+        let mut held = self.held();
+        held.reports += 1;
+        let bytes = size(&report);
+        match held.waiting.iter_mut().rev().find(|group| group.takes(&report, bytes)) {
+            Some(group) => group.add(report, bytes),
+            None => held.waiting.push_back(Group::of(report, bytes)),
+        }
     }
 
     /// Reports that are not answered yet.
     pub(crate) fn len(&self) -> usize {
-        let held = self.held();
-        held.waiting.len() + held.in_flight
+        self.held().reports
+    }
+
+    /// Reports that are not sent yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.held().waiting.iter().map(Group::len).sum()
     }
 
     /// How long the oldest has waited to be sent.
     pub(crate) fn waited(&self) -> Duration {
-        self.held().waiting.front().map_or(Duration::ZERO, |(since, _)| since.elapsed())
+        self.held().waiting.front().map_or(Duration::ZERO, |group| group.since.elapsed())
     }
 
-    /// Takes up to `calls` script calls' worth out of the line. Each group must be answered or
+    /// Takes up to so many script calls' worth out of the line. Each group must be answered or
     /// given back.
     pub(crate) fn take(&self, calls: usize) -> Vec<Group> {
         let mut held = self.held();
-        let mut groups: Vec<Group> = Vec::new();
-        let mut passed = VecDeque::new();
-        while let Some((since, report)) = held.waiting.pop_front() {
-            let bytes = size(&report);
-            let fitting = groups.iter_mut().find(|group| group.takes(&report, bytes));
-            if let Some(group) = fitting {
-                group.bytes += bytes;
-                group.reports.push(report);
-            } else if groups.len() < calls {
-                let lease = report.lease();
-                let (queue, worker) = (lease.id.queue().clone(), lease.worker.clone());
-                groups.push(Group { queue, worker, reports: vec![report], bytes });
-            } else {
-                passed.push_back((since, report));
-                if passed.len() > BATCH_MAX {
-                    break;
-                }
-            }
-        }
-        passed.append(&mut held.waiting);
-        held.waiting = passed;
-        held.in_flight += groups.iter().map(|group| group.reports.len()).sum::<usize>();
-        groups
+        let calls = calls.min(held.waiting.len());
+        held.waiting.drain(..calls).collect()
     }
 
     /// The answer has come: nothing of the group is held any more.
     pub(crate) fn answered(&self, group: &Group) {
-        self.held().in_flight -= group.reports.len();
+        self.held().reports -= group.len();
     }
 
     /// No answer has come: the group waits again, foremost.
-    pub(crate) fn give_back(&self, group: Group) {
-        let mut held = self.held();
-        held.in_flight -= group.reports.len();
-        for report in group.reports.into_iter().rev() {
-            held.waiting.push_front((Instant::now(), report));
-        }
+    pub(crate) fn give_back(&self, mut group: Group) {
+        group.since = Instant::now();
+        self.held().waiting.push_front(group);
     }
 }
 
@@ -112,52 +105,77 @@ fn size(report: &Report) -> usize {
 }
 
 impl Group {
+    fn of(report: Report, bytes: usize) -> Self {
+        let reports = match report {
+            Report::Complete(completion) => Reports::Complete(vec![completion]),
+            Report::Fail(failure) => Reports::Fail(vec![failure]),
+            Report::Release(release) => Reports::Release(vec![release]),
+        };
+        Self { since: Instant::now(), reports, bytes }
+    }
+
     fn takes(&self, report: &Report, bytes: usize) -> bool {
-        let first = &self.reports[0];
-        std::mem::discriminant(first) == std::mem::discriminant(report)
-            && self.queue == *report.lease().id.queue()
-            && self.worker == report.lease().worker
-            && self.reports.len() < BATCH_MAX
+        let same_kind = matches!(
+            (&self.reports, report),
+            (Reports::Complete(_), Report::Complete(_))
+                | (Reports::Fail(_), Report::Fail(_))
+                | (Reports::Release(_), Report::Release(_))
+        );
+        let (ours, its) = (self.first(), report.lease());
+        same_kind
+            && self.len() < BATCH_MAX
             && self.bytes + bytes <= CALL_BYTES_MAX
+            && ours.id.queue() == its.id.queue()
+            && ours.worker == its.worker
+    }
+
+    fn add(&mut self, report: Report, bytes: usize) {
+        self.bytes += bytes;
+        match (&mut self.reports, report) {
+            (Reports::Complete(done), Report::Complete(completion)) => done.push(completion),
+            (Reports::Fail(failed), Report::Fail(failure)) => failed.push(failure),
+            (Reports::Release(given), Report::Release(release)) => given.push(release),
+            _ => unreachable!("a group takes its own kind only"),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.reports {
+            Reports::Complete(done) => done.len(),
+            Reports::Fail(failed) => failed.len(),
+            Reports::Release(given) => given.len(),
+        }
+    }
+
+    fn first(&self) -> &Lease {
+        self.lease(0).expect("a group has a report")
+    }
+
+    /// The lease of the report at that position.
+    pub(crate) fn lease(&self, position: usize) -> Option<&Lease> {
+        match &self.reports {
+            Reports::Complete(done) => done.get(position).map(|completion| &completion.lease),
+            Reports::Fail(failed) => failed.get(position).map(|failure| &failure.lease),
+            Reports::Release(given) => given.get(position).map(|release| &release.lease),
+        }
+    }
+
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
+        (0..self.len()).filter_map(|position| self.lease(position))
+    }
+
+    /// The queue of all of them.
+    pub(crate) fn queue(&self) -> &QueueName {
+        self.first().id.queue()
     }
 
     /// The call that reports the whole group.
     pub(crate) fn call(&self, broker: &Broker) -> ScriptCall {
-        let (queue, worker) = (&self.queue, &self.worker);
-        match &self.reports[0] {
-            Report::Complete(_) => broker.complete_call(queue, worker, &self.completions()),
-            Report::Fail(_) => broker.fail_call(queue, worker, &self.failures()),
-            Report::Release(_) => broker.release_call(queue, worker, &self.releases()),
+        let (queue, worker) = (self.queue(), &self.first().worker);
+        match &self.reports {
+            Reports::Complete(done) => broker.complete_call(queue, worker, done),
+            Reports::Fail(failed) => broker.fail_call(queue, worker, failed),
+            Reports::Release(given) => broker.release_call(queue, worker, given),
         }
-    }
-
-    fn completions(&self) -> Vec<Completion> {
-        self.reports
-            .iter()
-            .filter_map(|report| match report {
-                Report::Complete(completion) => Some(completion.clone()),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn failures(&self) -> Vec<Failure> {
-        self.reports
-            .iter()
-            .filter_map(|report| match report {
-                Report::Fail(failure) => Some(failure.clone()),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn releases(&self) -> Vec<Release> {
-        self.reports
-            .iter()
-            .filter_map(|report| match report {
-                Report::Release(release) => Some(release.clone()),
-                _ => None,
-            })
-            .collect()
     }
 }

@@ -15,6 +15,11 @@ pub(crate) trait Role {
 pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let rest = role.tick().await;
+        if rest.is_zero() {
+            // What is ready goes first, so that a claimer's next turn takes along what ends at once.
+            tokio::task::yield_now().await;
+            continue;
+        }
         tokio::select! {
             () = stop.cancelled() => return,
             () = wake.notified() => {}

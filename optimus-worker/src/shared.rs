@@ -20,7 +20,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Vec<Served>,
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Arc<Slots>,
     pub(crate) shutdown: Shutdown,
     /// How the worker describes itself to each queue, as JSON.
     pub(crate) description: String,

@@ -53,7 +53,7 @@ impl Shutdown {
             () = self.now.cancelled() => {}
         }
         for attempt in shared.attempts.snapshot() {
-            attempt.abandon.cancel();
+            attempt.abandon.notify_one();
         }
         shared.turn.notify_one();
         until(RELEASE_GRACE, || idle() && shared.reporter.len() == 0).await;

@@ -31,7 +31,7 @@ async fn leave_queue(broker: &Broker, queue: &Served, lease: Duration) -> Result
     tracing::warn!(queue = %queue.name, held = held.len(), "giving back what was never heard of");
     let give = |(id, token)| Release {
         lease: Lease { id, worker: worker.clone(), token },
-        give: Give::Head(String::new()),
+        give: Give::Head,
     };
     let releases: Vec<Release> = held.into_iter().map(give).collect();
     for batch in releases.chunks(BATCH_MAX) {

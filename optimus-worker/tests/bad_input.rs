@@ -288,11 +288,10 @@ async fn a_submit_that_meets_a_key_of_another_type_is_rejected_and_leaves_nothin
     let mut raw = bench.raw().await;
     let ranked = || double().priority(5);
     let later = || double().due(Due::In(SECOND));
-    let cases: [Case; 8] = [
+    let cases: [Case; 7] = [
         ("tasks", double),
         ("ready", double),
         ("wake", double),
-        ("delayed", double),
         ("ledgers", double),
         ("priority", ranked),
         ("priorities", ranked),

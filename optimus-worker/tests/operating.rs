@@ -107,7 +107,7 @@ on_both! {
         assert_eq!(list(TaskState::Ready).await, [handle.id().clone()]);
         assert_eq!(list(TaskState::Delayed).await, [delayed.id().clone()]);
         let task = view(&bench, delayed.id()).await;
-        assert!(task.at_ms.unwrap() > task.record.unwrap().unwrap().submitted_ms);
+        assert!(task.at_ms.unwrap() >= task.id.made_ms());
         let gate = Gate::new();
         let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
         gate.began.wait_for(1).await;

@@ -372,7 +372,7 @@ async fn a_task_of_an_unknown_name_waits_unspent_for_a_worker_that_knows_it() {
 async fn a_record_of_a_newer_version_waits_unspent_for_newer_code() {
     let mut stored = Stored::submit().await;
     let original = stored.record.clone();
-    let newer = [&original[..8], b"{\"v\":2,\"t\":[\"double\"],\"new\":1}\n\xff"].concat();
+    let newer = b"{\"v\":2,\"t\":[\"double\"],\"new\":1}\n\xff".to_vec();
     stored.overwrite(&newer).await;
     let worker = stored.worker();
     stored.waits_as_a_misfit().await;

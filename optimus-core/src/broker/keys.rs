@@ -8,16 +8,16 @@
 //! | `meta` | hash | paused, fence, tombstones, `watched_at`, purged |
 //! | `tasks` | hash | id → record; immutable after the submit |
 //! | `blobs` | hash | id → payload above 16 KiB |
-//! | `ready` | list | `<stamp>:<id>`, oldest first |
-//! | `priority` | zset | ready ids with a priority, by stamp less a minute a step |
+//! | `ready` | list | ids, some as `<stamp>:<id>`, oldest first |
+//! | `priority` | zset | ready ids with a priority, by ms in line less a minute a step |
 //! | `priorities` | hash | id → priority, where it is not 0 |
 //! | `delayed`, `retry` | zset | id by due ms |
-//! | `working:<worker>` | hash | id → token `<claim seq>:<fence>` |
+//! | `working:<worker>` | hash | id → token `<claim seq>:<fence>`; `#` → that of the last claim |
 //! | `workers` | zset | worker by lease expiry |
-//! | `worker:<worker>` | hash | description, last claim seq and its token |
+//! | `worker:<worker>` | hash | description, lease |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `success` | list | summaries of the last 1,000 |
-//! | `tries`, `errors`, `restamp`, `cancel`, `waiters` | hash | by id; exist only while used |
+//! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |
 //! | `result:<id>` | string, expires | what the handler returned |
 //! | `biz:<task>:<biz id>` | string | the mark of a biz id |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
@@ -39,6 +39,11 @@ impl Keys {
     /// The keys of `queue` in `namespace`.
     pub fn new(namespace: &str, queue: &QueueName) -> Self {
         Self { base: format!("{{{namespace}:{queue}:0}}:") }
+    }
+
+    /// What all of them begin with.
+    pub fn base(&self) -> &str {
+        &self.base
     }
 
     /// The key of that name, such as `tasks`.

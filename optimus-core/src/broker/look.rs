@@ -75,8 +75,8 @@ impl Broker {
     /// Registers `client` as waiting for the task's end; answers the state the task is in.
     pub async fn wait_for_end(&self, id: &TaskId, client: &str) -> Result<TaskState, BrokerError> {
         let call = ScriptCall::new(&scripts::AWAIT, &self.keys(id.queue()), "")
-            .raw(id.stored())
-            .raw(client);
+            .arg(id.stored())
+            .arg(client);
         state(&self.run(call).await?.text()?)
     }
 
@@ -106,7 +106,7 @@ impl Broker {
 
     /// Everything of one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
-        let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").raw(id.stored());
+        let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
         let mut reply = self.run(call).await?;
         let state = state(&reply.text()?)?;
         let worker = Some(reply.text()?).filter(|w| !w.is_empty());
@@ -166,7 +166,8 @@ impl Broker {
         let lengths = workers.iter().map(|w| get(&["HLEN", &keys.owned("working:", w)])).collect();
         let mut working = 0;
         for length in self.send(lengths).await {
-            working += size(&length?);
+            // One field is the worker's last claim.
+            working += size(&length?).saturating_sub(1);
         }
         let tombstones: u64 = flags[0].parse().unwrap_or(0);
         Ok(Counts {
@@ -205,14 +206,25 @@ impl Broker {
             TaskState::Retry => self.one(command("ZRANGE", "retry")).await?,
             TaskState::Dead => self.one(command("ZREVRANGE", "dead")).await?,
             TaskState::Cancelled => self.one(command("ZREVRANGE", "cancelled")).await?,
-            TaskState::Success => self.one(command("LRANGE", "success")).await?,
+            TaskState::Success => return self.success_page(queue, &keys, offset, limit).await,
             TaskState::Forgotten => return Ok(Vec::new()),
         };
-        // A success is a summary that opens with the id.
-        Ok(texts("a page", stored)?
-            .iter()
-            .filter_map(|item| stored_id(queue, item.split(' ').next()?))
-            .collect())
+        Ok(texts("a page", stored)?.iter().filter_map(|id| stored_id(queue, id)).collect())
+    }
+
+    /// Summaries open with their task's id, the latest last.
+    async fn success_page(
+        &self,
+        queue: &QueueName,
+        keys: &Keys,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let (from, to) = (format!("-{}", offset + limit), format!("-{}", offset + 1));
+        let page = self.one(get(&["LRANGE", &keys.of("success"), &from, &to])).await?;
+        let summaries = texts("LRANGE", page)?;
+        let ids = summaries.iter().rev().filter_map(|summary| summary.split(' ').next());
+        Ok(ids.filter_map(|id| stored_id(queue, id)).collect())
     }
 
     /// The ranked come first here, though a claim merges both by age.
@@ -237,7 +249,7 @@ impl Broker {
             let (from, to) = (from.to_string(), to.to_string());
             let page = self.one(get(&["LRANGE", &keys.of("ready"), &from, &to])).await?;
             let entries = texts("LRANGE", page)?;
-            ids.extend(entries.iter().filter_map(|e| Some(e.split_once(':')?.1.to_owned())));
+            ids.extend(entries.iter().filter_map(|e| Some(e.rsplit(':').next()?.to_owned())));
         }
         let found: Vec<TaskId> = ids.iter().filter_map(|id| stored_id(queue, id)).collect();
         let scores = found.iter().map(|id| get(&["ZSCORE", &keys.of("cancelled"), &id.stored()]));

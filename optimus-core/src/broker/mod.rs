@@ -2,6 +2,7 @@
 //!
 //! For the other Optimus crates; nothing here is public API. No type of the `redis` crate shows.
 
+mod call;
 pub(crate) mod connect;
 mod error;
 mod keys;
@@ -17,12 +18,16 @@ mod server;
 mod submit;
 mod work;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use redis::{Cmd, Pipeline, Value};
 
 pub use self::reply::Reply;
 pub use self::{
+    call::ScriptCall,
     connect::Endpoint,
     error::BrokerError,
     lease::{Registered, Renewed},
@@ -50,56 +55,8 @@ pub struct Broker {
     endpoint: Endpoint,
     namespace: Arc<str>,
     now: Arc<str>,
+    here: Option<u64>,
     within: Duration,
-}
-
-/// One call of a script, ready to be sent, perhaps with others in one write.
-#[derive(Clone)]
-pub struct ScriptCall {
-    script: &'static Script,
-    keys: Vec<String>,
-    args: Vec<Vec<u8>>,
-}
-
-impl ScriptCall {
-    /// A call whose owned keys (those that end in `:`) belong to `owner`.
-    fn new(script: &'static Script, keys: &Keys, owner: &str) -> Self {
-        let keys = script
-            .keys
-            .iter()
-            .map(|key| if key.ends_with(':') { keys.owned(key, owner) } else { keys.of(key) })
-            .collect();
-        Self { script, keys, args: Vec::new() }
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers and ids as they are")]
-    fn arg(mut self, arg: impl ToString) -> Self {
-        self.args.push(arg.to_string().into_bytes());
-        self
-    }
-
-    fn raw(mut self, arg: impl Into<Vec<u8>>) -> Self {
-        self.args.push(arg.into());
-        self
-    }
-
-    /// Declares a further key; its index as options and extras write it, from 1.
-    fn extra_key(&mut self, key: String) -> usize {
-        self.keys.push(key);
-        self.keys.len() - self.script.keys.len()
-    }
-
-    fn command(&self, verb: &str, script: &str) -> Cmd {
-        let mut cmd = redis::cmd(verb);
-        cmd.arg(script).arg(self.keys.len());
-        for key in &self.keys {
-            cmd.arg(key);
-        }
-        for arg in &self.args {
-            cmd.arg(arg);
-        }
-        cmd
-    }
 }
 
 impl Broker {
@@ -107,7 +64,7 @@ impl Broker {
     pub fn new(endpoint: Endpoint, namespace: &str, role: &'static str) -> Self {
         let link = Link::new(endpoint.clone(), role, false);
         let within = CONNECT_WITHIN;
-        Self { link, endpoint, namespace: namespace.into(), now: "".into(), within }
+        Self { link, endpoint, namespace: namespace.into(), now: "".into(), here: None, within }
     }
 
     /// The same store over a connection of its own.
@@ -127,7 +84,12 @@ impl Broker {
 
     /// Calls scripts at this instant instead of Redis' own, for tests.
     pub fn at(&self, now_ms: u64) -> Self {
-        Self { now: now_ms.to_string().into(), ..self.clone() }
+        Self { now: now_ms.to_string().into(), here: Some(now_ms), ..self.clone() }
+    }
+
+    /// Takes this for the machine's own clock, for tests of clocks that are wrong.
+    pub fn here(&self, here_ms: u64) -> Self {
+        Self { here: Some(here_ms), ..self.clone() }
     }
 
     /// Drops the connection, so that the next call makes a new one.
@@ -143,6 +105,14 @@ impl Broker {
     /// The namespace of its keys.
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// This machine's clock, or the instant that a test pins.
+    fn here_ms(&self) -> u64 {
+        self.here.unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+        })
     }
 
     fn keys(&self, queue: &QueueName) -> Keys {

@@ -1,11 +1,14 @@
 //! `complete`, `fail`, `release`: how attempts end.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, io::Write as _, time::Duration};
 
-use super::{Broker, BrokerError, Reply, ScriptCall, scripts};
+use super::{
+    Broker, BrokerError, Reply, ScriptCall,
+    scripts::{self, Script},
+};
 use crate::{
     id::{QueueName, WorkerId},
-    lease::Lease,
+    lease::{Lease, Token},
     record::millis,
 };
 
@@ -14,12 +17,28 @@ use crate::{
 pub struct Completion {
     /// Its hold.
     pub lease: Lease,
-    /// `<task> <attempt> <ms> <worker>`, for the list of the last successes.
-    pub summary: String,
+    /// The task's name.
+    pub task: &'static str,
+    /// Its biz id, where it has one.
+    pub biz_id: Option<String>,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// How long it ran.
+    pub took: Duration,
+    /// When it ended, in ms by Redis' clock.
+    pub ended_ms: u64,
     /// What the handler returned and how long to keep it.
     pub result: Option<(Vec<u8>, Duration)>,
-    /// The task's name and biz id, where it has one.
-    pub biz: Option<(String, String)>,
+}
+
+impl Completion {
+    /// Its line in the list of the last successes.
+    fn write_summary(&self, bytes: &mut Vec<u8>) {
+        let Self { lease, task, attempt, ended_ms, .. } = self;
+        bytes.extend_from_slice(&lease.id.stored_bytes());
+        let (ms, worker) = (self.took.as_millis(), &lease.worker);
+        write!(bytes, " {ended_ms} {task} {attempt} {ms} {worker}").expect("a vector takes all");
+    }
 }
 
 /// An attempt that did not succeed.
@@ -54,10 +73,10 @@ pub struct Release {
 }
 
 /// How a task is given back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Give {
-    /// To the head of the line, under the stamp it had, if known.
-    Head(String),
+    /// To the head of the line.
+    Head,
     /// To come back after this wait.
     Snooze(Duration),
     /// To come back after this wait, counted as a worker that could not run it.
@@ -74,34 +93,37 @@ impl Broker {
         done: &[Completion],
     ) -> ScriptCall {
         let keys = self.keys(queue);
-        let mut call = self.call(&scripts::COMPLETE, queue, worker.as_str()).arg(done.len());
-        let mut bodies = Vec::new();
+        let mut call =
+            self.report_call(&scripts::COMPLETE, queue, worker, done.iter().map(|d| &d.lease));
+        for completion in done {
+            call.push_with(|bytes| completion.write_summary(bytes));
+        }
+        let (mut extras, mut bodies) = (Vec::new(), Vec::new());
         // Two tasks of one biz id can't be live at once, but one key must not be declared twice.
         let mut declared = HashMap::new();
-        for completion in done {
-            let stored = completion.lease.id.stored();
+        for (at, completion) in done.iter().enumerate() {
+            if completion.result.is_none() && completion.biz_id.is_none() {
+                continue;
+            }
             let (mut result, mut ttl, mut body) = (0, 0, 0);
             if let Some((bytes, keep)) = &completion.result {
-                result = call.extra_key(keys.owned("result:", &stored));
-                bodies.push(bytes.clone());
+                result = call.extra_key(&keys.owned("result:", &completion.lease.id.stored()));
+                bodies.push(bytes);
                 (ttl, body) = (millis(*keep).max(1), bodies.len());
             }
-            let biz = completion.biz.as_ref().map_or(0, |(task, id)| {
-                let key = keys.biz(task, id);
-                *declared.entry(key.clone()).or_insert_with(|| call.extra_key(key))
+            let biz = completion.biz_id.as_ref().map_or(0, |id| {
+                let key = keys.biz(completion.task, id);
+                *declared.entry(key).or_insert_with_key(|key| call.extra_key(key))
             });
-            let extra = if result == 0 && biz == 0 {
-                String::new()
-            } else {
-                format!("{result};{ttl};{body};{biz}")
-            };
-            call = call
-                .raw(stored)
-                .arg(completion.lease.token)
-                .raw(completion.summary.as_bytes())
-                .raw(extra);
+            extras.push(format!("{};{result};{ttl};{body};{biz}", at + 1));
         }
-        call.args.extend(bodies);
+        call.push(extras.len());
+        for extra in extras {
+            call.push(extra);
+        }
+        for body in bodies {
+            call.push_bytes(body);
+        }
         call
     }
 
@@ -112,18 +134,17 @@ impl Broker {
         worker: &WorkerId,
         failed: &[Failure],
     ) -> ScriptCall {
-        let mut call = self.call(&scripts::FAIL, queue, worker.as_str()).arg(failed.len());
+        let mut call =
+            self.report_call(&scripts::FAIL, queue, worker, failed.iter().map(|f| &f.lease));
         for failure in failed {
-            let verdict = match failure.verdict {
-                Verdict::Retry(wait) => format!("retry:{}", millis(wait)),
-                Verdict::Dead => "dead:".into(),
-                Verdict::Cancelled => "cancelled:".into(),
-            };
-            call = call
-                .raw(failure.lease.id.stored())
-                .arg(failure.lease.token)
-                .raw(verdict)
-                .raw(failure.error.as_bytes());
+            match failure.verdict {
+                Verdict::Retry(wait) => call.push(format_args!("retry:{}", millis(wait))),
+                Verdict::Dead => call.push("dead:"),
+                Verdict::Cancelled => call.push("cancelled:"),
+            }
+        }
+        for failure in failed {
+            call.push(&failure.error);
         }
         call
     }
@@ -135,14 +156,40 @@ impl Broker {
         worker: &WorkerId,
         given: &[Release],
     ) -> ScriptCall {
-        let mut call = self.call(&scripts::RELEASE, queue, worker.as_str()).arg(given.len());
+        let mut call =
+            self.report_call(&scripts::RELEASE, queue, worker, given.iter().map(|g| &g.lease));
         for release in given {
-            let how = match &release.give {
-                Give::Head(stamp) => format!("head:{stamp}"),
-                Give::Snooze(wait) => format!("snooze:{}", millis(*wait)),
-                Give::Misfit(wait) => format!("misfit:{}", millis(*wait)),
-            };
-            call = call.raw(release.lease.id.stored()).arg(release.lease.token).raw(how);
+            match release.give {
+                Give::Head => call.push("head:"),
+                Give::Snooze(wait) => call.push(format_args!("snooze:{}", millis(wait))),
+                Give::Misfit(wait) => call.push(format_args!("misfit:{}", millis(wait))),
+            }
+        }
+        call
+    }
+
+    /// What all reports have in common: runs of equal tokens, then the ids.
+    fn report_call<'a>(
+        &self,
+        script: &'static Script,
+        queue: &QueueName,
+        worker: &WorkerId,
+        leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
+    ) -> ScriptCall {
+        let mut runs: Vec<(Token, usize)> = Vec::new();
+        for lease in leases.clone() {
+            match runs.last_mut() {
+                Some((token, length)) if *token == lease.token => *length += 1,
+                _ => runs.push((lease.token, 1)),
+            }
+        }
+        let mut call = self.call(script, queue, worker.as_str()).arg(leases.len()).arg(runs.len());
+        for (token, length) in runs {
+            call.push(token);
+            call.push(length);
+        }
+        for lease in leases {
+            call.push_id(&lease.id);
         }
         call
     }

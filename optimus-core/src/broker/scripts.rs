@@ -42,51 +42,56 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT = "submit": ["clock", "stamp", "ready", "biz"] [
+    SUBMIT = "submit": ["clock", "stamp", "born", "ready", "biz"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "blobs", "wake", "ledger:",
         "ledgers",
     ];
-    CLAIM = "claim": ["clock", "stamp", "ready", "due"] [
-        "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "restamp",
-        "cancelled", "workers", "worker:", "working:", "tries", "wake",
+    CLAIM = "claim": [
+        "clock", "stamp", "born", "ready", "due", "skips", "merge", "held"
+    ] [
+        "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "skips", "workers",
+        "working:", "tries", "wake",
     ];
-    COMPLETE = "complete": ["clock", "held", "derive", "biz", "waiters"] [
-        "tasks", "working:", "success", "tries", "errors", "restamp", "blobs", "cancel",
-        "priorities", "waiters", "meta",
+    COMPLETE = "complete": ["clock", "report", "derive", "biz", "waiters"] [
+        "tasks", "working:", "success", "tries", "errors", "blobs", "cancel", "priorities",
+        "waiters", "meta",
     ];
     FAIL = "fail": [
-        "clock", "held", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"
+        "clock", "report", "derive", "header", "born", "stamp", "ready", "biz", "tries", "waiters"
     ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "held", "derive", "header", "stamp", "ready", "biz", "tries", "waiters"
+        "clock", "report", "derive", "header", "stamp", "born", "ready", "biz", "tries", "waiters"
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
-        "restamp", "tries", "cancel", "waiters", "wake",
+        "tries", "cancel", "waiters", "wake",
     ];
     REGISTER = "register": ["clock", "lease"] ["meta", "workers", "worker:"];
-    RENEW = "renew": ["clock", "lease"] ["meta", "workers", "working:", "cancel"];
+    RENEW = "renew": ["clock", "lease", "held"] ["meta", "workers", "working:", "cancel"];
     REAP = "reap": [
-        "clock", "derive", "header", "stamp", "ready", "biz", "tries", "waiters", "lease"
+        "clock", "derive", "header", "stamp", "born", "ready", "biz", "tries", "waiters", "lease",
+        "held"
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
-        "restamp", "tries", "errors", "cancel", "waiters", "wake",
+        "tries", "errors", "cancel", "waiters", "wake",
     ];
-    LEAVE = "leave": ["clock"] ["workers", "worker:", "working:"];
+    LEAVE = "leave": ["held"] ["workers", "worker:", "working:"];
     CANCEL = "cancel": ["clock", "derive", "header", "biz", "waiters", "find"] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
-        "success", "waiters",
+        "success", "waiters", "skips",
     ];
-    REQUEUE = "requeue": ["clock", "derive", "header", "stamp", "ready", "biz", "find"] [
+    REQUEUE = "requeue": [
+        "clock", "derive", "header", "stamp", "born", "ready", "biz", "find"
+    ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
-        "cancelled", "workers", "success", "restamp", "tries", "cancel", "wake",
+        "cancelled", "workers", "success", "tries", "cancel", "wake",
     ];
-    PAUSE = "pause": ["clock", "stamp", "ready"] ["meta", "wake"];
+    PAUSE = "pause": ["clock", "stamp", "born", "ready"] ["meta", "wake"];
     PURGE = "purge": ["clock", "derive", "header", "biz"] [
-        "meta", "tasks", "dead", "cancelled", "tries", "errors", "restamp", "blobs", "priorities",
-        "ledgers", "workers",
+        "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
+        "workers",
     ];
     AWAIT = "await": ["derive", "find"] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "waiters",

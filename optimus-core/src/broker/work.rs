@@ -8,7 +8,6 @@ use super::{Broker, BrokerError, Reply, ScriptCall, reply, scripts};
 use crate::{
     id::{QueueName, TaskId, WorkerId},
     lease::Token,
-    record::STAMP_BYTES,
 };
 
 /// What a claim brought.
@@ -31,8 +30,6 @@ pub struct Claimed {
 pub struct Grant {
     /// Its id.
     pub id: TaskId,
-    /// The stamp of its entry in the line.
-    pub stamp: String,
     /// Its record, as stored.
     pub record: Vec<u8>,
     /// Failures, losses and misfits so far.
@@ -71,17 +68,18 @@ impl Broker {
         let now_ms = reply.number()?;
         let more = reply.flag()?;
         let next_due = reply.wait()?;
-        let entries = reply.texts()?;
+        let ids = reply.texts()?;
         let records = reply.list()?;
         let tries = reply.texts()?;
-        let grants = entries
+        let grants = ids
             .iter()
             .zip(records)
             .enumerate()
-            .map(|(i, (entry, record))| {
-                let (id, stamp) = read_entry(queue, entry)?;
+            .map(|(i, (id, record))| {
+                let id = TaskId::from_stored(queue.clone(), id)
+                    .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
                 let tries = tries.get(i).map_or((0, 0, 0), |tries| read_tries(tries));
-                Ok(Grant { id, stamp, record, tries })
+                Ok(Grant { id, record, tries })
             })
             .collect::<Result<_, BrokerError>>()?;
         Ok(Claimed { token, now_ms, more, next_due, grants })
@@ -196,16 +194,6 @@ impl Broker {
             _ => Ok(None),
         }
     }
-}
-
-fn read_entry(queue: &QueueName, entry: &str) -> Result<(TaskId, String), BrokerError> {
-    let (stamp, id) = entry
-        .split_at_checked(STAMP_BYTES)
-        .and_then(|(stamp, id)| Some((stamp, id.strip_prefix(':')?)))
-        .ok_or_else(|| BrokerError::Odd(format!("an entry reads {entry:?}")))?;
-    let id = TaskId::from_stored(queue.clone(), id)
-        .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
-    Ok((id, stamp.to_owned()))
 }
 
 /// `<failures>:<losses>:<misfits>`; anything else reads as none.

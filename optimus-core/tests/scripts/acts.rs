@@ -10,7 +10,10 @@ use optimus_core::{
     },
 };
 
-use crate::{bench::Bench, jobs::ready};
+use crate::{
+    bench::{Bench, START},
+    jobs::{ready, ready_at},
+};
 
 /// The lease of workers that say nothing else.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
@@ -42,7 +45,7 @@ impl Bench {
 
     /// Submits one task, whose biz id must be free.
     pub(crate) async fn add(&self, at: u64, call: impl Submit) -> TaskId {
-        let task = ready(call);
+        let task = ready_at(at, call);
         let id = task.id().clone();
         assert_eq!(self.submit(at, &[task]).await, [Receipt::Created]);
         id
@@ -129,7 +132,7 @@ impl Bench {
     /// The ids of the entries in line, tombstones included.
     pub(crate) async fn line(&self) -> Vec<String> {
         let entries = self.list("ready").await;
-        entries.into_iter().map(|entry| entry[9..].to_owned()).collect()
+        entries.iter().map(|entry| entry[entry.len() - 22..].to_owned()).collect()
     }
 
     /// Takes the doorbell's token, as a waiter does that wakes.
@@ -169,12 +172,20 @@ pub(crate) fn ids_of(tasks: &[Submission]) -> Vec<TaskId> {
 
 /// A report of success, without result and biz id.
 pub(crate) fn done(lease: &Lease) -> Completion {
-    Completion { lease: lease.clone(), summary: "job 1 5 w".into(), result: None, biz: None }
+    Completion {
+        lease: lease.clone(),
+        task: "job",
+        biz_id: None,
+        attempt: 1,
+        took: ms(5),
+        ended_ms: START + 7,
+        result: None,
+    }
 }
 
 /// A report of success of the job with this biz id.
 pub(crate) fn done_biz(lease: &Lease, biz_id: &str) -> Completion {
-    Completion { biz: Some(("job".into(), biz_id.into())), ..done(lease) }
+    Completion { biz_id: Some(biz_id.into()), ..done(lease) }
 }
 
 /// A report of failure.

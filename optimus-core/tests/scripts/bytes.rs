@@ -15,6 +15,7 @@ use crate::{
 const SUBMIT: &str = concat!(
     include_str!("../../lua/include/clock.lua"),
     include_str!("../../lua/include/stamp.lua"),
+    include_str!("../../lua/include/born.lua"),
     include_str!("../../lua/include/ready.lua"),
     include_str!("../../lua/include/biz.lua"),
     include_str!("../../lua/submit.lua"),
@@ -39,7 +40,7 @@ async fn claimed_payload(bench: &Bench, id: &TaskId) -> TaskRecord {
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 1).await;
     assert_eq!(claimed.ids(), slice::from_ref(id));
-    TaskRecord::decode(&claimed.grants[0].record).expect("a record")
+    TaskRecord::decode(claimed.grants[0].record.clone()).expect("a record")
 }
 
 async fn through(bench: &Bench, payload: &str) {
@@ -87,9 +88,9 @@ async fn raw_submit(bench: &Bench, payload: &[u8]) -> TaskRecord {
     for name in SUBMIT_KEYS {
         call.arg(bench.key(name));
     }
-    call.arg(START).arg("c1").arg(1).arg(16).arg(0).arg(1);
+    call.arg(START).arg("c1").arg(1).arg(1).arg(0).arg(1).arg(0).arg(START);
     let record = [b"{\"t\":\"job\"}\n", payload].concat();
-    let answer: Vec<String> = bench.raw(call.arg(id.stored()).arg("").arg(record)).await;
+    let answer: Vec<String> = bench.raw(call.arg(id.stored()).arg(record)).await;
     assert_eq!(answer, ["OK"]);
     claimed_payload(bench, &id).await
 }
@@ -129,7 +130,7 @@ async fn large_and_small_payloads_of_one_call_keep_to_their_tasks(bench: Bench) 
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 8).await;
     for ((grant, blob), payload) in claimed.grants.iter().zip(blobs).zip(payloads) {
-        let record = TaskRecord::decode(&grant.record).unwrap();
+        let record = TaskRecord::decode(grant.record.clone()).unwrap();
         assert_eq!(blob.unwrap_or(record.payload), payload.into_bytes());
     }
 }

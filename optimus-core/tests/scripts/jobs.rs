@@ -4,6 +4,8 @@ use optimus_core::{BoxError, Call, Context, Submission, Submit, Task, TaskOption
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::bench::START;
+
 /// A task with the default options, whose payload is whatever a test writes.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
@@ -45,9 +47,18 @@ pub(crate) fn job() -> Call<Job> {
     job_of("{}")
 }
 
-/// A call encoded, as a client sends it.
+/// A call encoded, as a client sends it at [`START`].
 pub(crate) fn ready(call: impl Submit) -> Submission {
-    call.into_submission().expect("the options of a test are valid")
+    ready_at(0, call)
+}
+
+/// A call encoded, as a client sends it so many ms after [`START`].
+pub(crate) fn ready_at(ms: u64, call: impl Submit) -> Submission {
+    let task = call.into_submission().expect("the options of a test are valid");
+    let made = format!("{}", task.id().uuid());
+    let born = format!("{:012x}", START + ms);
+    let id = format!("{}/{}-{}{}", task.id().queue(), &born[..8], &born[8..], &made[13..]);
+    task.with_id(id.parse().expect("a uuid with other digits"))
 }
 
 /// So many calls encoded.

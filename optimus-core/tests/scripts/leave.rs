@@ -12,7 +12,7 @@ async fn a_worker_that_holds_nothing_is_forgotten(bench: Bench) {
     assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
     let before = bench.dump().await;
     assert_eq!(bench.at(0).leave(&bench.queue, &worker).await.unwrap(), 0);
-    assert_eq!(bench.changes(&before).await, ["worker:w", "workers"]);
+    assert_eq!(bench.changes(&before).await, ["worker:w", "workers", "working:w"]);
     assert_eq!(bench.score("workers", "w").await, None);
     assert!(bench.score("workers", "other").await.is_some());
 }

@@ -63,7 +63,7 @@ async fn nothing_of_a_purged_task_is_left(bench: Bench) {
     let failures: Vec<_> = leases.iter().map(|lease| failed(lease, Verdict::Dead)).collect();
     assert!(bench.fail(0, &failures).await.is_empty());
     assert_eq!(purge(&bench, 9, 0, LONG).await.tasks, 2);
-    let left = ["ledger:c1", "meta", "wake", "worker:w", "workers"];
+    let left = ["ledger:c1", "meta", "wake", "worker:w", "workers", "working:w"];
     assert_eq!(bench.names().await, left);
 }
 

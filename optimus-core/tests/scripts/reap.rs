@@ -41,7 +41,7 @@ async fn nothing_is_reaped_before_its_lease_is_over(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn lost_tasks_go_to_the_head_under_their_old_stamp(bench: Bench) {
+async fn lost_tasks_go_to_the_head(bench: Bench) {
     let lost = jobs(3);
     bench.submit(0, &lost).await;
     let mut entries = bench.list("ready").await;
@@ -229,7 +229,7 @@ async fn a_reaped_queue_rings_for_who_is_waiting(bench: Bench) {
 
 on_both![
     nothing_is_reaped_before_its_lease_is_over,
-    lost_tasks_go_to_the_head_under_their_old_stamp,
+    lost_tasks_go_to_the_head,
     a_ranked_task_goes_back_to_its_rank,
     of_a_reaped_worker_nothing_is_left,
     a_reap_is_bounded_and_says_that_there_is_more,

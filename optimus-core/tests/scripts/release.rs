@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn head() -> Give {
-    Give::Head(String::new())
+    Give::Head
 }
 
 async fn released_tasks_go_to_the_head_in_their_old_order(bench: Bench) {
@@ -24,32 +24,28 @@ async fn released_tasks_go_to_the_head_in_their_old_order(bench: Bench) {
     let later = bench.add(5, job()).await;
     let before = bench.dump().await;
 
-    let back: Vec<Release> = claimed
-        .leases(&worker)
-        .iter()
-        .zip(&claimed.grants)
-        .map(|(lease, grant)| given(lease, Give::Head(grant.stamp.clone())))
-        .collect();
+    let back: Vec<Release> =
+        claimed.leases(&worker).iter().map(|lease| given(lease, Give::Head)).collect();
     assert!(bench.release(6, &back).await.is_empty());
 
-    assert_eq!(bench.list("ready").await[..3], entries, "each under the stamp it had");
+    assert_eq!(bench.list("ready").await[..3], entries);
     assert_eq!(bench.changes(&before).await, ["ready", "working:w"]);
     let again = bench.claim(7, &worker, 2, 8).await;
     assert_eq!(again.ids(), [ids_of(&tasks), vec![later]].concat());
     assert!(again.grants.iter().all(|grant| grant.tries == (0, 0, 0)));
 }
 
-async fn without_its_stamp_a_task_goes_back_under_that_of_its_submit_or_requeue(bench: Bench) {
+async fn a_requeued_task_goes_back_to_the_head_like_any_other(bench: Bench) {
     let tasks = jobs(2);
     bench.submit(0, &tasks).await;
     bench.at(50).cancel(tasks[1].id()).await.unwrap();
     bench.at(50).requeue(tasks[1].id()).await.unwrap();
-    let entries = bench.list("ready").await;
     let worker = bench.worker(50, "w").await;
     let leases = bench.claim(50, &worker, 1, 8).await.leases(&worker);
     let back: Vec<_> = leases.iter().map(|lease| given(lease, head())).collect();
     assert!(bench.release(60, &back).await.is_empty());
-    assert_eq!(bench.list("ready").await, [entries[0].clone(), entries[2].clone()]);
+    let entries: Vec<String> = tasks.iter().map(|task| task.id().stored()).collect();
+    assert_eq!(bench.list("ready").await, entries);
     assert_eq!(bench.claim(60, &worker, 2, 8).await.ids(), ids_of(&tasks));
 }
 
@@ -96,7 +92,7 @@ async fn a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back(b
         let lease = bench.take(0, &worker, 1).await;
         bench.wait(&id, "c").await;
         bench.at(0).cancel(&id).await.unwrap();
-        assert!(bench.release(5, &[given(&lease, give.clone())]).await.is_empty());
+        assert!(bench.release(5, &[given(&lease, give)]).await.is_empty());
         assert_eq!(bench.state(&id).await, TaskState::Cancelled, "{give:?}");
         assert_eq!(bench.score("cancelled", &id.stored()).await, Some(START + 5));
         assert_eq!(bench.mail("c").await, [format!("{} cancelled", id.stored())]);
@@ -116,7 +112,7 @@ async fn a_released_task_that_was_delayed_keeps_its_place(bench: Bench) {
     let claimed = bench.claim(50, &worker, 1, 1).await;
     let later = bench.add(60, job()).await;
     let lease = claimed.leases(&worker).remove(0);
-    let back = given(&lease, Give::Head(claimed.grants[0].stamp.clone()));
+    let back = given(&lease, Give::Head);
     assert!(bench.release(61, &[back]).await.is_empty());
     assert_eq!(bench.claim(61, &worker, 2, 8).await.ids(), [delayed, later]);
 }
@@ -126,19 +122,17 @@ async fn the_bell_rings_for_what_is_given_back(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     assert!(bench.answer_bell().await);
-    for (lease, give, rings) in [
-        (0, Give::Snooze(ms(50)), true),
-        (1, Give::Misfit(ms(60)), false),
-        (2, Give::Head(String::new()), true),
-    ] {
-        assert!(bench.release(0, &[given(&leases[lease], give.clone())]).await.is_empty());
+    for (lease, give, rings) in
+        [(0, Give::Snooze(ms(50)), true), (1, Give::Misfit(ms(60)), false), (2, Give::Head, true)]
+    {
+        assert!(bench.release(0, &[given(&leases[lease], give)]).await.is_empty());
         assert_eq!(bench.answer_bell().await, rings, "{give:?}");
     }
 }
 
 on_both![
     released_tasks_go_to_the_head_in_their_old_order,
-    without_its_stamp_a_task_goes_back_under_that_of_its_submit_or_requeue,
+    a_requeued_task_goes_back_to_the_head_like_any_other,
     a_ranked_task_goes_back_to_its_rank,
     a_snoozed_task_comes_back_after_its_wait_uncounted,
     a_misfit_is_counted_and_nothing_else_of_it,

@@ -59,7 +59,7 @@ async fn it_answers_which_of_them_are_to_stop(bench: Bench) {
     assert_eq!(renew(&bench, 1, &worker).await.stopping, [leases[1].id.clone()]);
     assert_eq!(renew(&bench, 1, &other).await.stopping, [others.id]);
     assert_eq!(renew(&bench, 2, &worker).await.stopping, [leases[1].id.clone()], "until it ends");
-    assert!(bench.release(2, &[given(&leases[1], Give::Head(String::new()))]).await.is_empty());
+    assert!(bench.release(2, &[given(&leases[1], Give::Head)]).await.is_empty());
     assert!(renew(&bench, 3, &worker).await.stopping.is_empty());
 }
 

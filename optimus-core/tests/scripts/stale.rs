@@ -18,8 +18,8 @@ async fn assert_stale(bench: &Bench, at: u64, lease: &Lease) {
     for verdict in [Verdict::Retry(ms(1)), Verdict::Dead, Verdict::Cancelled] {
         assert_eq!(bench.fail(at, &[failed(lease, verdict)]).await, [0], "{verdict:?}");
     }
-    for give in [Give::Head(String::new()), Give::Snooze(ms(1)), Give::Misfit(ms(1))] {
-        assert_eq!(bench.release(at, &[given(lease, give.clone())]).await, [0], "{give:?}");
+    for give in [Give::Head, Give::Snooze(ms(1)), Give::Misfit(ms(1))] {
+        assert_eq!(bench.release(at, &[given(lease, give)]).await, [0], "{give:?}");
     }
     bench.assert_unchanged(&before).await;
 }
@@ -41,7 +41,7 @@ async fn ones_own_claim_before_the_last(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let old = bench.take(0, &worker, 1).await;
-    assert!(bench.release(0, &[given(&old, Give::Head(String::new()))]).await.is_empty());
+    assert!(bench.release(0, &[given(&old, Give::Head)]).await.is_empty());
     let new = bench.take(0, &worker, 2).await;
     assert_eq!((&new.id, &old.id), (&id, &id));
     assert_stale(&bench, 0, &old).await;
@@ -123,7 +123,7 @@ async fn one_lease_twice_in_a_call_counts_once(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
-    let back = given(&leases[0], Give::Head(String::new()));
+    let back = given(&leases[0], Give::Head);
     assert_eq!(bench.release(0, &[back.clone(), back]).await, [1]);
     assert_eq!(bench.line().await.len(), 1, "two entries would be run twice");
     let end = done(&leases[1]);

@@ -25,11 +25,31 @@ async fn a_plain_task_stands_in_line(bench: Bench) {
     assert_eq!(bench.state(&id).await, TaskState::Ready);
     assert_eq!(bench.names().await, ["ledger:c1", "ready", "tasks", "wake"]);
     let stored = bench.field("tasks", &id.stored()).await.unwrap();
-    let record = TaskRecord::decode(stored.as_bytes()).unwrap();
+    let record = TaskRecord::decode(stored.clone().into_bytes()).unwrap();
     assert_eq!(record.task, "job");
-    assert_eq!(record.submitted_ms, START + 5);
+    assert_eq!(record.accepted_ms, None);
     assert_eq!(record.payload, br#"{"a":1}"#);
-    assert_eq!(bench.list("ready").await, [format!("{}:{}", &stored[..8], id.stored())]);
+    assert_eq!(bench.list("ready").await, [id.stored()]);
+}
+
+async fn a_task_that_can_expire_is_told_when_it_was_accepted(bench: Bench) {
+    let id = bench.add(5, job().expires_in(ms(90))).await;
+    let stored = bench.field("tasks", &id.stored()).await.unwrap();
+    let record = TaskRecord::decode(stored.into_bytes()).unwrap();
+    assert_eq!((record.accepted_ms, record.expires_in), (Some(START + 5), Some(ms(90))));
+}
+
+async fn a_client_with_a_wrong_clock_lines_up_by_the_stores(bench: Bench) {
+    let tasks = jobs(2);
+    let ahead = Batch { queue: &bench.queue, client: "c1", number: 1, keep: false, tasks: &tasks };
+    bench.now().here(START).submit(&ahead).await.unwrap();
+    for (entry, task) in bench.list("ready").await.iter().zip(&tasks) {
+        let (stamp, id) = entry.split_once(':').expect("a stamp");
+        assert_eq!(id, task.id().stored());
+        let since = u64::from_str_radix(stamp, 36).unwrap();
+        let here = chrono::Utc::now().timestamp_millis().unsigned_abs();
+        assert!(since.abs_diff(here) < 60_000, "{since} is far from {here}");
+    }
 }
 
 async fn a_task_with_a_delay_waits_for_its_time(bench: Bench) {
@@ -119,18 +139,20 @@ async fn an_idle_ledger_is_dated_only_where_it_is_to_be_kept(bench: Bench) {
 }
 
 async fn without_an_override_the_time_is_the_stores(bench: Bench) {
-    let tasks = jobs(1);
+    let tasks = [ready(job().expires_in(ms(90)))];
     let batch = Batch { queue: &bench.queue, client: "c1", number: 1, keep: false, tasks: &tasks };
     bench.now().submit(&batch).await.unwrap();
 
     let stored = bench.field("tasks", &tasks[0].id().stored()).await.unwrap();
-    let accepted = TaskRecord::decode(stored.as_bytes()).unwrap().submitted_ms;
+    let accepted = TaskRecord::decode(stored.clone().into_bytes()).unwrap().accepted_ms.unwrap();
     let here = chrono::Utc::now().timestamp_millis().unsigned_abs();
     assert!(accepted.abs_diff(here) < 60_000, "{accepted} is far from {here}");
 }
 
 on_both![
     a_plain_task_stands_in_line,
+    a_task_that_can_expire_is_told_when_it_was_accepted,
+    a_client_with_a_wrong_clock_lines_up_by_the_stores,
     a_task_with_a_delay_waits_for_its_time,
     a_time_in_the_past_means_at_once,
     a_priority_ranks_a_task_now_or_once_it_is_due,

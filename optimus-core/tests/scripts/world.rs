@@ -256,11 +256,11 @@ impl World {
             }
             _ => {
                 let give = match situation {
-                    "head" => Give::Head(String::new()),
+                    "head" => Give::Head,
                     "snooze" => Give::Snooze(ms(1)),
                     _ => Give::Misfit(ms(1)),
                 };
-                let reports: Vec<_> = self.held.iter().map(|l| given(l, give.clone())).collect();
+                let reports: Vec<_> = self.held.iter().map(|l| given(l, give)).collect();
                 broker.release_call(queue, busy, &reports)
             }
         };

@@ -1,0 +1,43 @@
+-- report: what the calls of `complete`, `fail` and `release` have in common.
+--
+-- ARGV   1 now override · 2 count · 3 runs; then for each run of reports under one token: the
+--        token, how many; then the ids; then further columns of `count` values each
+
+local FIRST_RUN = 4
+
+-- The positions of the reports whose token is their task's, a reply that names the others, and
+-- where the ids begin in ARGV. One that stands in a call twice is ended once.
+local function still_held(working, count)
+  local run, first_id = FIRST_RUN, FIRST_RUN + 2 * tonumber(ARGV[3])
+  local tokens = redis.call('HMGET', working, unpack(ARGV, first_id, first_id + count - 1))
+  local held, reply, seen, still = {}, { 'OK' }, {}, 0
+  local token, left = ARGV[run], tonumber(ARGV[run + 1])
+  for i = 1, count do
+    while left == 0 do
+      run = run + 2
+      token, left = ARGV[run], tonumber(ARGV[run + 1])
+    end
+    left = left - 1
+    local id = ARGV[first_id + i - 1]
+    if tokens[i] == token and not seen[id] then
+      seen[id] = true
+      still = still + 1
+      held[still] = i
+    else
+      reply[#reply + 1] = i
+    end
+  end
+  return held, reply, first_id
+end
+
+-- The values of those reports in the column that begins at `first`.
+local function column(first, count, held)
+  if #held == count then
+    return { unpack(ARGV, first, first + count - 1) }
+  end
+  local values = {}
+  for i, position in ipairs(held) do
+    values[i] = ARGV[first + position - 1]
+  end
+  return values
+end

@@ -1,0 +1,109 @@
+//! One call of a script, ready to be sent: [`ScriptCall`].
+
+use std::{fmt::Display, io::Write as _};
+
+use redis::Cmd;
+
+use super::{keys::Keys, scripts::Script};
+use crate::id::TaskId;
+
+/// One call of a script, ready to be sent, perhaps with others in one write.
+#[derive(Clone)]
+pub struct ScriptCall {
+    pub(super) script: &'static Script,
+    keys: Words,
+    args: Words,
+}
+
+/// Byte strings, one behind the other: a call has thousands, and each on its own would be an
+/// allocation.
+#[derive(Clone, Default)]
+struct Words {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Words {
+    fn push(&mut self, word: &[u8]) {
+        self.bytes.extend_from_slice(word);
+        self.end();
+    }
+
+    fn push_text(&mut self, word: impl Display) {
+        write!(self.bytes, "{word}").expect("a vector takes everything");
+        self.end();
+    }
+
+    /// Ends the word that was written into `bytes`.
+    fn end(&mut self) {
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+}
+
+impl ScriptCall {
+    /// A call whose owned keys (those that end in `:`) belong to `owner`.
+    pub(super) fn new(script: &'static Script, keys: &Keys, owner: &str) -> Self {
+        let mut words = Words::default();
+        for key in script.keys {
+            words.push_text(format_args!("{}{key}", keys.base()));
+            if key.ends_with(':') {
+                words.ends.pop();
+                words.push(owner.as_bytes());
+            }
+        }
+        Self { script, keys: words, args: Words::default() }
+    }
+
+    /// Makes room for so many further arguments of so many bytes in all.
+    pub(super) fn reserve(&mut self, args: usize, bytes: usize) {
+        self.args.ends.reserve(args);
+        self.args.bytes.reserve(bytes);
+    }
+
+    pub(super) fn arg(mut self, arg: impl Display) -> Self {
+        self.push(arg);
+        self
+    }
+
+    pub(super) fn push(&mut self, arg: impl Display) {
+        self.args.push_text(arg);
+    }
+
+    pub(super) fn push_bytes(&mut self, arg: &[u8]) {
+        self.args.push(arg);
+    }
+
+    pub(super) fn push_id(&mut self, id: &TaskId) {
+        self.args.push(&id.stored_bytes());
+    }
+
+    /// Writes an argument in place.
+    pub(super) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.args.bytes);
+        self.args.end();
+    }
+
+    /// Declares a further key; its index as options and extras write it, from 1.
+    pub(super) fn extra_key(&mut self, key: &str) -> usize {
+        self.keys.push(key.as_bytes());
+        self.keys.ends.len() - self.script.keys.len()
+    }
+
+    /// By its hash, or with its whole text.
+    pub(super) fn command(&self, verb: &str, script: &str) -> Cmd {
+        let (keys, args) = (&self.keys, &self.args);
+        let words = 3 + keys.ends.len() + args.ends.len();
+        let bytes = 16 + script.len() + keys.bytes.len() + args.bytes.len();
+        let mut command = Cmd::with_capacity(words, bytes);
+        command.arg(verb).arg(script).arg(keys.ends.len());
+        for word in keys.iter().chain(args.iter()) {
+            command.arg(word);
+        }
+        command
+    }
+}

@@ -1,0 +1,112 @@
+//! From a claimed record to an attempt that can start: [`Prepared`]; or the report of why it can't.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use optimus_core::{
+    Backoff, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
+    broker::{Give, Release},
+};
+
+use crate::{
+    attempts::Attempt,
+    judge::{self, Facts, Report},
+    misfit,
+    shared::Shared,
+    slots::Slot,
+};
+
+/// All that one attempt needs.
+pub(crate) struct Prepared {
+    pub(crate) attempt: Arc<Attempt>,
+    pub(crate) definition: TaskDefinition,
+    pub(crate) payload: Payload,
+    pub(crate) slot: Slot,
+}
+
+/// The arguments, or where they are.
+pub(crate) enum Payload {
+    Here(Vec<u8>),
+    InBlobs,
+}
+
+/// A claimed task, as Redis told it.
+pub(crate) struct Claim {
+    pub(crate) lease: Lease,
+    pub(crate) record: Vec<u8>,
+    /// Failures, losses and misfits so far.
+    pub(crate) tries: (u32, u32, u32),
+    /// Redis' clock at the claim, in ms.
+    pub(crate) now_ms: u64,
+}
+
+/// Finds what the task needs. One that can't be run here is reported, and its slot is free again.
+pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepared> {
+    match find(shared, claim) {
+        Ok((attempt, definition, payload)) => {
+            Some(Prepared { attempt: Arc::new(attempt), definition, payload, slot })
+        }
+        Err(report) => {
+            drop(slot);
+            shared.reporter.push(*report);
+            shared.turn.notify_one();
+            None
+        }
+    }
+}
+
+fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Box<Report>> {
+    let Claim { lease, record, tries: (failures, losses, misfits), now_ms } = claim;
+    let attempt = 1 + failures + losses;
+    let bury = |reason, why: &str| Box::new(judge::bury(lease.clone(), attempt, reason, why));
+    let misfit = |why: &str| {
+        tracing::warn!(id = %lease.id, why, "can't be run by this worker, and waits");
+        if misfit::is_over(misfits, shared.config.misfit_grace) {
+            return bury(Reason::Unknown, why);
+        }
+        let give = Give::Misfit(misfit::wait(misfits + 1));
+        Box::new(Report::Release(Release { lease: lease.clone(), give }))
+    };
+    let record = TaskRecord::decode(record).map_err(|problem| match problem {
+        RecordError::Newer(_) => misfit(&problem.to_string()),
+        _ => bury(Reason::Undecodable, &problem.to_string()),
+    })?;
+    let definition = *shared
+        .registry
+        .get(&record.task)
+        .ok_or_else(|| misfit(&format!("no task {:?} is known here", record.task)))?;
+    if let Some(expires_in) = expired(&record, &lease, now_ms) {
+        return Err(bury(Reason::Expired, &format!("not started within {expires_in:?}")));
+    }
+    let deadline = Instant::now() + record.timeout;
+    let fence = lease.token.fence;
+    let ctx = Context::new(lease.id.clone(), attempt, fence, deadline, shared.data.clone());
+    let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };
+    let facts = Facts {
+        task: definition.name(),
+        attempt,
+        failures,
+        max_retry: record.max_retry,
+        backoff: record.backoff.unwrap_or_else(|| own_formula(&definition)),
+        result_ttl: record.result_ttl,
+        biz_id: record.biz_id,
+    };
+    Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
+}
+
+/// How long it was allowed to wait, if it waited longer.
+fn expired(record: &TaskRecord, lease: &Lease, now_ms: u64) -> Option<Duration> {
+    let accepted_ms = record.accepted_ms.unwrap_or_else(|| lease.id.made_ms());
+    let waited = Duration::from_millis(now_ms.saturating_sub(accepted_ms));
+    record.expires_in.filter(|expires_in| waited > *expires_in)
+}
+
+/// A function can't be stored, so the record only says that there is one.
+fn own_formula(definition: &TaskDefinition) -> Backoff {
+    match definition.options().backoff_formula() {
+        formula @ Backoff::Custom(_) => formula,
+        _ => Backoff::Sidekiq,
+    }
+}
