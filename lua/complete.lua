@@ -14,7 +14,7 @@ local tasks, working, success, tries, errors = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local blobs, cancel, priorities = KEYS[6], KEYS[7], KEYS[8]
 local waiters, meta = KEYS[9], KEYS[10]
 local FIXED_KEYS = 10
-local count = tonumber(ARGV[2])
+local now_override, count = ARGV[1], tonumber(ARGV[2])
 
 -- Checks.
 local held, reply, first_id = still_held(working, count)
@@ -27,7 +27,7 @@ local extras, first_extra = {}, first_id + 2 * count + 1
 local extra_count = tonumber(ARGV[first_extra - 1])
 local is_held, now = {}, nil
 if extra_count > 0 then
-  now = now_ms(ARGV[1])
+  now = now_ms(now_override)
   for _, position in ipairs(held) do
     is_held[position] = true
   end

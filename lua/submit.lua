@@ -7,11 +7,11 @@
 --
 -- KEYS   the naming block, then the biz keys that options refer to
 -- ARGV   1 now override · 2 client · 3 call number · 4 ledger slot · 5 '1' to be kept another day
---        6 count · 7 how many options · 8 the client's clock; then for each task: id, record; then the options of those
---        that are not plain, in the tasks' order; then blobs
---        options: `<position>;<due>;<priority>;<biz key index>;<biz window ms>;<blob index>;<stamp>`
---        with due `in<ms>`, `at<ms>` or ''; an index counts from 1 behind the fixed part, 0 is
---        none; stamp `1` to be told in the record when it was accepted
+--        6 count · 7 how many options · 8 the client's clock; then for each task: id, record; then
+--        the options of those that are not plain, in the tasks' order; then blobs
+--        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
+--        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
+--        stamp is 1 to be told in the record when it was accepted, else 0
 -- REPLY  OK, then `<position>=<owner id>` for each task whose biz id was taken
 -- REFUSE FORGOTTEN
 

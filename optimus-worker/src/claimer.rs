@@ -105,12 +105,12 @@ impl Claimer {
 
     /// Whether another turn beside those under way would carry enough.
     fn is_second_worth_it(&self) -> bool {
+        let enough = SECOND_TURN_MIN.max(self.turn_max() / 2);
         let claimable = || {
             let deep = self.lines.iter().any(|line| line.has_more && line.unanswered.is_none());
-            deep && self.idle() >= SECOND_TURN_MIN
+            deep && self.idle() >= enough
         };
-        self.turns.len() < TURNS_MAX
-            && (self.shared.reporter.waiting() >= SECOND_TURN_MIN || claimable())
+        self.turns.len() < TURNS_MAX && (self.shared.reporter.waiting() >= enough || claimable())
     }
 
     fn idle(&self) -> usize {
@@ -313,7 +313,8 @@ pub(crate) fn take_in_reports(
             }
             Err(problem) => {
                 if !problem.is_transient() {
-                    tracing::error!(queue = %group.queue(), %problem, "a report was rejected; held");
+                    let queue = group.queue();
+                    tracing::error!(%queue, %problem, "a report was rejected; held");
                 }
                 shared.reporter.give_back(group);
                 worked = false;

@@ -16,7 +16,7 @@ pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &Cancellation
     while !stop.is_cancelled() {
         let rest = role.tick().await;
         if rest.is_zero() {
-            // What is ready goes first, so that a claimer's next turn takes along what ends at once.
+            // What is ready goes first, so that a next turn takes along what ends at once.
             tokio::task::yield_now().await;
             continue;
         }

@@ -2,6 +2,7 @@
 //!
 //! To add one, write its file with a `COMMAND` and name it in [`COMMANDS`].
 
+mod bench;
 mod cargo;
 mod check;
 mod install;
@@ -22,7 +23,7 @@ struct Command {
     run: fn(Vec<String>) -> anyhow::Result<bool>,
 }
 
-const COMMANDS: &[Command] = &[test::COMMAND, check::COMMAND, redis::COMMAND];
+const COMMANDS: &[Command] = &[test::COMMAND, check::COMMAND, bench::COMMAND, redis::COMMAND];
 
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);

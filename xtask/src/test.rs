@@ -13,12 +13,12 @@ use crate::cargo::cargo;
 use crate::check::check;
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{Command, redis, refuse};
+use crate::{Command, bench, redis, refuse};
 
 pub(crate) const COMMAND: Command = Command {
     name: "test",
     usage: "test [--fast] [-- <arguments of cargo test>]",
-    about: "Format, clippy, rustdoc (not with --fast) and all tests, with a private Redis.",
+    about: "All tests, with a private Redis; format, clippy, rustdoc, quick bench but for --fast.",
     run: test,
 };
 
@@ -45,12 +45,18 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     let mut tally = Tally::default();
     let before = steps.failed();
     steps.run("tests", || {
-        let program = program.context("they need a Redis server")?;
-        tests(&cargos, &program, &mut tally)
+        let program = program.as_deref().context("they need a Redis server")?;
+        tests(&cargos, program, &mut tally)
     });
     // A step that failed otherwise than by a failed test counts as one failure, so that the
     // last line never shows a clean sheet that is none.
-    let other = if tally.failed > 0 { before } else { steps.failed() };
+    let mut other = if tally.failed > 0 { before } else { steps.failed() };
+    if !fast {
+        let measured = steps.run("bench --quick", || {
+            bench::quick(program.as_deref().context("it needs a Redis server")?)
+        });
+        other += usize::from(!measured);
+    }
 
     steps.print_overview();
     println!("  {} tests ignored; {other} steps failed otherwise than by a test\n", tally.ignored);

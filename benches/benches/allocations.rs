@@ -1,0 +1,104 @@
+//! How often memory is allocated for a task, on its way in and on its way through a worker. Unlike
+//! time, that is the same on a busy machine.
+#![expect(clippy::cast_precision_loss, reason = "counts become means, whose last bits are noise")]
+
+use std::alloc::System;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use optimus::{Client, Worker};
+use optimus_testkit::RedisServer;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
+use tokio::sync::Notify;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Buffers grow to their size before anything is counted.
+const WARM_UP: u64 = 2_000;
+const COUNTED: u64 = 10_000;
+const IN_FLIGHT: usize = 100;
+/// Not within this time: something hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static EXECUTED: AtomicU64 = AtomicU64::new(0);
+static WARM: Notify = Notify::const_new();
+static DONE: Notify = Notify::const_new();
+
+#[optimus::task]
+async fn work(number: u64, text: String) {
+    drop((number, text));
+    let executed = EXECUTED.fetch_add(1, Ordering::Relaxed) + 1;
+    if executed == WARM_UP {
+        WARM.notify_one();
+    } else if executed == WARM_UP + COUNTED {
+        DONE.notify_one();
+    }
+}
+
+fn text() -> String {
+    "x".repeat(170)
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    let redis = RedisServer::builder().tcp().start();
+    let client = Client::connect(&redis.url()).await.expect("it was started above");
+    println!("\n{:<24}{:>14}{:>14}", "a task", "allocations", "bytes");
+    one_by_one(&client).await;
+    in_batches(&client).await;
+    redis_is_emptied(&redis);
+    executed(&redis, &client).await;
+}
+
+async fn one_by_one(client: &Client) {
+    let submit = async |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            client.submit(work(number, text())).await.expect("Redis is there");
+        }
+    };
+    submit(0..WARM_UP).await;
+    let region = Region::new(ALLOCATOR);
+    submit(0..COUNTED).await;
+    print("submit", region.change());
+}
+
+async fn in_batches(client: &Client) {
+    let submit = async |count: u64| {
+        for _ in 0..count / 1_000 {
+            let calls = (0..1_000).map(|number| work(number, text()));
+            client.submit_all(calls).await.expect("Redis is there");
+        }
+    };
+    submit(WARM_UP).await;
+    let region = Region::new(ALLOCATOR);
+    submit(COUNTED).await;
+    print("submit_all by 1,000", region.change());
+}
+
+fn redis_is_emptied(redis: &RedisServer) {
+    let connection = redis::Client::open(redis.url()).and_then(|client| client.get_connection());
+    let mut connection = connection.expect("Redis is there");
+    redis::cmd("FLUSHALL").exec(&mut connection).expect("Redis is there");
+}
+
+async fn executed(redis: &RedisServer, client: &Client) {
+    let calls = (0..WARM_UP + COUNTED).map(|number| work(number, text()));
+    client.submit_all(calls).await.expect("Redis is there");
+    let worker = Worker::builder(&redis.url()).quiet().concurrency(IN_FLIGHT);
+    let worker = worker.build().expect("plain settings");
+    let counting = async {
+        WARM.notified().await;
+        let region = Region::new(ALLOCATOR);
+        DONE.notified().await;
+        print("execute, 100 in flight", region.change());
+    };
+    let counted = worker.run_until(tokio::time::timeout(PATIENCE, counting)).await;
+    counted.expect("Redis is there").expect("all tasks are executed within a minute");
+}
+
+fn print(what: &str, stats: Stats) {
+    let each = |count: usize| count as f64 / COUNTED as f64;
+    let allocations = each(stats.allocations + stats.reallocations);
+    println!("{what:<24}{allocations:>14.1}{:>14.0}", each(stats.bytes_allocated));
+}

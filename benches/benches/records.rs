@@ -1,0 +1,78 @@
+//! The parts of a task's way that need no Redis: a call becomes what is sent, what is stored
+//! becomes a record, and the record's arguments a handler's.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::task::{self, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use optimus::{Submit as _, TaskId};
+use optimus_core::{Context, Data, QueueName, TaskDefinition, TaskRecord};
+
+/// Bytes of arguments: the usual, and the most that a claim still carries.
+const PAYLOADS: [usize; 2] = [200, 16 * 1024];
+
+#[optimus::task]
+async fn work(number: u64, text: String) {
+    black_box((number, text));
+}
+
+fn arguments(payload: usize) -> (u64, String) {
+    (123_456, "x".repeat(payload - r#"{"number":123456,"text":""}"#.len()))
+}
+
+fn encode(criterion: &mut Criterion) {
+    criterion.bench_function("id", |bencher| {
+        let queue = QueueName::new("default").expect("a valid name");
+        bencher.iter(|| TaskId::new(queue.clone()));
+    });
+    let mut group = criterion.benchmark_group("encode");
+    for payload in PAYLOADS {
+        group.throughput(Throughput::Bytes(payload as u64));
+        group.bench_function(payload.to_string(), |bencher| {
+            let (number, text) = arguments(payload);
+            let call = || work(number, text.clone());
+            bencher.iter(|| call().into_submission().expect("plain arguments"));
+        });
+    }
+}
+
+fn decode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decode");
+    for payload in PAYLOADS {
+        let (number, text) = arguments(payload);
+        let stored = format!(r#"{{"t":"work"}}{}{{"number":{number},"text":"{text}"}}"#, '\n');
+        group.throughput(Throughput::Bytes(payload as u64));
+        group.bench_function(payload.to_string(), |bencher| {
+            let stored = || black_box(stored.clone().into_bytes());
+            bencher.iter(|| TaskRecord::decode(stored()).expect("a record"));
+        });
+    }
+}
+
+/// What a worker does for a task between its claim and its report, but for the bookkeeping.
+fn execute(criterion: &mut Criterion) {
+    let definition = TaskDefinition::registered().next().expect("the task above");
+    let id = TaskId::new(QueueName::new("default").expect("a valid name"));
+    let data = Arc::new(Data::new());
+    let mut group = criterion.benchmark_group("execute");
+    for payload in PAYLOADS {
+        let (number, text) = arguments(payload);
+        let stored = format!(r#"{{"number":{number},"text":"{text}"}}"#);
+        group.throughput(Throughput::Bytes(payload as u64));
+        group.bench_function(payload.to_string(), |bencher| {
+            bencher.iter(|| {
+                let deadline = Instant::now() + Duration::from_secs(600);
+                let ctx = Context::new(id.clone(), 1, 1, deadline, data.clone());
+                let run = definition.run(black_box(stored.as_bytes()), ctx);
+                let mut run = run.expect("arguments of its own");
+                let polled = run.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
+                assert!(matches!(polled, Poll::Ready(Ok(None))), "it awaits nothing");
+            });
+        });
+    }
+}
+
+criterion_group!(benches, encode, decode, execute);
+criterion_main!(benches);

@@ -1,0 +1,135 @@
+//! Hard bounds on what Redis is asked for a task. They do not depend on how fast the machine is,
+//! so a change that asks more of Redis fails on any.
+
+use Param::{Number, Text};
+
+use crate::bench::describe;
+use crate::field::Field;
+use crate::row::Row;
+
+/// The rows that a bound is about, and the most that their median may be.
+struct Bound {
+    name: &'static str,
+    /// A parameter and its value; every row of the measurement where there is none.
+    param: Option<(&'static str, Param)>,
+    calls: f64,
+    reads: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Param {
+    Number(u64),
+    Text(&'static str),
+}
+
+/// In a quick run. Calls include those that scripts make. A batch is smaller when the machine is
+/// busy and then costs more calls a task, which is why all but the first two have some room.
+const BOUNDS: &[Bound] = &[
+    bound("submit_seq", None, 9.1, 1.05),
+    bound("drain", Some(("in_flight", Number(1))), 22.5, 1.1),
+    bound("submit_all", None, 0.02, 0.03),
+    bound("submit_concurrent", None, 0.2, 0.05),
+    bound("drain", Some(("in_flight", Number(10))), 4.5, 0.2),
+    bound("drain", Some(("in_flight", Number(16))), 3.0, 0.12),
+    bound("drain", Some(("in_flight", Number(100))), 0.9, 0.04),
+    bound("drain", Some(("in_flight", Number(1_000))), 0.5, 0.02),
+    bound("features", Some(("feature", Text("plain"))), 0.9, 0.04),
+    bound("features", Some(("feature", Text("biz_id"))), 3.5, 0.05),
+    bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
+    bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
+    bound("features", Some(("feature", Text("retry"))), 6.0, 0.08),
+];
+
+const fn bound(
+    name: &'static str,
+    param: Option<(&'static str, Param)>,
+    calls: f64,
+    reads: f64,
+) -> Bound {
+    Bound { name, param, calls, reads }
+}
+
+/// Prints each bound with what was measured, and returns a sentence for each that is broken.
+pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
+    let ours = || rows.iter().filter(|row| row.peer.is_none());
+    let mut broken = Vec::new();
+    println!("\nbounds\n  {:<52}{:>22}{:>22}", "", "redis calls a task", "reads a task");
+    for bound in BOUNDS.iter().filter(|bound| ours().any(|row| row.name == bound.name)) {
+        if !ours().any(|row| bound.is_about(row)) {
+            broken.push(format!(
+                "{}: no row is what the bound {:?} is about",
+                bound.name, bound.param
+            ));
+        }
+        for row in ours().filter(|row| bound.is_about(row)) {
+            let calls = held(row, Field::RedisCallsPerTask, bound.calls, &mut broken);
+            let reads = held(row, Field::ReadsPerTask, bound.reads, &mut broken);
+            println!("  {:<52}{calls:>22}{reads:>22}", of(row));
+        }
+    }
+    broken
+}
+
+/// `<found> of <most>`; what is above its bound is told, too.
+fn held(row: &Row, field: Field, most: f64, broken: &mut Vec<String>) -> String {
+    let found = row.values.get(&field).map_or(f64::INFINITY, |spread| spread.median);
+    if found > most {
+        let asked = field.heading();
+        broken.push(format!("{}: {found:.3} {asked}, and {most} is the bound", of(row)));
+    }
+    format!("{found:.3} of {most}")
+}
+
+fn of(row: &Row) -> String {
+    format!("{} {}", row.name, describe(&row.params))
+}
+
+impl Bound {
+    fn is_about(&self, row: &Row) -> bool {
+        let fits = |(name, value): (&str, Param)| {
+            row.params.get(name).is_some_and(|found| match value {
+                Param::Number(number) => found.as_u64() == Some(number),
+                Param::Text(text) => found.as_str() == Some(text),
+            })
+        };
+        row.name == self.name && self.param.is_none_or(fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Sample;
+    use crate::row::{Params, params};
+
+    fn row(params: Params, calls: f64) -> Row {
+        let run =
+            Sample::new().with(Field::RedisCallsPerTask, calls).with(Field::ReadsPerTask, 0.0);
+        Row::of_runs("features", params, &[run])
+    }
+
+    fn features(calls: f64) -> Vec<Row> {
+        let names = ["plain", "biz_id", "result", "delay", "retry"];
+        names.map(|name| row(params([("feature", name.into())]), calls)).into()
+    }
+
+    #[test]
+    fn what_is_above_its_bound_is_named_with_both_numbers() {
+        assert!(broken(&features(0.5)).is_empty());
+        let sentences = broken(&features(3.0));
+        assert_eq!(sentences.len(), 3, "{sentences:?}");
+        assert!(sentences[0].contains("feature=plain: 3.000 redis calls/task, and 1 is the bound"));
+    }
+
+    #[test]
+    fn a_bound_that_no_row_answers_to_is_broken() {
+        let sentences = broken(&[row(params([]), 0.1)]);
+        assert_eq!(sentences.len(), 5, "{sentences:?}");
+    }
+
+    #[test]
+    fn a_peers_row_is_held_to_no_bound() {
+        let theirs = features(9.0).into_iter().map(|row| row.of_peer("x")).collect::<Vec<_>>();
+        assert!(broken(&theirs).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! Which tasks were executed, over all workers: the proof that each was, and only once.
+
+use anyhow::ensure;
+
+use crate::agent::protocol::Tallied;
+
+/// What some workers did together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Executions {
+    words: Vec<u64>,
+    doubled: u64,
+    /// How late the stamped tasks started.
+    pub(crate) latencies_us: Vec<f64>,
+}
+
+impl Executions {
+    /// Adds what one worker did.
+    pub(crate) fn add(&mut self, tallied: Tallied) {
+        self.words.resize(self.words.len().max(tallied.words.len()), 0);
+        for (ours, others) in self.words.iter_mut().zip(tallied.words) {
+            self.doubled += u64::from((*ours & others).count_ones());
+            *ours |= others;
+        }
+        self.doubled += tallied.doubled;
+        self.latencies_us.extend(tallied.latencies_us);
+    }
+
+    /// How many different tasks were executed.
+    pub(crate) fn total(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Fails unless this many tasks were executed, each once.
+    ///
+    /// # Errors
+    /// Says how many were not, or twice.
+    pub(crate) fn ensure_exactly(&self, tasks: u64) -> anyhow::Result<()> {
+        let (executed, doubled) = (self.total(), self.doubled);
+        ensure!(
+            executed == tasks && doubled == 0,
+            "of {tasks} tasks {executed} were executed, and {doubled} executions were second ones; \
+             each must be executed exactly once"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn executions(of: &[&[u64]]) -> Executions {
+        let mut all = Executions::default();
+        for words in of {
+            all.add(Tallied { words: words.to_vec(), ..Tallied::default() });
+        }
+        all
+    }
+
+    #[test]
+    fn each_task_once_over_all_workers_is_what_is_asked_for() {
+        assert!(executions(&[&[0b101], &[0b010, 1]]).ensure_exactly(4).is_ok());
+    }
+
+    #[test]
+    fn a_task_that_is_missing_or_was_run_by_two_workers_is_found() {
+        assert!(executions(&[&[0b101]]).ensure_exactly(3).is_err());
+        assert!(executions(&[&[0b101], &[0b100, 1]]).ensure_exactly(3).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether it stays as fast as it grows: longer lines, more delayed tasks, queues, workers, and
+//! larger arguments.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::Measurement;
+use super::one_drain::{Drain, Drained};
+use crate::agent::protocol::{Kind, Load};
+use crate::bench::{Bench, progress};
+use crate::field::Field;
+use crate::row::{Row, params};
+use crate::submitter::Submitter;
+use crate::workers::{Staff, Workers};
+
+pub(super) const GROWTH: Measurement = Measurement {
+    name: "growth",
+    about: "drains behind long lines, beside many delayed tasks, of many queues, by many workers, \
+            of large arguments",
+    run: growth,
+};
+
+const IN_FLIGHT: usize = 100;
+const DRAINED: u64 = 20_000;
+/// Far behind any run.
+const HOUR_MS: u64 = 3_600_000;
+/// The arguments of all tasks of a run together.
+const PAYLOAD_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Where the arguments of a task may end: just below the limit of 1 MiB.
+const PAYLOADS: [usize; 5] = [100, 1_024, 10 * 1_024, 100 * 1_024, 1_024 * 1_024];
+
+fn growth(bench: &Bench) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for backlog in bench.scale.pick(&[1_000, 100_000, 1_000_000, 5_000_000][..], &[1_000, 10_000]) {
+        rows.push(beside(bench, "backlog", *backlog, Kind::Plain)?);
+    }
+    let delayed = bench.scale.tasks(1_000_000);
+    rows.push(beside(bench, "delayed", delayed, Kind::Delayed { ms: HOUR_MS })?);
+    rows.push(due_at_once(bench)?);
+    for queues in bench.scale.pick(&[1, 8, 64][..], &[8]) {
+        let staff = Staff { queues: *queues, ..Staff::one(IN_FLIGHT) };
+        rows.push(drain(
+            bench,
+            "queues",
+            *queues,
+            Drain::plain(bench.scale.tasks(100_000), staff),
+        )?);
+    }
+    for workers in bench.scale.pick(&[1, 8, 64][..], &[4]) {
+        let staff = Staff { processes: *workers, ..Staff::one(IN_FLIGHT) };
+        rows.push(drain(
+            bench,
+            "workers",
+            *workers,
+            Drain::plain(bench.scale.tasks(100_000), staff),
+        )?);
+    }
+    for payload in bench.scale.pick(&PAYLOADS[..], &[100, 100 * 1_024]) {
+        let bytes_max = bench.scale.pick(PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX / 64);
+        let tasks = bench.scale.tasks(DRAINED).min(bytes_max / *payload as u64);
+        let drain_of = Drain::plain(tasks, Staff::one(IN_FLIGHT));
+        rows.push(drain(bench, "payload", *payload, Drain { payload: *payload, ..drain_of })?);
+    }
+    Ok(rows)
+}
+
+fn drain(bench: &Bench, what: &'static str, value: usize, drain: Drain) -> anyhow::Result<Row> {
+    let shown = params([(what, value.into()), ("tasks", drain.tasks.into())]);
+    bench.repeat(GROWTH.name, shown, || drain.run(bench))
+}
+
+/// Drains the first tasks of a line while so many others wait: behind them, or for their time.
+fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow::Result<Row> {
+    let redis = &bench.redis;
+    let tasks = bench.scale.tasks(DRAINED);
+    let shown = params([(what, others.into()), ("tasks", tasks.into())]);
+    redis.probe().flush()?;
+    let mut submitter = Submitter::start(redis)?;
+    progress(GROWTH.name, &shown, "filling");
+    let mut numbers = others;
+    submitter.submit(redis, Load::bulk(others).kind(kind))?;
+    bench.repeat(GROWTH.name, shown, || {
+        // A worker goes on while it is being stopped: those that it took are put back.
+        let missing = others + tasks - redis.tasks_in(1)?;
+        submitter.submit(redis, Load::bulk(missing).first(numbers))?;
+        numbers += missing;
+        let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), numbers)?;
+        let drained = Drained::of(bench, &mut workers, tasks, others)?;
+        workers.stop()?.ensure_exactly(others + tasks - redis.tasks_in(1)?)?;
+        Ok(drained.sample())
+    })
+}
+
+/// Many tasks that are due in the same second, from that second's begin.
+fn due_at_once(bench: &Bench) -> anyhow::Result<Row> {
+    let redis = &bench.redis;
+    let tasks = bench.scale.tasks(100_000);
+    let shown = params([("due_at_once", tasks.into()), ("tasks", tasks.into())]);
+    bench.repeat(GROWTH.name, shown, || {
+        redis.probe().flush()?;
+        let mut submitter = Submitter::start(redis)?;
+        let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), tasks)?;
+        workers.start()?;
+        let lead = Duration::from_secs(bench.scale.pick(4, 2));
+        let (due, instant) = (SystemTime::now() + lead, Instant::now() + lead);
+        let ms = u64::try_from(due.duration_since(UNIX_EPOCH)?.as_millis())?;
+        submitter.submit(redis, Load::bulk(tasks).kind(Kind::DueAt { ms }))?;
+        anyhow::ensure!(Instant::now() < instant, "filling took longer than {lead:?}");
+        std::thread::sleep(instant.saturating_duration_since(Instant::now()));
+        let before = redis.probe().look()?;
+        let (ended, _) = workers.finish(redis, 0)?;
+        let spent = redis.probe().since(&before)?;
+        workers.stop()?.ensure_exactly(tasks)?;
+        let rate = tasks as f64 / (ended - instant).as_secs_f64();
+        Ok(spent.sample(tasks as f64).with(Field::TasksPerS, rate))
+    })
+}

@@ -1,0 +1,42 @@
+//! The measurements, one file a group.
+
+mod drain;
+mod features;
+mod growth;
+mod idle;
+mod instructions;
+mod latency;
+mod memory;
+mod one_drain;
+mod steady;
+mod submit;
+
+pub(crate) use submit::RETURN_ONE;
+
+use crate::bench::Bench;
+use crate::row::Row;
+
+/// A measurement, as `--only` names it.
+pub(crate) struct Measurement {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(&Bench) -> anyhow::Result<Vec<Row>>,
+}
+
+/// Run when they are asked for by name alone.
+pub(crate) const ON_DEMAND: &[Measurement] = &[instructions::INSTRUCTIONS];
+
+/// All others, in the order in which they are run.
+pub(crate) const USUAL: &[Measurement] = &[
+    submit::SEQUENTIAL,
+    submit::CONCURRENT,
+    submit::BATCHES,
+    drain::DRAIN,
+    steady::STEADY,
+    latency::LATENCY,
+    latency::DELAY_PRECISION,
+    features::FEATURES,
+    growth::GROWTH,
+    memory::MEMORY,
+    idle::IDLE,
+];

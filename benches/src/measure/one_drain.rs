@@ -1,0 +1,96 @@
+//! Draining once: tasks lie ready, workers start, until all are reported. Several measurements are
+//! made of it.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+
+use crate::agent::protocol::{Kind, Load};
+use crate::bench::Bench;
+use crate::field::{Field, Sample};
+use crate::probe::Spent;
+use crate::process::{Usage, peak_rss_mb};
+use crate::submitter::{Submitted, Submitter};
+use crate::workers::{Staff, Workers};
+
+/// A queue to be drained.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drain {
+    pub(super) kind: Kind,
+    pub(super) tasks: u64,
+    pub(super) payload: usize,
+    pub(super) staff: Staff,
+}
+
+/// What it took.
+pub(super) struct Drained {
+    tasks: u64,
+    seconds: f64,
+    spent: Spent,
+    worker_cpu_s: Option<f64>,
+    rss_mb: Option<f64>,
+}
+
+impl Drain {
+    /// Plain tasks of the usual size.
+    pub(super) fn plain(tasks: u64, staff: Staff) -> Self {
+        let payload = crate::agent::protocol::PAYLOAD_BYTES;
+        Self { kind: Kind::Plain, tasks, payload, staff }
+    }
+
+    /// Fills the empty Redis, drains it, and checks that each task was executed once. The sample
+    /// has the client's share, too, and Redis' over the whole life of a task.
+    pub(super) fn run(self, bench: &Bench) -> anyhow::Result<Sample> {
+        let redis = &bench.redis;
+        redis.probe().flush()?;
+        let filled = self.fill(&mut Submitter::start(redis)?, bench)?;
+        let mut workers = Workers::prepare(redis, self.staff, self.tasks)?;
+        let drained = Drained::of(bench, &mut workers, self.tasks, 0)?;
+        workers.stop()?.ensure_exactly(self.tasks)?;
+
+        let (filled, drained) = (filled.sample(), drained.sample());
+        let redis_us = [&filled, &drained].map(|sample| sample.get(Field::RedisCpuUsPerTask));
+        Ok(drained
+            .with_known(Field::ClientCpuUsPerTask, filled.get(Field::ClientCpuUsPerTask))
+            .with_known(Field::RedisCpuUsWholeLife, redis_us.into_iter().sum()))
+    }
+
+    fn fill(&self, submitter: &mut Submitter, bench: &Bench) -> anyhow::Result<Submitted> {
+        let load =
+            Load::bulk(self.tasks).kind(self.kind).payload(self.payload).queues(self.staff.queues);
+        submitter.submit(&bench.redis, load)
+    }
+}
+
+impl Drained {
+    /// Starts prepared workers and waits until `tasks` of those in line are reported, so that only
+    /// `left` are there.
+    pub(super) fn of(
+        bench: &Bench,
+        workers: &mut Workers,
+        tasks: u64,
+        left: u64,
+    ) -> anyhow::Result<Self> {
+        let redis = &bench.redis;
+        let pids = workers.pids();
+        let found = workers.count(redis)?;
+        ensure!(found == tasks + left, "{found} tasks are in line, not {}", tasks + left);
+        let (before, usage) = (redis.probe().look()?, Usage::of(&pids));
+        let begun = Instant::now();
+        workers.start()?;
+        let (ended, still) = workers.finish(redis, left)?;
+        let worker_cpu_s = Usage::of(&pids).since(&usage);
+        let spent = redis.probe().since(&before)?;
+        let seconds = (ended - begun).as_secs_f64();
+        Ok(Self { tasks: found - still, seconds, spent, worker_cpu_s, rss_mb: peak_rss_mb(&pids) })
+    }
+
+    pub(super) fn sample(&self) -> Sample {
+        let tasks = self.tasks as f64;
+        self.spent
+            .sample(tasks)
+            .with(Field::TasksPerS, tasks / self.seconds)
+            .with_known(Field::WorkerCpuUsPerTask, self.worker_cpu_s.map(|s| s * 1e6 / tasks))
+            .with_known(Field::RssMb, self.rss_mb)
+    }
+}

@@ -1,0 +1,131 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::bench_redis::Persistence;
+use crate::measure::{self, Measurement};
+use crate::scale::Scale;
+
+/// What shall be measured, and how.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) scale: Scale,
+    /// The measurements' names; none: all.
+    pub(crate) only: Vec<String>,
+    /// The peers' names; `all` is one of them. None: ours alone.
+    pub(crate) peers: Vec<String>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) persistence: Persistence,
+}
+
+/// The floors are measured as one, too.
+pub(crate) const FLOOR: &str = "floor";
+
+impl Options {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// Names the argument that is not known, and those that are.
+    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
+        let mut options = Self {
+            scale: Scale::FULL,
+            only: Vec::new(),
+            peers: Vec::new(),
+            json: None,
+            persistence: Persistence::None,
+        };
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--quick" => options.scale = Scale::QUICK,
+                "--aof" => options.persistence = Persistence::Aof,
+                "--only" => options.only = names(&value()?),
+                "--peers" => options.peers = names(&value()?),
+                "--json" => options.json = Some(value()?.into()),
+                _ => bail!("unknown argument {arg:?}\n{}", usage()),
+            }
+        }
+        for name in &options.only {
+            ensure!(is_measurement(name), "nothing is called {name:?}\n{}", usage());
+        }
+        Ok(options)
+    }
+
+    /// Whether this measurement was asked for, by name or with all others.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.names(name)
+    }
+
+    /// The measurements that were asked for.
+    pub(crate) fn measurements(&self) -> impl Iterator<Item = &'static Measurement> {
+        let usual = measure::USUAL.iter().filter(|usual| self.wants(usual.name));
+        usual.chain(measure::ON_DEMAND.iter().filter(|other| self.names(other.name)))
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.only.iter().any(|only| only == name)
+    }
+}
+
+fn names(list: &str) -> Vec<String> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn is_measurement(name: &str) -> bool {
+    name == FLOOR || measurements().any(|measurement| measurement.name == name)
+}
+
+fn measurements() -> impl Iterator<Item = &'static Measurement> {
+    measure::USUAL.iter().chain(measure::ON_DEMAND)
+}
+
+/// All arguments, and the names of all measurements.
+pub(crate) fn usage() -> String {
+    let mut text = "\
+        --quick        little of everything, and hard bounds on what Redis is asked\n\
+        --only A,B     these measurements alone\n\
+        --peers A,B    other queues beside ours; `all` for all of them\n\
+        --json FILE    the results as JSON, too\n\
+        --aof          with Redis' append-only file\n\
+        \nmeasurements:\n"
+        .to_owned();
+    for measurement in measurements() {
+        text += &line(measurement.name, measurement.about);
+    }
+    text + &line(FLOOR, "RPUSH, LMOVE and LREM of the same records")
+}
+
+fn line(name: &str, about: &str) -> String {
+    format!("  {name:<18} {about}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> anyhow::Result<Options> {
+        Options::read(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn without_arguments_everything_of_ours_is_measured() {
+        let options = read("").unwrap();
+        let measured = |name| options.measurements().any(|wanted| wanted.name == name);
+        assert!(measured("drain") && !measured("instructions"));
+        assert!(options.peers.is_empty() && !options.scale.is_quick());
+    }
+
+    #[test]
+    fn lists_are_read_and_a_name_that_nothing_has_is_refused_with_those_that_are() {
+        let options = read("--quick --only drain,idle --peers all --json x.json --aof").unwrap();
+        assert!(options.wants("idle") && !options.wants("growth") && options.scale.is_quick());
+        assert_eq!(options.persistence, Persistence::Aof);
+        for wrong in ["--only drian", "--fast", "--json"] {
+            let problem = read(wrong).unwrap_err().to_string();
+            assert!(problem.contains("needs a value") || problem.contains("submit_seq"));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Other queues, measured beside ours: the same task, the same Redis, the same counts.
+//!
+//! Each is used from its own language, by a runner in `benches/peers/` whose README says how the
+//! runners and this harness talk, and which settings were found best.
+
+mod catalog;
+mod complaint;
+mod crew;
+mod heard;
+mod install;
+mod measure;
+mod places;
+mod program;
+
+use anyhow::Context as _;
+
+use self::catalog::{PEERS, Peer};
+use self::measure::Trial;
+use self::places::Places;
+use crate::bench::Bench;
+use crate::options::Options;
+use crate::row::Row;
+
+/// The name of all peers together.
+const ALL: &str = "all";
+
+/// What came of a peer.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Its lines of the results.
+    Rows(Vec<Row>),
+    /// It could not be measured, or one of its measurements could not be taken.
+    Skipped { peer: String, reason: String },
+}
+
+/// Measures the peers that were asked for, one after the other. Missing ones are installed.
+pub(crate) fn run(options: &Options, bench: &Bench) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for name in &options.peers {
+        let chosen: Vec<&Peer> =
+            PEERS.iter().filter(|peer| name == peer.name || name == ALL).collect();
+        if chosen.is_empty() {
+            outcomes.push(unknown(name));
+        }
+        outcomes.extend(chosen.into_iter().flat_map(|peer| outcomes_of(peer, options, bench)));
+    }
+    outcomes
+}
+
+fn outcomes_of(peer: &Peer, options: &Options, bench: &Bench) -> Vec<Outcome> {
+    eprintln!("{}: another queue, beside ours", peer.name);
+    let installed = Places::find().and_then(|places| {
+        install::install(peer.runner, &places).context("it could not be installed")?;
+        Ok(places)
+    });
+    match installed {
+        Ok(places) => Trial { peer, bench, places: &places }.outcomes(options),
+        Err(error) => vec![Outcome::skipped(peer.name, &error)],
+    }
+}
+
+fn unknown(name: &str) -> Outcome {
+    let known: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+    let reason = format!("there is no such peer; there are {}, and {ALL}", known.join(", "));
+    Outcome::Skipped { peer: name.to_owned(), reason }
+}
+
+impl Outcome {
+    fn skipped(peer: &str, error: &anyhow::Error) -> Self {
+        Self::Skipped { peer: peer.to_owned(), reason: format!("{error:#}") }
+    }
+}

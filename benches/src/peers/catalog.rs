@@ -1,0 +1,172 @@
+//! Which peers there are, each with the settings that were found best for it.
+//!
+//! `benches/peers/README.md` says where the settings come from.
+
+use super::program::Runner;
+
+/// A queue beside ours.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) name: &'static str,
+    pub(super) runner: Runner,
+    /// The ways of submitting that it has. The last one fills its queue for what else is measured.
+    pub(super) ways: &'static [Way],
+    /// How it submits.
+    pub(super) client: Settings,
+    /// How it drains, the plainest first.
+    pub(super) drains: &'static [Setup],
+    /// Which share of the tasks it gets: a slow one would take an hour for all.
+    pub(super) share: u64,
+    /// How many tasks it drains at most.
+    pub(super) most: u64,
+    /// What its queue needs between being filled and being drained, if anything.
+    pub(super) between: Option<Between>,
+}
+
+/// Settings by their name in the results; the runner finds them in capitals in its environment.
+pub(super) type Settings = &'static [(&'static str, &'static str)];
+
+/// A way of submitting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// One awaited call after another.
+    Seq,
+    /// So many calls at once.
+    Concurrent(u64),
+    /// So many tasks in each call.
+    All(u64),
+}
+
+/// Worker processes, and the settings of each.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) processes: usize,
+    pub(super) settings: Settings,
+}
+
+/// A script to call until it answers 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Between {
+    pub(super) script: &'static str,
+    pub(super) keys: [&'static str; 2],
+}
+
+const fn one(settings: Settings) -> Setup {
+    Setup { processes: 1, settings }
+}
+
+/// A peer with the whole count and nothing special.
+const fn peer(name: &'static str, runner: Runner, drains: &'static [Setup]) -> Peer {
+    let ways = &[Way::Seq, Way::Concurrent(256), Way::All(1_000)];
+    Peer { name, runner, ways, client: &[], drains, share: 1, most: u64::MAX, between: None }
+}
+
+/// Above some 8,000 due tasks the script of apalis that makes them ready fails: it unpacks them
+/// all at once. This does the same, in steps.
+const PROMOTE: Between = Between {
+    script: "
+        local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'LIMIT', 0, 5000)
+        if #due > 0 then
+            redis.call('RPUSH', KEYS[2], unpack(due))
+            redis.call('ZREM', KEYS[1], unpack(due))
+        end
+        return #due",
+    keys: ["bench:scheduled", "bench:active"],
+};
+
+pub(super) const PEERS: &[Peer] = &[
+    Peer {
+        // Its threads share one core, so it has no concurrent callers, and a second process.
+        ways: &[Way::Seq, Way::All(1_000)],
+        client: &[("rubyopt", "--yjit")],
+        ..peer(
+            "sidekiq",
+            Runner::Sidekiq,
+            &[
+                one(&[("in_flight", "10"), ("rubyopt", "--yjit")]),
+                Setup { processes: 2, settings: &[("in_flight", "5"), ("rubyopt", "--yjit")] },
+            ],
+        )
+    },
+    Peer {
+        ways: &[Way::Seq, Way::All(1_000), Way::Concurrent(256)],
+        ..peer("bullmq", Runner::BullMq, &[one(&[("in_flight", "100")])])
+    },
+    Peer {
+        ways: &[Way::Seq, Way::All(100), Way::Concurrent(256)],
+        ..peer("bullmq-official", Runner::Cargo("bullmq-official"), &[one(&[("in_flight", "100")])])
+    },
+    Peer {
+        // Of more due tasks its own script makes none ready.
+        most: 7_000,
+        ..peer(
+            "apalis",
+            Runner::Cargo("apalis"),
+            &[one(&[("locks", "true"), ("in_flight", "100"), ("batch", "100")])],
+        )
+    },
+    Peer {
+        client: &[("locks", "false")],
+        between: Some(PROMOTE),
+        ..peer(
+            "apalis-no-locks",
+            Runner::Cargo("apalis"),
+            &[
+                one(&[("locks", "false"), ("in_flight", "100"), ("batch", "100")]),
+                one(&[("locks", "false"), ("in_flight", "1000"), ("batch", "500")]),
+            ],
+        )
+    },
+    Peer {
+        ways: &[Way::Seq, Way::Concurrent(256)],
+        ..peer("rusty-sidekiq", Runner::Cargo("rusty-sidekiq"), &[one(&[("in_flight", "10")])])
+    },
+    Peer {
+        client: &[("pool", "42")],
+        ..peer(
+            "oxana",
+            Runner::Cargo("oxana"),
+            &[
+                one(&[("in_flight", "50"), ("pool", "60"), ("poll_ms", "5")]),
+                Setup {
+                    processes: 3,
+                    settings: &[
+                        ("in_flight", "200"),
+                        ("pool", "210"),
+                        ("poll_ms", "5"),
+                        ("batch", "100"),
+                        ("threads", "1"),
+                    ],
+                },
+            ],
+        )
+    },
+    Peer {
+        ways: &[Way::Seq, Way::All(1_000)],
+        share: 10,
+        ..peer(
+            "celery",
+            Runner::Celery,
+            &[Setup { processes: 2, settings: &[("in_flight", "1"), ("prefetch", "100")] }],
+        )
+    },
+    Peer {
+        ways: &[Way::Seq, Way::Concurrent(256)],
+        share: 10,
+        ..peer("arq", Runner::Arq, &[one(&[("in_flight", "100"), ("poll_ms", "10")])])
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_named_once_and_can_be_filled_and_drained() {
+        for (index, peer) in PEERS.iter().enumerate() {
+            assert!(PEERS[..index].iter().all(|other| other.name != peer.name), "{}", peer.name);
+            assert!(!peer.ways.is_empty() && !peer.drains.is_empty(), "{}", peer.name);
+            assert_ne!(peer.name, super::super::ALL);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What a program that failed has to say.
+
+use std::fs;
+use std::path::Path;
+
+/// The line of a log that tells most: the first that speaks of an error, or the last.
+pub(super) fn complaint(log: &Path) -> Option<String> {
+    let text = fs::read_to_string(log).ok()?;
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines.clone().find(|line| line.to_lowercase().contains("error"));
+    error.or_else(|| lines.next_back()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_tells_more_than_the_end_of_a_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        assert_eq!(complaint(&log), None);
+        fs::write(&log, "warning: old\n npm error code EUSAGE\nmore in a file\n\n").unwrap();
+        assert_eq!(complaint(&log).unwrap(), "npm error code EUSAGE");
+        fs::write(&log, "Reading\nE: Unable to locate package\n").unwrap();
+        assert_eq!(complaint(&log).unwrap(), "E: Unable to locate package");
+    }
+}

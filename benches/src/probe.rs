@@ -1,0 +1,193 @@
+//! A plain connection to Redis that reads its counters before and after a measurement.
+//!
+//! What the probe itself sends between two looks is taken off.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use redis::{Connection, FromRedisValue, Pipeline};
+
+use crate::field::{Field, Sample};
+
+/// Reads Redis' counters.
+pub(crate) struct Probe {
+    inner: RefCell<Inner>,
+}
+
+struct Inner {
+    connection: Connection,
+    /// What this connection has sent, by command.
+    calls: Calls,
+    /// How often Redis has read from this connection.
+    reads: u64,
+}
+
+type Calls = BTreeMap<String, u64>;
+
+/// Redis' counters at one moment, without the probe's own part.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    cpu_s: f64,
+    calls: Calls,
+    reads: u64,
+    /// Bytes in use.
+    pub(crate) memory: u64,
+}
+
+/// What Redis did between two looks.
+#[derive(Clone, Debug)]
+pub(crate) struct Spent {
+    /// User + system time in seconds.
+    pub(crate) cpu_s: f64,
+    /// Calls by command, those of scripts included; only of commands that were called.
+    pub(crate) calls: Calls,
+    /// Reads from sockets.
+    pub(crate) reads: u64,
+    /// By how many bytes the memory in use has grown.
+    pub(crate) memory_grown: i64,
+}
+
+impl Probe {
+    /// Connects.
+    ///
+    /// # Errors
+    /// When nobody answers at `url`.
+    pub(crate) fn connect(url: &str) -> anyhow::Result<Self> {
+        let connection = redis::Client::open(url)
+            .and_then(|client| client.get_connection())
+            .with_context(|| format!("no connection to {url} to read the counters"))?;
+        let inner = Inner { connection, calls: Calls::new(), reads: 0 };
+        Ok(Self { inner: RefCell::new(inner) })
+    }
+
+    /// The counters now.
+    ///
+    /// # Errors
+    /// When Redis does not answer, or not as Redis does.
+    pub(crate) fn look(&self) -> anyhow::Result<Look> {
+        let mut inner = self.inner.borrow_mut();
+        // `INFO` counts a read before it answers, and a call only afterwards.
+        let own_calls = inner.calls.clone();
+        let text: String = inner.ask(redis::pipe().cmd("INFO").arg("everything"))?;
+        let mut look = Look::read(&text).context("INFO lacks a counter")?;
+        look.reads = look.reads.saturating_sub(inner.reads);
+        for (name, own) in own_calls {
+            if let Some(calls) = look.calls.get_mut(&name) {
+                *calls = calls.saturating_sub(own);
+            }
+        }
+        Ok(look)
+    }
+
+    /// What Redis has done since.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub(crate) fn since(&self, before: &Look) -> anyhow::Result<Spent> {
+        Ok(self.look()?.since(before))
+    }
+
+    /// Sends one command and reads its answer.
+    ///
+    /// # Errors
+    /// When Redis refuses it or does not answer.
+    pub(crate) fn command<T: FromRedisValue>(&self, words: &[&str]) -> anyhow::Result<T> {
+        let mut pipeline = redis::pipe();
+        pipeline.cmd(words[0]).arg(&words[1..]);
+        self.inner.borrow_mut().ask(&pipeline)
+    }
+
+    /// How many fields these hashes have together.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub(crate) fn fields_of(&self, hashes: &[String]) -> anyhow::Result<u64> {
+        let mut pipeline = redis::pipe();
+        for hash in hashes {
+            pipeline.cmd("HLEN").arg(hash);
+        }
+        let lengths: Vec<u64> = self.inner.borrow_mut().ask_all(&pipeline)?;
+        Ok(lengths.iter().sum())
+    }
+
+    /// Empties Redis and gives its memory back.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub(crate) fn flush(&self) -> anyhow::Result<()> {
+        self.command::<()>(&["FLUSHALL", "SYNC"])?;
+        self.command::<()>(&["MEMORY", "PURGE"])
+    }
+}
+
+impl Inner {
+    fn ask<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> anyhow::Result<T> {
+        let mut answers: Vec<redis::Value> = self.ask_all(pipeline)?;
+        Ok(redis::from_redis_value(answers.pop().context("Redis answered nothing")?)?)
+    }
+
+    fn ask_all<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> anyhow::Result<Vec<T>> {
+        for command in pipeline.cmd_iter() {
+            *self.calls.entry(name_of(command)).or_default() += 1;
+        }
+        self.reads += 1;
+        Ok(pipeline.query(&mut self.connection)?)
+    }
+}
+
+/// As `commandstats` writes it: `memory|purge`.
+fn name_of(command: &redis::Cmd) -> String {
+    let mut words = command.args_iter().filter_map(|arg| match arg {
+        redis::Arg::Simple(word) => Some(String::from_utf8_lossy(word).to_lowercase()),
+        _ => None,
+    });
+    let name = words.next().unwrap_or_default();
+    match (name.as_str(), words.next()) {
+        ("memory" | "config" | "client", Some(sub)) => format!("{name}|{sub}"),
+        _ => name,
+    }
+}
+
+impl Look {
+    fn read(info: &str) -> Option<Self> {
+        let lines: BTreeMap<&str, &str> =
+            info.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
+        let number = |name: &str| lines.get(name)?.parse::<f64>().ok();
+        let whole = |name: &str| lines.get(name)?.parse::<u64>().ok();
+        let calls = lines.iter().filter_map(|(name, stats)| {
+            let name = name.strip_prefix("cmdstat_")?;
+            let calls = stats.split(',').find_map(|stat| stat.strip_prefix("calls="))?;
+            Some((name.to_owned(), calls.parse().ok()?))
+        });
+        Some(Self {
+            cpu_s: number("used_cpu_user")? + number("used_cpu_sys")?,
+            calls: calls.collect(),
+            reads: whole("total_reads_processed")?,
+            memory: whole("used_memory")?,
+        })
+    }
+
+    fn since(&self, before: &Self) -> Spent {
+        let calls = self.calls.iter().map(|(name, calls)| {
+            (name.clone(), calls - before.calls.get(name).copied().unwrap_or(0).min(*calls))
+        });
+        Spent {
+            cpu_s: self.cpu_s - before.cpu_s,
+            calls: calls.filter(|(_, calls)| *calls > 0).collect(),
+            reads: self.reads.saturating_sub(before.reads),
+            memory_grown: self.memory.cast_signed() - before.memory.cast_signed(),
+        }
+    }
+}
+
+impl Spent {
+    /// Per task of so many: processor time, calls, reads.
+    pub(crate) fn sample(&self, tasks: f64) -> Sample {
+        let calls: u64 = self.calls.values().sum();
+        Sample::new()
+            .with(Field::RedisCpuUsPerTask, self.cpu_s * 1e6 / tasks)
+            .with(Field::RedisCallsPerTask, calls as f64 / tasks)
+            .with(Field::ReadsPerTask, self.reads as f64 / tasks)
+    }
+}

@@ -1,0 +1,35 @@
+//! How much is measured: all of it, or little for a smoke test.
+
+/// The number of runs, and the share of the full counts that each takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// How often each measurement is repeated.
+    pub(crate) runs: usize,
+    /// Counts are divided by this.
+    divisor: u64,
+}
+
+/// Below this a batch of each kind would not fill.
+const TASKS_MIN: u64 = 1_000;
+
+impl Scale {
+    /// Three runs of the full counts.
+    pub(crate) const FULL: Self = Self { runs: 3, divisor: 1 };
+    /// One run of a fortieth.
+    pub(crate) const QUICK: Self = Self { runs: 1, divisor: 40 };
+
+    /// Whether this is only a smoke test.
+    pub(crate) fn is_quick(self) -> bool {
+        self.divisor > 1
+    }
+
+    /// How many tasks, where a full run takes `full`.
+    pub(crate) fn tasks(self, full: u64) -> u64 {
+        (full / self.divisor).max(TASKS_MIN.min(full))
+    }
+
+    /// One of two values, where dividing makes no sense.
+    pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
+        if self.is_quick() { quick } else { full }
+    }
+}

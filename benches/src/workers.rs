@@ -1,0 +1,153 @@
+//! Workers in processes of their own.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+
+use crate::agent::protocol::{Reply, WorkOrder, WorkSettings};
+use crate::agent_process::AgentProcess;
+use crate::bench_redis::BenchRedis;
+use crate::executions::Executions;
+
+/// Longer than any load takes.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Some worker processes of the same settings.
+pub(crate) struct Workers {
+    agents: Vec<AgentProcess>,
+    queues: usize,
+}
+
+/// How many of what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Staff {
+    pub(crate) processes: usize,
+    /// Tasks at once, in each process.
+    pub(crate) in_flight: usize,
+    pub(crate) queues: usize,
+}
+
+impl Staff {
+    /// One process that serves one queue.
+    pub(crate) fn one(in_flight: usize) -> Self {
+        Self { processes: 1, in_flight, queues: 1 }
+    }
+}
+
+impl Workers {
+    /// Starts the processes, but not yet the workers in them; tasks are numbered below `numbers`.
+    ///
+    /// # Errors
+    /// When a process can't be started.
+    pub(crate) fn prepare(redis: &BenchRedis, staff: Staff, numbers: u64) -> anyhow::Result<Self> {
+        Self::prepare_under(&[], redis, staff, numbers)
+    }
+
+    /// As [`prepare`](Self::prepare), by a program that runs programs.
+    ///
+    /// # Errors
+    /// When a process can't be started.
+    pub(crate) fn prepare_under(
+        launcher: &[String],
+        redis: &BenchRedis,
+        staff: Staff,
+        numbers: u64,
+    ) -> anyhow::Result<Self> {
+        let Staff { processes, in_flight, queues } = staff;
+        let settings = WorkSettings { url: redis.url(), in_flight, queues, numbers };
+        let settings = serde_json::to_string(&settings)?;
+        let agents = (0..processes).map(|_| AgentProcess::start(launcher, "work", &settings));
+        Ok(Self { agents: agents.collect::<anyhow::Result<_>>()?, queues })
+    }
+
+    /// Starts the workers.
+    ///
+    /// # Errors
+    /// When one can't be set up. One that can't connect is found when it is stopped.
+    pub(crate) fn start(&mut self) -> anyhow::Result<()> {
+        for reply in self.ask(WorkOrder::Start)? {
+            ensure!(matches!(reply, Reply::Started), "a worker answered out of turn: {reply:?}");
+        }
+        Ok(())
+    }
+
+    /// How many tasks they have executed.
+    ///
+    /// # Errors
+    /// When a process has ended.
+    pub(crate) fn executed(&mut self) -> anyhow::Result<u64> {
+        let replies = self.ask(WorkOrder::Executed)?;
+        Ok(replies
+            .into_iter()
+            .map(|reply| if let Reply::Executed(count) = reply { count } else { 0 })
+            .sum())
+    }
+
+    /// Stops the workers, who report what they still hold, and adds up what they did.
+    ///
+    /// # Errors
+    /// When a worker failed.
+    pub(crate) fn stop(&mut self) -> anyhow::Result<Executions> {
+        let mut executions = Executions::default();
+        for reply in self.ask(WorkOrder::Stop)? {
+            if let Reply::Stopped(tallied) = reply {
+                executions.add(tallied);
+            }
+        }
+        Ok(executions)
+    }
+
+    /// Lets the processes end.
+    ///
+    /// # Errors
+    /// When one ends otherwise than well.
+    pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
+        self.agents.iter_mut().try_for_each(AgentProcess::leave)
+    }
+
+    /// The processes.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.agents.iter().map(AgentProcess::pid).collect()
+    }
+
+    /// How many tasks are in their queues, in whatever state but success.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub(crate) fn count(&self, redis: &BenchRedis) -> anyhow::Result<u64> {
+        redis.tasks_in(self.queues)
+    }
+
+    /// Waits until no more than this many tasks are left in their queues, in whatever state.
+    /// Returns the instant, and how many are left.
+    ///
+    /// # Errors
+    /// When that takes minutes.
+    pub(crate) fn finish(&self, redis: &BenchRedis, left: u64) -> anyhow::Result<(Instant, u64)> {
+        let begun = Instant::now();
+        let mut first = None;
+        loop {
+            let found = self.count(redis)?;
+            let elapsed = begun.elapsed();
+            if found <= left {
+                return Ok((Instant::now(), found));
+            }
+            ensure!(elapsed < PATIENCE, "{} tasks are still there after {elapsed:?}", found - left);
+            // Asking costs Redis time: rarely while there is much to do, each ms at the end.
+            let done = *first.get_or_insert(found) - found.min(first.unwrap_or(found));
+            let rest_s = elapsed.as_secs_f64() * (found - left) as f64 / done.max(1) as f64;
+            let pause_s = if done == 0 { PAUSE_MIN_S } else { rest_s / 8.0 };
+            std::thread::sleep(Duration::from_secs_f64(pause_s.clamp(PAUSE_MIN_S, PAUSE_MAX_S)));
+        }
+    }
+
+    fn ask(&mut self, order: WorkOrder) -> anyhow::Result<Vec<Reply>> {
+        for agent in &mut self.agents {
+            agent.tell(&order)?;
+        }
+        self.agents.iter().map(AgentProcess::hear).collect()
+    }
+}
+
+const PAUSE_MIN_S: f64 = 0.001;
+const PAUSE_MAX_S: f64 = 0.02;

@@ -1,0 +1,55 @@
+//! `cargo xtask bench`: measures the queue in a release build, on a private Redis.
+
+use std::path::{Path, absolute};
+
+use anyhow::Context as _;
+use optimus_testkit::REDIS_SERVER_VAR;
+
+use crate::cargo::{cargo, run};
+use crate::{Command, redis, refuse};
+
+pub(crate) const COMMAND: Command = Command {
+    name: "bench",
+    usage: "bench [--quick] [--only A,…] [--peers A,…|all] [--json FILE] [--aof] | --micro",
+    about: "Measure speed and cost; a wrong argument prints what can be measured.",
+    run: bench,
+};
+
+/// The option whose value is a path, relative to where the user is.
+const JSON: &str = "--json";
+
+fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
+    let program = redis::find_or_install()?;
+    if args.first().is_some_and(|arg| arg == "--micro") {
+        refuse(&args[1..])?;
+        return micro(&program).map(|()| true);
+    }
+    let value = args.iter().position(|arg| arg == JSON).and_then(|at| args.get_mut(at + 1));
+    if let Some(path) = value {
+        let whole = absolute(&*path)?;
+        *path = whole.into_os_string().into_string().ok().context("the path is not Unicode")?;
+    }
+    harness(&program, &args).map(|()| true)
+}
+
+/// Little of everything: that each task runs exactly once, and that Redis is asked no more than
+/// it was.
+///
+/// # Errors
+/// When either does not hold.
+pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
+    harness(redis_server, &["--quick".to_owned()])
+}
+
+fn harness(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
+    let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-bench", "--"]);
+    run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
+}
+
+/// What shows a regression without a quiet machine: parts by themselves, allocations, and
+/// instructions.
+fn micro(redis_server: &Path) -> anyhow::Result<()> {
+    let mut parts = cargo(&["bench", "--quiet", "--package", "optimus-bench"]);
+    run(parts.env(REDIS_SERVER_VAR, redis_server))?;
+    harness(redis_server, &["--only".to_owned(), "instructions".to_owned()])
+}
