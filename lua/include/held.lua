@@ -5,7 +5,7 @@
 local LAST_CLAIM = '#'
 local PADDING = '                                                                '
 
--- The number and the token of the worker's last claim; nil before the first.
+-- The token and the number of the worker's last claim; nil before the first.
 local function last_claim(working)
   local last = redis.call('HGET', working, LAST_CLAIM)
   if not last then

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesOrdered};
 use optimus_core::{
     Lease, WorkerId,
     broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply},
@@ -40,7 +40,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct Claimer {
     shared: Arc<Shared>,
     lines: Vec<Line>,
-    turns: FuturesUnordered<BoxFuture<'static, Turn>>,
+    /// Taken in as they were sent: a claim counts as heard only when all before it were.
+    turns: FuturesOrdered<BoxFuture<'static, Turn>>,
     /// Slots that claims under way may fill.
     reserved: usize,
     failures: u32,
@@ -78,7 +79,7 @@ struct Ask {
 impl Claimer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let lines = shared.queues.iter().map(|_| Line::default()).collect();
-        let turns = FuturesUnordered::new();
+        let turns = FuturesOrdered::new();
         Self { shared, lines, turns, reserved: 0, failures: 0, overflowing: false }
     }
 
@@ -96,7 +97,7 @@ impl Claimer {
             broker.claim_call(&queue.name, &ask.worker, ask.seq, ask.want)
         }));
         self.reserved += asks.iter().map(|ask| ask.want).sum::<usize>();
-        self.turns.push(Box::pin(async move {
+        self.turns.push_back(Box::pin(async move {
             let answers = broker.run_all(calls).await;
             Turn { groups, asks, answers }
         }));
@@ -233,9 +234,7 @@ impl Claimer {
         let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
         next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
     }
-}
 
-impl Claimer {
     /// Takes in a turn's answers. `true` if all came.
     fn finish(&mut self, turn: Turn) -> bool {
         let Turn { groups, asks, answers } = turn;

@@ -151,7 +151,8 @@ fn unescape(text: &[u8], string: &mut Vec<u8>) -> Result<usize, &'static str> {
     Ok(2)
 }
 
-/// The character of a `\uXXXX`, or of two that are a surrogate pair, and the length of it all.
+/// The character of a `\u` with its four digits, or of two that are a surrogate pair, and the
+/// length of it all.
 fn unicode(text: &[u8]) -> Option<(char, usize)> {
     let unit = |text: &[u8]| {
         let digits = text.strip_prefix(b"\\u")?.get(..4)?;
