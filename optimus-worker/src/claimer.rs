@@ -184,6 +184,10 @@ impl Claimer {
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
                 line.has_more = claimed.more;
                 queue.set_work(claimed.more);
+                if !claimed.more {
+                    // Another queue may keep the turns going for ever.
+                    self.shared.listen.notify_one();
+                }
                 self.start(&ask, claimed);
                 return true;
             }
