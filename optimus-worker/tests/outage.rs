@@ -9,8 +9,8 @@ use std::{
 };
 
 use common::Bench;
-use optimus_core::{BoxError, Context, DataKey, Task, TaskId};
-use optimus_testkit::{RedisServer, Signal};
+use optimus_core::{BoxError, Context, DataKey, QueueName, Task, TaskId};
+use optimus_testkit::{RedisServer, Signal, eventually};
 use serde::{Deserialize, Serialize};
 
 const LEASE: Duration = Duration::from_secs(1);
@@ -55,6 +55,9 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
     let log = Log::default();
     let worker = || bench.start(bench.worker().lease(LEASE).task_type::<Count>().data(log.clone()));
     let workers = [worker(), worker()];
+    let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());
+    let both = async || inspector.workers(&queue).await.unwrap().len() == 2;
+    eventually("both workers have started", Duration::from_secs(20), both).await;
     let calls = (0..10).map(|_| Count { long: true }.call());
     let lasting = bench.client.submit_all(calls).await.unwrap();
     log.long_began.wait_for(10).await;
