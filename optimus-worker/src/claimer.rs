@@ -64,6 +64,8 @@ struct Line {
     due_at: Option<Instant>,
     /// The last claim left work behind.
     has_more: bool,
+    /// Claims that are not answered yet.
+    under_way: usize,
 }
 
 /// One claim.
@@ -74,6 +76,8 @@ struct Ask {
     worker: WorkerId,
     seq: u64,
     want: usize,
+    /// Of the queue, when it was sent.
+    hints: u64,
 }
 
 impl Claimer {
@@ -96,7 +100,10 @@ impl Claimer {
             let queue = &self.shared.queues[ask.queue];
             broker.claim_call(&queue.name, &ask.worker, ask.seq, ask.want)
         }));
-        self.reserved += asks.iter().map(|ask| ask.want).sum::<usize>();
+        for ask in &asks {
+            self.reserved += ask.want;
+            self.lines[ask.queue].under_way += 1;
+        }
         self.turns.push_back(Box::pin(async move {
             let answers = broker.run_all(calls).await;
             Turn { groups, asks, answers }
@@ -136,27 +143,27 @@ impl Claimer {
         }
         let again: usize = asks.iter().map(|ask| ask.want).sum();
         let idle = self.idle().saturating_sub(again).min(self.turn_max());
-        let first = self.turns.is_empty();
         let now = Instant::now();
         for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
             if line.due_at.is_some_and(|due_at| due_at <= now) {
                 line.due_at = None;
-                queue.set_work(true);
+                queue.hint();
             }
         }
         let open: Vec<usize> = (0..self.lines.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
-            .filter(|at| first || self.lines[*at].has_more)
+            .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
             .filter(|at| asks.iter().all(|ask| ask.queue != *at))
             .collect();
         let weights: Vec<u32> = open.iter().map(|at| self.shared.queues[*at].weight).collect();
         let shares = self.shared.config.order.divide(idle, &weights, fastrand::usize(..));
-        for (queue, mut share) in open.into_iter().zip(shares) {
+        for (at, mut share) in open.into_iter().zip(shares) {
+            let queue = &self.shared.queues[at];
             while share > 0 && asks.len() < CLAIM_CALLS_MAX {
-                self.lines[queue].seq += 1;
-                let want = share.min(BATCH_MAX);
-                let worker = self.shared.queues[queue].worker();
-                asks.push(Ask { queue, worker, seq: self.lines[queue].seq, want });
+                self.lines[at].seq += 1;
+                let (seq, want) = (self.lines[at].seq, share.min(BATCH_MAX));
+                let (worker, hints) = (queue.worker(), queue.hints());
+                asks.push(Ask { queue: at, worker, seq, want, hints });
                 share -= want;
             }
         }
@@ -183,16 +190,18 @@ impl Claimer {
             Ok(claimed) => {
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
                 line.has_more = claimed.more;
-                queue.set_work(claimed.more);
                 if !claimed.more {
+                    queue.found_empty(ask.hints);
                     // Another queue may keep the turns going for ever.
                     self.shared.listen.notify_one();
+                } else if !queue.may_have_work() {
+                    queue.hint();
                 }
                 self.start(&ask, claimed);
                 return true;
             }
             Err(problem) => match problem.refusal() {
-                Some(Refusal::Paused) => queue.set_work(false),
+                Some(Refusal::Paused) => queue.found_empty(ask.hints),
                 Some(Refusal::Lapsed) => {
                     self.shared.beat.notify_one();
                     return false;
@@ -206,7 +215,7 @@ impl Claimer {
                     // It keeps neither slots nor turns from the worker's other queues.
                     tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
                     line.due_at = Some(Instant::now() + AFTER_REJECTION);
-                    queue.set_work(false);
+                    queue.found_empty(ask.hints);
                 }
             },
         }
@@ -242,7 +251,10 @@ impl Claimer {
     /// Takes in a turn's answers. `true` if all came.
     fn finish(&mut self, turn: Turn) -> bool {
         let Turn { groups, asks, answers } = turn;
-        self.reserved -= asks.iter().map(|ask| ask.want).sum::<usize>();
+        for ask in &asks {
+            self.reserved -= ask.want;
+            self.lines[ask.queue].under_way -= 1;
+        }
         let mut answers = answers.into_iter();
         let mut worked = take_in_reports(&self.shared, groups, &mut answers);
         for (ask, answer) in asks.into_iter().zip(answers) {

@@ -124,7 +124,7 @@ impl Heartbeat {
                 }
                 queue.replace_worker(worker, registered_at);
                 queue.set_next_expiry(registered.next_expiry);
-                queue.set_work(true);
+                queue.hint();
                 self.shared.turn.notify_one();
                 true
             }

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -15,8 +15,10 @@ use optimus_core::{QueueName, WorkerId};
 pub(crate) struct Served {
     pub(crate) name: QueueName,
     pub(crate) weight: u32,
-    /// It may hold work: it was just rung, polled, or left with more.
-    work: AtomicBool,
+    /// How often there was reason to think that it holds work: it was rung, polled, left with more.
+    hints: AtomicU64,
+    /// As many of them as a claim that came after them has answered: nothing was left.
+    settled: AtomicU64,
     standing: Mutex<Standing>,
 }
 
@@ -35,7 +37,8 @@ impl Served {
     pub(crate) fn new(name: QueueName, weight: u32, worker: WorkerId) -> Self {
         let standing =
             Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
-        Self { name, weight, work: AtomicBool::new(true), standing: Mutex::new(standing) }
+        let (hints, settled) = (AtomicU64::new(1), AtomicU64::new(0));
+        Self { name, weight, hints, settled, standing: Mutex::new(standing) }
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -81,10 +84,38 @@ impl Served {
     }
 
     pub(crate) fn may_have_work(&self) -> bool {
-        self.work.load(Ordering::Acquire)
+        self.hints() > self.settled.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_work(&self, work: bool) {
-        self.work.store(work, Ordering::Release);
+    /// To be kept with a claim before it is sent, for [`Served::found_empty`].
+    pub(crate) fn hints(&self) -> u64 {
+        self.hints.load(Ordering::Acquire)
+    }
+
+    /// It may hold work.
+    pub(crate) fn hint(&self) {
+        self.hints.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A claim that was sent at so many hints left nothing. A doorbell that rang since then may
+    /// tell of a task that came after it.
+    pub(crate) fn found_empty(&self, hints: u64) {
+        self.settled.fetch_max(hints, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_finds_nothing_does_not_settle_a_ring_that_came_after_it_was_sent() {
+        let queue = Served::new(QueueName::new("q").unwrap(), 1, WorkerId::generate("test", 1));
+        let sent_at = queue.hints();
+        queue.hint();
+        queue.found_empty(sent_at);
+        assert!(queue.may_have_work());
+        queue.found_empty(queue.hints());
+        assert!(!queue.may_have_work());
     }
 }

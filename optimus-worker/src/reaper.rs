@@ -46,7 +46,7 @@ impl Reaper {
                     tasks = reaped.tasks,
                     "took back the tasks of workers whose lease is over"
                 );
-                queue.set_work(true);
+                queue.hint();
                 self.shared.turn.notify_one();
             }
             if !reaped.more {

@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     /// Wakes the claimer: a slot is free, a report waits, or a queue may have work.
     pub(crate) turn: Arc<Notify>,
     /// Wakes who waits for the doorbell: a queue was found empty, or a slot is free.
-    pub(crate) listen: Notify,
+    pub(crate) listen: Arc<Notify>,
     /// Wakes the heartbeat ahead of its time.
     pub(crate) beat: Notify,
     /// Wakes the reaper: the next expiry has changed.

@@ -115,7 +115,8 @@ impl Worker {
             }
         }
         let turn = Arc::new(Notify::new());
-        let slots = Slots::new(self.config.concurrency, turn.clone());
+        let listen = Arc::new(Notify::new());
+        let slots = Slots::new(self.config.concurrency, turn.clone(), listen.clone());
         Ok(Arc::new(Shared {
             config: self.config,
             registry: self.registry,
@@ -128,7 +129,7 @@ impl Worker {
             shutdown: Shutdown::default(),
             description,
             turn,
-            listen: Notify::new(),
+            listen,
             beat: Notify::new(),
             reap: Notify::new(),
         }))

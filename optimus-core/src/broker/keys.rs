@@ -24,6 +24,7 @@
 //! | `ledgers` | zset | client by last use, so that idle ledgers can be purged |
 //! | `mail:<client>` | list, expires | ends of tasks that the client waits for |
 //! | `wake`, `wake:<worker>` | list | doorbells: work has come; a task should stop |
+//! | `rouse:<worker>` | list, expires | ends the worker's own wait at the doorbells |
 //!
 //! Beside the queues, `<namespace>:queues` is the set of their names.
 

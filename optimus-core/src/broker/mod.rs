@@ -37,7 +37,7 @@ pub use self::{
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
     submit::{Batch, Receipt},
-    work::{Claimed, Grant, Reaped},
+    work::{Claimed, Grant, Reaped, Woken},
 };
 use self::{keys::Keys, link::Link, scripts::Script};
 use crate::id::QueueName;

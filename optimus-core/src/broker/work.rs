@@ -10,6 +10,9 @@ use crate::{
     lease::Token,
 };
 
+/// Nobody else takes what a worker left behind when it died.
+const ROUSE_TTL_MS: u64 = 60_000;
+
 /// What a claim brought.
 #[derive(Debug)]
 pub struct Claimed {
@@ -23,6 +26,15 @@ pub struct Claimed {
     pub next_due: Option<Duration>,
     /// The tasks.
     pub grants: Vec<Grant>,
+}
+
+/// What ended a wait for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Woken {
+    /// This queue rang.
+    Work(QueueName),
+    /// [`Broker::rouse`].
+    Roused,
 }
 
 /// One claimed task.
@@ -134,16 +146,21 @@ impl Broker {
         })
     }
 
-    /// Waits until one of the queues rings for work; `None` after `timeout`.
+    /// Waits until one of the queues rings for work, or this worker is roused in `home`; `None`
+    /// after `timeout`.
     pub async fn wait_for_work(
         &self,
         queues: &[QueueName],
+        (home, worker): (&QueueName, &WorkerId),
         timeout: Duration,
-    ) -> Result<Option<QueueName>, BrokerError> {
-        let bells: Vec<String> = queues.iter().map(|queue| self.keys(queue).of("wake")).collect();
+    ) -> Result<Option<Woken>, BrokerError> {
+        let mut bells: Vec<String> =
+            queues.iter().map(|queue| self.keys(queue).of("wake")).collect();
+        bells.push(self.rouse_key(home, worker));
         let rung = self.block(&bells, timeout).await?;
         Ok(rung.and_then(|(bell, _)| {
-            bells.iter().position(|b| *b == bell).map(|at| queues[at].clone())
+            let at = bells.iter().position(|b| *b == bell)?;
+            Some(queues.get(at).map_or(Woken::Roused, |queue| Woken::Work(queue.clone())))
         }))
     }
 
@@ -161,6 +178,19 @@ impl Broker {
             let queue = &queues[bells.iter().position(|b| *b == bell)?];
             TaskId::from_stored(queue.clone(), std::str::from_utf8(&id).ok()?).ok()
         }))
+    }
+
+    /// Ends this worker's own wait for work, on another connection: it has to wait for more queues.
+    pub async fn rouse(&self, home: &QueueName, worker: &WorkerId) -> Result<(), BrokerError> {
+        let key = self.rouse_key(home, worker);
+        let (mut push, mut expire) = (redis::cmd("RPUSH"), redis::cmd("PEXPIRE"));
+        push.arg(&key).arg("1");
+        expire.arg(&key).arg(ROUSE_TTL_MS);
+        self.send(vec![push, expire]).await.into_iter().try_for_each(|answer| answer.map(drop))
+    }
+
+    fn rouse_key(&self, home: &QueueName, worker: &WorkerId) -> String {
+        self.keys(home).owned("rouse:", worker.as_str())
     }
 
     /// Rings for work that this worker was woken for and can't take.
