@@ -88,6 +88,9 @@ impl Worker {
         let broker = Broker::new(endpoint, &self.config.namespace, "worker");
         broker.within(Duration::ZERO).ping().await?;
         let facts = broker.server_facts().await?;
+        if let Some(why) = facts.refusal() {
+            return Err(Error::rejected(why));
+        }
         for warning in facts.warnings() {
             tracing::error!("{warning}");
             eprintln!("optimus: warning: {warning}");
