@@ -4,8 +4,8 @@
 -- the handler returned, marks the biz id as done, tells who waits. A summary joins the last 1,000.
 --
 -- KEYS   the naming block, then result and biz keys that extras refer to
--- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then how many extras, the
---        extras, the results
+-- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then, if there are extras:
+--        how many, the extras, the results
 --        extra: `<position>;<result key index>;<result ttl ms>;<result index>;<biz key index>`; an
 --        index counts from 1 behind the fixed part, 0 is none
 -- REPLY  OK, then the position of each report whose lease is another's by now
@@ -14,20 +14,21 @@ local tasks, working, success, tries, errors = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local blobs, cancel, priorities = KEYS[6], KEYS[7], KEYS[8]
 local waiters, meta = KEYS[9], KEYS[10]
 local FIXED_KEYS = 10
-local now_override, count = ARGV[1], tonumber(ARGV[2])
+local now_override = ARGV[1]
+-- The list of the last successes is cut in steps, so that most calls need not.
+local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 
 -- Checks.
-local held, reply, first_id = still_held(working, count)
+local held, reply, first_id, count = still_held(working)
 if #held == 0 then
   return reply
 end
 local ids = column(first_id, count, held)
 local summaries = column(first_id + count, count, held)
-local extras, first_extra = {}, first_id + 2 * count + 1
-local extra_count = tonumber(ARGV[first_extra - 1])
-local is_held, now = {}, nil
+local first_extra, extras, is_held, now = first_id + 2 * count + 1, {}, nil, nil
+local extra_count = tonumber(ARGV[first_extra - 1] or 0)
 if extra_count > 0 then
-  now = now_ms(now_override)
+  now, is_held = now_ms(now_override), {}
   for _, position in ipairs(held) do
     is_held[position] = true
   end
@@ -49,8 +50,7 @@ for i = 1, extra_count do
     extras[#extras + 1] = extra
   end
 end
-redis.call('HLEN', tasks)
-redis.call('LLEN', success)
+local successes = redis.call('LLEN', success)
 local sides, waiting = { tries, errors, blobs, cancel, priorities }, nil
 local used = redis.call('EXISTS', waiters, unpack(sides)) > 0
 if used then
@@ -61,10 +61,12 @@ if used then
 end
 
 -- Writes.
-redis.call('HDEL', working, unpack(ids))
 redis.call('HDEL', tasks, unpack(ids))
+redis.call('HDEL', working, unpack(ids))
 redis.call('RPUSH', success, unpack(summaries))
-redis.call('LTRIM', success, '-1000', '-1')
+if successes + #ids > SUCCESS_SLACK then
+  redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
+end
 if used then
   for _, side in ipairs(sides) do
     redis.call('HDEL', side, unpack(ids))

@@ -12,10 +12,10 @@
 local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local priorities, delayed, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12]
-local now, count = now_ms(ARGV[1]), tonumber(ARGV[2])
+local now = now_ms(ARGV[1])
 
 -- Checks.
-local held, reply, first_id = still_held(working, count)
+local held, reply, first_id, count = still_held(working)
 if #held == 0 then
   return reply
 end

@@ -3,31 +3,34 @@
 -- Admits each task unless its biz id is taken, by a stored task or by an earlier one of this call.
 -- The client's ledger keeps the answer of each call in a ring of slots, so a call that is sent
 -- again because its reply was lost gets that answer and adds nothing. Refused whole when Redis is
--- full.
+-- full. A plain call, whose tasks have no options and whose client need not be kept, is short:
+-- every word that a script is passed costs Redis a tenth of what the task does.
 --
--- KEYS   the naming block, then the biz keys that options refer to
--- ARGV   1 now override · 2 client · 3 call number · 4 ledger slot · 5 '1' to be kept another day
---        6 count · 7 how many options · 8 the client's clock; then for each task: id, record; then
---        the options of those that are not plain, in the tasks' order; then blobs
+-- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
+-- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock · 5 how many tasks,
+--        '' in a plain call; then for each task: id, record; then, but in a plain call: the client
+--        to be kept another day, or ''; how many options; the options of the tasks that are not
+--        plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
 --        stamp is 1 to be told in the record when it was accepted, else 0
 -- REPLY  OK, then `<position>=<owner id>` for each task whose biz id was taken
 -- REFUSE FORGOTTEN
 
-local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local delayed, blobs, wake, ledger, ledgers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local FIXED_KEYS = 10
-local now, client, number, slot = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
-local keep, count, options = ARGV[5] == '1', tonumber(ARGV[6]), tonumber(ARGV[7])
--- An id tells its birth by its client's clock, which must not make it older than others.
-local clocks_agree = math.abs(now - tonumber(ARGV[8])) <= 1000
-local FIRST_TASK = 9
+local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local priority, priorities, delayed, blobs, ledgers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local number, slot, here, plain = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == ''
+local FIXED_KEYS, FIRST_TASK = 9, 6
+local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
+local past_tasks = FIRST_TASK + 2 * count
+local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 1] or 0)
+local first_option = past_tasks + 2
 
 -- Checks.
 local answered = redis.call('HGET', ledger, slot)
-if answered then
-  local answered_number, answer = string.match(answered, '^(%d+):(.*)$')
+-- Numbers of as many digits are in order as texts, too, so the usual case parses nothing.
+if answered and not (#answered == #number and answered < number) then
+  local answered_number, answer = string.match(answered, '^(%d+) ?(.*)$')
   if answered_number == number then
     local reply = { 'OK' }
     for taken in string.gmatch(answer, '%S+') do
@@ -39,16 +42,25 @@ if answered then
     return { 'FORGOTTEN' }
   end
 end
-redis.call('LLEN', ready)
-redis.call('HLEN', tasks)
-redis.call('LLEN', wake)
-if keep then
+if redis.call('LLEN', ready) == 0 or not plain then
+  redis.call('LLEN', wake)
+end
+-- An id tells its birth by its client's clock, which must not make it older than others.
+local clocks_agree, now = now_second(ARGV[1]) == string.sub(here, 1, -4), nil
+if not (plain and clocks_agree) then
+  now = now_ms(ARGV[1])
+  clocks_agree = math.abs(now - tonumber(here)) <= 1000
+  redis.call('HLEN', tasks)
+end
+if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
-local first_option = FIRST_TASK + 2 * count
-local special, taken, owners, marks = {}, {}, {}, {}
-local ranked, ranked_by, ranks, later, big = {}, {}, {}, {}, {}
+local special, taken, owners, marks, ranked, ranked_by, ranks, later, big
+if options > 0 then
+  special, taken, owners, marks, ranked = {}, {}, {}, {}, {}
+  ranked_by, ranks, later, big = {}, {}, {}, {}
+end
 for i = 0, options - 1 do
   local position, due, rank_of, biz, window, blob, stamped =
     string.match(ARGV[first_option + i], '^(%d+);(.-);(.-);(%d+);(%d+);(%d+);(%d)$')
@@ -94,39 +106,51 @@ for i = 0, options - 1 do
     end
   end
 end
-local line, plain = {}, 0
+local line, in_line = {}, 0
 for i = 1, count do
-  if not special[i] then
-    plain = plain + 1
-    line[plain] = ARGV[FIRST_TASK + 2 * i - 2]
+  if not (special and special[i]) then
+    in_line = in_line + 1
+    line[in_line] = ARGV[FIRST_TASK + 2 * i - 2]
   end
 end
-local records, first_record, last_record = ARGV, FIRST_TASK, first_option - 1
-if #taken > 0 then
-  records, first_record, last_record = {}, 1, 2 * (count - #taken)
-  for i = 1, count do
-    if special[i] ~= 'taken' then
-      records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 2]
-      records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 1]
+local records, first_record, last_record = ARGV, FIRST_TASK, past_tasks - 1
+local answer, due_first = number, nil
+if options > 0 then
+  if #taken > 0 then
+    answer = number .. ' ' .. table.concat(taken, ' ')
+    records, first_record, last_record = {}, 1, 2 * (count - #taken)
+    for i = 1, count do
+      if special[i] ~= 'taken' then
+        records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 2]
+        records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 1]
+      end
     end
   end
-end
-local due_first = #later > 0 and redis.call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2]
-if #ranks > 0 then
-  redis.call('HLEN', priorities)
-  redis.call('ZCARD', priority)
-end
-if #big > 0 then
-  redis.call('HLEN', blobs)
+  due_first = #later > 0 and redis.call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2]
+  if #ranks > 0 then
+    redis.call('HLEN', priorities)
+    redis.call('ZCARD', priority)
+  end
+  if #big > 0 then
+    redis.call('HLEN', blobs)
+  end
 end
 
 -- Writes.
 for first = first_record, last_record, 4000 do
   redis.call('HSET', tasks, unpack(records, first, math.min(first + 3999, last_record)))
 end
-redis.call('HSET', ledger, slot, number .. ':' .. table.concat(taken, ' '))
-if keep then
+redis.call('HSET', ledger, slot, answer)
+if clocks_agree then
+  append(ready, wake, line)
+else
+  line_up(ready, priority, wake, line, nil, now)
+end
+if client ~= '' then
   redis.call('ZADD', ledgers, whole(now), client)
+end
+if options == 0 then
+  return 'OK'
 end
 for first = 1, #big, 4000 do
   redis.call('HSET', blobs, unpack(big, first, math.min(first + 3999, #big)))
@@ -137,22 +161,15 @@ end
 for _, mark in ipairs(marks) do
   redis.call('SET', mark[1], mark[2])
 end
-if clocks_agree then
-  append(ready, wake, line, 1, #line)
-else
-  line_up(ready, priority, wake, line, nil, now)
+rank(priority, wake, ranked, ranked_by, now)
+local earliest = tonumber(due_first or math.huge)
+for first = 1, #later, 4000 do
+  redis.call('ZADD', delayed, unpack(later, first, math.min(first + 3999, #later)))
 end
-rank(priority, wake, ranked, ranked_by, now, now)
-if #later > 0 then
-  local earliest = tonumber(due_first or math.huge)
-  for first = 1, #later, 4000 do
-    redis.call('ZADD', delayed, unpack(later, first, math.min(first + 3999, #later)))
-  end
-  for i = 1, #later, 2 do
-    if tonumber(later[i]) < earliest then
-      ring(wake)
-      break
-    end
+for i = 1, #later, 2 do
+  if tonumber(later[i]) < earliest then
+    ring(wake)
+    break
   end
 end
 table.insert(taken, 1, 'OK')

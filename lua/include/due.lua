@@ -20,10 +20,3 @@ local function due_in(zset, now)
     'LIMIT', 0, 1)
   return ids, tonumber(next_due[2])
 end
-
-local function earlier(a, b)
-  if a and b then
-    return math.min(a, b)
-  end
-  return a or b
-end

@@ -1,18 +1,4 @@
--- held: what a worker holds, `working:<worker>`: id → token; and one field of our own.
-
--- The token of the worker's last claim stands under this field, padded beyond the 64 bytes at which
--- Redis turns a small hash into a table: in its compact form each look at 100 tasks would walk all.
-local LAST_CLAIM = '#'
-local PADDING = '                                                                '
-
--- The token and the number of the worker's last claim; nil before the first.
-local function last_claim(working)
-  local last = redis.call('HGET', working, LAST_CLAIM)
-  if not last then
-    return nil
-  end
-  return string.match(last, '^((%d+):%d+)')
-end
+-- held: what a worker holds, `working:<worker>`: id → token, and the field of `last_claim`.
 
 -- How many tasks it holds.
 local function count_held(working)

@@ -1,33 +1,7 @@
--- ready: the line of tasks. This file alone writes `ready` and `priority`, and it alone rings.
---
--- An entry of `ready` is an id: in line since it was born. One that came into line later than that
--- is `<stamp>:<id>`.
+-- ready: the line of tasks, and the ranked beside it. Only this file and `again` add to them.
 
 -- One step of priority is worth a minute in line, so a low priority ages but never starves.
 local PRIORITY_STEP_MS = 60000
-local ID_LENGTH = 22
-
-local STAMPED_LENGTH = 9 + ID_LENGTH
-
--- The id of an entry; nil if it is none of ours.
-local function entry_id(entry)
-  if #entry == ID_LENGTH then
-    return entry
-  end
-  return #entry == STAMPED_LENGTH and string.sub(entry, 10) or nil
-end
-
--- Since when it is in line.
-local function entry_since(entry)
-  return #entry == ID_LENGTH and born_ms(entry) or stamp_ms(string.sub(entry, 1, 8)) or 0
-end
-
--- A doorbell holds one token at most: one waiter wakes, and rings again if it leaves work behind.
-local function ring(wake)
-  if redis.call('LLEN', wake) == 0 then
-    redis.call('RPUSH', wake, '1')
-  end
-end
 
 -- The priorities of some tasks, as a list with false for none; nil where no task has any.
 local function priorities_of(priorities, ids)
@@ -37,11 +11,11 @@ local function priorities_of(priorities, ids)
   return redis.call('HMGET', priorities, unpack(ids))
 end
 
--- Ranks tasks by `ranks`, in line since `since`, or each since its birth if that is nil.
-local function rank(priority, wake, ids, ranks, since, now)
+-- Ranks tasks by `ranks`, in line since `since`, or each since its birth in `births`.
+local function rank(priority, wake, ids, ranks, since, births)
   local members = {}
   for i = 1, #ids do
-    local from = since or math.min(born_ms(ids[i]), now)
+    local from = births and births[i] or since
     members[2 * i - 1] = whole(from - ranks[i] * PRIORITY_STEP_MS)
     members[2 * i] = ids[i]
   end
@@ -71,10 +45,11 @@ local function split(ids, ranks)
 end
 
 -- Adds entries of tasks without a priority to the end of the line.
-local function append(ready, wake, entries, first, last)
-  for from = first, last, 4000 do
-    local to = math.min(from + 3999, last)
-    if redis.call('RPUSH', ready, unpack(entries, from, to)) == to - from + 1 then
+local function append(ready, wake, entries)
+  local count = #entries
+  for first = 1, count, 4000 do
+    local last = math.min(first + 3999, count)
+    if redis.call('RPUSH', ready, unpack(entries, first, last)) == last - first + 1 then
       ring(wake)
     end
   end
@@ -87,17 +62,6 @@ local function line_up(ready, priority, wake, ids, ranks, now)
   for i = 1, #plain do
     entries[i] = prefix .. plain[i]
   end
-  append(ready, wake, entries, 1, #entries)
-  rank(priority, wake, ranked, theirs, now, now)
-end
-
--- Returns tasks to the front of the line, first one foremost, in it since their birth.
-local function line_up_again(ready, priority, wake, ids, ranks, now)
-  local plain, ranked, theirs = split(ids, ranks)
-  for i = #plain, 1, -1 do
-    if redis.call('LPUSH', ready, plain[i]) == 1 then
-      ring(wake)
-    end
-  end
-  rank(priority, wake, ranked, theirs, nil, now)
+  append(ready, wake, entries)
+  rank(priority, wake, ranked, theirs, now)
 end

@@ -1,16 +1,19 @@
 -- report: what the calls of `complete`, `fail` and `release` have in common.
 --
--- ARGV   1 now override · 2 count · 3 runs; then for each run of reports under one token: the
---        token, how many; then the ids; then further columns of `count` values each
+-- ARGV   1 now override · 2 runs; then for each run of reports under one token: the token, how
+--        many; then the ids; then further columns of as many values each
 
-local FIRST_RUN = 4
+local FIRST_RUN = 3
 
--- The positions of the reports whose token is their task's, a reply that names the others, and
--- where the ids begin in ARGV. One that stands in a call twice is ended once.
-local function still_held(working, count)
-  local run, first_id = FIRST_RUN, FIRST_RUN + 2 * tonumber(ARGV[3])
+-- The positions of the reports whose token is their task's, a reply that names the others, where
+-- the ids begin in ARGV, and how many there are. One that stands in a call twice is ended once.
+local function still_held(working)
+  local run, first_id, count = FIRST_RUN, FIRST_RUN + 2 * tonumber(ARGV[2]), 0
+  for i = FIRST_RUN + 1, first_id - 1, 2 do
+    count = count + tonumber(ARGV[i])
+  end
   local tokens = redis.call('HMGET', working, unpack(ARGV, first_id, first_id + count - 1))
-  local held, reply, seen, still = {}, { 'OK' }, {}, 0
+  local held, reply, seen, still = {}, 'OK', {}, 0
   local token, left = ARGV[run], tonumber(ARGV[run + 1])
   for i = 1, count do
     while left == 0 do
@@ -24,10 +27,11 @@ local function still_held(working, count)
       still = still + 1
       held[still] = i
     else
+      reply = reply == 'OK' and { 'OK' } or reply
       reply[#reply + 1] = i
     end
   end
-  return held, reply, first_id
+  return held, reply, first_id, count
 end
 
 -- The values of those reports in the column that begins at `first`.

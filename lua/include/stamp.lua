@@ -11,7 +11,3 @@ local function stamp_of(ms)
   end
   return table.concat(digits)
 end
-
-local function stamp_ms(stamp)
-  return tonumber(stamp, 36)
-end

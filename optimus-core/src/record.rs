@@ -220,8 +220,12 @@ fn is_one(v: &u32) -> bool {
 
 /// A duration as stored; below a millisecond rounds up, since zero would mean something else.
 pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    let ms = duration.as_nanos().div_ceil(1_000_000);
+    u64::try_from(ms).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)
 }
+
+/// 285,000 years: the last whole number up to which Lua's numbers have no gaps.
+const MILLIS_MAX: u64 = (1 << 53) - 1;
 
 impl<'a> Header<'a> {
     fn of(submission: &'a Submission) -> Self {

@@ -154,7 +154,7 @@ async fn answers_lost_on_submit_lose_no_task_and_double_none() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let killing = "CLIENT KILL TYPE normal SKIPME yes";
-    let harassment = Harassment::with(bench.raw().await, killing, Duration::from_millis(10));
+    let harassment = Harassment::with(bench.raw().await, killing, Duration::from_millis(3));
     let handles: Result<Vec<_>, Error> = submit_singly(&bench, 2_000).await.into_iter().collect();
     drop(harassment);
     let handles = handles.expect("half a minute is enough for every one");

@@ -48,8 +48,13 @@ impl Words {
 impl ScriptCall {
     /// A call whose owned keys (those that end in `:`) belong to `owner`.
     pub(super) fn new(script: &'static Script, keys: &Keys, owner: &str) -> Self {
+        Self::short(script, script.keys.len(), keys, owner)
+    }
+
+    /// The same with no more than the first `count` keys.
+    pub(super) fn short(script: &'static Script, count: usize, keys: &Keys, owner: &str) -> Self {
         let mut words = Words::default();
-        for key in script.keys {
+        for key in &script.keys[..count] {
             words.push_text(format_args!("{}{key}", keys.base()));
             if key.ends_with(':') {
                 words.ends.pop();

@@ -50,7 +50,7 @@ pub struct Counts {
     pub dead: u64,
     /// Kept after a cancel.
     pub cancelled: u64,
-    /// Summaries kept of good ends, at most 1,000.
+    /// Summaries kept of good ends: of the last 1,000 at least, and of up to 128 more.
     pub success: u64,
     /// Dead and cancelled tasks purged so far.
     pub purged: u64,

@@ -14,7 +14,10 @@ pub struct Reply {
 impl Reply {
     /// Tells an answer from a refusal.
     pub(super) fn new(script: &'static str, value: Value) -> Result<Self, BrokerError> {
-        let Value::Array(parts) = value else { return Err(odd(script, &value)) };
+        let parts = match value {
+            Value::Array(parts) => parts,
+            word => vec![word],
+        };
         let mut reply = Self { script, parts: parts.into_iter() };
         let word = reply.text()?;
         if word == "OK" {
@@ -70,6 +73,11 @@ impl Reply {
     pub fn texts(&mut self) -> Result<Vec<String>, BrokerError> {
         let script = self.script;
         self.list()?.into_iter().map(|item| text_of(script, item)).collect()
+    }
+
+    /// The next `count` parts, as texts.
+    pub fn next_texts(&mut self, count: usize) -> Result<Vec<String>, BrokerError> {
+        (0..count.min(self.parts.len())).map(|_| self.text()).collect()
     }
 
     /// All that is left, as texts.

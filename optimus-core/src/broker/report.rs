@@ -117,7 +117,9 @@ impl Broker {
             });
             extras.push(format!("{};{result};{ttl};{body};{biz}", at + 1));
         }
-        call.push(extras.len());
+        if !extras.is_empty() {
+            call.push(extras.len());
+        }
         for extra in extras {
             call.push(extra);
         }
@@ -183,7 +185,7 @@ impl Broker {
                 _ => runs.push((lease.token, 1)),
             }
         }
-        let mut call = self.call(script, queue, worker.as_str()).arg(leases.len()).arg(runs.len());
+        let mut call = self.call(script, queue, worker.as_str()).arg(runs.len());
         for (token, length) in runs {
             call.push(token);
             call.push(length);

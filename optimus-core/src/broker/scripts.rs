@@ -42,54 +42,57 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT = "submit": ["clock", "stamp", "born", "ready", "biz"] [
-        "meta", "tasks", "ready", "priority", "priorities", "delayed", "blobs", "wake", "ledger:",
+    SUBMIT = "submit": ["clock", "second", "bell", "stamp", "ready", "biz"] [
+        "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers",
     ];
     CLAIM = "claim": [
-        "clock", "stamp", "born", "ready", "due", "skips", "merge", "held"
+        "clock", "bell", "stamp", "born", "entry", "ready", "due", "skips", "merge", "last_claim"
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "skips", "workers",
         "working:", "tries", "wake",
     ];
-    COMPLETE = "complete": ["clock", "report", "derive", "biz", "waiters"] [
+    COMPLETE = "complete": ["clock", "report", "derive", "biz_end", "waiters"] [
         "tasks", "working:", "success", "tries", "errors", "blobs", "cancel", "priorities",
         "waiters", "meta",
     ];
     FAIL = "fail": [
-        "clock", "report", "derive", "header", "born", "stamp", "ready", "biz", "tries", "waiters"
+        "clock", "report", "derive", "header", "bell", "biz_key", "biz_end", "tries", "waiters"
     ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "report", "derive", "header", "stamp", "born", "ready", "biz", "tries", "waiters"
+        "clock", "report", "derive", "header", "bell", "stamp", "born", "ready", "again",
+        "biz_key", "biz_end", "tries", "waiters"
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
     REGISTER = "register": ["clock", "lease"] ["meta", "workers", "worker:"];
-    RENEW = "renew": ["clock", "lease", "held"] ["meta", "workers", "working:", "cancel"];
+    RENEW = "renew": ["clock", "lease", "last_claim", "held"] [
+        "meta", "workers", "working:", "cancel",
+    ];
     REAP = "reap": [
-        "clock", "derive", "header", "stamp", "born", "ready", "biz", "tries", "waiters", "lease",
-        "held"
+        "clock", "derive", "header", "bell", "stamp", "born", "ready", "again", "biz_key",
+        "biz_end", "tries", "waiters", "lease", "last_claim", "held"
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];
-    LEAVE = "leave": ["held"] ["workers", "worker:", "working:"];
-    CANCEL = "cancel": ["clock", "derive", "header", "biz", "waiters", "find"] [
+    LEAVE = "leave": ["last_claim", "held"] ["workers", "worker:", "working:"];
+    CANCEL = "cancel": ["clock", "derive", "header", "biz_key", "biz_end", "waiters", "find"] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
-        "clock", "derive", "header", "stamp", "born", "ready", "biz", "find"
+        "clock", "derive", "header", "bell", "stamp", "ready", "biz", "biz_key", "find"
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake",
     ];
-    PAUSE = "pause": ["clock", "stamp", "born", "ready"] ["meta", "wake"];
-    PURGE = "purge": ["clock", "derive", "header", "biz"] [
+    PAUSE = "pause": ["clock", "bell"] ["meta", "wake"];
+    PURGE = "purge": ["clock", "derive", "header", "biz_key", "biz_end"] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",
     ];

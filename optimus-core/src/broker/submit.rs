@@ -1,6 +1,6 @@
 //! `submit`: ∅ → Ready | Delayed.
 
-use super::{Broker, BrokerError, ScriptCall, scripts};
+use super::{Broker, BrokerError, ScriptCall, keys::Keys, scripts};
 use crate::{
     id::{QueueName, TaskId},
     options::Due,
@@ -9,6 +9,9 @@ use crate::{
 
 /// The slots of a client's ledger: at most this many of its calls may be unanswered.
 pub const LEDGER_SLOTS: u64 = 16;
+
+/// The keys of a call whose tasks are all plain.
+const PLAIN_KEYS: usize = 4;
 
 /// What a stored id and a short header take, to reserve room.
 const RECORD_BYTES: usize = 64;
@@ -53,33 +56,27 @@ impl Broker {
 
     fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
-        let mut call = self.call(&scripts::SUBMIT, batch.queue, batch.client);
-        let (mut options, mut blobs) = (Vec::new(), Vec::new());
-        for (at, task) in batch.tasks.iter().enumerate() {
-            let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
-            blobs.extend(task.blob());
-            let blob = task.blob().map(|_| blobs.len());
-            options.extend(options_of(task, at + 1, biz, blob));
-        }
-        let mut call = call
-            .arg(batch.client)
+        let is_plain = !batch.keep && batch.tasks.iter().all(is_plain);
+        let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
+        let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
+            .arg(&self.now)
             .arg(batch.number)
             .arg(batch.number % LEDGER_SLOTS)
-            .arg(u8::from(batch.keep))
-            .arg(batch.tasks.len())
-            .arg(options.len())
             .arg(self.here_ms());
+        if is_plain {
+            call.push("");
+        } else {
+            call.push(batch.tasks.len());
+        }
         let payloads: usize = batch.tasks.iter().map(|task| task.payload.len()).sum();
         call.reserve(2 * batch.tasks.len(), payloads + batch.tasks.len() * RECORD_BYTES);
         for task in batch.tasks {
             call.push_id(&task.id);
             call.push_with(|bytes| task.encode(bytes));
         }
-        for option in options {
-            call.push(option);
-        }
-        for blob in blobs {
-            call.push_bytes(blob);
+        if !is_plain {
+            call.push(if batch.keep { batch.client } else { "" });
+            push_options(&mut call, &keys, batch.tasks);
         }
         call
     }
@@ -97,26 +94,45 @@ fn taken(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
-/// None for a plain task, which is what makes it cheap.
-fn options_of(
+/// Neither options nor a blob, which is what makes it cheap.
+fn is_plain(task: &Submission) -> bool {
+    let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
+    task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
+}
+
+/// How many options there are, the options, and the blobs.
+fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission]) {
+    let (mut options, mut blobs) = (Vec::new(), Vec::new());
+    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain(task)) {
+        let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
+        blobs.extend(task.blob());
+        let blob = task.blob().map(|_| blobs.len());
+        options.push(option_of(task, at + 1, biz, blob));
+    }
+    call.push(options.len());
+    for option in options {
+        call.push(option);
+    }
+    for blob in blobs {
+        call.push_bytes(blob);
+    }
+}
+
+fn option_of(
     task: &Submission,
     position: usize,
     biz: Option<usize>,
     blob: Option<usize>,
-) -> Option<String> {
+) -> String {
     let due = match task.due {
         Due::Now => String::new(),
         Due::In(wait) => format!("in{}", millis(wait)),
         Due::At(at) => format!("at{}", at.timestamp_millis().max(0)),
     };
     let priority = task.options.priority;
-    let stamped = task.options.expires_in.is_some();
-    let plain = due.is_empty() && priority == 0 && biz.is_none() && blob.is_none() && !stamped;
-    if plain {
-        return None;
-    }
     let priority = if priority == 0 { String::new() } else { priority.to_string() };
     let window = task.options.biz_window.map_or(0, millis);
-    let (biz, blob, stamped) = (biz.unwrap_or(0), blob.unwrap_or(0), u8::from(stamped));
-    Some(format!("{position};{due};{priority};{biz};{window};{blob};{stamped}"))
+    let stamped = u8::from(task.options.expires_in.is_some());
+    let (biz, blob) = (biz.unwrap_or(0), blob.unwrap_or(0));
+    format!("{position};{due};{priority};{biz};{window};{blob};{stamped}")
 }

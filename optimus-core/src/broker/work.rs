@@ -80,20 +80,17 @@ impl Broker {
         let now_ms = reply.number()?;
         let more = reply.flag()?;
         let next_due = reply.wait()?;
-        let ids = reply.texts()?;
-        let records = reply.list()?;
-        let tries = reply.texts()?;
-        let grants = ids
-            .iter()
-            .zip(records)
-            .enumerate()
-            .map(|(i, (id, record))| {
-                let id = TaskId::from_stored(queue.clone(), id)
-                    .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
-                let tries = tries.get(i).map_or((0, 0, 0), |tries| read_tries(tries));
-                Ok(Grant { id, record, tries })
-            })
-            .collect::<Result<_, BrokerError>>()?;
+        let count: usize = reply.number()?;
+        let ids = reply.next_texts(count)?;
+        let mut grants = Vec::with_capacity(count);
+        for id in ids {
+            let id = TaskId::from_stored(queue.clone(), &id)
+                .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
+            grants.push(Grant { id, record: reply.bytes()?, tries: (0, 0, 0) });
+        }
+        for (grant, tries) in grants.iter_mut().zip(reply.rest()?) {
+            grant.tries = read_tries(&tries);
+        }
         Ok(Claimed { token, now_ms, more, next_due, grants })
     }
 

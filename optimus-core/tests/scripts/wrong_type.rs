@@ -32,7 +32,6 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
 
 /// Keys that a script names for their prefix alone, and never reads or writes.
 const PREFIX_ONLY: &[(&str, &str)] = &[
-    ("submit", "meta"),
     ("complete", "meta"),
     ("fail", "meta"),
     ("release", "meta"),

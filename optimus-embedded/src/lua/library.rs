@@ -47,7 +47,7 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<Library> {
     for name in BASE {
         base.raw_set(name, globals.raw_get::<Value>(name)?)?;
     }
-    let (pcall, xpcall): (Function, Function) =
+    let (pcall, xpcall, format): (Function, Function, Function) =
         lua.load(include_str!("prelude.lua")).set_name("=prelude").call((
             lua.create_function(failure::to_caught)?,
             lua.create_function(failure::to_handled)?,
@@ -60,10 +60,12 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<Library> {
     })?;
     let math: Table = globals.raw_get("math")?;
     seed_random(lua, &math)?;
+    let string: Table = globals.raw_get("string")?;
+    string.raw_set("format", format)?;
     let redis = redis(lua)?;
     let libraries = [
         ("math", math),
-        ("string", globals.raw_get("string")?),
+        ("string", string),
         ("table", globals.raw_get("table")?),
         ("cjson", cjson(lua)?),
         ("redis", redis.clone()),

@@ -1,7 +1,8 @@
--- prelude: pcall and xpcall as scripts know them.
+-- prelude: pcall, xpcall and string.format as scripts know them.
 --
 -- The host raises errors as objects of its own; a script must only ever see what Redis would show.
-local pcall, xpcall, to_caught, to_handled = pcall, xpcall, ...
+local pcall, xpcall, format, modf = pcall, xpcall, string.format, math.modf
+local to_caught, to_handled = ...
 
 local function caught(ok, ...)
   if ok then return true, ... end
@@ -16,4 +17,12 @@ local function script_xpcall(body, handler)
   return xpcall(body, function(failure) return handler(to_handled(failure)) end)
 end
 
-return script_pcall, script_xpcall
+-- `%d` goes by a `long`, which has 64 bits where Redis runs, and 32 on some of our hosts.
+local function script_format(pattern, ...)
+  if pattern == '%d' then
+    return format('%.0f', (modf((...))))
+  end
+  return format(pattern, ...)
+end
+
+return script_pcall, script_xpcall, script_format

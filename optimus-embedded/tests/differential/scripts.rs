@@ -71,7 +71,8 @@ pub(crate) const SCRIPTS: &[&str] = &[
     // Libraries.
     "return redis.sha1hex(ARGV[1])",
     "return redis.sha1hex()",
-    "return {tostring(1e15), tostring(0.1), tostring(2^53), string.format('%.0f', 2^53), 10 / \
+    "return {tostring(1e15), tostring(0.1), tostring(2^53), string.format('%.0f', 2^53), \
+     string.format('%d', 2^53 - 1), string.format('%d', -1.5), string.format('%3d|', 7), 10 / \
      3 .. ''}",
     "return ('x'):rep(3) .. string.upper(ARGV[1]) .. table.concat({1, 2, 3}, '-') .. \
      math.floor(2.7)",
