@@ -25,12 +25,12 @@ enum Param {
 /// In a quick run. Calls include those that scripts make. A batch is smaller when the machine is
 /// busy and then costs more calls a task, which is why all but the first two have some room.
 const BOUNDS: &[Bound] = &[
-    bound("submit_seq", None, 9.1, 1.05),
-    bound("drain", Some(("in_flight", Number(1))), 22.5, 1.1),
+    bound("submit_seq", None, 7.1, 1.05),
+    bound("drain", Some(("in_flight", Number(1))), 19.5, 1.1),
     bound("submit_all", None, 0.02, 0.03),
     bound("submit_concurrent", None, 0.2, 0.05),
-    bound("drain", Some(("in_flight", Number(10))), 4.5, 0.2),
-    bound("drain", Some(("in_flight", Number(16))), 3.0, 0.12),
+    bound("drain", Some(("in_flight", Number(10))), 4.0, 0.2),
+    bound("drain", Some(("in_flight", Number(16))), 2.6, 0.12),
     bound("drain", Some(("in_flight", Number(100))), 0.9, 0.04),
     bound("drain", Some(("in_flight", Number(1_000))), 0.5, 0.02),
     bound("features", Some(("feature", Text("plain"))), 0.9, 0.04),

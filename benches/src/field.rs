@@ -28,6 +28,8 @@ pub(crate) enum Field {
     ShareOfFloor,
     /// Of the processor, in all threads of a process.
     InstructionsPerTask,
+    /// Of Redis, for one call of a script.
+    InstructionsPerCall,
     /// Resident memory of the processes that are measured, together; of workers at its highest,
     /// unless the parameters say that they are idle.
     RssMb,
@@ -73,6 +75,7 @@ impl Field {
             Self::ReadsPerTask => "reads/task",
             Self::ShareOfFloor => "of floor",
             Self::InstructionsPerTask => "instructions/task",
+            Self::InstructionsPerCall => "instructions/call",
             Self::RssMb => "rss MB",
             Self::RedisBytesPerTask => "redis bytes/task",
             Self::RedisMb => "redis MB",

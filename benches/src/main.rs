@@ -6,6 +6,7 @@ mod agent_process;
 mod bench;
 mod bench_redis;
 mod bounds;
+mod callgrind;
 mod executions;
 mod field;
 mod floor;

@@ -27,6 +27,7 @@ const COMPLAINTS: &str = "stderr.log";
 /// this user can enter, and keeps nothing on disk.
 #[derive(Clone, Debug, Default)]
 pub struct RedisServerBuilder {
+    under: Vec<String>,
     args: Vec<String>,
     tcp: bool,
     password: Option<String>,
@@ -36,6 +37,12 @@ impl RedisServerBuilder {
     /// Adds a setting of redis.conf, such as `.arg("--maxmemory", "64mb")`. It wins over ours.
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Runs the server under another program, such as `valgrind --tool=callgrind`.
+    pub fn under(mut self, command_line: &[String]) -> Self {
+        self.under = command_line.into();
         self
     }
 
@@ -86,6 +93,7 @@ pub(crate) struct Launch {
     pub(crate) password: Option<String>,
     pub(crate) folder: TempDir,
     program: PathBuf,
+    under: Vec<String>,
     args: Vec<String>,
 }
 
@@ -104,13 +112,21 @@ impl Launch {
         } else {
             Address::Socket(folder.path().join("redis.sock"))
         };
-        let (password, args) = (options.password.clone(), options.args.clone());
-        Self { address, password, folder, program, args }
+        let RedisServerBuilder { under, args, password, .. } = options.clone();
+        Self { address, password, folder, program, under, args }
     }
 
     /// Starts the server's process, without waiting until it serves.
     pub(crate) fn spawn(&self) -> std::io::Result<Tethered> {
-        let mut command = Tethered::command(&self.program, Some(self.folder.path()));
+        let leftovers = Some(self.folder.path());
+        let mut command = match self.under.split_first() {
+            None => Tethered::command(&self.program, leftovers),
+            Some((outer, args)) => {
+                let mut command = Tethered::command(outer, leftovers);
+                command.args(args).arg(&self.program);
+                command
+            }
+        };
         command.arg("--dir").arg(self.folder.path()).args(["--logfile", LOG]);
         command.args(["--daemonize", "no", "--save", "", "--appendonly", "no"]);
         match &self.address {

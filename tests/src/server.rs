@@ -63,6 +63,13 @@ impl RedisServer {
         self.process.kill().expect("a child of one's own can be killed");
     }
 
+    /// Waits until the server, which somebody told to end, has ended.
+    pub fn wait(mut self) {
+        while self.process.try_wait().expect("a child of one's own can be waited for").is_none() {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Kills the server if it runs and starts it again, with the same options, at the same
     /// address and with what it had written to disk.
     ///

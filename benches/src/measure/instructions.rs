@@ -1,14 +1,10 @@
 //! How many instructions a submit and an execution take, as callgrind counts them: almost the same
 //! on a busy machine.
 
-use std::fs;
-use std::process::{Command, Stdio};
-
-use anyhow::Context as _;
-
 use super::Measurement;
 use crate::agent::protocol::{Load, Way};
 use crate::bench::Bench;
+use crate::callgrind::{self, Log};
 use crate::field::{Field, Sample};
 use crate::row::{Row, params};
 use crate::submitter::Submitter;
@@ -25,10 +21,7 @@ const FEW: u64 = 200;
 const MORE: u64 = 1_200;
 
 fn instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
-    let mut probe = Command::new("valgrind");
-    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    if !probe.status().is_ok_and(|status| status.success()) {
-        eprintln!("  skipped: valgrind, which counts them, is not installed");
+    if !callgrind::is_there() {
         return Ok(Vec::new());
     }
     let ways = [("submit", Way::Sequential), ("submit_all", Way::Batches { batch: 1_000 })];
@@ -57,8 +50,8 @@ fn difference(mut count: impl FnMut(u64) -> anyhow::Result<u64>) -> anyhow::Resu
 fn submitted(bench: &Bench, load: Load) -> anyhow::Result<u64> {
     let redis = &bench.redis;
     redis.probe().flush()?;
-    let log = Log::new(bench);
-    let mut submitter = Submitter::start_under(&log.valgrind(), redis)?;
+    let log = Log::in_folder(redis.folder());
+    let mut submitter = Submitter::start_under(&log.command_line(), redis)?;
     submitter.submit(redis, load)?;
     submitter.leave()?;
     log.instructions()
@@ -68,36 +61,11 @@ fn executed(bench: &Bench, staff: Staff, tasks: u64) -> anyhow::Result<u64> {
     let redis = &bench.redis;
     redis.probe().flush()?;
     Submitter::start(redis)?.submit(redis, Load::bulk(tasks))?;
-    let log = Log::new(bench);
-    let mut workers = Workers::prepare_under(&log.valgrind(), redis, staff, tasks)?;
+    let log = Log::in_folder(redis.folder());
+    let mut workers = Workers::prepare_under(&log.command_line(), redis, staff, tasks)?;
     workers.start()?;
     workers.finish(redis, 0)?;
     workers.stop()?.ensure_exactly(tasks)?;
     workers.leave()?;
     log.instructions()
-}
-
-/// Where valgrind writes what it has counted.
-struct Log(String);
-
-impl Log {
-    /// In Redis' folder, which is removed at the end.
-    fn new(bench: &Bench) -> Self {
-        Self(bench.redis.folder().join("callgrind.log").display().to_string())
-    }
-
-    /// What to put before a program's command line.
-    fn valgrind(&self) -> Vec<String> {
-        let log = format!("--log-file={}", self.0);
-        let words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log];
-        words.map(str::to_owned).into()
-    }
-
-    fn instructions(&self) -> anyhow::Result<u64> {
-        let text = fs::read_to_string(&self.0).context("valgrind left no log")?;
-        let collected = text.lines().find_map(|line| line.split_once("Collected :"));
-        let (_, number) =
-            collected.with_context(|| format!("valgrind counted nothing:\n{text}"))?;
-        Ok(number.trim().parse()?)
-    }
 }

@@ -8,6 +8,7 @@ mod instructions;
 mod latency;
 mod memory;
 mod one_drain;
+mod redis_instructions;
 mod steady;
 mod submit;
 
@@ -24,7 +25,8 @@ pub(crate) struct Measurement {
 }
 
 /// Run when they are asked for by name alone.
-pub(crate) const ON_DEMAND: &[Measurement] = &[instructions::INSTRUCTIONS];
+pub(crate) const ON_DEMAND: &[Measurement] =
+    &[instructions::INSTRUCTIONS, redis_instructions::REDIS_INSTRUCTIONS];
 
 /// All others, in the order in which they are run.
 pub(crate) const USUAL: &[Measurement] = &[

@@ -1,0 +1,47 @@
+//! Counts a program's instructions, by valgrind: almost the same on a busy machine.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+
+/// Whether valgrind can be run; says so if it can't.
+pub(crate) fn is_there() -> bool {
+    let mut probe = Command::new("valgrind");
+    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    let there = probe.status().is_ok_and(|status| status.success());
+    if !there {
+        eprintln!("  skipped: valgrind, which counts instructions, is not installed");
+    }
+    there
+}
+
+/// Where valgrind writes what it has counted.
+pub(crate) struct Log(String);
+
+impl Log {
+    /// A log in a folder that somebody removes.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self(folder.join("callgrind.log").display().to_string())
+    }
+
+    /// What to put before a program's command line.
+    pub(crate) fn command_line(&self) -> Vec<String> {
+        let log = format!("--log-file={}", self.0);
+        let words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log];
+        words.map(str::to_owned).into()
+    }
+
+    /// What a program took that has ended.
+    ///
+    /// # Errors
+    /// When valgrind has counted nothing.
+    pub(crate) fn instructions(&self) -> anyhow::Result<u64> {
+        let text = fs::read_to_string(&self.0).context("valgrind left no log")?;
+        let collected = text.lines().find_map(|line| line.split_once("Collected :"));
+        let (_, number) =
+            collected.with_context(|| format!("valgrind counted nothing:\n{text}"))?;
+        Ok(number.trim().parse()?)
+    }
+}

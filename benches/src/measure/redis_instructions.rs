@@ -1,0 +1,144 @@
+//! How many instructions of Redis each call of a plain task's life takes, by valgrind.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use optimus::{BoxError, Context, Submit as _, Task};
+use optimus_core::broker::{Batch, Broker, Completion, Endpoint};
+use optimus_core::{Lease, QueueName, Submission, WorkerId};
+use optimus_testkit::RedisServer;
+use serde::{Deserialize, Serialize};
+
+use super::Measurement;
+use crate::agent::protocol::PAYLOAD_BYTES;
+use crate::bench::Bench;
+use crate::callgrind::{self, Log};
+use crate::field::{Field, Sample};
+use crate::row::{Row, params};
+
+pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
+    name: "redis_instructions",
+    about: "instructions of Redis for submit, claim and complete, by valgrind",
+    run: redis_instructions,
+};
+
+const CALLS: usize = 400;
+const LEASE: Duration = Duration::from_secs(3_600);
+
+/// How far the tasks come. Each stage's cost is what it takes beyond the stage before.
+const STAGES: [&str; 4] = ["start", "submit", "claim", "complete"];
+
+#[derive(Serialize, Deserialize)]
+struct Plain {
+    text: String,
+}
+
+impl Task for Plain {
+    const NAME: &'static str = "plain";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
+    if !callgrind::is_there() {
+        return Ok(Vec::new());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let folder = bench.redis.folder();
+    let mut rows = Vec::new();
+    for batch in [1, 16, 128] {
+        let calls = (CALLS / batch).max(10);
+        let mut totals = Vec::new();
+        for stage in 0..STAGES.len() {
+            let log = Log::in_folder(folder);
+            let server =
+                RedisServer::builder().tcp().arg("--hz", "1").under(&log.command_line()).start();
+            let life = Life { broker: broker(&server)?, calls, batch };
+            runtime.block_on(life.up_to(stage))?;
+            end(server)?;
+            totals.push(log.instructions()?);
+        }
+        for (stage, pair) in STAGES[1..].iter().zip(totals.windows(2)) {
+            let per_call = pair[1].saturating_sub(pair[0]) as f64 / calls as f64;
+            let sample = Sample::new()
+                .with(Field::InstructionsPerCall, per_call)
+                .with(Field::InstructionsPerTask, per_call / batch as f64);
+            let shown = params([("of", (*stage).into()), ("batch", batch.into())]);
+            rows.push(Row::of_runs(REDIS_INSTRUCTIONS.name, shown, &[sample]));
+        }
+    }
+    Ok(rows)
+}
+
+fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
+    let endpoint = Endpoint::parse(&server.url()).map_err(|problem| anyhow::anyhow!(problem))?;
+    Ok(Broker::new(endpoint, "bench", "bench"))
+}
+
+/// Lets Redis end by itself, so that valgrind tells what it counted.
+fn end(server: RedisServer) -> anyhow::Result<()> {
+    let mut connection = redis::Client::open(server.url())?.get_connection()?;
+    // Its answer is that the connection ends.
+    drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<()>(&mut connection));
+    server.wait();
+    Ok(())
+}
+
+struct Life {
+    broker: Broker,
+    calls: usize,
+    batch: usize,
+}
+
+impl Life {
+    async fn up_to(&self, stage: usize) -> anyhow::Result<()> {
+        let queue = QueueName::new("bench").context("our own name is valid")?;
+        let worker = WorkerId::from_stored("worker");
+        self.broker.register(&queue, &worker, LEASE, "{}").await?;
+        for number in 0..self.calls * usize::from(stage >= 1) {
+            let tasks: Vec<Submission> =
+                (0..self.batch).map(|_| task()).collect::<Result<_, _>>()?;
+            let number = number as u64 + 1;
+            let batch =
+                Batch { queue: &queue, client: "client", number, keep: false, tasks: &tasks };
+            self.broker.submit(&batch).await?;
+        }
+        let mut claims = Vec::new();
+        for seq in 0..self.calls * usize::from(stage >= 2) {
+            let claim = self.broker.claim(&queue, &worker, seq as u64 + 1, self.batch).await?;
+            ensure!(claim.grants.len() == self.batch, "a claim was not filled");
+            claims.push(claim);
+        }
+        for claim in claims.iter().take(self.calls * usize::from(stage >= 3)) {
+            let done: Vec<Completion> = claim
+                .grants
+                .iter()
+                .map(|grant| Completion {
+                    lease: Lease {
+                        id: grant.id.clone(),
+                        worker: worker.clone(),
+                        token: claim.token,
+                    },
+                    task: Plain::NAME,
+                    attempt: 1,
+                    took: Duration::from_millis(1),
+                    ended_ms: claim.now_ms + 1,
+                    result: None,
+                    biz_id: None,
+                })
+                .collect();
+            let stale =
+                self.broker.report(self.broker.complete_call(&queue, &worker, &done)).await?;
+            ensure!(stale.is_empty(), "a report was refused");
+        }
+        Ok(())
+    }
+}
+
+fn task() -> anyhow::Result<Submission> {
+    let text = "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len());
+    Ok(Plain { text }.call().into_submission()?)
+}
