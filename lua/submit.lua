@@ -19,7 +19,8 @@
 
 local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local priority, priorities, delayed, blobs, ledgers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local number, slot, here, plain = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == ''
+local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local plain = ARGV[5] == ''
 local FIXED_KEYS, FIRST_TASK = 9, 6
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
@@ -46,9 +47,9 @@ if redis.call('LLEN', ready) == 0 or not plain then
   redis.call('LLEN', wake)
 end
 -- An id tells its birth by its client's clock, which must not make it older than others.
-local clocks_agree, now = now_second(ARGV[1]) == string.sub(here, 1, -4), nil
+local clocks_agree, now = now_second(now_override) == string.sub(here, 1, -4), nil
 if not (plain and clocks_agree) then
-  now = now_ms(ARGV[1])
+  now = now_ms(now_override)
   clocks_agree = math.abs(now - tonumber(here)) <= 1000
   redis.call('HLEN', tasks)
 end

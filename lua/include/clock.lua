@@ -9,8 +9,8 @@ local function now_ms(override)
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Lua prints large numbers as 1.7e+12; keys and replies need every digit. A `long` of the host's has
--- 64 bits, which workers check at their start; printing it costs half of what `%.0f` does.
+-- Lua prints large numbers as 1.7e+12; keys and replies need every digit. A `long` has 64 bits, as
+-- workers check at their start; printing one costs half of what `%.0f` does.
 local function whole(number)
   return string.format('%d', number)
 end

@@ -4,11 +4,8 @@ mod common;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use common::{Bench, Double, Raw, Running};
-use optimus_core::{
-    BoxError, Call, Context, Due, Reason, Task, TaskHandle, TaskId, TaskState, TaskView,
-};
-use optimus_testkit::eventually;
+use common::{Bench, Double, died_of, view};
+use optimus_core::{BoxError, Call, Context, Due, Reason, Task, TaskState};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -118,10 +115,6 @@ fn odds() -> Odds {
     }
 }
 
-async fn view(bench: &Bench, id: &TaskId) -> TaskView {
-    bench.client.inspector().get(id).await.unwrap().expect("it is known")
-}
-
 /// The call's arguments are stored as they are, and come back as they went.
 async fn comes_back<T: Payload + Clone + PartialEq + std::fmt::Debug>(bench: &Bench, value: T) {
     let handle = bench.client.submit(Echo(value.clone()).call()).await.unwrap();
@@ -130,12 +123,6 @@ async fn comes_back<T: Payload + Clone + PartialEq + std::fmt::Debug>(bench: &Be
     let worker = bench.start(bench.worker().task_type::<Echo<T>>());
     assert_eq!(handle.result_within(SOON).await.unwrap(), value);
     worker.stop().await;
-}
-
-async fn died_of<T: DeserializeOwned + 'static>(handle: &TaskHandle<T>, reason: Reason) {
-    let problem = handle.result_within(SOON).await.err().expect("it can't be run");
-    assert!(problem.is_dead(), "{problem}");
-    assert_eq!(problem.attempt_error().expect("why").reason, reason, "{problem}");
 }
 
 on_both! {
@@ -236,154 +223,6 @@ on_both! {
         assert!(message.contains("weigh"), "{message}");
         worker.stop().await;
     }
-}
-
-/// A task's record in a real Redis, to be damaged.
-struct Stored {
-    bench: Bench,
-    raw: Raw,
-    key: String,
-    handle: TaskHandle<i64>,
-    record: Vec<u8>,
-}
-
-impl Stored {
-    async fn submit() -> Self {
-        let bench = Bench::on_redis().await;
-        let mut raw = bench.raw().await;
-        let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
-        let key = bench.key("default", "tasks");
-        let record = raw.run(&format!("HGET {key} {}", handle.id().stored())).await.remove(0);
-        Self { bench, raw, key, handle, record }
-    }
-
-    fn worker(&self) -> Running {
-        self.bench.start(self.bench.worker().task_type::<Double>())
-    }
-
-    async fn overwrite(&mut self, record: &[u8]) {
-        let id = self.handle.id().stored();
-        let words = [b"HSET", self.key.as_bytes(), id.as_bytes(), record];
-        self.raw.run_words(&words).await;
-    }
-
-    /// The stamp and header as they are, with another payload.
-    async fn overwrite_payload(&mut self, payload: &[u8]) {
-        let end = self.record.iter().position(|byte| *byte == b'\n').unwrap();
-        let record = [&self.record[..=end], payload].concat();
-        self.overwrite(&record).await;
-    }
-
-    async fn waits_as_a_misfit(&mut self) {
-        let task = async || view(&self.bench, self.handle.id()).await;
-        let waits = async || task().await.state == TaskState::Delayed;
-        eventually("it waits for a worker that knows it", SOON, waits).await;
-        let task = task().await;
-        assert_eq!((task.failures, task.misfits), (0, 1));
-        assert!(task.errors.is_empty(), "{:?}", task.errors);
-    }
-
-    /// Cuts its wait of 5 s short, for whoever may run it by now.
-    async fn is_due_at_once(&mut self) {
-        let due = self.bench.key("default", "delayed");
-        self.raw.run(&format!("ZADD {due} XX 1 {}", self.handle.id().stored())).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_payload_that_cannot_be_read_is_dead_and_runs_once_its_bytes_fit_again() {
-    let mut stored = Stored::submit().await;
-    let original = stored.record.clone();
-    assert!(stored.handle.cancel().await.unwrap());
-    let worker = stored.worker();
-    let endless = "[".repeat(100_000);
-    let unreadable: [&[u8]; 7] =
-        [b"", b"no json", b"{\"number\":\xff}", b"{\"number\":2", b"{}", b"[]", endless.as_bytes()];
-    for payload in unreadable {
-        stored.overwrite_payload(payload).await;
-        stored.bench.client.requeue(stored.handle.id()).await.unwrap();
-        died_of(&stored.handle, Reason::Undecodable).await;
-        let task = view(&stored.bench, stored.handle.id()).await;
-        assert_eq!(task.record.unwrap().unwrap().payload, payload, "it is kept as it is");
-    }
-    stored.overwrite(&original).await;
-    stored.bench.client.requeue(stored.handle.id()).await.unwrap();
-    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
-    worker.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_damaged_beyond_reading_is_dead_and_the_worker_goes_on() {
-    let mut stored = Stored::submit().await;
-    let stamp = stored.record[..8].to_vec();
-    let damages: [&[u8]; 6] = [
-        b"",
-        b"short",
-        b"\0\xff\xfe no stamp\n{}",
-        b"\n",
-        b"{}\n{}",
-        b"{\"t\":1}\n{\"number\":21}",
-    ];
-    for (at, damage) in damages.into_iter().enumerate() {
-        let record = if at < 3 { damage.to_vec() } else { [&stamp, damage].concat() };
-        stored.overwrite(&record).await;
-        let worker = stored.worker();
-        died_of(&stored.handle, Reason::Undecodable).await;
-        let sound = stored.bench.client.submit(Double { number: 1 }.call()).await.unwrap();
-        assert_eq!(sound.result_within(SOON).await.unwrap(), 2);
-        worker.stop().await;
-        let task = view(&stored.bench, stored.handle.id()).await;
-        assert_eq!((task.state, task.failures), (TaskState::Dead, 1));
-        stored.bench.client.requeue(stored.handle.id()).await.unwrap();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_entry_in_the_line_that_is_no_task_does_not_hold_up_those_behind_it() {
-    let mut stored = Stored::submit().await;
-    let ready = stored.bench.key("default", "ready");
-    stored.raw.run(&format!("LPUSH {ready} garbage 00000000:foreign")).await;
-    stored.raw.run_words(&[b"LPUSH", ready.as_bytes(), b"\xff\0", b""]).await;
-    let worker = stored.worker();
-    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
-    worker.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_under_a_foreign_id_does_not_hold_up_the_queue() {
-    let mut stored = Stored::submit().await;
-    let (tasks, ready) = (stored.key.clone(), stored.bench.key("default", "ready"));
-    stored.raw.run(&format!("HSET {tasks} foreign record")).await;
-    stored.raw.run(&format!("LPUSH {ready} 00000000:foreign")).await;
-    let worker = stored.worker();
-    assert_eq!(stored.handle.result_within(Duration::from_secs(5)).await.unwrap(), 42);
-    worker.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_of_an_unknown_name_waits_unspent_for_a_worker_that_knows_it() {
-    let mut stored = Stored::submit().await;
-    let worker = stored.bench.start(stored.bench.worker().task_type::<Weigh>());
-    stored.waits_as_a_misfit().await;
-    worker.stop().await;
-    stored.is_due_at_once().await;
-    let worker = stored.worker();
-    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
-    worker.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_of_a_newer_version_waits_unspent_for_newer_code() {
-    let mut stored = Stored::submit().await;
-    let original = stored.record.clone();
-    let newer = b"{\"v\":2,\"t\":[\"double\"],\"new\":1}\n\xff".to_vec();
-    stored.overwrite(&newer).await;
-    let worker = stored.worker();
-    stored.waits_as_a_misfit().await;
-    stored.overwrite(&original).await;
-    stored.is_due_at_once().await;
-    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
-    worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -130,9 +130,9 @@ impl Life {
                     biz_id: None,
                 })
                 .collect();
-            let stale =
+            let refused =
                 self.broker.report(self.broker.complete_call(&queue, &worker, &done)).await?;
-            ensure!(stale.is_empty(), "a report was refused");
+            ensure!(refused.is_empty(), "a report was refused");
         }
         Ok(())
     }

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 pub use raw::Raw;
 
-use optimus_core::{BoxError, Client, ClientBuilder, Context, Error, Task, TaskOptions};
+use optimus_core::{
+    BoxError, Client, ClientBuilder, Context, Error, Reason, Task, TaskHandle, TaskId, TaskOptions,
+    TaskView,
+};
 use optimus_testkit::{SharedRedis, Signal, namespace, shared_redis};
 use optimus_worker::{Worker, WorkerBuilder};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// Where a test runs.
@@ -115,6 +118,19 @@ impl Running {
         drop(self.stop.take());
         self.task.await.unwrap().unwrap();
     }
+}
+
+/// A task as an inspector sees it.
+pub async fn view(bench: &Bench, id: &TaskId) -> TaskView {
+    bench.client.inspector().get(id).await.unwrap().expect("it is known")
+}
+
+/// Waits for a task's bad end.
+pub async fn died_of<T: DeserializeOwned + 'static>(handle: &TaskHandle<T>, reason: Reason) {
+    let problem =
+        handle.result_within(Duration::from_secs(20)).await.err().expect("it can't be run");
+    assert!(problem.is_dead(), "{problem}");
+    assert_eq!(problem.attempt_error().expect("why").reason, reason, "{problem}");
 }
 
 /// Runs each test on the in-process store and on a real Redis.
