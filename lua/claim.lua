@@ -5,7 +5,8 @@
 -- over; there are none while `tombstones` is zero.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many
+-- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many · 5 '1' if the worker holds nothing
+--        else and will not until the one task that it asks for has ended; may be left out
 -- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none), how many,
 --        ids, records, tries (none if none of the queue's tasks has any); all in one list, since
 --        each list within a reply costs Redis as much as a command
@@ -15,7 +16,7 @@ local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS
 local delayed, retry, skips, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local working, tries, wake = KEYS[10], KEYS[11], KEYS[12]
 local now, worker, seq = now_ms(ARGV[1]), ARGV[2], ARGV[3]
-local want, want_text = tonumber(ARGV[4]), ARGV[4]
+local want, want_text, alone = tonumber(ARGV[4]), ARGV[4], ARGV[5] == '1'
 local CLAIM_MAX = 128
 -- Beyond 64 bytes Redis turns a small hash into a table; in its compact form each look at 100 tasks
 -- would walk all.
@@ -135,7 +136,7 @@ if used then
   end
 end
 if #ids > 0 then
-  local granted = { LAST_CLAIM, token .. PADDING, ids[1], token }
+  local granted = { LAST_CLAIM, token .. (alone and ALONE or '') .. PADDING, ids[1], token }
   for i = 2, #ids do
     granted[2 * i + 1] = ids[i]
     granted[2 * i + 2] = token

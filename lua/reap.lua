@@ -1,7 +1,9 @@
 -- reap: Working → Ready | Dead | Cancelled, up to 128 tasks of workers whose lease is over
 --
--- Counts a loss apart from failures. A task lost `max_losses` times, or whose `on_lost` says so, is
--- buried; another goes back to the head of the line. Reaps nobody after a time without watch.
+-- Counts a loss apart from failures. A task lost `max_losses` times is buried if it ran alone at the
+-- last, so that no neighbour of one that kills its worker is condemned with it; one whose `on_lost`
+-- says so is buried at once. Others go back to the head of the line. Reaps nobody after a time
+-- without watch.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
@@ -20,15 +22,15 @@ local LOSSES_MAX = 3
 local away = unwatched(meta, now, lease_ms)
 local lapsed = away and {} or redis.call('ZRANGEBYSCORE', workers, '-inf', whole(now),
   'LIMIT', 0, WORKERS_MAX)
-local ids, holders, emptied, more = {}, {}, {}, #lapsed == WORKERS_MAX
+local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #lapsed == WORKERS_MAX
 for _, worker in ipairs(lapsed) do
   local working = derive(meta, 'working', worker)
-  local size, before = count_held(working), #ids
+  local size, before, alone = count_held(working), #ids, is_alone(working)
   redis.call('HLEN', derive(meta, 'worker', worker))
   if size > 0 and #ids < limit then
     for _, id in ipairs(some_held(working, limit - #ids)) do
       ids[#ids + 1] = id
-      holders[#ids] = worker
+      holders[#ids], lonely[#ids] = worker, alone
     end
   end
   if #ids - before < size then
@@ -80,7 +82,7 @@ for i = 1, #ids do
         biz_release(marks[i][1], marks[i][2], id)
       end
       notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
-    elseif header.l == 'dead' or losses >= (tonumber(header.m) or LOSSES_MAX) then
+    elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
       redis.call('ZADD', dead, whole(now), id)
       notify(meta, waiters, id, waiting and waiting[i], 'dead')
     else

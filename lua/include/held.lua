@@ -5,6 +5,12 @@ local function count_held(working)
   return math.max(0, redis.call('HLEN', working) - 1)
 end
 
+-- Whether it holds one task, claimed to run alone: then nothing else can have killed the worker.
+local function is_alone(working)
+  local last = redis.call('HGET', working, LAST_CLAIM)
+  return last and string.find(last, ALONE, 1, true) and count_held(working) == 1
+end
+
 -- What it holds as id, token, ….
 local function all_held(working)
   local pairs_held = redis.call('HGETALL', working)

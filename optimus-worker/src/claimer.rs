@@ -33,6 +33,8 @@ const AGAIN: Duration = Duration::ZERO;
 /// A claim that Redis rejects is asked again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
+/// While a task runs alone, or waits for all others to end.
+const LOOK_FOR_THE_END: Duration = Duration::from_millis(50);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
@@ -78,6 +80,8 @@ struct Ask {
     want: usize,
     /// Of the queue, when it was sent.
     hints: u64,
+    /// Nothing else is held, and nothing will be before its task has ended.
+    alone: bool,
 }
 
 impl Claimer {
@@ -89,16 +93,21 @@ impl Claimer {
 
     /// Starts a turn, if there is something to report or to claim.
     fn begin_turn(&mut self) -> bool {
+        let alone = self.ask_alone();
         let groups = self.shared.reporter.take(REPORT_CALLS_MAX);
-        let asks = self.asks();
+        let asks = alone.map_or_else(|| self.asks(), |ask| vec![ask]);
         if groups.is_empty() && asks.is_empty() {
             return false;
         }
         let broker = self.shared.broker.clone();
         let mut calls: Vec<_> = groups.iter().map(|group| group.call(&broker)).collect();
         calls.extend(asks.iter().map(|ask| {
-            let queue = &self.shared.queues[ask.queue];
-            broker.claim_call(&queue.name, &ask.worker, ask.seq, ask.want)
+            let name = &self.shared.queues[ask.queue].name;
+            if ask.alone {
+                broker.claim_alone_call(name, &ask.worker, ask.seq)
+            } else {
+                broker.claim_call(name, &ask.worker, ask.seq, ask.want)
+            }
         }));
         for ask in &asks {
             self.reserved += ask.want;
@@ -131,6 +140,32 @@ impl Claimer {
         if concurrency < 2 * SECOND_TURN_MIN { concurrency } else { concurrency.div_ceil(2) }
     }
 
+    /// Once nothing but suspects is held: gives them back, and asks for one of them anew.
+    fn ask_alone(&mut self) -> Option<Ask> {
+        let shared = self.shared.clone();
+        let unanswered = self.lines.iter().any(|line| line.unanswered.is_some());
+        let busy = !self.turns.is_empty() || unanswered || !shared.attempts.is_empty();
+        if !shared.suspects.any() || busy || shared.reporter.len() > 0 {
+            return None;
+        }
+        shared.suspects.end();
+        let (held, home) = shared.suspects.release();
+        for lease in held {
+            executor::give_back(&shared, lease);
+        }
+        let at = shared.queues.iter().position(|queue| Some(&queue.name) == home.as_ref())?;
+        if shared.shutdown.is_quiet() {
+            return None;
+        }
+        Some(self.ask(at, 1, true))
+    }
+
+    fn ask(&mut self, at: usize, want: usize, alone: bool) -> Ask {
+        self.lines[at].seq += 1;
+        let (seq, queue) = (self.lines[at].seq, &self.shared.queues[at]);
+        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.hints(), alone }
+    }
+
     /// What to claim now: never more, over all queues and turns, than there are idle slots.
     fn asks(&mut self) -> Vec<Ask> {
         if self.shared.shutdown.is_quiet() || self.is_overflowing() {
@@ -140,6 +175,9 @@ impl Claimer {
             self.lines.iter_mut().filter_map(|l| l.unanswered.take()).collect();
         for ask in &mut asks {
             ask.worker = self.shared.queues[ask.queue].worker();
+        }
+        if self.shared.suspects.any() {
+            return asks;
         }
         let again: usize = asks.iter().map(|ask| ask.want).sum();
         let idle = self.idle().saturating_sub(again).min(self.turn_max());
@@ -158,12 +196,9 @@ impl Claimer {
         let weights: Vec<u32> = open.iter().map(|at| self.shared.queues[*at].weight).collect();
         let shares = self.shared.config.order.divide(idle, &weights, fastrand::usize(..));
         for (at, mut share) in open.into_iter().zip(shares) {
-            let queue = &self.shared.queues[at];
             while share > 0 && asks.len() < CLAIM_CALLS_MAX {
-                self.lines[at].seq += 1;
-                let (seq, want) = (self.lines[at].seq, share.min(BATCH_MAX));
-                let (worker, hints) = (queue.worker(), queue.hints());
-                asks.push(Ask { queue: at, worker, seq, want, hints });
+                let want = share.min(BATCH_MAX);
+                asks.push(self.ask(at, want, false));
                 share -= want;
             }
         }
@@ -232,7 +267,7 @@ impl Claimer {
             let lease = Lease { id, worker: ask.worker.clone(), token };
             match self.shared.slots.take().filter(|_| certain) {
                 Some(slot) => {
-                    let claim = Claim { lease, record, tries, now_ms };
+                    let claim = Claim { lease, record, tries, now_ms, alone: ask.alone };
                     prepared.extend(prepare(&self.shared, claim, slot));
                 }
                 None => executor::give_back(&self.shared, lease),
@@ -245,7 +280,9 @@ impl Claimer {
     /// When to take the next turn unless something wakes the claimer before.
     fn rest(&self) -> Duration {
         let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
-        next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
+        let rest = next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()));
+        // The keeper may have sent the last report, and tells nobody.
+        if self.shared.suspects.any() { rest.min(LOOK_FOR_THE_END) } else { rest }
     }
 
     /// Takes in a turn's answers. `true` if all came.

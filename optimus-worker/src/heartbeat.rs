@@ -86,7 +86,8 @@ impl Heartbeat {
     /// Compares Redis' account with the worker's own.
     fn reconcile(&self, before: &Before, renewed: &Renewed) {
         for (id, token) in &renewed.held {
-            let known = self.shared.attempts.holds(id, token.fence);
+            let known = self.shared.attempts.holds(id, token.fence)
+                || self.shared.suspects.holds(id, token.fence);
             if !known && token.seq <= before.heard_seq {
                 // Its claim's answer never came in; or it was just reported, and this is refused.
                 let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };

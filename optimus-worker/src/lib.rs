@@ -33,6 +33,7 @@ mod shutdown;
 mod sign_off;
 mod slots;
 mod stop_bell;
+mod suspects;
 mod work_bell;
 mod worker;
 

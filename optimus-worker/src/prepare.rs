@@ -16,6 +16,7 @@ use crate::{
     misfit,
     shared::Shared,
     slots::Slot,
+    suspects::is_suspect,
 };
 
 /// All that one attempt needs.
@@ -40,34 +41,51 @@ pub(crate) struct Claim {
     pub(crate) tries: (u32, u32, u32),
     /// Redis' clock at the claim, in ms.
     pub(crate) now_ms: u64,
+    /// The worker holds nothing else.
+    pub(crate) alone: bool,
 }
 
-/// Finds what the task needs. One that can't be run here is reported, and its slot is free again.
+/// Why a claimed task does not start.
+enum Obstacle {
+    /// It can't be run here, or no more.
+    Reported(Box<Report>),
+    /// It may have killed a worker.
+    Suspect(Lease),
+}
+
+/// Finds what the task needs. One that can't be run here is reported, one that must run alone is
+/// held for later; and its slot is free again.
 pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepared> {
     match find(shared, claim) {
         Ok((attempt, definition, payload)) => {
             Some(Prepared { attempt: Arc::new(attempt), definition, payload, slot })
         }
-        Err(report) => {
+        Err(obstacle) => {
             drop(slot);
-            shared.reporter.push(*report);
+            match obstacle {
+                Obstacle::Reported(report) => shared.reporter.push(*report),
+                Obstacle::Suspect(lease) => shared.suspects.hold(lease),
+            }
             shared.turn.notify_one();
             None
         }
     }
 }
 
-fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Box<Report>> {
-    let Claim { lease, record, tries: (failures, losses, misfits), now_ms } = claim;
+fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
+    let Claim { lease, record, tries: (failures, losses, misfits), now_ms, alone } = claim;
     let attempt = 1 + failures + losses;
-    let bury = |reason, why: &str| Box::new(judge::bury(lease.clone(), attempt, reason, why));
+    let bury = |reason, why: &str| {
+        Obstacle::Reported(Box::new(judge::bury(lease.clone(), attempt, reason, why)))
+    };
     let misfit = |why: &str| {
         tracing::warn!(id = %lease.id, why, "can't be run by this worker, and waits");
         if misfit::is_over(misfits, shared.config.misfit_grace) {
             return bury(Reason::Unknown, why);
         }
         let give = Give::Misfit(misfit::wait(misfits + 1));
-        Box::new(Report::Release(Release { lease: lease.clone(), give }))
+        let release = Release { lease: lease.clone(), give };
+        Obstacle::Reported(Box::new(Report::Release(release)))
     };
     let record = TaskRecord::decode(record).map_err(|problem| match problem {
         RecordError::Newer(_) => misfit(&problem.to_string()),
@@ -79,6 +97,9 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         .ok_or_else(|| misfit(&format!("no task {:?} is known here", record.task)))?;
     if let Some(expires_in) = expired(&record, &lease, now_ms) {
         return Err(bury(Reason::Expired, &format!("not started within {expires_in:?}")));
+    }
+    if !alone && is_suspect(losses, record.max_losses) {
+        return Err(Obstacle::Suspect(lease));
     }
     let deadline = Instant::now() + record.timeout;
     let fence = lease.token.fence;

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::{
     attempts::Attempts, config::Config, queues::Served, registry::Registry, reporter::Reporter,
-    shutdown::Shutdown, slots::Slots,
+    shutdown::Shutdown, slots::Slots, suspects::Suspects,
 };
 
 /// One worker process.
@@ -21,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
+    pub(crate) suspects: Suspects,
     pub(crate) shutdown: Shutdown,
     /// How the worker describes itself to each queue, as JSON.
     pub(crate) description: String,

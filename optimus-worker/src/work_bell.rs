@@ -75,7 +75,7 @@ impl Role for WorkBell {
             Ok(Some(Woken::Roused)) => AGAIN,
             Ok(Some(Woken::Work(queue))) => {
                 self.mark(std::slice::from_ref(&queue));
-                if self.shared.slots.idle() == 0 {
+                if self.shared.slots.idle() == 0 || self.shared.suspects.any() {
                     // Somebody else may have a slot; a lost ring costs that worker its poll only.
                     drop(self.broker.ring(&queue).await);
                 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     WorkerBuilder, attempts::Attempts, claimer::Claimer, config::Config, keeper::Keeper,
     queues::Served, registry::Registry, reporter::Reporter, role::play, shared::Shared,
-    shutdown::Shutdown, sign_off, slots::Slots, work_bell::WorkBell,
+    shutdown::Shutdown, sign_off, slots::Slots, suspects::Suspects, work_bell::WorkBell,
 };
 
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
@@ -133,6 +133,7 @@ impl Worker {
             description,
             turn,
             listen,
+            suspects: Suspects::default(),
             beat: Notify::new(),
             reap: Notify::new(),
         }))

@@ -54,7 +54,7 @@ on_both! {
         for losses in 1..=3 {
             let ghost = WorkerId::generate("ghost", losses);
             broker.register(&queue(), &ghost, lease, "{}").await.unwrap();
-            assert_eq!(broker.claim(&queue(), &ghost, 1, 1).await.unwrap().grants.len(), 1);
+            assert_eq!(broker.claim_alone(&queue(), &ghost, 1).await.unwrap().grants.len(), 1);
             let reaped = async || {
                 broker.register(&queue(), &bystander, lease, "{}").await.unwrap();
                 broker.reap(&queue(), &bystander, lease, 10).await.unwrap().tasks == 1

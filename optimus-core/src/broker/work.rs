@@ -73,6 +73,12 @@ impl Broker {
         self.call(&scripts::CLAIM, queue, worker.as_str()).arg(worker).arg(seq).arg(want)
     }
 
+    /// The call that claims one task, by a worker that holds nothing else in any queue and will
+    /// not until that task has ended: if the worker dies meanwhile, it was this task.
+    pub fn claim_alone_call(&self, queue: &QueueName, worker: &WorkerId, seq: u64) -> ScriptCall {
+        self.claim_call(queue, worker, seq, 1).arg(1)
+    }
+
     /// Reads a claim's answer.
     pub fn read_claim(queue: &QueueName, mut reply: Reply) -> Result<Claimed, BrokerError> {
         let token = Token::parse(&reply.text()?)
@@ -103,6 +109,16 @@ impl Broker {
         want: usize,
     ) -> Result<Claimed, BrokerError> {
         Self::read_claim(queue, self.run(self.claim_call(queue, worker, seq, want)).await?)
+    }
+
+    /// Claims one task to run alone, as [`claim_alone_call`](Self::claim_alone_call) says.
+    pub async fn claim_alone(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        seq: u64,
+    ) -> Result<Claimed, BrokerError> {
+        Self::read_claim(queue, self.run(self.claim_alone_call(queue, worker, seq)).await?)
     }
 
     /// Fetches payloads that are kept beside their records; `None` where there is none.

@@ -7,7 +7,7 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{Grants, LEASE, LEASE_MS, failed, ids_of, ms},
+    acts::{Grants, LEASE, LEASE_MS, done, failed, ids_of, ms},
     bench::{Bench, START},
     jobs::{Fragile, job, jobs, ready},
 };
@@ -26,6 +26,14 @@ async fn reap(bench: &Bench, at: u64, limit: usize) -> Reaped {
 async fn lose(bench: &Bench, at: u64) -> u64 {
     let lost = bench.worker(at, "lost").await;
     bench.claim(at, &lost, 1, 128).await;
+    watcher(bench, at).await;
+    at + LEASE_MS
+}
+
+/// The same with a single task, claimed to run alone.
+async fn lose_alone(bench: &Bench, at: u64) -> u64 {
+    let lost = bench.worker(at, "lost").await;
+    bench.at(at).claim_alone(&bench.queue, &lost, 1).await.expect("this claim is not refused");
     watcher(bench, at).await;
     at + LEASE_MS
 }
@@ -121,7 +129,7 @@ async fn losses_are_counted_apart_from_failures_and_bury_the_third_time(bench: B
     assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(1)))]).await.is_empty());
     let mut now = 1;
     for (losses, state) in [(1, TaskState::Ready), (2, TaskState::Ready), (3, TaskState::Dead)] {
-        now = lose(&bench, now).await;
+        now = lose_alone(&bench, now).await;
         reap(&bench, now, 128).await;
         let found = bench.now().inspect(&id).await.unwrap();
         assert_eq!((found.state, found.tries), (state, (1, losses, 0)));
@@ -143,19 +151,46 @@ async fn a_loss_is_written_into_the_history(bench: Bench) {
 }
 
 async fn a_task_may_be_buried_by_its_first_loss(bench: Bench) {
-    let (fragile, once) =
-        (bench.add(0, Call::new(Fragile)).await, bench.add(0, job().on_lost(OnLost::Dead)).await);
-    let over = lose(&bench, 0).await;
-    for id in [&fragile, &once] {
-        bench.wait(id, "c").await;
-    }
-    reap(&bench, over, 128).await;
-    for id in [&fragile, &once] {
-        assert_eq!((bench.state(id).await, bench.tries(id).await), (TaskState::Dead, (0, 1, 0)));
+    let (fragile, once) = (ready(Call::new(Fragile)), ready(job().on_lost(OnLost::Dead)));
+    for (task, alone) in [(fragile, true), (once, false)] {
+        let id = task.id().clone();
+        bench.submit(0, &[task]).await;
+        let over = if alone { lose_alone(&bench, 0).await } else { lose(&bench, 0).await };
+        bench.wait(&id, "c").await;
+        reap(&bench, over, 128).await;
+        assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Dead, (0, 1, 0)));
         assert_eq!(bench.score("dead", &id.stored()).await, Some(START + over));
         assert!(bench.mail("c").await.contains(&format!("{} dead", id.stored())));
+        assert!(bench.list("ready").await.is_empty());
     }
-    assert!(bench.list("ready").await.is_empty());
+}
+
+async fn a_task_lost_in_company_is_not_buried_for_it(bench: Bench) {
+    let id = bench.add(0, Call::new(Fragile)).await;
+    for losses in 1..=5 {
+        let over = lose(&bench, u64::from(losses) * LEASE_MS).await;
+        reap(&bench, over, 128).await;
+        assert_eq!(
+            (bench.state(&id).await, bench.tries(&id).await),
+            (TaskState::Ready, (0, losses, 0))
+        );
+    }
+    let over = lose_alone(&bench, 10 * LEASE_MS).await;
+    reap(&bench, over, 128).await;
+    assert_eq!(bench.state(&id).await, TaskState::Dead);
+}
+
+async fn a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim(bench: Bench) {
+    let first = bench.add(0, Call::new(Fragile)).await;
+    let lost = bench.worker(0, "lost").await;
+    let alone = bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
+    let second = bench.add(0, Call::new(Fragile)).await;
+    bench.claim(0, &lost, 2, 1).await;
+    assert!(bench.complete(0, &[done(&alone.leases(&lost)[0])]).await.is_empty());
+    watcher(&bench, 0).await;
+    reap(&bench, LEASE_MS, 128).await;
+    assert_eq!(bench.state(&first).await, TaskState::Success);
+    assert_eq!(bench.state(&second).await, TaskState::Ready);
 }
 
 async fn a_lost_task_that_was_to_be_cancelled_is_cancelled(bench: Bench) {
@@ -238,6 +273,8 @@ on_both![
     losses_are_counted_apart_from_failures_and_bury_the_third_time,
     a_loss_is_written_into_the_history,
     a_task_may_be_buried_by_its_first_loss,
+    a_task_lost_in_company_is_not_buried_for_it,
+    a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim,
     a_lost_task_that_was_to_be_cancelled_is_cancelled,
     a_damaged_record_stops_no_reap_and_no_claim_after_it,
     a_held_task_without_a_record_is_dropped,
