@@ -80,7 +80,9 @@ if may_skip or ranked_length > 0 then
 else
   ids, from_line = plain_ids(line, want)
 end
-while #ids < want and started < #due and not (due_ranks and due_ranks[started + 1]) do
+-- Behind the line, unless tombstones were all of it that was looked at.
+while #ids < want and line_length <= want and started < #due
+  and not (due_ranks and due_ranks[started + 1]) do
   started = started + 1
   ids[#ids + 1] = due[started]
 end
