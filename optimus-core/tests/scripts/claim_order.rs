@@ -112,6 +112,17 @@ async fn nobody_overtakes_those_who_stand_behind_tombstones(bench: Bench) {
     assert_eq!(claimed, [line[3].id().clone(), due, ranked]);
 }
 
+async fn a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice(bench: Bench) {
+    let tasks = jobs(3);
+    bench.submit(0, &tasks).await;
+    bench.at(0).cancel(tasks[0].id()).await.unwrap();
+    bench.at(0).purge(&bench.queue, 0, ms(0), ms(1)).await.unwrap();
+    bench.at(0).cancel(tasks[1].id()).await.unwrap();
+    bench.at(0).requeue(tasks[1].id()).await.unwrap();
+    let page = bench.now().page(&bench.queue, TaskState::Ready, 0, 10).await.unwrap();
+    assert_eq!(page, [tasks[1].id().clone(), tasks[2].id().clone()]);
+}
+
 async fn a_task_cancelled_while_ranked_leaves_no_tombstone(bench: Bench) {
     let id = bench.add(0, job().priority(1)).await;
     bench.at(0).cancel(&id).await.unwrap();
@@ -194,6 +205,7 @@ on_both![
     a_tombstone_is_no_ready_task_and_is_dropped,
     a_claim_that_meets_tombstones_only_says_that_work_is_left,
     nobody_overtakes_those_who_stand_behind_tombstones,
+    a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice,
     a_task_cancelled_while_ranked_leaves_no_tombstone,
     cancelled_and_requeued_it_runs_once_with_two_workers,
     requeued_twice_within_a_millisecond_it_runs_once,
