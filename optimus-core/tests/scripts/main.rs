@@ -34,6 +34,7 @@ mod release;
 mod renew;
 mod requeue;
 mod stale;
+mod structure;
 mod submit;
 mod submit_ledger;
 mod wrong_type;
