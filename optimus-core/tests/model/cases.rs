@@ -10,11 +10,12 @@ use proptest::{
 
 use crate::{
     bench::Bench,
+    chance::{NARROW, WIDE, Width, steps},
     dump::Dump,
-    reach::Reach,
+    reach::{CASES, Reach, WIDE_CASES},
     run::Run,
     shrink::shrunk,
-    step::{Step, steps},
+    step::Step,
 };
 
 /// Runs of so many steps together reach every case.
@@ -26,6 +27,9 @@ pub(crate) struct Plan {
     cases: u64,
     steps: usize,
     seed: u64,
+    width: &'static Width,
+    /// What enough steps together reach.
+    reached: &'static [&'static str],
 }
 
 /// Two queues of one store, and a connection that may wait.
@@ -44,12 +48,18 @@ impl Plan {
                 .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
         };
         let steps = usize::try_from(number("STEPS", 100)).expect("steps that fit in memory");
-        Self { cases: number("CASES", 100), steps, seed: number("SEED", 1) }
+        let (cases, seed) = (number("CASES", 100), number("SEED", 1));
+        Self { cases, steps, seed, width: &NARROW, reached: &CASES }
     }
 
-    /// A tenth of the runs, at least one.
-    pub(crate) fn tenth(self) -> Self {
-        Self { cases: (self.cases / 10).max(1), ..self }
+    /// Of so many runs one, at least one in all.
+    pub(crate) fn one_of(self, count: u64) -> Self {
+        Self { cases: (self.cases / count).max(1), ..self }
+    }
+
+    /// With steps that go beyond the bounds of the scripts.
+    pub(crate) fn wide(self) -> Self {
+        Self { width: &WIDE, reached: &WIDE_CASES, ..self }
     }
 
     /// Does all runs.
@@ -70,11 +80,12 @@ impl Plan {
             };
             reach.add(&reached);
         }
-        let Self { cases, steps, seed } = self;
+        let Self { cases, steps, seed, .. } = self;
         println!("{cases} runs of {steps} steps from seed {seed} in {:?}", begun.elapsed());
         println!("{reach}");
         if cases * steps as u64 >= ENOUGH_STEPS {
-            assert_eq!(reach.missing(), [""; 0], "cases that the steps reach no more");
+            let missing = reach.missing(self.reached);
+            assert_eq!(missing, [""; 0], "cases that the steps reach no more");
         }
     }
 
@@ -84,7 +95,10 @@ impl Plan {
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-        steps(self.steps).new_tree(&mut runner).expect("steps can always be made").current()
+        steps(self.steps, self.width)
+            .new_tree(&mut runner)
+            .expect("steps can always be made")
+            .current()
     }
 
     /// The failure with its steps, and how to see it again.

@@ -27,7 +27,7 @@ impl Run<'_> {
         };
         let queues = [side.bench.queue.clone()];
         let letter = self.listener.wait_for_mail(&queues, &name, PATIENCE).await;
-        self.tell(at, queue.into(), &("mail", &name, &letter));
+        self.tell(at, queue.into(), &format_args!("{name} reads its mail: {letter:?}"));
         match letter {
             Ok(Some(letter)) if letter == expected => {
                 self.reach.count("mail is read");
@@ -57,7 +57,7 @@ impl Run<'_> {
             self.listener.ring(&queues[0]).await.map_err(|problem| problem.to_string())?;
             (side.rings, side.reference.woken) = (true, false);
         }
-        self.tell(at, queue.into(), &("bell", pass_on));
+        self.tell(at, queue.into(), &format_args!("the bell is answered, passed on: {pass_on}"));
         self.reach.count("the bell is answered");
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Run<'_> {
         let (name, expected) = (name.clone(), bell.pop_front().expect("it is not empty"));
         let queues = [side.bench.queue.clone()];
         let heard = self.listener.wait_for_stop(&queues, &name, PATIENCE).await;
-        self.tell(at, queue.into(), &("stop", &name, &heard));
+        self.tell(at, queue.into(), &format_args!("{name} is to stop {heard:?}"));
         match heard {
             Ok(Some(id)) if id == expected => {
                 self.reach.count("a stop is heard");

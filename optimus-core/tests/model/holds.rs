@@ -81,7 +81,7 @@ impl Holds {
         };
         let ever: Vec<&Hold> = self.0.iter().filter(|hold| hold.lease.worker == *worker).collect();
         let now: Vec<&Hold> = ever.iter().copied().filter(is_held).collect();
-        let at = |among: &[&Hold], index: u8| {
+        let at = |among: &[&Hold], index: u16| {
             Some((*among.get(usize::from(index) % among.len().max(1))?).clone())
         };
         match pick {

@@ -1,10 +1,10 @@
 //! Random sequences of every call of the broker, against a model of the queue that one can read.
 //!
-//! [`reference`] is the model: what a queue is to be, in plain Rust. [`step`] makes the sequences,
-//! [`actors`] the calls of them, [`run`] sends each call to the store and to the reference and
-//! compares: the answer, every key ([`picture`]), the structure (`common/fsck`), the doorbell.
-//! Calls are sent twice, and old ones again, as a network does; the clock is set, also back.
-//! [`cases`] repeats that from seeds and shrinks what fails; [`reach`] counts what came about.
+//! [`reference`] is the model: what a queue is to be, in plain Rust. [`chance`] makes sequences of
+//! [`step`]s, [`actors`] the calls of them, [`run`] sends each call to the store and to the
+//! reference and compares: the answer, every key ([`picture`]), the structure (`common/fsck`), the
+//! doorbell. Calls are sent twice, and old ones again, as a network does; the clock is set, also
+//! back. [`cases`] repeats that from seeds and shrinks what fails; [`reach`] counts what came about.
 //!
 //! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` ask for other runs than the short ones, and
 //! `cargo xtask model` for long ones.
@@ -16,10 +16,12 @@ mod actors;
 mod answer;
 mod call;
 mod cases;
+mod chance;
 mod hear;
 mod holds;
 mod names;
 mod picture;
+mod plot;
 mod reach;
 mod reference;
 mod run;
@@ -27,6 +29,7 @@ mod send;
 mod shrink;
 mod side;
 mod step;
+mod told;
 mod witness;
 
 use common::{bench, dump, fsck, jobs};
@@ -39,6 +42,16 @@ async fn embedded_store_and_model_never_differ() {
 }
 
 #[tokio::test]
+async fn embedded_store_and_model_never_differ_beyond_the_bounds() {
+    Plan::from_env().one_of(50).wide().run(Bench::embedded()).await;
+}
+
+#[tokio::test]
 async fn redis_and_model_never_differ() {
-    Plan::from_env().tenth().run(Bench::redis().await).await;
+    Plan::from_env().one_of(10).run(Bench::redis().await).await;
+}
+
+#[tokio::test]
+async fn redis_and_model_never_differ_beyond_the_bounds() {
+    Plan::from_env().one_of(100).wide().run(Bench::redis().await).await;
 }

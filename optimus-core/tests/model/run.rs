@@ -1,6 +1,6 @@
 //! One run: steps done to the store and to the reference side by side, compared after each.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use optimus_core::broker::Broker;
 
@@ -17,16 +17,13 @@ use crate::{
     step::Step,
 };
 
-/// Half a lease: so long after the last look somebody is still watching.
-const WATCHED_MS: u64 = 7_500;
-
 /// Two queues of one store, with what should be in them.
 pub(crate) struct Run<'a> {
     pub(crate) sides: [Side<'a>; 2],
     /// What may wait for hints.
     pub(crate) listener: &'a Broker,
     pub(crate) reach: Reach,
-    now: u64,
+    pub(crate) now: u64,
     sent: Vec<Sent>,
     told: Option<String>,
 }
@@ -94,6 +91,9 @@ impl<'a> Run<'a> {
             Step::Outlive { queue, worker, ms, reap } => {
                 self.outlive(at, (queue, worker), ms, reap).await
             }
+            Step::FailAll { queue, worker, rounds } => {
+                self.fail_all(at, (queue, worker), rounds).await
+            }
             Step::Again => match self.sent.last().cloned() {
                 Some(sent) => self.send_again(at, sent).await,
                 None => Ok(()),
@@ -133,36 +133,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// To about the end of a worker's lease, with the heartbeats of another on the way, who reaps
-    /// at last.
-    async fn outlive(
+    /// A call that was not made before.
+    pub(crate) async fn send_new(
         &mut self,
         at: usize,
-        (queue, worker): (u8, u8),
-        ms: i64,
-        reap: u8,
+        queue: u8,
+        call: Call,
     ) -> Result<(), String> {
-        let Side { actors, reference, .. } = &self.sides[usize::from(queue)];
-        let name = actors.busy(worker, reference);
-        let Some(lapsing) = reference.workers.get(&name) else { return Ok(()) };
-        let Some(other) = reference.workers.keys().find(|other| **other != name).cloned() else {
-            return Ok(());
-        };
-        let end = lapsing.expiry.saturating_add_signed(ms).max(self.now);
-        let lease_ms = 2 * WATCHED_MS;
-        while self.now < end {
-            self.now = end.min(self.now + WATCHED_MS);
-            let renew = Call::Renew { worker: other.clone(), lease_ms };
-            self.send_new(at, queue, renew).await?;
-        }
-        if reap > 0 {
-            let reap = Call::Reap { worker: other, lease_ms, limit: reap.into() };
-            self.send_new(at, queue, reap).await?;
-        }
-        Ok(())
-    }
-
-    async fn send_new(&mut self, at: usize, queue: u8, call: Call) -> Result<(), String> {
         let sent = Sent { side: usize::from(queue), call, at: self.now };
         self.sent.push(sent.clone());
         self.send(at, sent, false).await
@@ -193,7 +170,7 @@ impl<'a> Run<'a> {
         }
         self.reach.count_call(&call, &answer, again);
         if let Some(told) = &mut self.told {
-            writeln!(told, "      → {answer:?}").expect("a string takes all");
+            writeln!(told, "      → {answer}").expect("a string takes all");
         }
         let dump = side.bench.dump().await;
         side.compare(now, &call, &answer, &dump)?;
@@ -201,10 +178,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    pub(crate) fn tell(&mut self, at: usize, side: usize, what: &impl std::fmt::Debug) {
-        let elapsed = self.now - START;
+    pub(crate) fn tell(&mut self, at: usize, side: usize, what: &impl Display) {
+        let (elapsed, queue) = (self.now - START, self.sides[side].bench.queue.as_str());
         if let Some(told) = &mut self.told {
-            writeln!(told, "{at:4}  +{elapsed} ms  q{side}  {what:?}").expect("a string takes all");
+            writeln!(told, "{at:4}  +{elapsed:<8} ms  {queue:3}  {what}")
+                .expect("a string takes all");
         }
     }
 }

@@ -27,12 +27,19 @@ pub(crate) async fn shrunk(
         }
     }
     for at in 0..steps.len() {
-        for part in (0..parts(&steps[at])).rev() {
-            let mut fewer = steps.clone();
-            take_part(&mut fewer[at], part);
-            if fails(&fewer).await {
-                steps = fewer;
+        let mut chunk = parts(&steps[at]);
+        while chunk > 0 {
+            let mut from = 0;
+            while from < parts(&steps[at]) {
+                let mut fewer = steps.clone();
+                take_parts(&mut fewer[at], from, chunk);
+                if fails(&fewer).await {
+                    steps = fewer;
+                } else {
+                    from += chunk;
+                }
             }
+            chunk /= 2;
         }
     }
     steps
@@ -49,12 +56,13 @@ fn parts(step: &Step) -> usize {
     }
 }
 
-fn take_part(step: &mut Step, part: usize) {
+fn take_parts(step: &mut Step, from: usize, count: usize) {
+    let taken = from..(from + count).min(parts(step));
     match step {
-        Step::Submit { plans, .. } => drop(plans.remove(part)),
-        Step::Complete { picks, .. } => drop(picks.remove(part)),
-        Step::Fail { picks, .. } => drop(picks.remove(part)),
-        Step::Release { picks, .. } => drop(picks.remove(part)),
+        Step::Submit { plans, .. } => drop(plans.drain(taken)),
+        Step::Complete { picks, .. } => drop(picks.drain(taken)),
+        Step::Fail { picks, .. } => drop(picks.drain(taken)),
+        Step::Release { picks, .. } => drop(picks.drain(taken)),
         _ => {}
     }
 }

@@ -15,8 +15,9 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
             wrong.push(format!("{side} keeps {id}, which has no record"));
         }
     }
+    let blobs = shelf.pairs("blobs");
     for (id, record) in &records {
-        let beside = shelf.pairs("blobs").contains_key(id);
+        let beside = blobs.contains_key(id);
         if record.lines().next().is_some_and(|header| header.contains("\"x\":true")) != beside {
             wrong.push(format!("{id}: its record and `blobs` differ on where its payload is"));
         }

@@ -70,7 +70,7 @@ impl Queue {
     /// has just become due, up to the first with a priority, who is ranked first.
     pub(super) fn take_next(&mut self, due: &mut VecDeque<TaskId>) -> Option<TaskId> {
         loop {
-            let best = self.ranked().into_iter().next();
+            let best = self.ranked().min();
             match (self.line.front(), best) {
                 (Some(head), Some((rank, id))) if rank < head.since() => return Some(id),
                 (None, Some((_, id))) => return Some(id),
@@ -88,15 +88,12 @@ impl Queue {
         }
     }
 
-    /// Those with a priority, the first foremost.
-    pub(crate) fn ranked(&self) -> Vec<(i64, TaskId)> {
-        let ranked = self.tasks.iter().filter_map(|(id, task)| match task.place {
+    /// Those with a priority by their rank.
+    fn ranked(&self) -> impl Iterator<Item = (i64, TaskId)> {
+        self.tasks.iter().filter_map(|(id, task)| match task.place {
             Place::Ranked(rank) => Some((rank, id.clone())),
             _ => None,
-        });
-        let mut ranked: Vec<_> = ranked.collect();
-        ranked.sort();
-        ranked
+        })
     }
 
     /// Drops tombstones from the head until so many entries are left.

@@ -140,7 +140,11 @@ impl Queue {
         if expected == *seen.answer {
             return Ok(());
         }
-        Err(format!("the answer is\n  {:?}\nwhere the reference has\n  {expected:?}", seen.answer))
+        let (mut ours, mut theirs) = (seen.answer.to_string(), expected.to_string());
+        if ours == theirs {
+            (ours, theirs) = (format!("{:?}", seen.answer), format!("{expected:?}"));
+        }
+        Err(format!("the answer is\n  {ours}\nwhere the reference has\n  {theirs}"))
     }
 
     /// Where a task is.

@@ -93,13 +93,14 @@ impl Queue {
         Ok(ids)
     }
 
-    /// What is due: first of the delayed, then of the retries, each by its time.
+    /// What is due and moves: first of the delayed, then of the retries, each by its time, and no
+    /// more of each than a claim may grant.
     fn due(&self, now: u64) -> VecDeque<TaskId> {
         let of = |time: fn(Place) -> Option<u64>| {
             let due = self.tasks.iter().filter_map(|(id, task)| Some((time(task.place)?, id)));
             let mut due: Vec<_> = due.filter(|(time, _)| *time <= now).collect();
             due.sort();
-            due.into_iter().map(|(_, id)| id.clone())
+            due.into_iter().take(GRANTS_MAX).map(|(_, id)| id.clone())
         };
         of(Place::delayed_until).chain(of(Place::retry_at)).collect()
     }
