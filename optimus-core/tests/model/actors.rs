@@ -8,7 +8,7 @@ use crate::{
     call::{Call, DueMs, Parcel, Wanted},
     holds::Holds,
     reference::Queue,
-    step::{Aim, Kind, Plan, Step},
+    step::{Aim, Kind, Pick, Plan, Step},
 };
 
 /// After which a client asks for its ledger to be kept another day.
@@ -113,6 +113,19 @@ impl Actors {
             _ => return None,
         };
         Some(call)
+    }
+
+    /// The report that all went well that a worker holds.
+    pub(crate) fn complete_all(
+        &self,
+        now: u64,
+        worker: &WorkerId,
+        reference: &Queue,
+    ) -> Option<Call> {
+        let held = reference.workers.get(worker).map_or(0, |worker| worker.holds.len());
+        let count = u16::try_from(held).expect("a claim is not that large");
+        let picks: Vec<Pick> = (0..count).map(Pick::Held).collect();
+        self.holds.complete(now, worker.clone(), &picks, reference)
     }
 
     /// What a caller remembers of an answer.

@@ -4,7 +4,8 @@
 //! [`step`]s, [`actors`] the calls of them, [`run`] sends each call to the store and to the
 //! reference and compares: the answer, every key ([`picture`]), the structure (`common/fsck`), the
 //! doorbell. Calls are sent twice, and old ones again, as a network does; the clock is set, also
-//! back. [`cases`] repeats that from seeds and shrinks what fails; [`reach`] counts what came about.
+//! back. In the end each queue must run empty. [`cases`] repeats that from seeds and shrinks what
+//! fails; [`reach`] counts what came about.
 //!
 //! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` ask for other runs than the short ones, and
 //! `cargo xtask model` for long ones.
@@ -17,6 +18,7 @@ mod answer;
 mod call;
 mod cases;
 mod chance;
+mod drain;
 mod hear;
 mod holds;
 mod names;

@@ -73,6 +73,7 @@ impl<'a> Run<'a> {
         for (at, step) in steps.iter().enumerate() {
             self.step(at, step).await.map_err(|what| format!("at step {at}, {what}"))?;
         }
+        self.drain(steps.len()).await.map_err(|what| format!("at the end, {what}"))?;
         for side in &self.sides {
             let wrong = side.bench.fsck().await;
             if !wrong.is_empty() {

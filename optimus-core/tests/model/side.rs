@@ -15,6 +15,16 @@ pub(crate) struct Side<'a> {
 }
 
 impl Side<'_> {
+    /// Nothing lives on, and nothing is left of what lived but what is kept of the ended.
+    pub(crate) fn assert_drained(&self) -> Result<(), String> {
+        let mut live = self.actors.tasks.iter();
+        if let Some(id) = live.find(|id| !self.reference.state(id).is_terminal()) {
+            return Err(format!("{id} is still {}", self.reference.state(id)));
+        }
+        let left = (self.reference.line.len(), self.reference.workers.len());
+        if left == (0, 0) { Ok(()) } else { Err(format!("entries and workers are left: {left:?}")) }
+    }
+
     /// The answer, every key, the structure, and the doorbell.
     pub(crate) fn compare(
         &mut self,
