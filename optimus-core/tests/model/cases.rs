@@ -12,14 +12,11 @@ use crate::{
     bench::Bench,
     chance::{NARROW, WIDE, Width, steps},
     dump::Dump,
-    reach::{CASES, Reach, WIDE_CASES},
+    reach::{Goal, NARROW_GOAL, Reach, WIDE_GOAL},
     run::Run,
     shrink::shrunk,
     step::Step,
 };
-
-/// Runs of so many steps together reach every case.
-const ENOUGH_STEPS: u64 = 10_000;
 
 /// How many runs of how many steps, and from which seed on.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +25,7 @@ pub(crate) struct Plan {
     steps: usize,
     seed: u64,
     width: &'static Width,
-    /// What enough steps together reach.
-    reached: &'static [&'static str],
+    goal: &'static Goal,
 }
 
 /// Two queues of one store, and a connection that may wait.
@@ -49,7 +45,7 @@ impl Plan {
         };
         let steps = usize::try_from(number("STEPS", 100)).expect("steps that fit in memory");
         let (cases, seed) = (number("CASES", 100), number("SEED", 1));
-        Self { cases, steps, seed, width: &NARROW, reached: &CASES }
+        Self { cases, steps, seed, width: &NARROW, goal: &NARROW_GOAL }
     }
 
     /// Of so many runs one, at least one in all.
@@ -59,7 +55,7 @@ impl Plan {
 
     /// With steps that go beyond the bounds of the scripts.
     pub(crate) fn wide(self) -> Self {
-        Self { width: &WIDE, reached: &WIDE_CASES, ..self }
+        Self { width: &WIDE, goal: &WIDE_GOAL, ..self }
     }
 
     /// Does all runs.
@@ -83,8 +79,8 @@ impl Plan {
         let Self { cases, steps, seed, .. } = self;
         println!("{cases} runs of {steps} steps from seed {seed} in {:?}", begun.elapsed());
         println!("{reach}");
-        if cases * steps as u64 >= ENOUGH_STEPS {
-            let missing = reach.missing(self.reached);
+        if cases * steps as u64 >= self.goal.enough_steps {
+            let missing = reach.missing(self.goal);
             assert_eq!(missing, [""; 0], "cases that the steps reach no more");
         }
     }

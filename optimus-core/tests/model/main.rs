@@ -45,7 +45,7 @@ async fn embedded_store_and_model_never_differ() {
 
 #[tokio::test]
 async fn embedded_store_and_model_never_differ_beyond_the_bounds() {
-    Plan::from_env().one_of(50).wide().run(Bench::embedded()).await;
+    Plan::from_env().one_of(100).wide().run(Bench::embedded()).await;
 }
 
 #[tokio::test]
@@ -55,5 +55,5 @@ async fn redis_and_model_never_differ() {
 
 #[tokio::test]
 async fn redis_and_model_never_differ_beyond_the_bounds() {
-    Plan::from_env().one_of(100).wide().run(Bench::redis().await).await;
+    Plan::from_env().one_of(200).wide().run(Bench::redis().await).await;
 }
