@@ -130,6 +130,13 @@ impl Actors {
 
     /// What a caller remembers of an answer.
     pub(crate) fn learn(&mut self, call: &Call, answer: &Answer) {
+        if let (Call::Submit(parcel), Answer::Full | Answer::Refused(..)) = (call, answer)
+            && parcel.keep
+        {
+            let mut clients = self.clients.iter_mut().zip(0..);
+            let client = clients.find(|(_, index)| client_name(*index) == parcel.client);
+            client.expect("a client of ours").0.kept_at = None;
+        }
         if let (Call::Claim { worker, .. }, Answer::Granted(granted)) = (call, answer) {
             self.holds.add(worker, granted);
         }

@@ -42,6 +42,8 @@ pub(crate) enum Answer {
     Found(Found),
     Seen(Seen),
     Refused(Refusal, String),
+    /// The store has no room for more.
+    Full,
 }
 
 /// What a claim brought.

@@ -128,6 +128,7 @@ impl Field {
 
     async fn clear(&self) {
         for bench in &self.benches {
+            bench.set_full(false).await;
             bench.restore(&Dump::new()).await;
         }
     }

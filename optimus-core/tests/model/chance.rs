@@ -75,6 +75,7 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, task, client)| Step::Await { queue, task, client }),
         3 => (queue(), any::<u16>()).prop_map(|(queue, task)| Step::Inspect { queue, task }),
         2 => queue().prop_map(|queue| Step::Look { queue }),
+        2 => prop::bool::weighted(0.3).prop_map(|full| Step::Fill { full }),
         6 => Just(Step::Again),
         10 => any::<u16>().prop_map(|sent| Step::Replay { sent }),
         4 => (queue(), 0..3_u8).prop_map(|(queue, client)| Step::ReadMail { queue, client }),

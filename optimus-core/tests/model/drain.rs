@@ -16,6 +16,7 @@ impl Run<'_> {
     /// Resumes the queues, lets all leases end and all times come, and works until nothing is left.
     pub(crate) async fn drain(&mut self, at: usize) -> Result<(), String> {
         self.now += LATER_MS;
+        self.fill(false).await;
         for queue in 0..2 {
             let worker = WorkerId::from_stored("last");
             self.send_new(at, queue, Call::Pause { paused: false }).await?;

@@ -53,7 +53,8 @@ impl Run<'_> {
             return Err(format!("the bell that rings is answered {rung:?}"));
         }
         (side.rings, side.reference.woken) = (false, true);
-        if pass_on {
+        // A token is no more than a hint, and a full store takes none from outside.
+        if pass_on && !side.reference.full {
             self.listener.ring(&queues[0]).await.map_err(|problem| problem.to_string())?;
             (side.rings, side.reference.woken) = (true, false);
         }

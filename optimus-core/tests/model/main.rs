@@ -50,10 +50,10 @@ async fn embedded_store_and_model_never_differ_beyond_the_bounds() {
 
 #[tokio::test]
 async fn redis_and_model_never_differ() {
-    Plan::from_env().one_of(10).run(Bench::redis().await).await;
+    Plan::from_env().one_of(10).run(Bench::own_redis().await).await;
 }
 
 #[tokio::test]
 async fn redis_and_model_never_differ_beyond_the_bounds() {
-    Plan::from_env().one_of(200).wide().run(Bench::redis().await).await;
+    Plan::from_env().one_of(200).wide().run(Bench::own_redis().await).await;
 }

@@ -17,6 +17,14 @@ const WATCHED_MS: u64 = 7_500;
 const RETRY_AT_ONCE: Verdict = Verdict::Retry(Duration::ZERO);
 
 impl Run<'_> {
+    /// The store is at its limit from now on, or no longer.
+    pub(crate) async fn fill(&mut self, full: bool) {
+        for side in &mut self.sides {
+            side.bench.set_full(full).await;
+            side.reference.full = full;
+        }
+    }
+
     /// To about the end of a worker's lease, with the heartbeats of another on the way, who reaps
     /// at last.
     pub(crate) async fn outlive(

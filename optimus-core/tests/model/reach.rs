@@ -24,9 +24,10 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The bounds of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 44] = [
+const CASES: [&str; 45] = [
     "submit admits all",
     "submit finds a biz id taken",
+    "submit finds no room",
     "submit is forgotten",
     "submit is answered again",
     "claim grants",
@@ -137,6 +138,7 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
             "submit finds a biz id taken"
         }
         (Call::Submit(_), Answer::Refused(..)) => "submit is forgotten",
+        (Call::Submit(_), Answer::Full) => "submit finds no room",
         (Call::Submit(_), _) => "submit admits all",
         (Call::Claim { .. }, Answer::Refused(Refusal::Lapsed, _)) => "claim has lapsed",
         (Call::Claim { .. }, Answer::Refused(Refusal::Stale, _)) => "claim is stale",

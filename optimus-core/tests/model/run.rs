@@ -95,6 +95,10 @@ impl<'a> Run<'a> {
             Step::FailAll { queue, worker, rounds } => {
                 self.fail_all(at, (queue, worker), rounds).await
             }
+            Step::Fill { full } => {
+                self.fill(full).await;
+                Ok(())
+            }
             Step::Again => match self.sent.last().cloned() {
                 Some(sent) => self.send_again(at, sent).await,
                 None => Ok(()),

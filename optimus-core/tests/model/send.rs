@@ -16,11 +16,13 @@ use crate::{
 /// The most tasks of a state that one look lists.
 const PAGE: usize = 2_000;
 
-/// Makes the call at this time. A refusal is an answer, anything else an error.
+/// Makes the call at this time. A refusal is an answer, and so is a full store; anything else is an
+/// error.
 pub(crate) async fn send(bench: &Bench, now: u64, call: &Call) -> Result<Answer, String> {
     match answer(bench, &bench.at(now - START), now, call).await {
         Ok(answer) => Ok(answer),
         Err(BrokerError::Refused(refusal, detail)) => Ok(Answer::Refused(refusal, detail)),
+        Err(BrokerError::Full) => Ok(Answer::Full),
         Err(problem) => Err(format!("the call fails: {problem:?}")),
     }
 }

@@ -106,6 +106,10 @@ pub(crate) enum Step {
     Look {
         queue: u8,
     },
+    /// The store is full from now on, or no longer.
+    Fill {
+        full: bool,
+    },
     /// The call before once more.
     Again,
     /// Any earlier call once more.

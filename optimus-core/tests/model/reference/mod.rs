@@ -48,6 +48,8 @@ pub(crate) struct Queue {
     pub(crate) watched_at: Option<u64>,
     /// How many tasks were purged so far.
     pub(crate) purged: u64,
+    /// The store has no room for more: submits are refused, all else goes on.
+    pub(crate) full: bool,
     /// Somebody took the doorbell's token and has not claimed since.
     pub(crate) woken: bool,
 }

@@ -36,6 +36,9 @@ impl Queue {
             Some((answered, _)) if *answered > number => return refused(Refusal::Forgotten, ""),
             _ => {}
         }
+        if self.full {
+            return Answer::Full;
+        }
         if parcel.keep {
             ledger.kept_at = Some(now);
         }
