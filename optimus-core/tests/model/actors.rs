@@ -1,13 +1,13 @@
 //! The clients, workers and operators of one queue: what each remembers, and which call it makes
 //! of a step.
 
-use optimus_core::{OnLost, QueueName, TaskId, TaskState, WorkerId};
+use optimus_core::{OnLost, QueueName, TaskId, WorkerId};
 
 use crate::{
     answer::Answer,
     call::{Call, DueMs, Parcel, Wanted},
     holds::Holds,
-    reference::Queue,
+    reference::{Place, Queue},
     step::{Aim, Kind, Pick, Plan, Step},
 };
 
@@ -203,9 +203,11 @@ impl Actors {
 
     /// A task of this kind; any if there is none of it.
     fn aimed(&self, task: u16, aim: Aim, reference: &Queue) -> Option<TaskId> {
-        let fits = |id: &&TaskId| match (aim, reference.state(id)) {
-            (Aim::Ended, state) => matches!(state, TaskState::Dead | TaskState::Cancelled),
-            (Aim::Live, state) => !state.is_terminal(),
+        let fits = |id: &&TaskId| match (aim, reference.tasks.get(*id).map(|task| task.place)) {
+            (Aim::Ended, place) => matches!(place, Some(Place::Dead(_) | Place::Cancelled(_))),
+            (Aim::Live, place) => {
+                !matches!(place, None | Some(Place::Dead(_) | Place::Cancelled(_)))
+            }
             (Aim::Any, _) => true,
         };
         let mut among: Vec<&TaskId> = self.tasks.iter().filter(fits).collect();

@@ -40,7 +40,8 @@ impl Holds {
         picks: &[Pick],
         reference: &Queue,
     ) -> Option<Call> {
-        let holds = picks.iter().filter_map(|pick| self.picked(*pick, &worker, reference));
+        let hand = self.hand(&worker, reference);
+        let holds = picks.iter().filter_map(|pick| hand.picked(*pick));
         let done: Vec<_> = holds.enumerate().map(|(at, hold)| hold.done(now, at)).collect();
         (!done.is_empty()).then_some(Call::Complete { worker, done })
     }
@@ -51,8 +52,9 @@ impl Holds {
         picks: &[(Pick, Verdict)],
         reference: &Queue,
     ) -> Option<Call> {
+        let hand = self.hand(&worker, reference);
         let failure = |(at, (pick, verdict)): (usize, &(Pick, Verdict))| {
-            let lease = self.picked(*pick, &worker, reference)?.lease;
+            let lease = hand.picked(*pick)?.lease;
             let error = if at % 3 == 2 { "" } else { r#"{"reason":"failed"}"# };
             Some(Failure { lease, verdict: *verdict, error: error.to_owned() })
         };
@@ -66,29 +68,40 @@ impl Holds {
         picks: &[(Pick, Give)],
         reference: &Queue,
     ) -> Option<Call> {
+        let hand = self.hand(&worker, reference);
         let release = |(pick, give): &(Pick, Give)| {
-            let lease = self.picked(*pick, &worker, reference)?.lease;
-            Some(Release { lease, give: *give })
+            Some(Release { lease: hand.picked(*pick)?.lease, give: *give })
         };
         let given: Vec<_> = picks.iter().filter_map(release).collect();
         (!given.is_empty()).then_some(Call::Release { worker, given })
     }
 
-    fn picked(&self, pick: Pick, worker: &WorkerId, reference: &Queue) -> Option<Hold> {
+    fn hand(&self, worker: &WorkerId, reference: &Queue) -> Hand<'_> {
         let held_now = reference.workers.get(worker).map(|worker| &worker.holds);
         let is_held = |hold: &&Hold| {
             held_now.and_then(|held| held.get(&hold.lease.id)) == Some(&hold.lease.token)
         };
         let ever: Vec<&Hold> = self.0.iter().filter(|hold| hold.lease.worker == *worker).collect();
-        let now: Vec<&Hold> = ever.iter().copied().filter(is_held).collect();
+        Hand { now: ever.iter().copied().filter(is_held).collect(), ever }
+    }
+}
+
+/// What one worker can report: what it holds, and what it ever held.
+struct Hand<'a> {
+    now: Vec<&'a Hold>,
+    ever: Vec<&'a Hold>,
+}
+
+impl Hand<'_> {
+    fn picked(&self, pick: Pick) -> Option<Hold> {
         let at = |among: &[&Hold], index: u16| {
             Some((*among.get(usize::from(index) % among.len().max(1))?).clone())
         };
         match pick {
-            Pick::Held(index) => at(&now, index),
-            Pick::Ever(index) => at(&ever, index),
+            Pick::Held(index) => at(&self.now, index),
+            Pick::Ever(index) => at(&self.ever, index),
             Pick::Forged(index, fence) => {
-                let mut forged = at(&now, index)?;
+                let mut forged = at(&self.now, index)?;
                 let token = &mut forged.lease.token;
                 let part = if fence { &mut token.fence } else { &mut token.seq };
                 *part += 1;

@@ -17,8 +17,8 @@ pub(crate) struct Side<'a> {
 impl Side<'_> {
     /// Nothing lives on, and nothing is left of what lived but what is kept of the ended.
     pub(crate) fn assert_drained(&self) -> Result<(), String> {
-        let mut live = self.actors.tasks.iter();
-        if let Some(id) = live.find(|id| !self.reference.state(id).is_terminal()) {
+        let mut kept = self.reference.tasks.keys();
+        if let Some(id) = kept.find(|id| !self.reference.state(id).is_terminal()) {
             return Err(format!("{id} is still {}", self.reference.state(id)));
         }
         let left = (self.reference.line.len(), self.reference.workers.len());
