@@ -95,7 +95,9 @@ else
   may_skip = redis.call('EXISTS', skips) == 1
   skip = may_skip and line_length > 0 and skips_of(skips, line) or {}
   ids, from_line, unranked, passed = merged_ids(line, ranked, skip, want)
-  while #ids < want and started < #due and not (due_ranks and due_ranks[started + 1]) do
+  -- Behind the line, unless tombstones were all of it that was looked at.
+  while #ids < want and line_length <= want and started < #due
+    and not (due_ranks and due_ranks[started + 1]) do
     started = started + 1
     ids[#ids + 1] = due[started]
   end

@@ -26,7 +26,10 @@ local function merged_ids(line, ranked, skips, want)
   local ids, taken, unranked, passed = {}, 0, {}, {}
   while #ids < want do
     local entry, id = line[taken + 1], ranked[2 * #unranked + 1]
-    if id and (not entry or tonumber(ranked[2 * #unranked + 2]) < entry_since(entry)) then
+    if not entry and taken > want then
+      -- Tombstones were all that was looked at; who stands behind them may be before the ranked.
+      break
+    elseif id and (not entry or tonumber(ranked[2 * #unranked + 2]) < entry_since(entry)) then
       unranked[#unranked + 1] = id
       ids[#ids + 1] = id
     elseif entry then

@@ -149,3 +149,7 @@ fn missed(problem: &BrokerError) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+#[path = "heartbeat_tests.rs"]
+mod tests;

@@ -83,7 +83,7 @@ impl Worker {
         Ok(output)
     }
 
-    async fn start(self) -> Result<Arc<Shared>, Error> {
+    pub(crate) async fn start(self) -> Result<Arc<Shared>, Error> {
         let endpoint = Endpoint::parse(&self.config.url)?;
         let broker = Broker::new(endpoint, &self.config.namespace, "worker");
         broker.within(Duration::ZERO).ping().await?;

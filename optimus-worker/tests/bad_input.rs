@@ -283,6 +283,19 @@ on_both! {
 type Case = (&'static str, fn() -> Call<Double>);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ledger_of_a_client_whose_first_submit_was_refused_can_be_purged() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    raw.run("CONFIG SET maxmemory 1").await;
+    assert!(bench.client.submit(double()).await.unwrap_err().is_full());
+    raw.run("CONFIG SET maxmemory 0").await;
+    bench.client.submit(double()).await.unwrap();
+    let known = raw.run(&format!("ZRANGE {} 0 -1", bench.key("default", "ledgers"))).await;
+    assert_eq!(known.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_submit_that_meets_a_key_of_another_type_is_rejected_and_leaves_nothing() {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;

@@ -6,6 +6,7 @@ mod bench;
 mod cargo;
 mod check;
 mod install;
+mod model;
 mod redis;
 mod steps;
 mod tally;
@@ -23,7 +24,8 @@ struct Command {
     run: fn(Vec<String>) -> anyhow::Result<bool>,
 }
 
-const COMMANDS: &[Command] = &[test::COMMAND, check::COMMAND, bench::COMMAND, redis::COMMAND];
+const COMMANDS: &[Command] =
+    &[test::COMMAND, check::COMMAND, bench::COMMAND, model::COMMAND, redis::COMMAND];
 
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);

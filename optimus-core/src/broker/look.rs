@@ -251,11 +251,33 @@ impl Broker {
             let entries = texts("LRANGE", page)?;
             ids.extend(entries.iter().filter_map(|e| Some(e.rsplit(':').next()?.to_owned())));
         }
-        let found: Vec<TaskId> = ids.iter().filter_map(|id| stored_id(queue, id)).collect();
-        let scores = found.iter().map(|id| get(&["ZSCORE", &keys.of("cancelled"), &id.stored()]));
-        let gone = self.send(scores.collect()).await;
-        let kept = found.into_iter().zip(gone);
-        Ok(kept.filter(|(_, gone)| matches!(gone, Ok(Value::Nil))).map(|(id, _)| id).collect())
+        let mut found: Vec<TaskId> = Vec::new();
+        for id in ids.iter().filter_map(|id| stored_id(queue, id)) {
+            // A requeued task has its tombstone before its entry.
+            if !found.contains(&id) {
+                found.push(id);
+            }
+        }
+        self.without_tombstones(keys, found).await
+    }
+
+    /// Those that were not cancelled since, nor purged after that.
+    async fn without_tombstones(
+        &self,
+        keys: &Keys,
+        ids: Vec<TaskId>,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let mut commands = Vec::new();
+        for id in &ids {
+            commands.push(get(&["ZSCORE", &keys.of("cancelled"), &id.stored()]));
+            commands.push(get(&["HEXISTS", &keys.of("tasks"), &id.stored()]));
+        }
+        let answers = self.send(commands).await;
+        let stands = |answers: &[Result<Value, BrokerError>]| {
+            matches!(answers, [Ok(Value::Nil), Ok(Value::Int(1))])
+        };
+        let kept = ids.into_iter().zip(answers.chunks_exact(2));
+        Ok(kept.filter(|(_, answers)| stands(answers)).map(|(id, _)| id).collect())
     }
 
     /// The workers of a queue.

@@ -105,7 +105,8 @@ impl Carrier {
             }
             tokio::select! {
                 biased;
-                Some(()) = in_flight.next(), if !in_flight.is_empty() => {
+                Some(delivered) = in_flight.next(), if !in_flight.is_empty() => {
+                    self.note(&delivered);
                     // Who was just answered may go on to submit: their next shares a call.
                     tokio::task::yield_now().await;
                 }
@@ -133,14 +134,37 @@ impl Carrier {
         ledger.next_number += 1;
         Numbered { chunk, number: ledger.next_number, keep }
     }
+
+    /// A ledger that is not kept would never be purged: the next call asks for it again.
+    fn note(&mut self, delivered: &Delivered) {
+        if delivered.unkept
+            && let Some(ledger) = self.queues.get_mut(&delivered.queue)
+        {
+            ledger.kept_at = None;
+        }
+    }
 }
 
-async fn deliver(broker: Broker, client: String, timeout: Duration, numbered: Numbered) {
+/// How a call ended.
+struct Delivered {
+    queue: QueueName,
+    /// It asked for the ledger to be kept, and was not answered so.
+    unkept: bool,
+}
+
+async fn deliver(
+    broker: Broker,
+    client: String,
+    timeout: Duration,
+    numbered: Numbered,
+) -> Delivered {
     let Numbered { chunk, number, keep } = numbered;
     let tasks = chunk.submissions();
     let batch = Batch { queue: chunk.queue(), client: &client, number, keep, tasks };
     let receipts = send_until_answered(&broker, &batch, timeout).await;
+    let delivered = Delivered { queue: chunk.queue().clone(), unkept: keep && receipts.is_err() };
     chunk.answer(receipts);
+    delivered
 }
 
 /// Sends a batch, again and again under the same number, until it is answered or time is up.

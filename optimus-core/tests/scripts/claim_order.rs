@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use optimus_core::{TaskId, TaskState, broker::Give};
+use optimus_core::{Due, TaskId, TaskState, broker::Give};
 
 use crate::{
     acts::{Grants, given, ids_of, ms},
@@ -96,6 +96,33 @@ async fn a_claim_that_meets_tombstones_only_says_that_work_is_left(bench: Bench)
     assert_eq!(bench.claim(0, &worker, 1, 1).await.ids(), [tasks[3].id().clone()]);
 }
 
+async fn nobody_overtakes_those_who_stand_behind_tombstones(bench: Bench) {
+    let (line, due) = (jobs(4), job().due(Due::In(ms(5))));
+    bench.submit(0, &line).await;
+    let ranked = bench.add(0, job().priority(-1)).await;
+    let due = bench.add(0, due).await;
+    for task in &line[..3] {
+        bench.at(0).cancel(task.id()).await.unwrap();
+    }
+    let worker = bench.worker(0, "w").await;
+    let mut claimed = Vec::new();
+    for seq in 1..=5 {
+        claimed.extend(bench.claim(9, &worker, seq, 1).await.ids());
+    }
+    assert_eq!(claimed, [line[3].id().clone(), due, ranked]);
+}
+
+async fn a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice(bench: Bench) {
+    let tasks = jobs(3);
+    bench.submit(0, &tasks).await;
+    bench.at(0).cancel(tasks[0].id()).await.unwrap();
+    bench.at(0).purge(&bench.queue, 0, ms(0), ms(1)).await.unwrap();
+    bench.at(0).cancel(tasks[1].id()).await.unwrap();
+    bench.at(0).requeue(tasks[1].id()).await.unwrap();
+    let page = bench.now().page(&bench.queue, TaskState::Ready, 0, 10).await.unwrap();
+    assert_eq!(page, [tasks[1].id().clone(), tasks[2].id().clone()]);
+}
+
 async fn a_task_cancelled_while_ranked_leaves_no_tombstone(bench: Bench) {
     let id = bench.add(0, job().priority(1)).await;
     bench.at(0).cancel(&id).await.unwrap();
@@ -177,6 +204,8 @@ on_both![
     one_by_one_ranked_and_plain_tasks_come_in_the_same_order,
     a_tombstone_is_no_ready_task_and_is_dropped,
     a_claim_that_meets_tombstones_only_says_that_work_is_left,
+    nobody_overtakes_those_who_stand_behind_tombstones,
+    a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice,
     a_task_cancelled_while_ranked_leaves_no_tombstone,
     cancelled_and_requeued_it_runs_once_with_two_workers,
     requeued_twice_within_a_millisecond_it_runs_once,

@@ -1,16 +1,16 @@
 //! Each Lua script by itself: starting state x caller → answer, next state, what stays untouched.
 //!
 //! One file a script, each test once on `memory://` and once on a real server. [`bench`] is the
-//! store under test, [`acts`] what nearly every test does with it, [`world`] a store in which
-//! something of every kind is there. Across all scripts: `wrong_type`, `full`, `bytes`, and `page`
-//! for `lua/README.md`.
+//! store under test, [`acts`] what nearly every test does with it (both are shared with the model
+//! test, in `common/`), [`world`] a store in which something of every kind is there. Across all
+//! scripts: `wrong_type`, `full`, `bytes`, and `page` for `lua/README.md`.
 
 #[macro_use]
-mod bench;
-mod acts;
-mod dump;
-mod jobs;
+#[path = "../common/mod.rs"]
+mod common;
 mod world;
+
+use common::{acts, bench, dump, jobs};
 
 mod r#await;
 mod biz;
@@ -34,6 +34,7 @@ mod release;
 mod renew;
 mod requeue;
 mod stale;
+mod structure;
 mod submit;
 mod submit_ledger;
 mod wrong_type;

@@ -1,14 +1,14 @@
 //! `complete`, `fail` and `release` under a lease that is another's by now: they change nothing.
 
 use optimus_core::{
-    Lease, TaskState, Token, WorkerId,
-    broker::{Give, Verdict},
+    Call, Lease, Task, TaskState, Token, WorkerId,
+    broker::{Completion, Give, Verdict},
 };
 
 use crate::{
-    acts::{Grants, LEASE, LEASE_MS, done, failed, given, lease, ms},
+    acts::{Grants, LEASE, LEASE_MS, done, done_biz, failed, given, lease, ms},
     bench::Bench,
-    jobs::{job, jobs},
+    jobs::{Fragile, job, jobs},
 };
 
 /// Reports a lease in every way there is: each must be refused and change nothing.
@@ -35,6 +35,27 @@ async fn the_lease_of_a_reaped_worker(bench: Bench) {
     let now = bench.take(LEASE_MS, &other, 1).await;
     assert_stale(&bench, LEASE_MS, &lease).await;
     assert_eq!((bench.state(&id).await, now.id), (TaskState::Working, id));
+}
+
+async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anothers(bench: Bench) {
+    let buried = || Call::new(Fragile).biz_id("o-17");
+    let id = bench.add(0, buried()).await;
+    let lost = bench.worker(0, "lost").await;
+    let lease = bench.take(0, &lost, 1).await;
+    let other = bench.worker(LEASE_MS / 2, "other").await;
+    assert_eq!(bench.at(LEASE_MS).reap(&bench.queue, &other, LEASE, 9).await.unwrap().tasks, 1);
+    assert_eq!(bench.state(&id).await, TaskState::Dead);
+    assert_stale(&bench, LEASE_MS, &lease).await;
+
+    let purged = bench.at(LEASE_MS).purge(&bench.queue, 0, LEASE, LEASE).await.unwrap();
+    assert_eq!((purged.tasks, bench.state(&id).await), (1, TaskState::Forgotten));
+    let heir = bench.add(LEASE_MS, buried()).await;
+    let before = bench.dump().await;
+    let late = Completion { task: Fragile::NAME, ..done_biz(&lease, "o-17") };
+    assert_eq!(bench.complete(LEASE_MS, &[late]).await, [0]);
+    bench.assert_unchanged(&before).await;
+    assert_stale(&bench, LEASE_MS, &lease).await;
+    assert_eq!(bench.take(LEASE_MS, &other, 1).await.id, heir);
 }
 
 async fn ones_own_claim_before_the_last(bench: Bench) {
@@ -135,6 +156,7 @@ async fn one_lease_twice_in_a_call_counts_once(bench: Bench) {
 
 on_both![
     the_lease_of_a_reaped_worker,
+    the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anothers,
     ones_own_claim_before_the_last,
     a_lease_that_was_reported_already,
     another_workers_lease,

@@ -1,7 +1,7 @@
 //! The store under test: a broker on a queue of its own, and raw access behind its back.
 
 use std::sync::{
-    LazyLock,
+    Arc, LazyLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -43,10 +43,12 @@ pub(crate) struct Bench {
     last_number: AtomicU64,
 }
 
+#[derive(Clone)]
 enum Raw {
     Memory(Store),
     Shared(MultiplexedConnection),
-    Own(MultiplexedConnection, #[expect(dead_code, reason = "kept for its drop")] RedisServer),
+    /// The server is kept for its drop.
+    Own(MultiplexedConnection, Arc<RedisServer>),
 }
 
 impl Bench {
@@ -67,12 +69,19 @@ impl Bench {
     pub(crate) async fn own_redis() -> Self {
         let server = RedisServer::start();
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
-        Self::new(endpoint, Raw::Own(connect(&server.url()).await, server))
+        Self::new(endpoint, Raw::Own(connect(&server.url()).await, Arc::new(server)))
     }
 
     fn new(endpoint: Endpoint, raw: Raw) -> Self {
         let broker = Broker::new(endpoint, &namespace(), "test");
         let queue = QueueName::new(QueueName::DEFAULT).expect("our own name is valid");
+        Self { broker, raw, queue, last_number: AtomicU64::new(0) }
+    }
+
+    /// Another queue of the same store and namespace.
+    pub(crate) fn beside(&self, queue: &str) -> Self {
+        let queue = QueueName::new(queue).expect("the name of a test's queue is valid");
+        let (broker, raw) = (self.broker.clone(), self.raw.clone());
         Self { broker, raw, queue, last_number: AtomicU64::new(0) }
     }
 

@@ -1,0 +1,65 @@
+//! Nothing is kept that nobody knows, and nothing for ever that has to go by itself.
+
+use super::shelf::Shelf;
+use crate::dump::Dump;
+
+/// The keys of a queue; those that end in a colon have an owner.
+const NAMES: [&str; 26] = [
+    "meta",
+    "tasks",
+    "blobs",
+    "ready",
+    "priority",
+    "priorities",
+    "delayed",
+    "retry",
+    "working:",
+    "workers",
+    "worker:",
+    "dead",
+    "cancelled",
+    "success",
+    "tries",
+    "errors",
+    "skips",
+    "cancel",
+    "waiters",
+    "result:",
+    "biz:",
+    "ledger:",
+    "ledgers",
+    "mail:",
+    "wake",
+    "wake:",
+];
+
+/// The fields of `meta`.
+const META: [&str; 5] = ["paused", "fence", "tombstones", "watched_at", "purged"];
+
+pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
+    for name in shelf.names() {
+        let kind = name.find(':').map_or(name, |colon| &name[..=colon]);
+        if !NAMES.contains(&kind) {
+            wrong.push(format!("nobody knows the key {name}"));
+        }
+    }
+    for field in shelf.pairs("meta").keys().filter(|field| !META.contains(&field.as_str())) {
+        wrong.push(format!("nobody knows {field} of meta"));
+    }
+}
+
+/// Hints and results go by themselves, and so does the mark of a success; nothing else may.
+pub(super) fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
+    let shelf = Shelf::new(dump);
+    let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
+        let done = || shelf.value(name).is_some_and(|mark| mark.ends_with(":D"));
+        let passes = ["mail:", "result:", "wake:"].iter().any(|kind| name.starts_with(kind))
+            || (name.starts_with("biz:") && done());
+        match (passes, *left) {
+            (true, -1) => Some(format!("{name} would stay for ever")),
+            (false, left) if left >= 0 => Some(format!("{name} is gone in {left} ms")),
+            _ => None,
+        }
+    });
+    told.collect()
+}

@@ -1,0 +1,56 @@
+//! What is kept beside records is of tasks that are there, and is as long as it may be.
+
+use super::shelf::Shelf;
+
+/// The hashes by id that go with a task.
+const SIDES: [&str; 6] = ["blobs", "priorities", "tries", "errors", "cancel", "waiters"];
+
+const ERRORS_MAX: usize = 10;
+const SUCCESS_MAX: usize = 1_000;
+
+pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
+    let records = shelf.pairs("tasks");
+    for side in SIDES {
+        for id in shelf.pairs(side).keys().filter(|id| !records.contains_key(*id)) {
+            wrong.push(format!("{side} keeps {id}, which has no record"));
+        }
+    }
+    let blobs = shelf.pairs("blobs");
+    for (id, record) in &records {
+        let beside = blobs.contains_key(id);
+        if record.lines().next().is_some_and(|header| header.contains("\"x\":true")) != beside {
+            wrong.push(format!("{id}: its record and `blobs` differ on where its payload is"));
+        }
+    }
+    let held: Vec<_> = shelf.owners("working:").map(|worker| shelf.held(worker)).collect();
+    for id in shelf.pairs("cancel").keys().filter(|id| !held.iter().any(|h| h.contains_key(*id))) {
+        wrong.push(format!("{id} is asked to stop and nobody holds it"));
+    }
+    let ended = [shelf.pairs("dead"), shelf.pairs("cancelled")];
+    for (id, clients) in shelf.pairs("waiters") {
+        if ended.iter().any(|ended| ended.contains_key(&id)) {
+            wrong.push(format!("{clients} wait for {id}, which has ended"));
+        }
+    }
+    for (id, tries) in shelf.pairs("tries") {
+        let counts: Vec<_> = tries.split(':').map(str::parse::<u32>).collect();
+        if counts.len() != 3 || counts.iter().any(Result::is_err) {
+            wrong.push(format!("the tries of {id} are {tries:?}"));
+        }
+    }
+    for (id, lines) in shelf.pairs("errors") {
+        if lines.lines().count() > ERRORS_MAX {
+            wrong.push(format!("the error history of {id} has more than {ERRORS_MAX} lines"));
+        }
+    }
+    let success = shelf.items("success");
+    if success.len() > SUCCESS_MAX {
+        wrong.push(format!("{} summaries are kept", success.len()));
+    }
+    for summary in success {
+        let id = summary.split(' ').next().unwrap_or_default();
+        if records.contains_key(id) {
+            wrong.push(format!("{id} has succeeded and still has a record"));
+        }
+    }
+}

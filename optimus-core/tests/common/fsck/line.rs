@@ -1,0 +1,37 @@
+//! The line: as many entries as it has tasks and tombstones, and one token of its bell at most.
+
+use std::collections::BTreeMap;
+
+use super::shelf::{Shelf, entry_id};
+
+pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
+    let line = shelf.items("ready");
+    let mut entries: BTreeMap<&str, u64> = BTreeMap::new();
+    for entry in &line {
+        *entries.entry(entry_id(entry)).or_default() += 1;
+    }
+    let mut tombstones = 0;
+    for (id, count) in shelf.pairs("skips") {
+        let count: u64 = count.parse().unwrap_or(0);
+        let there = entries.get(id.as_str()).copied().unwrap_or(0);
+        if count < 1 || count > there {
+            wrong.push(format!("{count} entries of {id} are to be skipped, and it has {there}"));
+        }
+        tombstones += count;
+    }
+    if shelf.meta("tombstones") != tombstones {
+        let told = shelf.meta("tombstones");
+        wrong.push(format!("meta counts {told} tombstones, skips {tombstones}"));
+    }
+    let ranked = shelf.pairs("priorities");
+    for entry in line.iter().filter(|entry| ranked.contains_key(entry_id(entry))) {
+        wrong.push(format!("{entry} is in the line and has a priority"));
+    }
+    for id in shelf.pairs("priority").keys().filter(|id| !ranked.contains_key(*id)) {
+        wrong.push(format!("{id} is ranked and has no priority"));
+    }
+    let tokens = shelf.items("wake").len();
+    if tokens > 1 {
+        wrong.push(format!("the doorbell holds {tokens} tokens"));
+    }
+}

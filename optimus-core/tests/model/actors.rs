@@ -1,0 +1,233 @@
+//! The clients, workers and operators of one queue: what each remembers, and which call it makes
+//! of a step.
+
+use optimus_core::{OnLost, QueueName, TaskId, WorkerId};
+
+use crate::{
+    answer::Answer,
+    call::{Call, DueMs, Parcel, Wanted},
+    holds::Holds,
+    reference::{Place, Queue},
+    step::{Aim, Kind, Pick, Plan, Step},
+};
+
+/// After which a client asks for its ledger to be kept another day.
+const KEEP_EVERY_MS: u64 = 6 * 60 * 60 * 1000;
+
+/// The window of tasks that have one.
+const WINDOW_MS: u64 = 60 * 60 * 1000;
+
+/// By how much each client's clock is ahead of Redis'. A second is still agreement.
+const AHEAD_MS: [i64; 3] = [0, -900, 3_600_000];
+
+/// Everybody who has to do with one queue.
+pub(crate) struct Actors {
+    queue: QueueName,
+    clients: [Client; 3],
+    workers: [Worker; 3],
+    /// Every task that was ever submitted, in that order.
+    pub(crate) tasks: Vec<TaskId>,
+    holds: Holds,
+}
+
+#[derive(Default)]
+struct Client {
+    last_number: u64,
+    kept_at: Option<u64>,
+}
+
+struct Worker {
+    id: WorkerId,
+    starts: u32,
+    last_seq: u64,
+}
+
+impl Actors {
+    pub(crate) fn new(queue: QueueName) -> Self {
+        let worker =
+            |name: &str| Worker { id: WorkerId::from_stored(name), starts: 1, last_seq: 0 };
+        let workers = ["w0", "w1", "w2"].map(worker);
+        Self { queue, clients: Default::default(), workers, tasks: vec![], holds: Holds::default() }
+    }
+
+    /// The call that a step stands for by now; `None` if it stands for nothing.
+    pub(crate) fn call(&mut self, now: u64, step: &Step, reference: &Queue) -> Option<Call> {
+        let call = match *step {
+            Step::Submit { client, lost, ref plans, .. } => self.submit(now, client, lost, plans),
+            // A worker that finds itself gone mostly registers before it claims again.
+            Step::Claim { worker, want, .. }
+                if want > 0 && !reference.workers.contains_key(&self.worker(worker)) =>
+            {
+                let lease_ms = if want % 2 == 0 { 15_000 } else { 4_000 };
+                Call::Register { worker: self.restart(worker, reference), lease_ms }
+            }
+            Step::Claim { worker, want, .. } => {
+                let worker = &mut self.workers[usize::from(worker)];
+                worker.last_seq += 1;
+                let want = usize::from(want);
+                Call::Claim { worker: worker.id.clone(), seq: worker.last_seq, want }
+            }
+            Step::ClaimAgain { worker, .. } => {
+                let worker = &self.workers[usize::from(worker)];
+                if worker.last_seq == 0 {
+                    return None;
+                }
+                Call::Claim { worker: worker.id.clone(), seq: worker.last_seq, want: 3 }
+            }
+            Step::Complete { worker, ref picks, .. } => {
+                self.holds.complete(now, self.busy(worker, reference), picks, reference)?
+            }
+            Step::Fail { worker, ref picks, .. } => {
+                self.holds.fail(self.busy(worker, reference), picks, reference)?
+            }
+            Step::Release { worker, ref picks, .. } => {
+                self.holds.release(self.busy(worker, reference), picks, reference)?
+            }
+            Step::Register { worker, lease_ms, .. } => {
+                Call::Register { worker: self.restart(worker, reference), lease_ms }
+            }
+            Step::Renew { worker, lease_ms, .. } => {
+                Call::Renew { worker: self.worker(worker), lease_ms }
+            }
+            Step::Reap { worker, limit, .. } => {
+                let (worker, limit) = (self.worker(worker), usize::from(limit));
+                Call::Reap { worker, lease_ms: 15_000, limit }
+            }
+            Step::Leave { worker, .. } => Call::Leave { worker: self.worker(worker) },
+            Step::Cancel { task, aim, .. } => {
+                Call::Cancel { id: self.aimed(task, aim, reference)? }
+            }
+            Step::Requeue { task, aim, .. } => {
+                Call::Requeue { id: self.aimed(task, aim, reference)? }
+            }
+            Step::Pause { paused, .. } => Call::Pause { paused },
+            Step::Purge { keep, age_ms, .. } => Call::Purge { keep, age_ms },
+            Step::Await { task, client, .. } => {
+                let id = self.aimed(task, Aim::Any, reference)?;
+                Call::Await { id, client: client_name(client) }
+            }
+            Step::Inspect { task, .. } => {
+                Call::Inspect { id: self.aimed(task, Aim::Any, reference)? }
+            }
+            Step::Look { .. } => Call::Look,
+            _ => return None,
+        };
+        Some(call)
+    }
+
+    /// The report that all went well that a worker holds.
+    pub(crate) fn complete_all(
+        &self,
+        now: u64,
+        worker: &WorkerId,
+        reference: &Queue,
+    ) -> Option<Call> {
+        let held = reference.workers.get(worker).map_or(0, |worker| worker.holds.len());
+        let count = u16::try_from(held).expect("a claim is not that large");
+        let picks: Vec<Pick> = (0..count).map(Pick::Held).collect();
+        self.holds.complete(now, worker.clone(), &picks, reference)
+    }
+
+    /// What a caller remembers of an answer.
+    pub(crate) fn learn(&mut self, call: &Call, answer: &Answer) {
+        if let (Call::Submit(parcel), Answer::Full | Answer::Refused(..)) = (call, answer)
+            && parcel.keep
+        {
+            let mut clients = self.clients.iter_mut().zip(0..);
+            let client = clients.find(|(_, index)| client_name(*index) == parcel.client);
+            client.expect("a client of ours").0.kept_at = None;
+        }
+        if let (Call::Claim { worker, .. }, Answer::Granted(granted)) = (call, answer) {
+            self.holds.add(worker, granted);
+        }
+    }
+
+    /// The worker by its present name.
+    pub(crate) fn worker(&self, worker: u8) -> WorkerId {
+        self.workers[usize::from(worker)].id.clone()
+    }
+
+    /// The worker, or another one if that alone holds something.
+    pub(crate) fn busy(&self, worker: u8, reference: &Queue) -> WorkerId {
+        let mut others = (0..3).map(|step| self.worker((worker + step) % 3));
+        let holds = |id: &WorkerId| reference.workers.get(id).is_some_and(|w| !w.holds.is_empty());
+        others.find(holds).unwrap_or_else(|| self.worker(worker))
+    }
+
+    /// A worker that was reaped, or has left, comes back under a new name.
+    fn restart(&mut self, worker: u8, reference: &Queue) -> WorkerId {
+        let index = worker;
+        let worker = &mut self.workers[usize::from(worker)];
+        if worker.last_seq > 0 && !reference.workers.contains_key(&worker.id) {
+            worker.id = WorkerId::from_stored(&format!("w{index}-{}", worker.starts));
+            worker.starts += 1;
+            worker.last_seq = 0;
+        }
+        worker.id.clone()
+    }
+
+    fn submit(&mut self, now: u64, client: u8, lost: u8, plans: &[Plan]) -> Call {
+        let ahead_ms = AHEAD_MS[usize::from(client)];
+        let here = now.checked_add_signed(ahead_ms).expect("clocks are not that far off");
+        let tasks: Vec<Wanted> = plans.iter().map(|plan| self.wanted(now, here, plan)).collect();
+        let name = client_name(client);
+        let client = &mut self.clients[usize::from(client)];
+        client.last_number += u64::from(lost) + 1;
+        let keep = client.kept_at.is_none_or(|kept| now.abs_diff(kept) > KEEP_EVERY_MS);
+        if keep {
+            client.kept_at = Some(now);
+        }
+        Call::Submit(Parcel { client: name, ahead_ms, number: client.last_number, keep, tasks })
+    }
+
+    fn wanted(&mut self, now: u64, here: u64, plan: &Plan) -> Wanted {
+        let id = made_id(&self.queue, here, self.tasks.len());
+        self.tasks.push(id.clone());
+        let due = match plan.due {
+            None => DueMs::Now,
+            Some((ms, true)) => DueMs::At(now.saturating_add_signed(ms)),
+            Some((ms, false)) => DueMs::In(ms.unsigned_abs()),
+        };
+        Wanted {
+            id,
+            fragile: plan.kind == Kind::Fragile,
+            due,
+            priority: plan.priority,
+            biz: plan.biz.map(|biz| format!("b{biz}")),
+            window_ms: plan.window.then_some(WINDOW_MS),
+            on_lost: if plan.kind == Kind::AtMostOnce { OnLost::Dead } else { OnLost::Retry },
+            expires_in_ms: plan.expires.then_some(60_000),
+            large: plan.kind == Kind::Large,
+        }
+    }
+
+    /// A task of this kind; any if there is none of it.
+    fn aimed(&self, task: u16, aim: Aim, reference: &Queue) -> Option<TaskId> {
+        let fits = |id: &&TaskId| match (aim, reference.tasks.get(*id).map(|task| task.place)) {
+            (Aim::Ended, place) => matches!(place, Some(Place::Dead(_) | Place::Cancelled(_))),
+            (Aim::Live, place) => {
+                !matches!(place, None | Some(Place::Dead(_) | Place::Cancelled(_)))
+            }
+            (Aim::Any, _) => true,
+        };
+        let mut among: Vec<&TaskId> = self.tasks.iter().filter(fits).collect();
+        if among.is_empty() {
+            among = self.tasks.iter().collect();
+        }
+        among.get(usize::from(task) % among.len().max(1)).map(|id| (*id).clone())
+    }
+}
+
+pub(crate) fn client_name(client: u8) -> String {
+    format!("c{client}")
+}
+
+/// An id that a client with this clock makes: version 7, and the same in every run. The rest of it
+/// follows no order, so that ties are broken otherwise than by age.
+fn made_id(queue: &QueueName, here_ms: u64, count: usize) -> TaskId {
+    let rest = (count as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (high, low) = (here_ms >> 16, here_ms & 0xffff);
+    let (a, b, c) = (rest & 0xfff, rest >> 12 & 0x3fff, rest >> 16);
+    let uuid = format!("{high:08x}-{low:04x}-7{a:03x}-{:04x}-{c:012x}", 0x8000 | b);
+    format!("{queue}/{uuid}").parse().expect("a uuid")
+}

@@ -1,0 +1,97 @@
+//! What a call is answered, of the store and of the reference alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use optimus_core::{
+    TaskId, TaskState, Token, WorkerId,
+    broker::{Cancelled, Counts, Refusal},
+};
+
+/// The answer to one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// For each task of a submit, who has its biz id, if another has it.
+    Receipts(Vec<Option<TaskId>>),
+    Granted(Granted),
+    /// The positions of a report whose lease is another's by now.
+    Stale(Vec<usize>),
+    Alive {
+        next_expiry_ms: Option<u64>,
+    },
+    Renewed {
+        next_expiry_ms: Option<u64>,
+        held: BTreeMap<TaskId, Token>,
+        stop: BTreeSet<TaskId>,
+    },
+    Reaped {
+        tasks: usize,
+        more: bool,
+        next_expiry_ms: Option<u64>,
+        lapsed: Vec<WorkerId>,
+    },
+    /// How many tasks a worker that would leave still holds.
+    Holds(usize),
+    Cancelled(Cancelled),
+    Done,
+    Purged {
+        tasks: usize,
+        more: bool,
+        workers: usize,
+    },
+    State(TaskState),
+    Found(Found),
+    Seen(Seen),
+    Refused(Refusal, String),
+    /// The store has no room for more.
+    Full,
+}
+
+/// What a claim brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) token: Token,
+    pub(crate) more: bool,
+    pub(crate) next_due_ms: Option<u64>,
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// One claimed task: its id, its tries, and what its record says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Grant {
+    pub(crate) id: TaskId,
+    pub(crate) tries: (u32, u32, u32),
+    pub(crate) record: Record,
+}
+
+/// What of a record can be told from a submit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Record {
+    pub(crate) task: String,
+    pub(crate) biz: Option<String>,
+    pub(crate) priority: i8,
+    pub(crate) accepted_ms: Option<u64>,
+    pub(crate) has_blob: bool,
+}
+
+/// All that is kept of one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) state: TaskState,
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) at_ms: Option<u64>,
+    pub(crate) record: Option<Record>,
+    pub(crate) tries: (u32, u32, u32),
+    pub(crate) errors: String,
+    pub(crate) summary: String,
+    pub(crate) result: Option<Vec<u8>>,
+}
+
+/// A whole queue as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) counts: Counts,
+    /// The ids of each state.
+    pub(crate) pages: BTreeMap<&'static str, Vec<TaskId>>,
+    /// Each worker with the end of its lease and what it holds.
+    pub(crate) workers: BTreeMap<WorkerId, (u64, BTreeSet<TaskId>)>,
+}

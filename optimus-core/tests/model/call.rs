@@ -1,0 +1,115 @@
+//! One call of the broker as data: sent to the store, told to the reference, and perhaps sent
+//! again later as it was.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use optimus_core::{
+    Due, OnLost, Submission, Submit, Task, TaskId, WorkerId,
+    broker::{Completion, Failure, Release},
+};
+
+use crate::jobs::{Fragile, job, job_of};
+
+/// What is done to one queue.
+#[derive(Debug, Clone)]
+pub(crate) enum Call {
+    Submit(Parcel),
+    Claim { worker: WorkerId, seq: u64, want: usize },
+    Complete { worker: WorkerId, done: Vec<Completion> },
+    Fail { worker: WorkerId, failed: Vec<Failure> },
+    Release { worker: WorkerId, given: Vec<Release> },
+    Register { worker: WorkerId, lease_ms: u64 },
+    Renew { worker: WorkerId, lease_ms: u64 },
+    Reap { worker: WorkerId, lease_ms: u64, limit: usize },
+    Leave { worker: WorkerId },
+    Cancel { id: TaskId },
+    Requeue { id: TaskId },
+    Pause { paused: bool },
+    Purge { keep: usize, age_ms: u64 },
+    Await { id: TaskId, client: String },
+    Inspect { id: TaskId },
+    Look,
+}
+
+/// The longest that a ledger lies idle before a purge takes it: also the longest after which a
+/// submit may be sent again.
+pub(crate) const LEDGER_IDLE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// One submit of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct Parcel {
+    pub(crate) client: String,
+    /// How far the client's clock is ahead of Redis', in ms.
+    pub(crate) ahead_ms: i64,
+    pub(crate) number: u64,
+    pub(crate) keep: bool,
+    pub(crate) tasks: Vec<Wanted>,
+}
+
+/// A task as its client wants it.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) id: TaskId,
+    /// Buried by its first loss.
+    pub(crate) fragile: bool,
+    pub(crate) due: DueMs,
+    pub(crate) priority: i8,
+    pub(crate) biz: Option<String>,
+    pub(crate) window_ms: Option<u64>,
+    pub(crate) on_lost: OnLost,
+    pub(crate) expires_in_ms: Option<u64>,
+    /// Its payload is kept beside its record.
+    pub(crate) large: bool,
+}
+
+/// When a task is to run, in ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DueMs {
+    Now,
+    In(u64),
+    At(u64),
+}
+
+impl Wanted {
+    /// The name of its definition.
+    pub(crate) fn task(&self) -> &'static str {
+        if self.fragile { Fragile::NAME } else { "job" }
+    }
+
+    /// As a client encodes it.
+    pub(crate) fn submission(&self) -> Submission {
+        let large = || format!("\"{}\"", "x".repeat(17_000));
+        match (self.fragile, self.large) {
+            (true, _) => self.encode(optimus_core::Call::new(Fragile)),
+            (false, true) => self.encode(job_of(large())),
+            (false, false) => self.encode(job()),
+        }
+    }
+
+    fn encode<T: Task>(&self, call: optimus_core::Call<T>) -> Submission {
+        let due = match self.due {
+            DueMs::Now => Due::Now,
+            DueMs::In(ms) => Due::In(Duration::from_millis(ms)),
+            DueMs::At(ms) => {
+                let ms = i64::try_from(ms).expect("no test goes on that long");
+                Due::At(DateTime::from_timestamp_millis(ms).expect("a time of this era"))
+            }
+        };
+        let mut call = call.queue(self.id.queue().as_str()).due(due).on_lost(self.on_lost);
+        if self.priority != 0 {
+            call = call.priority(self.priority);
+        }
+        if let Some(biz) = &self.biz {
+            call = call.biz_id(biz.as_str());
+        }
+        if let Some(ms) = self.window_ms {
+            call = call.biz_window(Duration::from_millis(ms));
+        }
+        if let Some(ms) = self.expires_in_ms {
+            call = call.expires_in(Duration::from_millis(ms));
+        }
+        let submission = call.into_submission().expect("the options of the model are valid");
+        submission.with_id(self.id.clone())
+    }
+}

@@ -1,0 +1,135 @@
+//! Many runs, each from a seed of its own; one that fails is shrunk and told.
+
+use std::{env, time::Instant};
+
+use optimus_core::broker::Broker;
+use proptest::{
+    strategy::{Strategy as _, ValueTree as _},
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+
+use crate::{
+    bench::Bench,
+    chance::{NARROW, WIDE, Width, steps},
+    dump::Dump,
+    reach::{Goal, NARROW_GOAL, Reach, WIDE_GOAL},
+    run::Run,
+    shrink::shrunk,
+    step::Step,
+};
+
+/// How many runs of how many steps, and from which seed on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    cases: u64,
+    steps: usize,
+    seed: u64,
+    width: &'static Width,
+    goal: &'static Goal,
+}
+
+/// Two queues of one store, and a connection that may wait.
+struct Field {
+    benches: [Bench; 2],
+    listener: Broker,
+}
+
+impl Plan {
+    /// As the environment says, or else a short one.
+    pub(crate) fn from_env() -> Self {
+        let number = |name: &str, default: u64| {
+            let name = format!("OPTIMUS_MODEL_{name}");
+            let value = env::var(&name).ok();
+            value
+                .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
+        };
+        let steps = usize::try_from(number("STEPS", 100)).expect("steps that fit in memory");
+        let (cases, seed) = (number("CASES", 100), number("SEED", 1));
+        Self { cases, steps, seed, width: &NARROW, goal: &NARROW_GOAL }
+    }
+
+    /// Of so many runs one, at least one in all.
+    pub(crate) fn one_of(self, count: u64) -> Self {
+        Self { cases: (self.cases / count).max(1), ..self }
+    }
+
+    /// With steps that go beyond the bounds of the scripts.
+    pub(crate) fn wide(self) -> Self {
+        Self { width: &WIDE, goal: &WIDE_GOAL, ..self }
+    }
+
+    /// Does all runs.
+    ///
+    /// # Panics
+    /// With the shortest sequence that was found, if the store departs from the reference.
+    pub(crate) async fn run(self, first: Bench) {
+        let begun = Instant::now();
+        let benches = [first.beside("one"), first.beside("two")];
+        let field = Field { benches, listener: first.now().blocking("model") };
+        let mut reach = Reach::default();
+        for seed in self.seed..self.seed + self.cases {
+            let steps = self.sequence(seed);
+            let Ok(reached) = field.run(&steps).await else {
+                let fails = async |steps: &[Step]| field.run(steps).await.is_err();
+                let steps = shrunk(steps, fails).await;
+                panic!("{}", self.told(&field, seed, &steps).await);
+            };
+            reach.add(&reached);
+        }
+        let Self { cases, steps, seed, .. } = self;
+        println!("{cases} runs of {steps} steps from seed {seed} in {:?}", begun.elapsed());
+        println!("{reach}");
+        if cases * steps as u64 >= self.goal.enough_steps {
+            let missing = reach.missing(self.goal);
+            assert_eq!(missing, [""; 0], "cases that the steps reach no more");
+        }
+    }
+
+    /// The steps of a seed.
+    fn sequence(self, seed: u64) -> Vec<Step> {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        steps(self.steps, self.width)
+            .new_tree(&mut runner)
+            .expect("steps can always be made")
+            .current()
+    }
+
+    /// The failure with its steps, and how to see it again.
+    async fn told(self, field: &Field, seed: u64, steps: &[Step]) -> String {
+        field.clear().await;
+        let mut run = field.start().telling();
+        let problem = match run.go(steps).await {
+            Err(problem) => run.named(&problem),
+            Ok(()) => "it fails no more".into(),
+        };
+        let (transcript, count) = (run.transcript(), steps.len());
+        let most = self.steps;
+        format!(
+            "\n{transcript}\n{problem}\n\nseed {seed}, shrunk to {count} steps; again with \
+             OPTIMUS_MODEL_SEED={seed} OPTIMUS_MODEL_CASES=1 OPTIMUS_MODEL_STEPS={most}\n"
+        )
+    }
+}
+
+impl Field {
+    /// One run on empty queues; what it reached, or what went wrong.
+    async fn run(&self, steps: &[Step]) -> Result<Reach, String> {
+        self.clear().await;
+        let mut run = self.start();
+        run.go(steps).await.map(|()| run.into_reach())
+    }
+
+    fn start(&self) -> Run<'_> {
+        Run::new(&self.benches, &self.listener)
+    }
+
+    async fn clear(&self) {
+        for bench in &self.benches {
+            bench.set_full(false).await;
+            bench.restore(&Dump::new()).await;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The end of a run: whatever was done to it, a queue that is left to a sound worker runs empty.
+
+use optimus_core::WorkerId;
+
+use crate::{call::Call, run::Run};
+
+const LEASE_MS: u64 = 15_000;
+
+/// Beyond all delays and windows of the steps, however the clock was set.
+const LATER_MS: u64 = 26 * 60 * 60 * 1000;
+
+/// More calls than any queue of a run takes.
+const CALLS_MAX: u64 = 100;
+
+impl Run<'_> {
+    /// Resumes the queues, lets all leases end and all times come, and works until nothing is left.
+    pub(crate) async fn drain(&mut self, at: usize) -> Result<(), String> {
+        self.now += LATER_MS;
+        self.fill(false).await;
+        for queue in 0..2 {
+            let worker = WorkerId::from_stored("last");
+            self.send_new(at, queue, Call::Pause { paused: false }).await?;
+            self.outlive_all(at, queue, &worker).await?;
+            self.work_off(at, queue, &worker).await?;
+            self.send_new(at, queue, Call::Leave { worker }).await?;
+            self.sides[usize::from(queue)].assert_drained()?;
+        }
+        Ok(())
+    }
+
+    /// Renews a lease of its own while those of all others end, and reaps them.
+    async fn outlive_all(&mut self, at: usize, queue: u8, last: &WorkerId) -> Result<(), String> {
+        let (worker, lease_ms) = (last.clone(), LEASE_MS);
+        self.send_new(at, queue, Call::Register { worker, lease_ms }).await?;
+        for _ in 0..3 {
+            self.now += LEASE_MS / 2;
+            let worker = last.clone();
+            self.send_new(at, queue, Call::Renew { worker, lease_ms }).await?;
+        }
+        for _ in 0..CALLS_MAX {
+            let worker = last.clone();
+            self.send_new(at, queue, Call::Reap { worker, lease_ms, limit: 128 }).await?;
+            if self.sides[usize::from(queue)].reference.workers.len() == 1 {
+                return Ok(());
+            }
+        }
+        Err("the reaper comes to no end".into())
+    }
+
+    /// Claims and completes until there is nothing to claim.
+    async fn work_off(&mut self, at: usize, queue: u8, last: &WorkerId) -> Result<(), String> {
+        for seq in 1..CALLS_MAX {
+            let worker = last.clone();
+            self.send_new(at, queue, Call::Claim { worker, seq, want: 128 }).await?;
+            let side = &self.sides[usize::from(queue)];
+            let empty = !side.reference.claimable() && side.reference.line.is_empty();
+            match side.actors.complete_all(self.now, last, &side.reference) {
+                Some(call) => self.send_new(at, queue, call).await?,
+                None if empty => return Ok(()),
+                None => {}
+            }
+        }
+        Err("the queue does not run empty".into())
+    }
+}

@@ -1,0 +1,82 @@
+//! Mail and doorbells: what is told without being asked for.
+
+use std::{collections::VecDeque, time::Duration};
+
+use optimus_core::QueueName;
+
+use crate::{actors::client_name, run::Run};
+
+/// How long a hint that is there may take to come.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Run<'_> {
+    pub(crate) async fn read_mail(
+        &mut self,
+        at: usize,
+        queue: u8,
+        client: u8,
+    ) -> Result<(), String> {
+        let side = &mut self.sides[usize::from(queue)];
+        let mail = &side.reference.mail;
+        let mut clients = (0..3).map(|next| client_name((client + next) % 3));
+        let name = clients.find(|name| mail.get(name).is_some_and(|letters| !letters.is_empty()));
+        let name = name.unwrap_or_default();
+        let Some(expected) = side.reference.mail.get_mut(&name).and_then(VecDeque::pop_front)
+        else {
+            return Ok(());
+        };
+        let queues = [side.bench.queue.clone()];
+        let letter = self.listener.wait_for_mail(&queues, &name, PATIENCE).await;
+        self.tell(at, queue.into(), &format_args!("{name} reads its mail: {letter:?}"));
+        match letter {
+            Ok(Some(letter)) if letter == expected => {
+                self.reach.count("mail is read");
+                Ok(())
+            }
+            other => Err(format!("the mail of {name} is {other:?}, to be {expected:?}")),
+        }
+    }
+
+    pub(crate) async fn answer_bell(
+        &mut self,
+        at: usize,
+        queue: u8,
+        pass_on: bool,
+    ) -> Result<(), String> {
+        let side = &mut self.sides[usize::from(queue)];
+        if !side.rings {
+            return Ok(());
+        }
+        let queues: [QueueName; 1] = [side.bench.queue.clone()];
+        let rung = self.listener.wait_for_work(&queues, PATIENCE).await;
+        if !matches!(&rung, Ok(Some(queue)) if *queue == queues[0]) {
+            return Err(format!("the bell that rings is answered {rung:?}"));
+        }
+        (side.rings, side.reference.woken) = (false, true);
+        // A token is no more than a hint, and a full store takes none from outside.
+        if pass_on && !side.reference.full {
+            self.listener.ring(&queues[0]).await.map_err(|problem| problem.to_string())?;
+            (side.rings, side.reference.woken) = (true, false);
+        }
+        self.tell(at, queue.into(), &format_args!("the bell is answered, passed on: {pass_on}"));
+        self.reach.count("the bell is answered");
+        Ok(())
+    }
+
+    pub(crate) async fn hear_stop(&mut self, at: usize, queue: u8) -> Result<(), String> {
+        let side = &mut self.sides[usize::from(queue)];
+        let mut bells = side.reference.stop_bells.iter_mut().filter(|(_, bell)| !bell.is_empty());
+        let Some((name, bell)) = bells.next() else { return Ok(()) };
+        let (name, expected) = (name.clone(), bell.pop_front().expect("it is not empty"));
+        let queues = [side.bench.queue.clone()];
+        let heard = self.listener.wait_for_stop(&queues, &name, PATIENCE).await;
+        self.tell(at, queue.into(), &format_args!("{name} is to stop {heard:?}"));
+        match heard {
+            Ok(Some(id)) if id == expected => {
+                self.reach.count("a stop is heard");
+                Ok(())
+            }
+            other => Err(format!("{name} is asked to stop {other:?}, to be {expected}")),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a queue's keys hold, in lines that two sides can be compared by.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{Display, Write as _},
+};
+
+use crate::dump::{Content, Dump};
+
+/// Every key with its content, a line each member. An empty key is no key, as in Redis.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Picture(BTreeMap<String, Vec<String>>);
+
+impl Picture {
+    /// Adds a member to a key.
+    pub(crate) fn member(&mut self, key: &str, member: impl Display) {
+        let members = self.0.entry(key.to_owned()).or_default();
+        let member = member.to_string();
+        // What Redis keeps without order is sorted here.
+        let at = members.partition_point(|other| *other < member);
+        members.insert(at, member);
+    }
+
+    /// Adds a field with its value, or a member with its score.
+    pub(crate) fn pair(&mut self, key: &str, field: impl Display, value: impl Display) {
+        self.member(key, format_args!("{field} = {value}"));
+    }
+
+    /// A key whose members have an order.
+    pub(crate) fn list(&mut self, key: &str, members: impl IntoIterator<Item = String>) {
+        let members: Vec<String> = members.into_iter().collect();
+        if !members.is_empty() {
+            self.0.insert(key.to_owned(), members);
+        }
+    }
+
+    /// Of a store at this time. Left out is what the reference does not foretell: the bytes of
+    /// records and whether the doorbell rings.
+    pub(crate) fn of(dump: &Dump, now: u64) -> Self {
+        let mut picture = Self::default();
+        for (key, content) in dump.iter().filter(|(key, _)| *key != "wake") {
+            match content {
+                Content::Text(value) if key.starts_with("biz:") && is_over(value, now) => {}
+                Content::Text(value) => picture.list(key, [text(value)]),
+                Content::List(items) => picture.list(key, items.iter().map(|item| text(item))),
+                Content::Hash(pairs) | Content::Zset(pairs) => {
+                    for (field, value) in pairs {
+                        picture.entry(key, &text(field), value);
+                    }
+                }
+            }
+        }
+        picture
+    }
+
+    fn entry(&mut self, key: &str, field: &str, value: &[u8]) {
+        match key {
+            "tasks" | "blobs" => self.member(key, field),
+            // A count of nothing is as good as none.
+            "meta" if value == b"0" => {}
+            _ => self.pair(key, field, text(value).trim_end()),
+        }
+    }
+
+    /// What stands on one side only, a line each; empty if all is alike.
+    pub(crate) fn difference(&self, expected: &Self) -> String {
+        let keys: BTreeSet<&String> = self.0.keys().chain(expected.0.keys()).collect();
+        let none = Vec::new();
+        let mut told = String::new();
+        for key in keys {
+            let (ours, theirs) =
+                (self.0.get(key).unwrap_or(&none), expected.0.get(key).unwrap_or(&none));
+            if ours == theirs {
+                continue;
+            }
+            writeln!(told, "  {key}").expect("a string takes all");
+            let (extra, missing) = (without(ours, theirs), without(theirs, ours));
+            for line in &extra {
+                writeln!(told, "    the store alone has      {line}").expect("a string takes all");
+            }
+            for line in &missing {
+                writeln!(told, "    the reference alone has  {line}").expect("a string takes all");
+            }
+            if extra.is_empty() && missing.is_empty() {
+                let both =
+                    format!("    in another order: {ours:?}\n          the reference: {theirs:?}");
+                writeln!(told, "{both}").expect("a string takes all");
+            }
+        }
+        told
+    }
+}
+
+/// The members of the first that are not among the second, as often as they are too many.
+fn without<'a>(members: &'a [String], others: &[String]) -> Vec<&'a String> {
+    let mut left: Vec<&String> = others.iter().collect();
+    let mut extra = Vec::new();
+    for member in members {
+        match left.iter().position(|other| *other == member) {
+            Some(at) => drop(left.swap_remove(at)),
+            None => extra.push(member),
+        }
+    }
+    extra
+}
+
+fn is_over(mark: &[u8], now: u64) -> bool {
+    let mark = text(mark);
+    let mut parts = mark.rsplitn(3, ':');
+    let (phase, until) = (parts.next(), parts.next().and_then(|until| until.parse::<u64>().ok()));
+    phase == Some("D") && until.is_some_and(|until| until <= now)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

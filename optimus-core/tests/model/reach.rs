@@ -1,0 +1,196 @@
+//! What the runs reach: a generator that stopped making some case would test nothing of it and stay
+//! green.
+
+use std::{collections::BTreeMap, fmt};
+
+use optimus_core::{TaskState, broker::Cancelled, broker::Refusal};
+
+use crate::{answer::Answer, call::Call};
+
+/// How often each case has occurred.
+#[derive(Debug, Default)]
+pub(crate) struct Reach(BTreeMap<&'static str, u64>);
+
+/// The cases that so many steps together are to reach.
+#[derive(Debug)]
+pub(crate) struct Goal {
+    pub(crate) enough_steps: u64,
+    cases: &'static [&'static str],
+}
+
+/// What can be done and answered.
+pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES };
+
+/// The bounds of the scripts.
+pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
+
+const CASES: [&str; 45] = [
+    "submit admits all",
+    "submit finds a biz id taken",
+    "submit finds no room",
+    "submit is forgotten",
+    "submit is answered again",
+    "claim grants",
+    "claim grants what was tried",
+    "claim grants nothing",
+    "claim leaves work",
+    "claim is answered again",
+    "claim has lapsed",
+    "claim is stale",
+    "claim is paused",
+    "complete ends",
+    "complete is stale",
+    "fail ends",
+    "fail is stale",
+    "release gives back",
+    "release is stale",
+    "register",
+    "renew",
+    "renew is told to stop",
+    "renew has lapsed",
+    "reap takes",
+    "reap leaves more",
+    "reap finds nobody",
+    "leave",
+    "leave holds",
+    "cancel ends",
+    "cancel asks to stop",
+    "cancel is too late",
+    "requeue lines up",
+    "requeue finds the wrong state",
+    "requeue finds the biz id taken",
+    "pause",
+    "purge takes",
+    "purge finds nothing",
+    "await waits",
+    "await finds the end",
+    "inspect finds",
+    "inspect finds nothing",
+    "look",
+    "mail is read",
+    "the bell is answered",
+    "a stop is heard",
+];
+
+const WIDE_CASES: [&str; 4] = [
+    "claim grants the most",
+    "claim leaves what is due",
+    "reap takes the most",
+    "purge takes the most",
+];
+
+impl Reach {
+    /// Counts a case.
+    pub(crate) fn count(&mut self, case: &'static str) {
+        *self.0.entry(case).or_default() += 1;
+    }
+
+    /// Counts a call with its answer; `again` if the same was answered before.
+    pub(crate) fn count_call(&mut self, call: &Call, answer: &Answer, again: bool) {
+        if again && matches!(call, Call::Submit(_)) && matches!(answer, Answer::Receipts(_)) {
+            return self.count("submit is answered again");
+        }
+        self.count(case_of(call, answer));
+        if let Answer::Granted(granted) = answer {
+            if granted.grants.iter().any(|grant| grant.tries != (0, 0, 0)) {
+                self.count("claim grants what was tried");
+            }
+            if granted.more {
+                self.count("claim leaves work");
+            }
+            if granted.grants.len() == 128 {
+                self.count("claim grants the most");
+            }
+            if granted.next_due_ms == Some(0) {
+                self.count("claim leaves what is due");
+            }
+        }
+        match answer {
+            Answer::Reaped { tasks: 128, .. } => self.count("reap takes the most"),
+            Answer::Purged { tasks: 64.., .. } => self.count("purge takes the most"),
+            _ => {}
+        }
+    }
+
+    /// Adds what other runs have reached.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (case, count) in &other.0 {
+            *self.0.entry(case).or_default() += count;
+        }
+    }
+
+    /// What of the goal was never reached.
+    pub(crate) fn missing(&self, goal: &Goal) -> Vec<&'static str> {
+        goal.cases.iter().copied().filter(|case| !self.0.contains_key(case)).collect()
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told: Vec<String> = self.0.iter().map(|(case, n)| format!("{case}: {n}")).collect();
+        f.write_str(&told.join(" · "))
+    }
+}
+
+fn case_of(call: &Call, answer: &Answer) -> &'static str {
+    match (call, answer) {
+        (Call::Submit(_), Answer::Receipts(owners)) if owners.iter().any(Option::is_some) => {
+            "submit finds a biz id taken"
+        }
+        (Call::Submit(_), Answer::Refused(..)) => "submit is forgotten",
+        (Call::Submit(_), Answer::Full) => "submit finds no room",
+        (Call::Submit(_), _) => "submit admits all",
+        (Call::Claim { .. }, Answer::Refused(Refusal::Lapsed, _)) => "claim has lapsed",
+        (Call::Claim { .. }, Answer::Refused(Refusal::Stale, _)) => "claim is stale",
+        (Call::Claim { .. }, Answer::Refused(..)) => "claim is paused",
+        (Call::Claim { .. }, Answer::Granted(granted)) if granted.grants.is_empty() => {
+            "claim grants nothing"
+        }
+        (Call::Claim { .. }, _) => "claim grants",
+        (Call::Complete { done, .. }, Answer::Stale(stale)) if stale.len() < done.len() => {
+            "complete ends"
+        }
+        (Call::Complete { .. }, _) => "complete is stale",
+        (Call::Fail { failed, .. }, Answer::Stale(stale)) if stale.len() < failed.len() => {
+            "fail ends"
+        }
+        (Call::Fail { .. }, _) => "fail is stale",
+        (Call::Release { given, .. }, Answer::Stale(stale)) if stale.len() < given.len() => {
+            "release gives back"
+        }
+        (Call::Release { .. }, _) => "release is stale",
+        (Call::Register { .. }, _) => "register",
+        (Call::Renew { .. }, Answer::Renewed { stop, .. }) if stop.is_empty() => "renew",
+        (Call::Renew { .. }, Answer::Renewed { .. }) => "renew is told to stop",
+        (Call::Renew { .. }, _) => "renew has lapsed",
+        (Call::Reap { .. }, Answer::Reaped { more: true, .. }) => "reap leaves more",
+        (Call::Reap { .. }, Answer::Reaped { tasks: 1.., .. }) => "reap takes",
+        (Call::Reap { .. }, _) => "reap finds nobody",
+        (Call::Leave { .. }, Answer::Holds(0)) => "leave",
+        (Call::Leave { .. }, _) => "leave holds",
+        (Call::Cancel { .. }, Answer::Cancelled(Cancelled::Done)) => "cancel ends",
+        (Call::Cancel { .. }, Answer::Cancelled(Cancelled::Requested)) => "cancel asks to stop",
+        (Call::Cancel { .. }, _) => "cancel is too late",
+        _ => rare_case_of(call, answer),
+    }
+}
+
+fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
+    match (call, answer) {
+        (Call::Requeue { .. }, Answer::Done) => "requeue lines up",
+        (Call::Requeue { .. }, Answer::Refused(Refusal::Duplicate, _)) => {
+            "requeue finds the biz id taken"
+        }
+        (Call::Requeue { .. }, _) => "requeue finds the wrong state",
+        (Call::Purge { .. }, Answer::Purged { tasks: 1.., .. }) => "purge takes",
+        (Call::Purge { .. }, _) => "purge finds nothing",
+        (Call::Await { .. }, Answer::State(state)) if state.is_terminal() => "await finds the end",
+        (Call::Await { .. }, _) => "await waits",
+        (Call::Inspect { .. }, Answer::Found(found)) if found.state == TaskState::Forgotten => {
+            "inspect finds nothing"
+        }
+        (Call::Inspect { .. }, _) => "inspect finds",
+        (Call::Pause { .. }, _) => "pause",
+        _ => "look",
+    }
+}

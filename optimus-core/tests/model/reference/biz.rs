@@ -1,0 +1,65 @@
+//! Biz ids: a biz id is one task's own, from its submit until it has succeeded or is cancelled, and
+//! where it has a window, until that is over.
+
+use optimus_core::TaskId;
+
+use super::{Queue, Task};
+
+/// Whose a biz id is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) owner: TaskId,
+    /// The end of its window; 0 for none.
+    pub(crate) valid_until: u64,
+    /// Its owner has succeeded.
+    pub(crate) done: bool,
+}
+
+impl Task {
+    /// The name of its mark: a biz id belongs to a task's definition.
+    pub(crate) fn mark(&self) -> Option<String> {
+        self.biz.as_ref().map(|biz| mark_of(self.name, biz))
+    }
+}
+
+/// The name of the mark of a definition's biz id.
+pub(crate) fn mark_of(task: &str, biz: &str) -> String {
+    format!("{task}:{biz}")
+}
+
+impl Queue {
+    /// Who has a biz id at this time.
+    pub(super) fn owner_of(&self, mark: &str, now: u64) -> Option<&TaskId> {
+        let mark = self.marks.get(mark)?;
+        let holds =
+            if mark.done { now < mark.valid_until } else { self.tasks.contains_key(&mark.owner) };
+        holds.then_some(&mark.owner)
+    }
+
+    /// Takes a task's biz id for it, with its window from now on.
+    pub(super) fn take_biz(&mut self, now: u64, id: &TaskId) {
+        let task = &self.tasks[id];
+        let valid_until = task.window_ms.map_or(0, |window| now + window);
+        if let Some(name) = task.mark() {
+            self.marks.insert(name, Mark { owner: id.clone(), valid_until, done: false });
+        }
+    }
+
+    /// Frees a task's biz id, if it has it.
+    pub(super) fn release_biz(&mut self, id: &TaskId) {
+        if let Some(name) = self.tasks[id].mark()
+            && self.marks.get(&name).is_some_and(|mark| mark.owner == *id)
+        {
+            self.marks.remove(&name);
+        }
+    }
+
+    /// After its owner's success a biz id stays taken until its window is over.
+    pub(super) fn succeed_biz(&mut self, now: u64, name: &str, id: &TaskId) {
+        let Some(mark) = self.marks.get_mut(name).filter(|mark| mark.owner == *id) else { return };
+        mark.done = true;
+        if mark.valid_until <= now {
+            self.marks.remove(name);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What the keys of the store hold for all this, by the tables of `lua/README.md` and `keys.rs`.
+
+use std::{collections::BTreeMap, fmt::Display};
+
+use optimus_core::TaskId;
+
+use super::{Entry, Mark, Place, Queue, Task};
+use crate::picture::Picture;
+
+impl Queue {
+    /// Every key with its content, a line each member; those without order sorted.
+    pub(crate) fn picture(&self, now: u64) -> Picture {
+        let mut picture = Picture::default();
+        self.draw_tasks(&mut picture);
+        self.draw_workers(&mut picture);
+        self.draw_clients(&mut picture);
+        let line = self.line.iter().map(Entry::shown);
+        picture.list("ready", line);
+        let mut skips: BTreeMap<&TaskId, usize> = BTreeMap::new();
+        for entry in self.line.iter().filter(|entry| entry.tombstone) {
+            *skips.entry(&entry.id).or_default() += 1;
+        }
+        for (id, count) in skips {
+            picture.pair("skips", id.stored(), count);
+        }
+        picture.list("success", self.success.iter().map(|(_, summary)| summary.clone()));
+        for (id, result) in &self.results {
+            let result = String::from_utf8_lossy(result).into_owned();
+            picture.list(&format!("result:{}", id.stored()), [result]);
+        }
+        for (name, mark) in self.marks.iter().filter(|(_, mark)| !mark.is_over(now)) {
+            picture.list(&format!("biz:{name}"), [mark.shown()]);
+        }
+        let meta = [
+            ("fence", self.fence),
+            ("tombstones", self.tombstones() as u64),
+            ("purged", self.purged),
+            ("paused", self.paused_since.unwrap_or(0)),
+            ("watched_at", self.watched_at.unwrap_or(0)),
+        ];
+        for (name, value) in meta.into_iter().filter(|(_, value)| *value > 0) {
+            picture.pair("meta", name, value);
+        }
+        picture
+    }
+
+    fn draw_tasks(&self, picture: &mut Picture) {
+        for (id, task) in &self.tasks {
+            let id = id.stored();
+            picture.member("tasks", &id);
+            match task.place {
+                Place::Delayed(due) => picture.pair("delayed", &id, due),
+                Place::Retry(due) => picture.pair("retry", &id, due),
+                Place::Dead(at) => picture.pair("dead", &id, at),
+                Place::Cancelled(at) => picture.pair("cancelled", &id, at),
+                Place::Ranked(rank) => picture.pair("priority", &id, rank),
+                Place::Ready | Place::Working(_) => {}
+            }
+            task.draw_sides(&id, picture);
+        }
+    }
+
+    fn draw_workers(&self, picture: &mut Picture) {
+        for (name, worker) in &self.workers {
+            picture.pair("workers", name, worker.expiry);
+            picture.pair(&format!("worker:{name}"), "description", "{}");
+            picture.pair(&format!("worker:{name}"), "lease_ms", worker.lease_ms);
+            let working = format!("working:{name}");
+            for (id, token) in &worker.holds {
+                picture.pair(&working, id.stored(), token);
+            }
+            if let Some(last) = worker.last_claim {
+                picture.pair(&working, "#", last);
+            }
+        }
+        for (name, bell) in &self.stop_bells {
+            picture.list(&format!("wake:{name}"), bell.iter().map(TaskId::stored));
+        }
+    }
+
+    fn draw_clients(&self, picture: &mut Picture) {
+        for (client, ledger) in &self.ledgers {
+            let key = format!("ledger:{client}");
+            for (slot, (number, receipts)) in &ledger.slots {
+                let taken = receipts.iter().enumerate().filter_map(|(position, owner)| {
+                    Some(format!("{}={}", position + 1, owner.as_ref()?.stored()))
+                });
+                let answer = taken.collect::<Vec<_>>().join(" ");
+                picture.pair(&key, slot, format_args!("{number}:{answer}"));
+            }
+            if let Some(kept) = ledger.kept_at {
+                picture.pair("ledgers", client, kept);
+            }
+        }
+        for (client, letters) in &self.mail {
+            let letters = letters.iter().map(|(id, state)| format!("{} {state}", id.stored()));
+            picture.list(&format!("mail:{client}"), letters);
+        }
+    }
+}
+
+impl Task {
+    /// What is kept of it beside its record.
+    fn draw_sides(&self, id: &str, picture: &mut Picture) {
+        if self.large {
+            picture.member("blobs", id);
+        }
+        if self.priority != 0 {
+            picture.pair("priorities", id, self.priority);
+        }
+        if let Some((failures, losses, misfits)) = self.tries {
+            picture.pair("tries", id, format_args!("{failures}:{losses}:{misfits}"));
+        }
+        if !self.errors.is_empty() {
+            let lines: Vec<&str> = self.errors.iter().map(String::as_str).collect();
+            picture.pair("errors", id, lines.join("\n"));
+        }
+        if let Some(asked) = self.stop_asked {
+            picture.pair("cancel", id, asked);
+        }
+        if !self.waiters.is_empty() {
+            picture.pair("waiters", id, self.waiters.join(","));
+        }
+    }
+}
+
+impl Entry {
+    fn shown(&self) -> String {
+        let id = self.id.stored();
+        self.stamp.map_or(id.clone(), |stamp| format!("{}:{id}", base36(stamp)))
+    }
+}
+
+impl Mark {
+    /// Its owner has succeeded and its window is over: the store may have dropped it by itself.
+    fn is_over(&self, now: u64) -> bool {
+        self.done && self.valid_until <= now
+    }
+
+    fn shown(&self) -> String {
+        let phase = if self.done { 'D' } else { 'L' };
+        format!("{}:{}:{phase}", self.owner.stored(), self.valid_until)
+    }
+}
+
+/// Eight digits of base 36.
+fn base36(mut ms: u64) -> impl Display {
+    let mut digits = ['0'; 8];
+    for digit in digits.iter_mut().rev() {
+        let value = u32::try_from(ms % 36).expect("a digit");
+        *digit = char::from_digit(value, 36).expect("a digit of base 36");
+        ms /= 36;
+    }
+    digits.iter().collect::<String>()
+}

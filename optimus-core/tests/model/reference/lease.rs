@@ -1,0 +1,160 @@
+//! `register`, `renew`, `leave`, `reap`: who is alive, and what becomes of what the dead held.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use optimus_core::{OnLost, TaskId, WorkerId, broker::Refusal};
+
+use super::{Departure, Place, Queue, refused};
+use crate::{answer::Answer, witness::Witness};
+
+/// The most tasks that one reap takes, and the most workers that it looks at.
+const REAPED_MAX: usize = 128;
+const LAPSED_MAX: usize = 16;
+
+impl Queue {
+    /// ∅ → a worker under a lease; once more, it renews it.
+    pub(super) fn register(&mut self, now: u64, name: &WorkerId, lease_ms: u64) -> Answer {
+        self.watch(now, lease_ms);
+        let worker = self.workers.entry(name.clone()).or_default();
+        (worker.expiry, worker.lease_ms) = (now + lease_ms, lease_ms);
+        Answer::Alive { next_expiry_ms: self.next_expiry(now, name) }
+    }
+
+    /// One write renews all that a worker holds. A lease that is over but was not reaped is
+    /// renewed.
+    pub(super) fn renew(&mut self, now: u64, name: &WorkerId, lease_ms: u64) -> Answer {
+        if !self.workers.contains_key(name) {
+            return refused(Refusal::Lapsed, "");
+        }
+        self.watch(now, lease_ms);
+        let worker = self.workers.get_mut(name).expect("it is there");
+        worker.expiry = now + lease_ms;
+        let held = worker.holds.clone();
+        let stop = held.keys().filter(|id| self.tasks[*id].stop_asked.is_some()).cloned().collect();
+        Answer::Renewed { next_expiry_ms: self.next_expiry(now, name), held, stop }
+    }
+
+    /// A worker → ∅, unless it still holds something.
+    pub(super) fn leave(&mut self, name: &WorkerId) -> Answer {
+        let holds = self.workers.get(name).map_or(0, |worker| worker.holds.len());
+        if holds == 0 {
+            self.workers.remove(name);
+        }
+        Answer::Holds(holds)
+    }
+
+    /// Takes tasks from workers whose lease is over: each has a loss more, and goes back to the
+    /// head of the line unless that buries it. The store chooses which come first.
+    pub(super) fn reap(
+        &mut self,
+        now: u64,
+        name: &WorkerId,
+        lease_ms: u64,
+        limit: usize,
+        seen: &Witness<'_>,
+    ) -> Result<Answer, Departure> {
+        if self.was_unwatched(now, lease_ms) {
+            self.watch(now, lease_ms);
+            let next_expiry_ms = self.next_expiry(now, name);
+            return Ok(Answer::Reaped { tasks: 0, more: false, next_expiry_ms, lapsed: vec![] });
+        }
+        let lapsed = self.lapsed(now);
+        let limit = limit.min(REAPED_MAX);
+        let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
+        let mut back = BTreeSet::new();
+        let told: BTreeMap<String, usize> =
+            self.mail.iter().map(|(client, mail)| (client.clone(), mail.len())).collect();
+        let (mut tasks, mut more) = (0, lapsed.len() == LAPSED_MAX);
+        for worker in &lapsed {
+            let left: BTreeSet<&TaskId> = seen.held.get(worker).into_iter().flatten().collect();
+            let holds = self.workers[worker].holds.keys().cloned();
+            for id in holds.filter(|id| !left.contains(id)).collect::<Vec<_>>() {
+                tasks += 1;
+                back.extend(self.lose(now, worker, &id));
+            }
+            if self.workers[worker].holds.is_empty() {
+                self.workers.remove(worker);
+            } else {
+                more = true;
+            }
+        }
+        if tasks != held.min(limit) {
+            return Err(format!("{tasks} were taken of {held} with a limit of {limit}"));
+        }
+        for (client, mail) in &mut self.mail {
+            let from = told.get(client).copied().unwrap_or(0);
+            let order = seen.mail.get(client).map_or(&[][..], |mail| &mail[from.min(mail.len())..]);
+            let rank = |id: &TaskId| order.iter().position(|other| other == id);
+            mail.make_contiguous()[from..].sort_by_key(|(id, _)| rank(id));
+        }
+        self.line_up_again(now, &order_of(back, &seen.line));
+        let next_expiry_ms = self.next_expiry(now, name);
+        Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed })
+    }
+
+    /// A worker loses a task; its id if that is to run again.
+    fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId) -> Option<TaskId> {
+        self.workers.get_mut(worker).expect("it is there").holds.remove(id);
+        let task = self.task(id);
+        let (failures, losses, misfits) = task.tries.unwrap_or_default();
+        let attempt = failures + losses + 1;
+        task.tries = Some((failures, losses + 1, misfits));
+        task.remember(
+            now,
+            &format!(r#"{{"reason":"lost","attempt":{attempt},"worker":"{worker}"}}"#),
+        );
+        if task.stop_asked.is_some() {
+            self.end_cancelled(now, id);
+            None
+        } else if task.on_lost == OnLost::Dead || losses + 1 >= task.max_losses {
+            self.end(id, Place::Dead(now));
+            None
+        } else {
+            Some(id.clone())
+        }
+    }
+
+    /// Those whose lease is over, the longest foremost.
+    fn lapsed(&self, now: u64) -> Vec<WorkerId> {
+        let workers = self.workers.iter().filter(|(_, worker)| worker.expiry <= now);
+        let mut lapsed: Vec<_> = workers.map(|(name, worker)| (worker.expiry, name)).collect();
+        lapsed.sort();
+        lapsed.into_iter().take(LAPSED_MAX).map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Nobody has looked for more than half a lease: Redis was away, or every worker was.
+    fn was_unwatched(&self, now: u64, lease_ms: u64) -> bool {
+        let watched_at = self.watched_at.unwrap_or(now);
+        now.saturating_sub(watched_at) > lease_ms / 2
+    }
+
+    /// Somebody looks. After an outage everybody gets a whole lease.
+    fn watch(&mut self, now: u64, lease_ms: u64) {
+        if self.was_unwatched(now, lease_ms) {
+            for worker in self.workers.values_mut() {
+                worker.expiry = worker.expiry.max(now + lease_ms);
+            }
+        }
+        self.watched_at = Some(now);
+    }
+
+    /// The ms until the earliest lease of another is over.
+    fn next_expiry(&self, now: u64, name: &WorkerId) -> Option<u64> {
+        let others = self.workers.iter().filter(|(other, _)| *other != name);
+        others.map(|(_, worker)| worker.expiry.saturating_sub(now)).min()
+    }
+}
+
+/// Tasks in the order in which they stand in the line; those with a priority, who stand beside it,
+/// behind.
+fn order_of(mut back: BTreeSet<TaskId>, line: &[TaskId]) -> Vec<TaskId> {
+    let mut order: Vec<TaskId> = Vec::new();
+    for id in line {
+        if !back.remove(id) {
+            break;
+        }
+        order.push(id.clone());
+    }
+    order.extend(back);
+    order
+}

@@ -1,0 +1,109 @@
+//! `await`, `inspect` and plain reads: what is seen of all this.
+
+use std::collections::BTreeMap;
+
+use optimus_core::{TaskId, TaskState, broker::Counts};
+
+use super::{Place, Queue, Task};
+use crate::answer::{Answer, Found, Record, Seen};
+
+impl Queue {
+    /// Registers who waits for a task that has not ended; tells its state.
+    pub(super) fn wait_for_end(&mut self, id: &TaskId, client: &str) -> Answer {
+        let state = self.state(id);
+        if !state.is_terminal() {
+            let waiters = &mut self.task(id).waiters;
+            if !waiters.iter().any(|waiter| waiter == client) {
+                waiters.push(client.to_owned());
+            }
+        }
+        Answer::State(state)
+    }
+
+    pub(super) fn inspect(&self, id: &TaskId) -> Answer {
+        let task = self.tasks.get(id);
+        let summary = self.summary(id).filter(|_| task.is_none()).unwrap_or_default().to_owned();
+        let at_ms = match task.map(|task| task.place) {
+            Some(
+                Place::Delayed(at) | Place::Retry(at) | Place::Dead(at) | Place::Cancelled(at),
+            ) => Some(at),
+            Some(Place::Ready | Place::Ranked(_) | Place::Working(_)) => None,
+            None => summary.split(' ').nth(1).and_then(|at| at.parse().ok()),
+        };
+        let lines = task.into_iter().flat_map(|task| task.errors.iter().map(String::as_str));
+        Answer::Found(Found {
+            state: self.state(id),
+            worker: self.holder(id).cloned(),
+            at_ms,
+            record: task.map(Task::record),
+            tries: task.and_then(|task| task.tries).unwrap_or_default(),
+            errors: lines.collect::<Vec<_>>().join("\n"),
+            summary,
+            result: self.results.get(id).cloned(),
+        })
+    }
+
+    /// The line that is left of a task that succeeded.
+    pub(super) fn summary(&self, id: &TaskId) -> Option<&str> {
+        let mut latest = self.success.iter().rev();
+        latest.find(|(done, _)| done == id).map(|(_, summary)| summary.as_str())
+    }
+
+    /// A whole queue as an operator sees it.
+    pub(super) fn look(&self) -> Answer {
+        let mut pages = BTreeMap::new();
+        for state in TaskState::ALL {
+            pages.insert(state.as_str(), self.page(state));
+        }
+        let count = |state: TaskState| pages[state.as_str()].len() as u64;
+        let counts = Counts {
+            ready: count(TaskState::Ready),
+            delayed: count(TaskState::Delayed),
+            retry: count(TaskState::Retry),
+            working: count(TaskState::Working),
+            dead: count(TaskState::Dead),
+            cancelled: count(TaskState::Cancelled),
+            success: count(TaskState::Success),
+            purged: self.purged,
+            paused: self.paused_since.is_some(),
+        };
+        let workers = self.workers.iter().map(|(name, worker)| {
+            (name.clone(), (worker.expiry, worker.holds.keys().cloned().collect()))
+        });
+        Answer::Seen(Seen { counts, pages, workers: workers.collect() })
+    }
+
+    /// The ids in a state: those that wait by their time, those that ended the latest foremost,
+    /// others by their id.
+    fn page(&self, state: TaskState) -> Vec<TaskId> {
+        match state {
+            TaskState::Success => self.success.iter().rev().map(|(id, _)| id.clone()).collect(),
+            TaskState::Dead | TaskState::Cancelled => {
+                self.ended(state).into_iter().rev().map(|(_, id)| id).collect()
+            }
+            _ => {
+                let tasks = self.tasks.iter().filter(|(id, _)| self.state(id) == state);
+                let timed = tasks.map(|(id, task)| match task.place {
+                    Place::Delayed(due) | Place::Retry(due) => (due, id.clone()),
+                    _ => (0, id.clone()),
+                });
+                let mut timed: Vec<_> = timed.collect();
+                timed.sort();
+                timed.into_iter().map(|(_, id)| id).collect()
+            }
+        }
+    }
+}
+
+impl Task {
+    /// What its record says of it.
+    pub(super) fn record(&self) -> Record {
+        Record {
+            task: self.name.to_owned(),
+            biz: self.biz.clone(),
+            priority: self.priority,
+            accepted_ms: self.accepted_ms,
+            has_blob: self.large,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `cancel`, `requeue`, `pause`, `purge`: what operators and the janitor do.
+
+use optimus_core::{
+    TaskId, TaskState,
+    broker::{Cancelled, Refusal},
+};
+
+use super::{Place, Queue, refused};
+use crate::{answer::Answer, call::LEDGER_IDLE_MS};
+
+/// The most that one purge takes of each kind.
+const PURGED_MAX: usize = 64;
+
+impl Queue {
+    /// What waits is cancelled at once; who works is asked to stop.
+    pub(super) fn cancel(&mut self, now: u64, id: &TaskId) -> Answer {
+        match self.state(id) {
+            TaskState::Cancelled => {}
+            state @ (TaskState::Success | TaskState::Dead | TaskState::Forgotten) => {
+                return refused(Refusal::Terminal, state.as_str());
+            }
+            TaskState::Working => {
+                self.task(id).stop_asked = Some(now);
+                let holder = self.holder(id).expect("a working task is held").clone();
+                self.stop_bells.entry(holder).or_default().push_back(id.clone());
+                return Answer::Cancelled(Cancelled::Requested);
+            }
+            _ => {
+                if self.tasks[id].place == Place::Ready {
+                    self.bury_entry(id);
+                }
+                self.end_cancelled(now, id);
+            }
+        }
+        Answer::Cancelled(Cancelled::Done)
+    }
+
+    /// Dead or Cancelled → Ready at the end of the line, as if it had never been tried; its error
+    /// history stays.
+    pub(super) fn requeue(&mut self, now: u64, id: &TaskId) -> Answer {
+        let state = self.state(id);
+        if !matches!(state, TaskState::Dead | TaskState::Cancelled) {
+            return refused(Refusal::WrongState, state.as_str());
+        }
+        let owner = self.tasks[id].mark().and_then(|mark| self.owner_of(&mark, now));
+        if let Some(owner) = owner.filter(|owner| *owner != id) {
+            return refused(Refusal::Duplicate, &owner.stored());
+        }
+        self.take_biz(now, id);
+        self.task(id).tries = None;
+        self.line_up(now, id, Some(now));
+        Answer::Done
+    }
+
+    pub(super) fn pause(&mut self, now: u64, paused: bool) -> Answer {
+        self.paused_since = paused.then_some(now);
+        Answer::Done
+    }
+
+    /// Dead and Cancelled → ∅: of each kind the oldest above the cap, or if there is none, what is
+    /// past its age. Ledgers that lay idle go, too.
+    pub(super) fn purge(&mut self, now: u64, keep: usize, age_ms: u64) -> Answer {
+        let (mut tasks, mut more) = (0, false);
+        for kind in [TaskState::Dead, TaskState::Cancelled] {
+            let ended = self.ended(kind);
+            let victims: Vec<TaskId> = if ended.len() > keep {
+                let excess = ended.len() - keep;
+                ended.into_iter().take(excess.min(PURGED_MAX)).map(|(_, id)| id).collect()
+            } else {
+                let old = ended.into_iter().filter(|(at, _)| at + age_ms <= now);
+                old.take(PURGED_MAX).map(|(_, id)| id).collect()
+            };
+            more |= victims.len() == PURGED_MAX;
+            tasks += victims.len();
+            for id in &victims {
+                self.release_biz(id);
+                self.tasks.remove(id);
+            }
+        }
+        self.purged += tasks as u64;
+        self.ledgers.retain(|_, l| l.kept_at.is_none_or(|kept| kept + LEDGER_IDLE_MS > now));
+        Answer::Purged { tasks, more, workers: self.workers.len() }
+    }
+
+    /// Those that ended in this state, the longest ago foremost.
+    pub(super) fn ended(&self, state: TaskState) -> Vec<(u64, TaskId)> {
+        let ended = self.tasks.iter().filter_map(|(id, task)| match (task.place, state) {
+            (Place::Dead(at), TaskState::Dead) | (Place::Cancelled(at), TaskState::Cancelled) => {
+                Some((at, id.clone()))
+            }
+            _ => None,
+        });
+        let mut ended: Vec<_> = ended.collect();
+        ended.sort();
+        ended
+    }
+}

@@ -1,0 +1,124 @@
+//! `complete`, `fail`, `release`: what a worker says of the tasks that it holds. Only who shows the
+//! token under which it holds a task changes anything.
+
+use std::collections::BTreeSet;
+
+use optimus_core::{
+    Lease, TaskId, TaskState,
+    broker::{Completion, Failure, Give, Release, Verdict},
+};
+
+use super::{Place, Queue, Task, biz::mark_of};
+use crate::answer::Answer;
+
+/// How much of a task's error history is kept.
+const ERRORS_MAX: usize = 10;
+
+/// How many summaries are kept.
+const SUCCESS_MAX: usize = 1_000;
+
+impl Queue {
+    /// Takes those from their worker that it holds under their token, each once; the positions of
+    /// the others.
+    fn take_held(&mut self, leases: impl Iterator<Item = Lease>) -> (BTreeSet<usize>, Answer) {
+        let (mut held, mut stale) = (BTreeSet::new(), Vec::new());
+        for (position, lease) in leases.enumerate() {
+            let worker = self.workers.get_mut(&lease.worker);
+            let holds = worker.filter(|worker| worker.holds.get(&lease.id) == Some(&lease.token));
+            match holds {
+                Some(worker) => {
+                    worker.holds.remove(&lease.id);
+                    held.insert(position);
+                }
+                None => stale.push(position),
+            }
+        }
+        (held, Answer::Stale(stale))
+    }
+
+    /// Working → Success: of the task a summary is left, and what its handler returned.
+    pub(super) fn complete(&mut self, now: u64, done: &[Completion]) -> Answer {
+        let (held, answer) = self.take_held(done.iter().map(|d| d.lease.clone()));
+        for completion in held.iter().map(|position| &done[*position]) {
+            let id = &completion.lease.id;
+            let task = self.tasks.remove(id).expect("what is held is there");
+            self.success.push_back((id.clone(), summary(completion)));
+            if let Some((result, _)) = &completion.result {
+                self.results.insert(id.clone(), result.clone());
+            }
+            if let Some(biz) = &completion.biz_id {
+                self.succeed_biz(now, &mark_of(completion.task, biz), id);
+            }
+            self.tell(task.waiters, id, TaskState::Success);
+        }
+        while self.success.len() > SUCCESS_MAX {
+            self.success.pop_front();
+        }
+        answer
+    }
+
+    /// Working → Retry, Dead or Cancelled, with a failure more. What was asked to stop is not
+    /// retried.
+    pub(super) fn fail(&mut self, now: u64, failed: &[Failure]) -> Answer {
+        let (held, answer) = self.take_held(failed.iter().map(|f| f.lease.clone()));
+        for Failure { lease, verdict, error } in held.iter().map(|position| &failed[*position]) {
+            let task = self.task(&lease.id);
+            let (failures, losses, misfits) = task.tries.unwrap_or_default();
+            task.tries = Some((failures + 1, losses, misfits));
+            if !error.is_empty() {
+                task.remember(now, error);
+            }
+            match verdict {
+                Verdict::Retry(_) if task.stop_asked.is_some() => {
+                    self.end_cancelled(now, &lease.id);
+                }
+                Verdict::Retry(wait) => task.place = Place::Retry(now + ms(*wait)),
+                Verdict::Dead => self.end(&lease.id, Place::Dead(now)),
+                Verdict::Cancelled => self.end_cancelled(now, &lease.id),
+            }
+        }
+        answer
+    }
+
+    /// Working → Ready or Delayed, without an attempt spent; Cancelled if it was asked to stop.
+    pub(super) fn release(&mut self, now: u64, given: &[Release]) -> Answer {
+        let (held, answer) = self.take_held(given.iter().map(|g| g.lease.clone()));
+        let mut back: Vec<TaskId> = Vec::new();
+        for Release { lease, give } in held.iter().map(|position| &given[*position]) {
+            let task = self.task(&lease.id);
+            match give {
+                _ if task.stop_asked.is_some() => self.end_cancelled(now, &lease.id),
+                Give::Head => back.push(lease.id.clone()),
+                Give::Snooze(wait) => task.place = Place::Delayed(now + ms(*wait)),
+                Give::Misfit(wait) => {
+                    let (failures, losses, misfits) = task.tries.unwrap_or_default();
+                    task.tries = Some((failures, losses, misfits + 1));
+                    task.place = Place::Delayed(now + ms(*wait));
+                }
+            }
+        }
+        self.line_up_again(now, &back);
+        answer
+    }
+}
+
+impl Task {
+    /// Adds a line to its error history.
+    pub(super) fn remember(&mut self, now: u64, error: &str) {
+        self.errors.push_back(format!("{now} {error}"));
+        if self.errors.len() > ERRORS_MAX {
+            self.errors.pop_front();
+        }
+    }
+}
+
+fn ms(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).expect("no test waits that long")
+}
+
+/// The line that is left of a success.
+fn summary(completion: &Completion) -> String {
+    let Completion { lease, task, attempt, took, ended_ms, .. } = completion;
+    let (id, took_ms, worker) = (lease.id.stored(), took.as_millis(), &lease.worker);
+    format!("{id} {ended_ms} {task} {attempt} {took_ms} {worker}")
+}

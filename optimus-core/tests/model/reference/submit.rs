@@ -1,0 +1,95 @@
+//! `submit`: ∅ → Ready | Delayed, once a call number.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use optimus_core::{TaskId, broker::Refusal};
+
+use super::{Place, Queue, Task, refused};
+use crate::{
+    answer::Answer,
+    call::{DueMs, Parcel, Wanted},
+};
+
+/// How many of a client's calls are remembered, each in the slot of its number.
+const SLOTS: u64 = 16;
+
+/// How far a client's clock may be off for its ids to tell since when its tasks are in line.
+const CLOCKS_AGREE_MS: u64 = 1_000;
+
+/// The latest answers to one client.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger {
+    /// Call number and answer, by slot.
+    pub(crate) slots: BTreeMap<u64, (u64, Vec<Option<TaskId>>)>,
+    pub(crate) kept_at: Option<u64>,
+}
+
+impl Queue {
+    /// Admits each task unless its biz id is taken; a call sent again gets the answer it had.
+    pub(super) fn submit(&mut self, now: u64, parcel: &Parcel) -> Answer {
+        let Parcel { number, .. } = *parcel;
+        let ledger = self.ledgers.entry(parcel.client.clone()).or_default();
+        match ledger.slots.get(&(number % SLOTS)) {
+            Some((answered, receipts)) if *answered == number => {
+                return Answer::Receipts(receipts.clone());
+            }
+            Some((answered, _)) if *answered > number => return refused(Refusal::Forgotten, ""),
+            _ => {}
+        }
+        if self.full {
+            return Answer::Full;
+        }
+        if parcel.keep {
+            ledger.kept_at = Some(now);
+        }
+        let agree = parcel.ahead_ms.unsigned_abs() <= CLOCKS_AGREE_MS;
+        let stamp = (!agree).then_some(now);
+        let receipts: Vec<_> =
+            parcel.tasks.iter().map(|wanted| self.admit(now, wanted, stamp)).collect();
+        let ledger = self.ledgers.entry(parcel.client.clone()).or_default();
+        ledger.slots.insert(number % SLOTS, (number, receipts.clone()));
+        Answer::Receipts(receipts)
+    }
+
+    /// Stores one task, or tells who has its biz id.
+    fn admit(&mut self, now: u64, wanted: &Wanted, stamp: Option<u64>) -> Option<TaskId> {
+        let task = Task::new(now, wanted);
+        let owner = task.mark().and_then(|mark| self.owner_of(&mark, now).cloned());
+        if let Some(owner) = owner.filter(|owner| *owner != wanted.id) {
+            return Some(owner);
+        }
+        self.tasks.insert(wanted.id.clone(), task);
+        self.take_biz(now, &wanted.id);
+        let due = match wanted.due {
+            DueMs::Now => 0,
+            DueMs::In(ms) => now + ms,
+            DueMs::At(at) => at,
+        };
+        if due > now {
+            self.task(&wanted.id).place = Place::Delayed(due);
+        } else {
+            self.line_up(now, &wanted.id, stamp);
+        }
+        None
+    }
+}
+
+impl Task {
+    fn new(now: u64, wanted: &Wanted) -> Self {
+        Self {
+            name: wanted.task(),
+            priority: wanted.priority,
+            biz: wanted.biz.clone(),
+            window_ms: wanted.window_ms,
+            on_lost: wanted.on_lost,
+            max_losses: if wanted.fragile { 1 } else { 3 },
+            accepted_ms: wanted.expires_in_ms.map(|_| now),
+            large: wanted.large,
+            place: Place::Ready,
+            tries: None,
+            errors: VecDeque::new(),
+            stop_asked: None,
+            waiters: Vec::new(),
+        }
+    }
+}

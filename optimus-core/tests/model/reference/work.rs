@@ -1,0 +1,147 @@
+//! `claim`: Ready → Working; what is due becomes Ready on the way.
+
+use std::collections::VecDeque;
+
+use optimus_core::{TaskId, Token, WorkerId, broker::Refusal};
+
+use super::{Departure, Place, Queue, refused};
+use crate::{
+    answer::{Answer, Grant, Granted},
+    witness::Witness,
+};
+
+/// The most that one claim grants.
+const GRANTS_MAX: usize = 128;
+
+impl Queue {
+    /// Grants a worker up to `want` tasks under one token, in the order of the line. Asked again
+    /// for its last claim, it repeats what of it the worker still holds.
+    pub(super) fn claim(
+        &mut self,
+        now: u64,
+        name: &WorkerId,
+        seq: u64,
+        want: usize,
+        seen: &Witness<'_>,
+    ) -> Result<Answer, Departure> {
+        let Some(worker) = self.workers.get(name).filter(|worker| worker.expiry > now) else {
+            return Ok(refused(Refusal::Lapsed, ""));
+        };
+        match worker.last_claim {
+            Some(last) if seq < last.seq => return Ok(refused(Refusal::Stale, "")),
+            Some(last) if seq == last.seq => return Ok(self.repeated(name, last)),
+            _ => {}
+        }
+        if self.paused_since.is_some() {
+            // Whoever was woken goes back to listening.
+            self.woken = false;
+            return Ok(refused(Refusal::Paused, ""));
+        }
+        let Answer::Granted(answer) = seen.answer else {
+            return Err(format!("a claim that is in order is answered {:?}", seen.answer));
+        };
+        if answer.grants.len() > want.min(GRANTS_MAX) {
+            return Err(format!("{} were asked for: {answer:?}", want.min(GRANTS_MAX)));
+        }
+        let token = Token { seq, fence: (self.fence + 1).max(now * 1024) };
+        let ids = self.take_as_many(now, answer.grants.len(), seen)?;
+        for id in &ids {
+            self.hold(name, id, token);
+        }
+        if !ids.is_empty() {
+            self.fence = token.fence;
+        }
+        self.woken = false;
+        let short = ids.len() < want.min(GRANTS_MAX) && !answer.more;
+        if short && self.claimable() {
+            return Err("the claim says that nothing is left, and something is".into());
+        }
+        let grants = ids.iter().map(|id| self.grant(id)).collect();
+        let next_due_ms = self.next_due().map(|due| due.saturating_sub(now));
+        Ok(Answer::Granted(Granted { token, more: answer.more, next_due_ms, grants }))
+    }
+
+    /// The answer to a claim that was answered before, in the order of the ids.
+    fn repeated(&self, name: &WorkerId, last: Token) -> Answer {
+        let held = self.workers[name].holds.iter().filter(|(_, token)| **token == last);
+        let mut grants: Vec<_> = held.map(|(id, _)| self.grant(id)).collect();
+        grants.sort();
+        Answer::Granted(Granted { token: last, more: true, next_due_ms: None, grants })
+    }
+
+    /// Takes so many out of the line, tombstones as the store did; the rest of what is due joins
+    /// it.
+    fn take_as_many(
+        &mut self,
+        now: u64,
+        count: usize,
+        seen: &Witness<'_>,
+    ) -> Result<Vec<TaskId>, Departure> {
+        let mut due: VecDeque<TaskId> = self.due(now);
+        let mut ids = Vec::new();
+        for _ in 0..count {
+            let id = self.take_next(&mut due).ok_or("more is granted than there is")?;
+            // Out of its rank, so that the next look finds another.
+            self.task(&id).place = Place::Ready;
+            ids.push(id);
+        }
+        let joining = due.iter().filter(|id| self.tasks[*id].priority == 0).count();
+        self.pass_over(seen.line.len().saturating_sub(joining))?;
+        for id in &due {
+            self.line_up(now, id, Some(now));
+        }
+        Ok(ids)
+    }
+
+    /// What is due and moves: first of the delayed, then of the retries, each by its time, and no
+    /// more of each than a claim may grant.
+    fn due(&self, now: u64) -> VecDeque<TaskId> {
+        let of = |time: fn(Place) -> Option<u64>| {
+            let due = self.tasks.iter().filter_map(|(id, task)| Some((time(task.place)?, id)));
+            let mut due: Vec<_> = due.filter(|(time, _)| *time <= now).collect();
+            due.sort();
+            due.into_iter().take(GRANTS_MAX).map(|(_, id)| id.clone())
+        };
+        of(Place::delayed_until).chain(of(Place::retry_at)).collect()
+    }
+
+    /// When the next task is due.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let places = || self.tasks.values().map(|task| task.place);
+        places().filter_map(|place| place.delayed_until().or(place.retry_at())).min()
+    }
+
+    /// Whether anything stands in line.
+    pub(crate) fn claimable(&self) -> bool {
+        let mut places = self.tasks.values().map(|task| task.place);
+        places.any(|place| matches!(place, Place::Ready | Place::Ranked(_)))
+    }
+
+    fn hold(&mut self, name: &WorkerId, id: &TaskId, token: Token) {
+        self.task(id).place = Place::Working(token);
+        let worker = self.workers.get_mut(name).expect("it was found alive");
+        worker.last_claim = Some(token);
+        worker.holds.insert(id.clone(), token);
+    }
+
+    fn grant(&self, id: &TaskId) -> Grant {
+        let task = &self.tasks[id];
+        Grant { id: id.clone(), tries: task.tries.unwrap_or_default(), record: task.record() }
+    }
+}
+
+impl Place {
+    fn delayed_until(self) -> Option<u64> {
+        match self {
+            Self::Delayed(due) => Some(due),
+            _ => None,
+        }
+    }
+
+    fn retry_at(self) -> Option<u64> {
+        match self {
+            Self::Retry(due) => Some(due),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One run: steps done to the store and to the reference side by side, compared after each.
+
+use std::fmt::{Display, Write as _};
+
+use optimus_core::broker::Broker;
+
+use crate::{
+    actors::Actors,
+    answer::Answer,
+    bench::{Bench, START},
+    call::{Call, LEDGER_IDLE_MS},
+    names::Names,
+    reach::Reach,
+    reference::Queue,
+    send,
+    side::Side,
+    step::Step,
+};
+
+/// Two queues of one store, with what should be in them.
+pub(crate) struct Run<'a> {
+    pub(crate) sides: [Side<'a>; 2],
+    /// What may wait for hints.
+    pub(crate) listener: &'a Broker,
+    pub(crate) reach: Reach,
+    pub(crate) now: u64,
+    sent: Vec<Sent>,
+    told: Option<String>,
+}
+
+/// A call that was made.
+#[derive(Clone)]
+struct Sent {
+    side: usize,
+    call: Call,
+    at: u64,
+}
+
+impl<'a> Run<'a> {
+    /// On two queues that are empty, with a connection that may wait.
+    pub(crate) fn new(benches: &'a [Bench; 2], listener: &'a Broker) -> Self {
+        let sides = [&benches[0], &benches[1]].map(|bench| Side {
+            bench,
+            reference: Queue::default(),
+            actors: Actors::new(bench.queue.clone()),
+            rings: false,
+        });
+        Self { sides, listener, now: START, sent: Vec::new(), told: None, reach: Reach::default() }
+    }
+
+    /// The same, telling each step.
+    pub(crate) fn telling(self) -> Self {
+        Self { told: Some(String::new()), ..self }
+    }
+
+    /// What was done, a line each step, with the tasks by short names.
+    pub(crate) fn transcript(&self) -> String {
+        self.named(self.told.as_deref().unwrap_or_default())
+    }
+
+    /// What it has reached.
+    pub(crate) fn into_reach(self) -> Reach {
+        self.reach
+    }
+
+    /// A text with the tasks by short names.
+    pub(crate) fn named(&self, text: &str) -> String {
+        Names::of(self.sides.iter().flat_map(|side| &side.actors.tasks)).put_into(text)
+    }
+
+    /// Does the steps one by one, until the store departs from the reference.
+    pub(crate) async fn go(&mut self, steps: &[Step]) -> Result<(), String> {
+        for (at, step) in steps.iter().enumerate() {
+            self.step(at, step).await.map_err(|what| format!("at step {at}, {what}"))?;
+        }
+        self.drain(steps.len()).await.map_err(|what| format!("at the end, {what}"))?;
+        for side in &self.sides {
+            let wrong = side.bench.fsck().await;
+            if !wrong.is_empty() {
+                return Err(format!("at the end, fsck finds:\n  {}", wrong.join("\n  ")));
+            }
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, at: usize, step: &Step) -> Result<(), String> {
+        match *step {
+            Step::Clock { ms } => {
+                self.now = self.now.saturating_add_signed(ms).max(START);
+                Ok(())
+            }
+            Step::Outlive { queue, worker, ms, reap } => {
+                self.outlive(at, (queue, worker), ms, reap).await
+            }
+            Step::FailAll { queue, worker, rounds } => {
+                self.fail_all(at, (queue, worker), rounds).await
+            }
+            Step::Fill { full } => {
+                self.fill(full).await;
+                Ok(())
+            }
+            Step::Again => match self.sent.last().cloned() {
+                Some(sent) => self.send_again(at, sent).await,
+                None => Ok(()),
+            },
+            Step::Replay { sent } => {
+                match self.sent.get(usize::from(sent) % self.sent.len().max(1)).cloned() {
+                    Some(sent) => self.send_again(at, sent).await,
+                    None => Ok(()),
+                }
+            }
+            Step::ReadMail { queue, client } => self.read_mail(at, queue, client).await,
+            Step::AnswerBell { queue, pass_on } => self.answer_bell(at, queue, pass_on).await,
+            Step::HearStop { queue } => self.hear_stop(at, queue).await,
+            Step::Submit { queue, .. }
+            | Step::Claim { queue, .. }
+            | Step::ClaimAgain { queue, .. }
+            | Step::Complete { queue, .. }
+            | Step::Fail { queue, .. }
+            | Step::Release { queue, .. }
+            | Step::Register { queue, .. }
+            | Step::Renew { queue, .. }
+            | Step::Reap { queue, .. }
+            | Step::Leave { queue, .. }
+            | Step::Cancel { queue, .. }
+            | Step::Requeue { queue, .. }
+            | Step::Pause { queue, .. }
+            | Step::Purge { queue, .. }
+            | Step::Await { queue, .. }
+            | Step::Inspect { queue, .. }
+            | Step::Look { queue } => {
+                let side = &mut self.sides[usize::from(queue)];
+                let Some(call) = side.actors.call(self.now, step, &side.reference) else {
+                    return Ok(());
+                };
+                self.send_new(at, queue, call).await
+            }
+        }
+    }
+
+    /// A call that was not made before.
+    pub(crate) async fn send_new(
+        &mut self,
+        at: usize,
+        queue: u8,
+        call: Call,
+    ) -> Result<(), String> {
+        let sent = Sent { side: usize::from(queue), call, at: self.now };
+        self.sent.push(sent.clone());
+        self.send(at, sent, false).await
+    }
+
+    /// An earlier call as it was. A client gives up on a submit long before its ledger is purged.
+    async fn send_again(&mut self, at: usize, sent: Sent) -> Result<(), String> {
+        let given_up = self.now.abs_diff(sent.at) > LEDGER_IDLE_MS / 2;
+        if given_up && matches!(sent.call, Call::Submit(_)) {
+            return Ok(());
+        }
+        self.send(at, sent, true).await
+    }
+
+    /// Makes a call on both sides and compares all.
+    async fn send(&mut self, at: usize, sent: Sent, again: bool) -> Result<(), String> {
+        let Sent { side, call, .. } = sent;
+        self.tell(at, side, &call);
+        let (now, side) = (self.now, &mut self.sides[side]);
+        let mut answer = send::send(side.bench, now, &call).await?;
+        if let (Call::Claim { worker, seq, .. }, Answer::Granted(granted)) = (&call, &mut answer) {
+            let last = side.reference.workers.get(worker).and_then(|worker| worker.last_claim);
+            if last.is_some_and(|last| last.seq == *seq) {
+                // A claim that is repeated answers in no order.
+                granted.grants.sort();
+                self.reach.count("claim is answered again");
+            }
+        }
+        self.reach.count_call(&call, &answer, again);
+        if let Some(told) = &mut self.told {
+            writeln!(told, "      → {answer}").expect("a string takes all");
+        }
+        let dump = side.bench.dump().await;
+        side.compare(now, &call, &answer, &dump)?;
+        side.actors.learn(&call, &answer);
+        Ok(())
+    }
+
+    pub(crate) fn tell(&mut self, at: usize, side: usize, what: &impl Display) {
+        let (elapsed, queue) = (self.now - START, self.sides[side].bench.queue.as_str());
+        if let Some(told) = &mut self.told {
+            writeln!(told, "{at:4}  +{elapsed:<8} ms  {queue:3}  {what}")
+                .expect("a string takes all");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Sends a call to the store through the broker, and reads the answer.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use optimus_core::{
+    Submission, TaskId, TaskRecord, TaskState, WorkerId,
+    broker::{Batch, Broker, BrokerError, Claimed, Receipt},
+};
+
+use crate::{
+    answer::{Answer, Found, Grant, Granted, Record, Seen},
+    bench::{Bench, START},
+    call::{Call, LEDGER_IDLE_MS, Parcel, Wanted},
+};
+
+/// The most tasks of a state that one look lists.
+const PAGE: usize = 2_000;
+
+/// Makes the call at this time. A refusal is an answer, and so is a full store; anything else is an
+/// error.
+pub(crate) async fn send(bench: &Bench, now: u64, call: &Call) -> Result<Answer, String> {
+    match answer(bench, &bench.at(now - START), now, call).await {
+        Ok(answer) => Ok(answer),
+        Err(BrokerError::Refused(refusal, detail)) => Ok(Answer::Refused(refusal, detail)),
+        Err(BrokerError::Full) => Ok(Answer::Full),
+        Err(problem) => Err(format!("the call fails: {problem:?}")),
+    }
+}
+
+async fn answer(
+    bench: &Bench,
+    broker: &Broker,
+    now: u64,
+    call: &Call,
+) -> Result<Answer, BrokerError> {
+    let queue = &bench.queue;
+    Ok(match call {
+        Call::Submit(parcel) => submit(bench, broker, now, parcel).await?,
+        Call::Claim { worker, seq, want } => {
+            granted(broker.claim(queue, worker, *seq, *want).await?)
+        }
+        Call::Complete { worker, done } => {
+            Answer::Stale(broker.report(broker.complete_call(queue, worker, done)).await?)
+        }
+        Call::Fail { worker, failed } => {
+            Answer::Stale(broker.report(broker.fail_call(queue, worker, failed)).await?)
+        }
+        Call::Release { worker, given } => {
+            Answer::Stale(broker.report(broker.release_call(queue, worker, given)).await?)
+        }
+        Call::Register { worker, lease_ms } => {
+            let lease = Duration::from_millis(*lease_ms);
+            let registered = broker.register(queue, worker, lease, "{}").await?;
+            Answer::Alive { next_expiry_ms: registered.next_expiry.map(ms) }
+        }
+        Call::Renew { worker, lease_ms } => {
+            let renewed = broker.renew(queue, worker, Duration::from_millis(*lease_ms)).await?;
+            let held = renewed.held.into_iter().collect();
+            let stop = renewed.stopping.into_iter().collect();
+            Answer::Renewed { next_expiry_ms: renewed.next_expiry.map(ms), held, stop }
+        }
+        Call::Reap { worker, lease_ms, limit } => {
+            let lease = Duration::from_millis(*lease_ms);
+            let reaped = broker.reap(queue, worker, lease, *limit).await?;
+            let lapsed = reaped.lapsed.iter().map(|worker| WorkerId::from_stored(worker)).collect();
+            let next_expiry_ms = reaped.next_expiry.map(ms);
+            Answer::Reaped { tasks: reaped.tasks, more: reaped.more, next_expiry_ms, lapsed }
+        }
+        Call::Leave { worker } => Answer::Holds(broker.leave(queue, worker).await?),
+        Call::Cancel { id } => Answer::Cancelled(broker.cancel(id).await?),
+        Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
+        Call::Pause { paused } => broker.pause(queue, *paused).await.map(|()| Answer::Done)?,
+        Call::Purge { keep, age_ms } => {
+            let (age, idle) = (Duration::from_millis(*age_ms), LEDGER_IDLE_MS);
+            let purged = broker.purge(queue, *keep, age, Duration::from_millis(idle)).await?;
+            let (tasks, more, workers) = (purged.tasks, purged.more, purged.workers);
+            Answer::Purged { tasks, more, workers }
+        }
+        Call::Await { id, client } => Answer::State(broker.wait_for_end(id, client).await?),
+        Call::Inspect { id } => inspect(broker, id).await?,
+        Call::Look => look(bench, broker).await?,
+    })
+}
+
+async fn submit(
+    bench: &Bench,
+    broker: &Broker,
+    now: u64,
+    parcel: &Parcel,
+) -> Result<Answer, BrokerError> {
+    let Parcel { client, number, keep, .. } = parcel;
+    let tasks: Vec<Submission> = parcel.tasks.iter().map(Wanted::submission).collect();
+    let here = now.checked_add_signed(parcel.ahead_ms).expect("clocks are not that far off");
+    let batch = Batch { queue: &bench.queue, client, number: *number, keep: *keep, tasks: &tasks };
+    let receipts = broker.here(here).submit(&batch).await?;
+    let owner = |receipt| match receipt {
+        Receipt::Created => None,
+        Receipt::Duplicate(owner) => Some(owner),
+    };
+    Ok(Answer::Receipts(receipts.into_iter().map(owner).collect()))
+}
+
+fn granted(claimed: Claimed) -> Answer {
+    let grant = |grant: optimus_core::broker::Grant| Grant {
+        id: grant.id,
+        tries: grant.tries,
+        record: record(grant.record),
+    };
+    Answer::Granted(Granted {
+        token: claimed.token,
+        more: claimed.more,
+        next_due_ms: claimed.next_due.map(ms),
+        grants: claimed.grants.into_iter().map(grant).collect(),
+    })
+}
+
+fn record(stored: Vec<u8>) -> Record {
+    let record = TaskRecord::decode(stored).expect("a record of ours can be read");
+    Record {
+        task: record.task,
+        biz: record.biz_id,
+        priority: record.priority,
+        accepted_ms: record.accepted_ms,
+        has_blob: record.has_blob,
+    }
+}
+
+async fn inspect(broker: &Broker, id: &TaskId) -> Result<Answer, BrokerError> {
+    let found = broker.inspect(id).await?;
+    let record = (!found.record.is_empty()).then(|| record(found.record));
+    let blob = broker.blobs(id.queue(), &[id]).await?.remove(0);
+    let has_blob = record.as_ref().is_some_and(|record| record.has_blob);
+    if has_blob != blob.is_some() || blob.unwrap_or_default() != found.blob {
+        return Err(BrokerError::Odd(format!("the payload of {id} is not where its record says")));
+    }
+    Ok(Answer::Found(Found {
+        state: found.state,
+        worker: found.worker,
+        at_ms: found.at_ms,
+        record,
+        tries: found.tries,
+        errors: found.errors,
+        summary: found.summary,
+        result: broker.result(id).await?,
+    }))
+}
+
+async fn look(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
+    let queue = &bench.queue;
+    let mut pages = BTreeMap::new();
+    for state in TaskState::ALL {
+        let mut page = broker.page(queue, state, 0, PAGE).await?;
+        if matches!(state, TaskState::Ready | TaskState::Working) {
+            page.sort();
+        }
+        pages.insert(state.as_str(), page);
+    }
+    let workers = broker.workers(queue).await?.into_iter();
+    let workers = workers.map(|w| (w.id, (w.lease_until_ms, w.running.into_iter().collect())));
+    let counts = broker.counts(queue).await?;
+    Ok(Answer::Seen(Seen { counts, pages, workers: workers.collect() }))
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).expect("no test waits that long")
+}

@@ -1,0 +1,90 @@
+//! Takes out of a failing sequence what it fails without.
+
+use crate::step::Step;
+
+/// How often a shorter sequence is tried.
+const TRIES_MAX: u32 = 2_000;
+
+/// The steps that are left when none can be taken out, nor a part of one, and it still fails; or
+/// when that was tried often enough.
+pub(crate) async fn shrunk(steps: Vec<Step>, fails: impl AsyncFn(&[Step]) -> bool) -> Vec<Step> {
+    let mut shrinking = Shrinking { steps, fails, tries_left: TRIES_MAX };
+    while shrinking.take_steps().await {}
+    for at in 0..shrinking.steps.len() {
+        shrinking.take_parts(at).await;
+    }
+    shrinking.steps
+}
+
+struct Shrinking<F> {
+    /// The shortest that fails so far.
+    steps: Vec<Step>,
+    fails: F,
+    tries_left: u32,
+}
+
+impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
+    /// Takes out steps, first many at once. `true` if another round may find more.
+    async fn take_steps(&mut self) -> bool {
+        let (mut chunk, before) = (self.steps.len().div_ceil(2), self.steps.len());
+        while chunk > 0 {
+            let mut at = 0;
+            while at < self.steps.len() {
+                let end = (at + chunk).min(self.steps.len());
+                let rest = [&self.steps[..at], &self.steps[end..]].concat();
+                if !self.keep_if_fails(rest).await {
+                    at = end;
+                }
+            }
+            chunk /= 2;
+        }
+        self.steps.len() < before
+    }
+
+    /// Takes parts out of one step, first many at once.
+    async fn take_parts(&mut self, at: usize) {
+        let mut chunk = parts(&self.steps[at]);
+        while chunk > 0 {
+            let mut from = 0;
+            while from < parts(&self.steps[at]) {
+                let mut fewer = self.steps.clone();
+                take_parts(&mut fewer[at], from, chunk);
+                if !self.keep_if_fails(fewer).await {
+                    from += chunk;
+                }
+            }
+            chunk /= 2;
+        }
+    }
+
+    async fn keep_if_fails(&mut self, steps: Vec<Step>) -> bool {
+        self.tries_left = self.tries_left.saturating_sub(1);
+        let fails = self.tries_left > 0 && (self.fails)(&steps).await;
+        if fails {
+            self.steps = steps;
+        }
+        fails
+    }
+}
+
+/// Of how many parts a step is made that it may do without.
+fn parts(step: &Step) -> usize {
+    match step {
+        Step::Submit { plans, .. } => plans.len(),
+        Step::Complete { picks, .. } => picks.len(),
+        Step::Fail { picks, .. } => picks.len(),
+        Step::Release { picks, .. } => picks.len(),
+        _ => 0,
+    }
+}
+
+fn take_parts(step: &mut Step, from: usize, count: usize) {
+    let taken = from..(from + count).min(parts(step));
+    match step {
+        Step::Submit { plans, .. } => drop(plans.drain(taken)),
+        Step::Complete { picks, .. } => drop(picks.drain(taken)),
+        Step::Fail { picks, .. } => drop(picks.drain(taken)),
+        Step::Release { picks, .. } => drop(picks.drain(taken)),
+        _ => {}
+    }
+}

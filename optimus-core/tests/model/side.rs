@@ -1,0 +1,58 @@
+//! One queue on both sides, and their comparison: [`Side`].
+
+use crate::{
+    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, fsck::fsck,
+    picture::Picture, reference::Queue, witness::Witness,
+};
+
+/// One queue: the store, the reference, and who calls.
+pub(crate) struct Side<'a> {
+    pub(crate) bench: &'a Bench,
+    pub(crate) reference: Queue,
+    pub(crate) actors: Actors,
+    /// The doorbell holds its token.
+    pub(crate) rings: bool,
+}
+
+impl Side<'_> {
+    /// Nothing lives on, and nothing is left of what lived but what is kept of the ended.
+    pub(crate) fn assert_drained(&self) -> Result<(), String> {
+        let mut kept = self.reference.tasks.keys();
+        if let Some(id) = kept.find(|id| !self.reference.state(id).is_terminal()) {
+            return Err(format!("{id} is still {}", self.reference.state(id)));
+        }
+        let left = (self.reference.line.len(), self.reference.workers.len());
+        if left == (0, 0) { Ok(()) } else { Err(format!("entries and workers are left: {left:?}")) }
+    }
+
+    /// The answer, every key, the structure, and the doorbell.
+    pub(crate) fn compare(
+        &mut self,
+        now: u64,
+        call: &Call,
+        answer: &Answer,
+        dump: &Dump,
+    ) -> Result<(), String> {
+        let due_before = self.reference.next_due();
+        self.reference.follow(now, call, &Witness::of(answer, dump, &self.bench.queue))?;
+        let difference = Picture::of(dump, now).difference(&self.reference.picture(now));
+        if !difference.is_empty() {
+            return Err(format!("the keys differ:\n{difference}"));
+        }
+        let wrong = fsck(dump);
+        if !wrong.is_empty() {
+            return Err(format!("fsck finds:\n  {}", wrong.join("\n  ")));
+        }
+        self.rings = dump.contains_key("wake");
+        let heard = self.rings || self.reference.woken || self.reference.paused_since.is_some();
+        if self.reference.claimable() && !heard {
+            return Err("something is ready, and the doorbell does not ring".into());
+        }
+        let due = self.reference.next_due();
+        let is_earlier = |due: u64| due_before.is_none_or(|before| due < before);
+        if due.is_some_and(is_earlier) && !self.rings {
+            return Err("a task is due earlier than all, and the doorbell does not ring".into());
+        }
+        Ok(())
+    }
+}

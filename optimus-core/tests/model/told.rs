@@ -1,0 +1,118 @@
+//! Calls and answers as a reader of a failed run sees them, one line each.
+
+use std::fmt::{self, Display, Formatter};
+
+use optimus_core::Lease;
+
+use crate::{
+    answer::{Answer, Granted},
+    call::{Call, DueMs, Parcel, Wanted},
+};
+
+impl Display for Call {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Submit(parcel) => write!(f, "{parcel}"),
+            Self::Claim { worker, seq, want } => write!(f, "{worker} claims {want} under {seq}"),
+            Self::Complete { worker, done } => {
+                let done = list(done.iter().map(|d| held(&d.lease)));
+                write!(f, "{worker} completes {done}")
+            }
+            Self::Fail { worker, failed } => {
+                let failed =
+                    list(failed.iter().map(|f| format!("{} {:?}", held(&f.lease), f.verdict)));
+                write!(f, "{worker} fails {failed}")
+            }
+            Self::Release { worker, given } => {
+                let given = list(given.iter().map(|g| format!("{} {:?}", held(&g.lease), g.give)));
+                write!(f, "{worker} releases {given}")
+            }
+            Self::Register { worker, lease_ms } => {
+                write!(f, "{worker} registers for {lease_ms} ms")
+            }
+            Self::Renew { worker, lease_ms } => write!(f, "{worker} renews for {lease_ms} ms"),
+            Self::Reap { worker, lease_ms, limit } => {
+                write!(f, "{worker}, its lease {lease_ms} ms, reaps up to {limit}")
+            }
+            Self::Leave { worker } => write!(f, "{worker} leaves"),
+            Self::Cancel { id } => write!(f, "cancel {id}"),
+            Self::Requeue { id } => write!(f, "requeue {id}"),
+            Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
+            Self::Purge { keep, age_ms } => write!(f, "purge above {keep} and {age_ms} ms"),
+            Self::Await { id, client } => write!(f, "{client} awaits {id}"),
+            Self::Inspect { id } => write!(f, "inspect {id}"),
+            Self::Look => f.write_str("look"),
+        }
+    }
+}
+
+impl Display for Parcel {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { client, ahead_ms, number, keep, tasks } = self;
+        write!(f, "{client} submits #{number}")?;
+        if *ahead_ms != 0 {
+            write!(f, " ({ahead_ms} ms ahead)")?;
+        }
+        let kept = if *keep { ", ledger kept" } else { "" };
+        write!(f, ": {}{kept}", list(tasks.iter().map(Wanted::to_string)))
+    }
+}
+
+impl Display for Wanted {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id, self.task())?;
+        match self.due {
+            DueMs::Now => {}
+            due => write!(f, " {due:?}")?,
+        }
+        if self.priority != 0 {
+            write!(f, " priority {}", self.priority)?;
+        }
+        if let Some(biz) = &self.biz {
+            write!(f, " biz {biz}")?;
+        }
+        let notes = [
+            (self.window_ms.is_some() && self.biz.is_some(), " window"),
+            (self.on_lost == optimus_core::OnLost::Dead, " at most once"),
+            (self.expires_in_ms.is_some(), " expires"),
+            (self.large, " large"),
+        ];
+        notes.into_iter().filter(|(is, _)| *is).try_for_each(|(_, note)| f.write_str(note))
+    }
+}
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Receipts(owners) => {
+                let owner = |owner: &Option<_>| match owner {
+                    Some(owner) => format!("taken by {owner}"),
+                    None => "admitted".to_owned(),
+                };
+                f.write_str(&list(owners.iter().map(owner)))
+            }
+            Self::Granted(Granted { token, more, next_due_ms, grants }) => {
+                let grants = list(grants.iter().map(|grant| match grant.tries {
+                    (0, 0, 0) => grant.id.to_string(),
+                    tries => format!("{} {tries:?}", grant.id),
+                }));
+                let more = if *more { ", more" } else { "" };
+                let due = next_due_ms.map_or(String::new(), |ms| format!(", next due in {ms} ms"));
+                write!(f, "{grants} under {token}{more}{due}")
+            }
+            Self::Stale(positions) if positions.is_empty() => f.write_str("done"),
+            Self::Stale(positions) => write!(f, "stale at {positions:?}"),
+            Self::Refused(refusal, detail) => write!(f, "{refusal:?} {detail}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+fn held(lease: &Lease) -> String {
+    format!("{} under {}", lease.id, lease.token)
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "nothing".to_owned() } else { items.join(" · ") }
+}

@@ -1,0 +1,81 @@
+//! Every script leaves a sound store; and of each kind of damage `fsck` tells.
+
+use redis::cmd;
+
+use crate::{
+    bench::Bench,
+    dump::Dump,
+    world::{SITUATIONS, World},
+};
+
+async fn every_script_leaves_a_sound_store(bench: Bench) {
+    for (script, situations) in SITUATIONS {
+        for situation in *situations {
+            bench.restore(&Dump::new()).await;
+            let world = World::build(&bench).await;
+            assert_eq!(bench.fsck().await, [""; 0], "before {script}, {situation}");
+            world.act(&bench, script, situation).await.expect(situation);
+            assert_eq!(bench.fsck().await, [""; 0], "after {script}, {situation}");
+        }
+    }
+}
+
+/// A raw command, in which `$key` is a key of the queue and `@task` a task of the world, and a part
+/// of what is said of the damage.
+const DAMAGES: &[(&str, &str)] = &[
+    ("HDEL $tasks @held", "and has no record"),
+    ("HDEL $working:busy @held", "has a record and is in no state"),
+    ("ZADD $retry 5 @ready", "is in retry and ready"),
+    ("ZADD $dead 5 @held", "is in dead and working:busy"),
+    ("HSET $working:idle @held 2:7", "idle holds tasks and its last claim is"),
+    ("RPUSH $ready @ready", "is in ready and ready"),
+    ("HDEL $skips @tombstone", "and has no record|is in cancelled and ready"),
+    ("HINCRBY $skips @tombstone 1", "2 entries"),
+    ("HINCRBY $meta tombstones 1", "tombstones, skips"),
+    ("HDEL $priorities @ranked", "is ranked and has no priority"),
+    ("HSET $priorities @ready 1", "is in the line and has a priority"),
+    ("RPUSH $wake 1 1", "the doorbell holds"),
+    ("HSET $tries nobody 1:0:0", "tries keeps nobody"),
+    ("HSET $tries @tried many", "the tries of"),
+    ("HDEL $blobs @large", "differ on where its payload is"),
+    ("HSET $cancel @ready 5", "is asked to stop and nobody holds it"),
+    ("HSET $waiters @dead c9", "c9 wait for"),
+    ("RPUSH $success @held", "has succeeded and still has a record"),
+    ("DEL $worker:idle", "nothing is known of the worker idle"),
+    ("ZREM $workers busy", "is left of a worker that is not registered"),
+    ("HSET $working:busy @held 9:999999999999999999", "under a fence that was not given yet"),
+    ("HSET $working:busy # 2:7", "its last claim is"),
+    ("DEL $biz:job:ready", "and has no mark that says so"),
+    ("SET $biz:job:ready @held:0:L", "and has no mark that says so"),
+    ("SET $biz:job:other @held:0:L", "biz:job:other is"),
+    ("ZREM $ledgers c1", "the ledger of c1 will never be purged"),
+    ("ZADD $ledgers 5 c9", "c9 is kept and has no ledger"),
+    ("HSET $ledger:c1 3 5:", "slot 3 of c1"),
+    ("SET $stranger 5", "nobody knows the key stranger"),
+    ("HSET $meta strange 5", "nobody knows strange of meta"),
+    ("RPUSH $mail:c9 letter", "mail:c9 would stay for ever"),
+    ("PEXPIRE $tasks 500000", "tasks is gone in"),
+];
+
+async fn of_each_damage_is_told(bench: Bench) {
+    let world = World::build(&bench).await;
+    let sound = bench.dump().await;
+    for (damage, told) in DAMAGES {
+        bench.restore(&sound).await;
+        let words = damage.split(' ').map(|word| match word.split_at(1) {
+            ("$", key) => bench.key(key),
+            ("@", task) => match task.split_once(':') {
+                Some((task, rest)) => format!("{}:{rest}", world.id(task).stored()),
+                None => world.id(task).stored(),
+            },
+            _ => word.to_owned(),
+        });
+        let words: Vec<String> = words.collect();
+        let _: redis::Value = bench.raw(cmd(&words[0]).arg(&words[1..])).await;
+        let wrong = bench.fsck().await;
+        let expected = |wrong: &String| told.split('|').any(|told| wrong.contains(told));
+        assert!(wrong.iter().any(expected), "{damage}: {wrong:?}");
+    }
+}
+
+on_both![every_script_leaves_a_sound_store, of_each_damage_is_told];

@@ -1,0 +1,133 @@
+//! What a heartbeat makes of Redis' account while claims and reports are on their way.
+
+use optimus_core::{BoxError, Client, Context, Task, broker::Claimed};
+use serde::{Deserialize, Serialize};
+
+use super::*;
+use crate::{Worker, prepare::Claim};
+
+#[derive(Serialize, Deserialize)]
+struct Nothing {}
+
+impl Task for Nothing {
+    const NAME: &'static str = "nothing";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+/// A worker whose roles don't run: the test makes its moves.
+struct Still {
+    shared: Arc<Shared>,
+    heartbeat: Heartbeat,
+}
+
+impl Still {
+    /// With one task in its queue.
+    async fn new(name: &str) -> Self {
+        let url = format!("memory://{name}");
+        let client = Client::builder(&url).connect().await.unwrap();
+        client.submit(Nothing {}.call()).await.unwrap();
+        let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
+        let shared = worker.build().unwrap().start().await.unwrap();
+        Self { heartbeat: Heartbeat::new(shared.clone()), shared }
+    }
+
+    fn queue(&self) -> &Served {
+        &self.shared.queues[0]
+    }
+
+    /// Redis carries out a claim; its answer is not taken in.
+    async fn claim(&self, seq: u64) -> Claimed {
+        let (queue, broker) = (self.queue(), &self.shared.broker);
+        let claimed = broker.claim(&queue.name, &queue.worker(), seq, 1).await.unwrap();
+        assert_eq!(claimed.grants.len(), 1);
+        claimed
+    }
+
+    /// The answer is taken in: the attempt begins.
+    fn take_in(&self, claimed: Claimed) -> Arc<Attempt> {
+        let Claimed { token, now_ms, mut grants, .. } = claimed;
+        let grant = grants.remove(0);
+        let lease = Lease { id: grant.id, worker: self.queue().worker(), token };
+        let claim = Claim { lease, record: grant.record, tries: grant.tries, now_ms };
+        let slot = self.shared.slots.take().unwrap();
+        let attempt = crate::prepare::prepare(&self.shared, claim, slot).unwrap().attempt;
+        self.shared.attempts.insert(std::iter::once(&attempt));
+        self.queue().set_heard_seq(token.seq);
+        attempt
+    }
+
+    /// What Redis answers to a heartbeat.
+    async fn renew(&self) -> Renewed {
+        let queue = self.queue();
+        let lease = self.shared.config.lease;
+        self.shared.broker.renew(&queue.name, &queue.worker(), lease).await.unwrap()
+    }
+
+    /// How many reports wait to be sent.
+    fn reports(&self) -> usize {
+        self.shared.reporter.len()
+    }
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_is_on_its_way_is_left_alone() {
+    let still = Still::new("heartbeat-on-its-way").await;
+    let claimed = still.claim(1).await;
+    assert!(still.heartbeat.beat().await);
+    assert_eq!(still.reports(), 0);
+    let attempt = still.take_in(claimed);
+    assert!(still.heartbeat.beat().await);
+    assert_eq!((still.reports(), attempt.stopped()), (0, None));
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_never_came_is_given_back() {
+    let still = Still::new("heartbeat-never-came").await;
+    still.claim(1).await;
+    // The claim after it was answered.
+    still.queue().set_heard_seq(2);
+    assert!(still.heartbeat.beat().await);
+    assert_eq!(still.reports(), 1);
+}
+
+#[tokio::test]
+async fn an_attempt_that_began_after_the_heartbeat_was_sent_is_not_taken_for_lost() {
+    let still = Still::new("heartbeat-began-after").await;
+    let before = still.heartbeat.before(still.queue());
+    let renewed = still.renew().await;
+    let attempt = still.take_in(still.claim(1).await);
+    still.heartbeat.reconcile(&before, &renewed);
+    assert_eq!((still.reports(), attempt.stopped()), (0, None));
+}
+
+#[tokio::test]
+async fn an_answer_taken_in_while_the_heartbeat_was_under_way_is_not_given_back() {
+    let still = Still::new("heartbeat-under-way").await;
+    let claimed = still.claim(1).await;
+    let before = still.heartbeat.before(still.queue());
+    let renewed = still.renew().await;
+    let attempt = still.take_in(claimed);
+    still.heartbeat.reconcile(&before, &renewed);
+    assert_eq!((still.reports(), attempt.stopped()), (0, None));
+}
+
+#[tokio::test]
+async fn of_two_attempts_at_one_task_that_under_the_old_token_is_stopped() {
+    let still = Still::new("heartbeat-old-token").await;
+    let old = still.take_in(still.claim(1).await);
+    // As after a release that this worker does not remember.
+    let given = Release { lease: old.lease.clone(), give: Give::Head };
+    let (broker, queue) = (&still.shared.broker, still.queue());
+    let call = broker.release_call(&queue.name, &queue.worker(), &[given]);
+    assert!(broker.report(call).await.unwrap().is_empty());
+    let new = still.take_in(still.claim(2).await);
+    assert_eq!(old.lease.id, new.lease.id);
+
+    assert!(still.heartbeat.beat().await);
+    assert_eq!(old.stopped().map(|(why, _)| why), Some(Stop::Lost));
+    assert_eq!((new.stopped(), still.reports()), (None, 0));
+}
