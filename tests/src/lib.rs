@@ -6,7 +6,9 @@
 //! [`shared_redis`] a running one that nobody may disturb, in which each test keeps to its
 //! own [`namespace`]. [`Signal`] and [`Gate`] order what happens inside one process,
 //! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
-//! [`Tethered`] process, which servers and programs both are, dies with the test.
+//! [`Tethered`] process, which servers and programs both are, dies with the test. A
+//! [`FaultProxy`] stands between a client and a server and does to their connection what
+//! networks do.
 
 mod binary;
 mod launch;
@@ -27,6 +29,8 @@ mod output;
 #[cfg(feature = "async")]
 mod process;
 #[cfg(feature = "async")]
+mod proxy;
+#[cfg(feature = "async")]
 mod signal;
 
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
@@ -42,5 +46,7 @@ pub use eventually::eventually;
 pub use gate::Gate;
 #[cfg(feature = "async")]
 pub use process::{Proc, ProcBuilder};
+#[cfg(feature = "async")]
+pub use proxy::{FaultProxy, Way};
 #[cfg(feature = "async")]
 pub use signal::Signal;
