@@ -8,7 +8,10 @@
 //! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
 //! [`Tethered`] process, which servers and programs both are, dies with the test. A
 //! [`FaultProxy`] stands between a client and a server and does to their connection what
-//! networks do.
+//! networks do. [`history`] is what all of them write down in a long run, and its judge.
+
+#[cfg(feature = "history")]
+pub mod history;
 
 mod binary;
 mod launch;
