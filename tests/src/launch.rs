@@ -23,12 +23,16 @@ const PORT_ATTEMPTS: usize = 20;
 const LOG: &str = "redis.log";
 const COMPLAINTS: &str = "stderr.log";
 
+/// What a process ignores, the program that takes its place ignores, too.
+const IGNORE_LIMIT: &str = r#"trap '' XFSZ; exec "$@""#;
+
 /// Options of a private server. Without any it listens on a Unix socket in a folder that only
 /// this user can enter, and keeps nothing on disk.
 #[derive(Clone, Debug, Default)]
 pub struct RedisServerBuilder {
     args: Vec<String>,
     tcp: bool,
+    survives_a_full_disk: bool,
     password: Option<String>,
 }
 
@@ -48,6 +52,13 @@ impl RedisServerBuilder {
     /// Listens on a free port of the loopback interface instead of a socket.
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
+        self
+    }
+
+    /// Sees a [full disk](RedisServer::fill_disk) as a write that fails. Otherwise the system
+    /// kills it at the first byte too many.
+    pub fn survives_a_full_disk(mut self) -> Self {
+        self.survives_a_full_disk = true;
         self
     }
 
@@ -86,6 +97,7 @@ pub(crate) struct Launch {
     pub(crate) password: Option<String>,
     pub(crate) folder: TempDir,
     program: PathBuf,
+    survives_a_full_disk: bool,
     args: Vec<String>,
 }
 
@@ -105,12 +117,19 @@ impl Launch {
             Address::Socket(folder.path().join("redis.sock"))
         };
         let (password, args) = (options.password.clone(), options.args.clone());
-        Self { address, password, folder, program, args }
+        let survives_a_full_disk = options.survives_a_full_disk;
+        Self { address, password, folder, program, survives_a_full_disk, args }
     }
 
     /// Starts the server's process, without waiting until it serves.
     pub(crate) fn spawn(&self) -> std::io::Result<Tethered> {
-        let mut command = Tethered::command(&self.program, Some(self.folder.path()));
+        let mut command = if self.survives_a_full_disk {
+            let mut shell = Tethered::command("sh", Some(self.folder.path()));
+            shell.args(["-c", IGNORE_LIMIT, "sh"]).arg(&self.program);
+            shell
+        } else {
+            Tethered::command(&self.program, Some(self.folder.path()))
+        };
         command.arg("--dir").arg(self.folder.path()).args(["--logfile", LOG]);
         command.args(["--daemonize", "no", "--save", "", "--appendonly", "no"]);
         match &self.address {

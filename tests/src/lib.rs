@@ -10,7 +10,9 @@
 //! [`FaultProxy`] stands between a client and a server and does to their connection what
 //! networks do. [`history`] is what all of them write down in a long run, and its judge.
 
-#[cfg(feature = "history")]
+#[cfg(feature = "soak")]
+mod disk;
+#[cfg(feature = "soak")]
 pub mod history;
 
 mod binary;

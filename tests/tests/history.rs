@@ -78,7 +78,7 @@ fn what_ran_once_more_is_told_by_its_reason() {
     ran_again(&format!("{began}2000 4 killed 2"), Why::Killed);
     ran_again(&format!("{PLAIN}30 4 killed 2"), Why::Killed);
     ran_again(&format!("{began}5000 4 frozen 2 1000ms"), Why::Frozen);
-    ran_again(&format!("{began}5000 4 outage 1000ms"), Why::Outage);
+    ran_again(&format!("{began}5000 4 outage 1000ms -"), Why::Outage);
     ran_again(&format!("{began}5000 4 stalled 1000ms"), Why::Stalled);
     ran_again(&format!("{began}50 2 end 7 100 stopped\n60 4 left 2 40ms"), Why::GivenBack);
     ran_again(&format!("{PLAIN}500 4 rollback 15ms"), Why::RolledBack);
@@ -93,10 +93,11 @@ fn a_reason_that_comes_too_late_or_is_too_small_is_none() {
         "8000 4 killed 2",
         "8000 4 left 2 7000ms",
         "8000 4 frozen 2 5000ms",
-        "8000 4 outage 5000ms",
+        "8000 4 outage 5000ms -",
         "8000 4 stalled 5000ms",
         "500 4 frozen 2 10ms",
-        "500 4 outage 10ms",
+        "500 4 outage 10ms -",
+        "5000 4 outage 10ms 9",
         "30 4 killed 9",
     ] {
         is_bad(&format!("{PLAIN}{by}\n{again}"), "ran once more without a reason");
@@ -106,8 +107,18 @@ fn a_reason_that_comes_too_late_or_is_too_small_is_none() {
 }
 
 #[test]
+fn short_hindrances_that_follow_each_other_count_together() {
+    let began = PLAIN.replace("20 2 end 7 100 ok", "");
+    let by = "5000 4 frozen 2 4200ms\n6000 4 outage 5200ms -";
+    ran_again(&format!("{began}{by}"), Why::Outage);
+    let again = "9000 3 begin 7 q/a 2 200\n9010 3 end 7 200 ok\n9990 1 found 7 success 200";
+    let by = "3000 4 frozen 2 2200ms\n6000 4 outage 5200ms -\n";
+    is_bad(&format!("{began}{by}{again}"), "without a reason");
+}
+
+#[test]
 fn a_report_that_an_outage_held_up_may_be_lost_with_its_worker() {
-    let by = "3000 4 outage 15ms\n8000 4 killed 2";
+    let by = "3000 4 outage 15ms -\n8000 4 killed 2";
     ran_again(&format!("{PLAIN}{by}"), Why::Killed);
 }
 
@@ -206,7 +217,8 @@ fn nothing_runs_before_it_is_due_or_after_it_was_cancelled() {
     let end = "90 1 found 7 success 100";
     is_bad(&format!("{}{end}", PLAIN.replace("7 - 0", "7 - 500")), "before it was due");
     is_good(&format!("{}{end}", PLAIN.replace("7 - 0", "7 - 10")));
-    is_bad(&format!("{PLAIN}7 1 cancelled 7\n90 1 found 7 cancelled 0"), "after it was cancelled");
+    let cancelled = "6 1 cancel 7\n7 1 cancelled 7\n90 1 found 7 cancelled 0";
+    is_bad(&format!("{PLAIN}{cancelled}"), "after it was cancelled");
 }
 
 #[test]

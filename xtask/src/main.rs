@@ -7,6 +7,7 @@ mod cargo;
 mod check;
 mod install;
 mod redis;
+mod soak;
 mod steps;
 mod tally;
 mod test;
@@ -23,7 +24,8 @@ struct Command {
     run: fn(Vec<String>) -> anyhow::Result<bool>,
 }
 
-const COMMANDS: &[Command] = &[test::COMMAND, check::COMMAND, bench::COMMAND, redis::COMMAND];
+const COMMANDS: &[Command] =
+    &[test::COMMAND, check::COMMAND, bench::COMMAND, soak::COMMAND, redis::COMMAND];
 
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);

@@ -7,7 +7,9 @@ use super::{Event, Found, How, What};
 pub(super) struct Account {
     pub(super) invoked: Option<Invoked>,
     pub(super) answer: Option<(u64, Answer)>,
-    /// When an operator was told that it is cancelled.
+    /// An operator wanted it cancelled.
+    pub(super) cancel_asked: bool,
+    /// When an operator was told that it is.
     pub(super) cancelled_at: Option<u64>,
     pub(super) requeued_at: Vec<u64>,
     /// By their fences, once [sorted](Self::sort).
@@ -60,6 +62,7 @@ impl Account {
             What::Duplicate { owner, .. } => self.answer(at, Answer::Duplicate { owner }),
             What::Refused { .. } => self.answer(at, Answer::Refused),
             What::Unknown { .. } => self.answer(at, Answer::Unknown),
+            What::Cancel { .. } => self.cancel_asked = true,
             What::Cancelled { .. } => self.cancelled_at = Some(at),
             What::Requeue { .. } => self.requeued_at.push(at),
             What::Begin { id, attempt, fence, .. } => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::account::Execution;
-use super::{Event, How, What};
+use super::{Event, How, What, Why};
 
 /// How long a worker takes at most to hand in a report while nothing is wrong.
 const REPORT_WITHIN: Duration = Duration::from_secs(1);
@@ -28,6 +28,11 @@ impl Span {
         self.since <= until && since <= self.until
     }
 
+    /// How much of it lies in another.
+    fn within(self, other: Self) -> u64 {
+        self.until.min(other.until).saturating_sub(self.since.max(other.since))
+    }
+
     fn lasts(self) -> u64 {
         self.until - self.since
     }
@@ -40,7 +45,8 @@ pub(super) struct Acts {
     pub(super) killed: HashMap<u32, u64>,
     pub(super) left: HashMap<u32, Span>,
     pub(super) frozen: HashMap<u32, Vec<Span>>,
-    pub(super) outages: Vec<Span>,
+    /// Of one process, or of all.
+    pub(super) outages: Vec<(Span, Option<u32>)>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
 }
@@ -54,7 +60,7 @@ impl Acts {
             What::Frozen { victim, since } => {
                 self.frozen.entry(victim).or_default().push(span(since));
             }
-            What::Outage { since } => self.outages.push(span(since)),
+            What::Outage { since, of } => self.outages.push((span(since), of)),
             What::Stalled { since } => self.stalls.push(span(since)),
             What::Rollback { since } => self.rollbacks.push(span(since)),
             _ => {}
@@ -63,7 +69,7 @@ impl Acts {
 
     /// Brings outages into their order, which [`held_until`](Self::held_until) relies on.
     pub(super) fn sort(&mut self) {
-        self.outages.sort_by_key(|span| span.since);
+        self.outages.sort_by_key(|(span, _)| span.since);
     }
 
     /// Until when the worker may have held the report of this execution; for ever if it has not
@@ -77,7 +83,7 @@ impl Acts {
                 until = until.max(span.until + ns(REPORT_WITHIN));
             }
         }
-        for span in &self.outages {
+        for span in self.outages_of(execution.pid) {
             if span.meets(ended, until) {
                 until = until.max(span.until + ns(REPORT_AFTER_OUTAGE));
             }
@@ -86,27 +92,34 @@ impl Acts {
         if how == How::Stopped { u64::MAX } else { until }
     }
 
-    /// Whether this process was frozen in this time for longer than that.
-    pub(super) fn froze(&self, pid: u32, since: u64, until: u64, longer_than: u64) -> bool {
-        self.frozen.get(&pid).is_some_and(|spans| long(spans, since, until, longer_than))
+    /// What kept a process from its heartbeats in this time, if for so long that its lease may have
+    /// run out. Several short hindrances that follow each other count together.
+    pub(super) fn kept(&self, pid: u32, since: u64, until: u64, lease: Duration) -> Option<Why> {
+        let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
+        let outages = self.outages_of(pid).map(|span| (*span, Why::Outage));
+        let stalls = self.stalls.iter().map(|span| (*span, Why::Stalled));
+        let spans: Vec<(Span, Why)> = frozen
+            .chain(outages)
+            .chain(stalls)
+            .filter(|(span, _)| span.meets(since.saturating_sub(ns(lease)), until))
+            .collect();
+        let too_long = |last: &&(Span, Why)| {
+            let window = Span { since: last.0.until.saturating_sub(ns(lease)), ..last.0 };
+            let hindered: u64 = spans.iter().map(|(span, _)| span.within(window)).sum();
+            last.0.meets(since, until) && hindered.max(last.0.lasts()) > ns(lease / 2)
+        };
+        spans.iter().find(too_long).map(|(_, why)| *why)
     }
 
-    pub(super) fn was_away(&self, since: u64, until: u64, longer_than: u64) -> bool {
-        long(&self.outages, since, until, longer_than)
-    }
-
-    pub(super) fn stalled(&self, since: u64, until: u64, longer_than: u64) -> bool {
-        long(&self.stalls, since, until, longer_than)
+    fn outages_of(&self, pid: u32) -> impl Iterator<Item = &Span> {
+        let outages = self.outages.iter();
+        outages.filter(move |(_, of)| of.is_none_or(|of| of == pid)).map(|(span, _)| span)
     }
 
     /// Whether something that was acknowledged in this time may be gone.
     pub(super) fn rolled_back(&self, since: u64, until: u64) -> bool {
         self.rollbacks.iter().any(|span| span.meets(since, until))
     }
-}
-
-fn long(spans: &[Span], since: u64, until: u64, longer_than: u64) -> bool {
-    spans.iter().any(|span| span.meets(since, until) && span.lasts() > longer_than)
 }
 
 pub(super) fn ns(duration: Duration) -> u64 {

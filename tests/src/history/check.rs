@@ -17,15 +17,8 @@ const EARLY_NS_MAX: u64 = 3_000_000;
 /// What the checker must know of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// The workers' lease.
+    /// The workers' lease. What keeps one from its work for half of it is harmless.
     pub lease: Duration,
-}
-
-impl Rules {
-    /// A worker that is kept from its work for no longer than this keeps its lease.
-    pub(super) fn harmless_ns(&self) -> u64 {
-        ns(self.lease / 2)
-    }
 }
 
 /// Judges all histories in a folder.
@@ -144,11 +137,8 @@ impl Judge<'_> {
 
     /// Whether a worker was kept from beginning what it had claimed, until its lease was over.
     fn may_begin_late(&self, run: &Execution) -> bool {
-        let (since, longer_than) =
-            (run.begun.saturating_sub(ns(LATE_BEGIN)), self.rules.harmless_ns());
-        self.acts.froze(run.pid, since, run.begun, longer_than)
-            || self.acts.stalled(since, run.begun, longer_than)
-            || self.acts.was_away(since, run.begun, longer_than)
+        let since = run.begun.saturating_sub(ns(LATE_BEGIN));
+        self.acts.kept(run.pid, since, run.begun, self.rules.lease).is_some()
     }
 
     /// Whatever ran once more has a reason.
@@ -210,7 +200,7 @@ impl Judge<'_> {
             Found::Dead if last.is_none_or(|run| self.why(run, u64::MAX) == Why::Unexplained) => {
                 findings.add(self.task, "is dead, though nothing failed");
             }
-            Found::Cancelled if account.cancelled_at.is_none() => {
+            Found::Cancelled if !account.cancel_asked => {
                 findings.add(self.task, "is cancelled, though nobody asked for it");
             }
             Found::Dead | Found::Cancelled => {}

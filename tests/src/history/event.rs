@@ -53,6 +53,11 @@ pub enum What {
         /// Its number.
         task: u64,
     },
+    /// `cancel <task>`: an operator asks to cancel it.
+    Cancel {
+        /// Its number.
+        task: u64,
+    },
     /// `cancelled <task>`: an operator was told that it is cancelled.
     Cancelled {
         /// Its number.
@@ -111,11 +116,13 @@ pub enum What {
         /// When it was stopped.
         since: u64,
     },
-    /// `outage <since ns>`: from then until now Redis could not be relied upon: it was dead,
-    /// silent or full, or connections to it broke.
+    /// `outage <since ns> <pid or ->`: from then until now Redis was dead or silent, or
+    /// connections to it broke: for one process, or for all.
     Outage {
         /// When it began.
         since: u64,
+        /// The process; none for all of them.
+        of: Option<u32>,
     },
     /// `stalled <since ns>`: the machine let nobody work from then until now.
     Stalled {
@@ -164,6 +171,7 @@ impl What {
             | Self::Duplicate { task, .. }
             | Self::Refused { task }
             | Self::Unknown { task }
+            | Self::Cancel { task }
             | Self::Cancelled { task }
             | Self::Requeue { task }
             | Self::Begin { task, .. }
@@ -178,14 +186,14 @@ impl Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.at, self.pid)?;
         match &self.what {
-            What::Invoke { task, biz: Some(biz), delay_ms } => {
-                write!(f, "invoke {task} {biz} {delay_ms}")
+            What::Invoke { task, biz, delay_ms } => {
+                write!(f, "invoke {task} {} {delay_ms}", Optional(*biz))
             }
-            What::Invoke { task, biz: None, delay_ms } => write!(f, "invoke {task} - {delay_ms}"),
             What::Acked { task, id } => write!(f, "acked {task} {id}"),
             What::Duplicate { task, owner } => write!(f, "duplicate {task} {owner}"),
             What::Refused { task } => write!(f, "refused {task}"),
             What::Unknown { task } => write!(f, "unknown {task}"),
+            What::Cancel { task } => write!(f, "cancel {task}"),
             What::Cancelled { task } => write!(f, "cancelled {task}"),
             What::Requeue { task } => write!(f, "requeue {task}"),
             What::Begin { task, id, attempt, fence } => {
@@ -198,9 +206,21 @@ impl Display for Event {
             What::Killed { victim } => write!(f, "killed {victim}"),
             What::Left { worker, since } => write!(f, "left {worker} {since}"),
             What::Frozen { victim, since } => write!(f, "frozen {victim} {since}"),
-            What::Outage { since } => write!(f, "outage {since}"),
+            What::Outage { since, of } => write!(f, "outage {since} {}", Optional(*of)),
             What::Stalled { since } => write!(f, "stalled {since}"),
             What::Rollback { since } => write!(f, "rollback {since}"),
+        }
+    }
+}
+
+/// A number, or `-` for none.
+struct Optional<T>(Option<T>);
+
+impl<T: Display> Display for Optional<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.write_str("-"),
         }
     }
 }
@@ -225,6 +245,13 @@ impl Words<'_> {
         self.0.next()?.parse().ok()
     }
 
+    fn optional<T: FromStr>(&mut self) -> Option<Optional<T>> {
+        match self.0.next()? {
+            "-" => Some(Optional(None)),
+            number => number.parse().ok().map(Some).map(Optional),
+        }
+    }
+
     fn text(&mut self) -> Option<String> {
         self.0.next().map(str::to_owned)
     }
@@ -233,18 +260,16 @@ impl Words<'_> {
 fn read(words: &mut Words<'_>) -> Option<Event> {
     let (at, pid) = (words.number()?, words.number()?);
     let what = match words.0.next()? {
-        "invoke" => {
-            let task = words.number()?;
-            let biz = match words.0.next()? {
-                "-" => None,
-                biz => Some(biz.parse().ok()?),
-            };
-            What::Invoke { task, biz, delay_ms: words.number()? }
-        }
+        "invoke" => What::Invoke {
+            task: words.number()?,
+            biz: words.optional()?.0,
+            delay_ms: words.number()?,
+        },
         "acked" => What::Acked { task: words.number()?, id: words.text()? },
         "duplicate" => What::Duplicate { task: words.number()?, owner: words.text()? },
         "refused" => What::Refused { task: words.number()? },
         "unknown" => What::Unknown { task: words.number()? },
+        "cancel" => What::Cancel { task: words.number()? },
         "cancelled" => What::Cancelled { task: words.number()? },
         "requeue" => What::Requeue { task: words.number()? },
         "begin" => What::Begin {
@@ -266,7 +291,7 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
         "killed" => What::Killed { victim: words.number()? },
         "left" => What::Left { worker: words.number()?, since: words.number()? },
         "frozen" => What::Frozen { victim: words.number()?, since: words.number()? },
-        "outage" => What::Outage { since: words.number()? },
+        "outage" => What::Outage { since: words.number()?, of: words.optional()?.0 },
         "stalled" => What::Stalled { since: words.number()? },
         "rollback" => What::Rollback { since: words.number()? },
         _ => return None,

@@ -68,28 +68,22 @@ pub(super) fn explain(
     // It began late if it was claimed before the next one, and its worker then kept from it.
     let late = previous.begun > until;
     let since = if late { until.saturating_sub(ns(LATE_BEGIN)) } else { previous.begun };
-    if previous.end.is_some_and(|(ended, how)| how == How::Failed && ended <= until) {
-        return Why::Failure;
-    }
     if account.requeued_at.iter().any(|at| (since..=until).contains(at)) {
         return Why::Requeued;
     }
+    if previous.end.is_some_and(|(ended, how)| how == How::Failed && ended <= until) {
+        return Why::Failure;
+    }
     // Only while its report was not handed in could the queue still hold it for running.
-    let (held, longer_than) = (until.min(acts.held_until(previous)), rules.harmless_ns());
+    let held = until.min(acts.held_until(previous));
     if acts.killed.get(&previous.pid).is_some_and(|at| (since..=held).contains(at)) {
         return Why::Killed;
     }
     if acts.left.get(&previous.pid).is_some_and(|span| span.meets(since, held)) {
         return Why::GivenBack;
     }
-    if acts.froze(previous.pid, since, held, longer_than) {
-        return Why::Frozen;
-    }
-    if acts.was_away(since, held, longer_than) {
-        return Why::Outage;
-    }
-    if acts.stalled(since, held, longer_than) {
-        return Why::Stalled;
+    if let Some(why) = acts.kept(previous.pid, since, held, rules.lease) {
+        return why;
     }
     if acts.rolled_back(since, until) {
         return Why::RolledBack;

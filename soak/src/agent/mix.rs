@@ -1,0 +1,58 @@
+//! Which tasks there are: a task's number says what it does, so that every process knows.
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing at all.
+    Nothing,
+    /// Waits a few ms.
+    Short,
+    /// Waits a second or two.
+    Long,
+    /// Fails once or twice.
+    Flaky,
+    /// Panics at its first attempt.
+    Panicking,
+    /// Fails at every attempt.
+    Doomed,
+    /// Returns its fence, which is kept.
+    Answering,
+    /// Has a biz id that others have, too.
+    Unique,
+    /// Runs some time after its submit.
+    Delayed,
+    /// So late that there is time to cancel it.
+    Cancelled,
+}
+
+impl Kind {
+    /// That of the task with this number.
+    pub(crate) fn of(number: u64) -> Self {
+        match number % 32 {
+            0..8 => Self::Nothing,
+            8..17 => Self::Short,
+            17 => Self::Long,
+            18..20 => Self::Flaky,
+            20 => Self::Panicking,
+            21 => Self::Doomed,
+            22..26 => Self::Answering,
+            26..28 => Self::Unique,
+            28..31 => Self::Delayed,
+            _ => Self::Cancelled,
+        }
+    }
+
+    /// The biz id of the task with this number: sixteen there are, each for many tasks.
+    pub(crate) fn biz(self, number: u64) -> Option<u64> {
+        (self == Self::Unique).then_some(number / 64 % 16)
+    }
+
+    /// How long after its submit it is due.
+    pub(crate) fn delay_ms(self, number: u64) -> u64 {
+        match self {
+            Self::Delayed => 20 + number / 32 * 37 % 1_500,
+            Self::Cancelled => 3_000,
+            _ => 0,
+        }
+    }
+}
