@@ -20,6 +20,8 @@ use crate::scene::Stage;
 /// A backlog drains at thousands a second; who takes longer hangs.
 const DRAIN_WITHIN: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Tasks that are listed at once.
+const PAGE: usize = 1_000;
 /// Looks at once.
 const LOOKS: usize = 128;
 
@@ -96,15 +98,33 @@ async fn drain(stage: &Stage, client: &Client) -> anyhow::Result<()> {
     }
 }
 
-/// Writes down where each task is that has an id.
+/// Writes down where each task is that has an id. Success has a short memory: what is nowhere
+/// else has ended well, or never was, and the history must show which.
 async fn look(stage: &Stage, client: &Client, folder: &Path) -> anyhow::Result<()> {
     let mut ids: HashMap<u64, String> = HashMap::new();
     history::read_history(folder, |event| match event.what {
         What::Acked { task, id } | What::Begin { task, id, .. } => drop(ids.insert(task, id)),
         _ => {}
     })?;
+    let mut states = HashMap::new();
+    for (state, found) in [
+        (TaskState::Dead, Found::Dead),
+        (TaskState::Cancelled, Found::Cancelled),
+        (TaskState::Ready, Found::Live),
+        (TaskState::Delayed, Found::Live),
+        (TaskState::Retry, Found::Live),
+        (TaskState::Working, Found::Live),
+        (TaskState::Success, Found::Success),
+    ] {
+        for id in list(client, state).await? {
+            states.insert(id.to_string(), found);
+        }
+    }
     let mut looks = stream::iter(ids)
-        .map(|(task, id)| async move { one(client, task, &id).await })
+        .map(|(task, id)| {
+            let known = states.get(&id).copied().unwrap_or(Found::Forgotten);
+            async move { found(client, task, &id, known).await }
+        })
         .buffer_unordered(LOOKS);
     while let Some(found) = looks.next().await {
         stage.log.write(found?);
@@ -112,18 +132,25 @@ async fn look(stage: &Stage, client: &Client, folder: &Path) -> anyhow::Result<(
     Ok(())
 }
 
-async fn one(client: &Client, task: u64, id: &str) -> anyhow::Result<What> {
-    let id: TaskId = id.parse()?;
-    let state = match client.handle::<u64>(id.clone()).status().await? {
-        TaskState::Success => Found::Success,
-        TaskState::Dead => Found::Dead,
-        TaskState::Cancelled => Found::Cancelled,
-        TaskState::Forgotten => Found::Forgotten,
-        _ => Found::Live,
-    };
+/// All tasks in a state.
+async fn list(client: &Client, state: TaskState) -> anyhow::Result<Vec<TaskId>> {
+    let (queue, mut all) = (QueueName::new(QUEUE)?, Vec::new());
+    for offset in (0..).step_by(PAGE) {
+        let page = client.inspector().list(&queue, state, offset, PAGE).await?;
+        let is_last = page.is_empty();
+        all.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// With the fence of the attempt whose result is kept.
+async fn found(client: &Client, task: u64, id: &str, state: Found) -> anyhow::Result<What> {
     let has_result = matches!(state, Found::Success | Found::Forgotten);
     let kept = if has_result && Kind::of(task) == Kind::Answering {
-        client.broker().result(&id).await.map_err(Error::from)?
+        client.broker().result(&id.parse::<TaskId>()?).await.map_err(Error::from)?
     } else {
         None
     };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use optimus_testkit::FaultProxy;
 use optimus_testkit::history::HistoryLog;
+use optimus_testkit::{FaultProxy, find_faketime};
 use redis::Value;
 use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
@@ -24,6 +24,9 @@ use crate::store::Store;
 
 /// Numbers of tasks that a client's place has for all its processes.
 const NUMBERS_A_PLACE: u64 = NUMBERS_EACH << 16;
+/// By how much one worker's clock is wrong, and one client's.
+const AHEAD: &str = "+1d";
+const BEHIND: &str = "-1d";
 const TEND_EVERY: Duration = Duration::from_millis(100);
 const SAY_EVERY: Duration = Duration::from_secs(30);
 
@@ -75,6 +78,10 @@ impl Stage {
 pub(crate) fn play(options: &Options) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new().prefix("optimus-soak-").tempdir()?;
     println!("profile {}, seed {}", options.profile.name, options.seed);
+    match find_faketime() {
+        Some(_) => println!("clocks: one worker's {AHEAD}, one client's {BEHIND}"),
+        None => println!("clocks: all right, for there is no libfaketime"),
+    }
     let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
     let outcome = runtime.block_on(run(options, folder.path()));
     let good = outcome.as_ref().is_ok_and(Outcome::is_good);
@@ -126,7 +133,8 @@ async fn set(
     for worker in 0..profile.workers {
         let url = url(Who::Worker(worker), worker).await;
         let role = Role::Worker { slots: profile.slots, lease_ms };
-        workers.push(Settings { url, folder: folder_of(), role });
+        let clock = wrong_clock(worker, profile.workers, AHEAD);
+        workers.push(Settings { url, folder: folder_of(), clock, role });
     }
     let each = profile.clients as u64;
     for client in 0..profile.clients {
@@ -137,12 +145,18 @@ async fn set(
             per_s: profile.per_s / each,
             seed: random.u64(..),
         };
-        clients.push(Settings { url, folder: folder_of(), role });
+        let clock = wrong_clock(client, profile.clients, BEHIND);
+        clients.push(Settings { url, folder: folder_of(), clock, role });
     }
     let log = Arc::new(HistoryLog::open(folder)?);
     let crew = Mutex::new(Crew::start(folder, workers, clients)?);
     let (acts, synced_always) = (AtomicU64::new(0), AtomicBool::new(true));
     Ok(Stage { store, proxies, log, acts, crew, synced_always })
+}
+
+/// The last of several has a wrong clock: whose clock it is must not matter.
+fn wrong_clock(index: usize, count: usize, offset: &str) -> Option<String> {
+    (index > 0 && index + 1 == count).then(|| offset.to_owned())
 }
 
 /// Lets the nemeses play until the time is over, or they and the clients are done.

@@ -16,6 +16,7 @@ mod disk;
 pub mod history;
 
 mod binary;
+mod faketime;
 mod launch;
 mod namespace;
 mod ping;
@@ -39,6 +40,7 @@ mod proxy;
 mod signal;
 
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
+pub use faketime::find_faketime;
 pub use launch::RedisServerBuilder;
 pub use namespace::namespace;
 pub use server::RedisServer;

@@ -117,6 +117,16 @@ fn short_hindrances_that_follow_each_other_count_together() {
 }
 
 #[test]
+fn a_worker_may_doubt_its_lease_just_after_an_outage() {
+    let stopped = PLAIN.replace("100 ok", "100 stopped");
+    let later = stopped.replace("10 2", "9010 2").replace("20 2", "9020 2");
+    let again = "9030 3 begin 7 q/a 1 200\n9040 3 end 7 200 ok\n9990 1 found 7 success 200";
+    let outage = |until: u64| format!("{later}{until} 4 outage 5000ms -\n{again}");
+    assert_eq!(is_good(&outage(9000)).second_by(Why::Outage), 1);
+    is_bad(&outage(7000), "without a reason");
+}
+
+#[test]
 fn a_report_that_an_outage_held_up_may_be_lost_with_its_worker() {
     let by = "3000 4 outage 15ms -\n8000 4 killed 2";
     ran_again(&format!("{PLAIN}{by}"), Why::Killed);

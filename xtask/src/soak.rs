@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use optimus_testkit::REDIS_SERVER_VAR;
+use optimus_testkit::{REDIS_SERVER_VAR, find_faketime};
 
 use crate::cargo::{cargo, run};
-use crate::{Command, redis};
+use crate::{Command, install, redis};
 
 pub(crate) const COMMAND: Command = Command {
     name: "soak",
@@ -24,6 +24,11 @@ pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
 }
 
 fn soak(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
+    if find_faketime().is_none()
+        && let Err(problem) = install::faketime()
+    {
+        eprintln!("No clock will be wrong: {problem:#}");
+    }
     let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-soak", "--"]);
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
 }

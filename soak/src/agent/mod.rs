@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) url: String,
     /// Where its history goes.
     pub(crate) folder: PathBuf,
+    /// By how much its clock is wrong, such as `+1d`, where that can be had.
+    pub(crate) clock: Option<String>,
     pub(crate) role: Role,
 }
 

@@ -93,20 +93,19 @@ impl Acts {
     }
 
     /// What kept a process from its heartbeats in this time, if for so long that its lease may have
-    /// run out. Several short hindrances that follow each other count together.
+    /// run out. Several short hindrances that follow each other count together, and one that is
+    /// just over counts until the next heartbeat.
     pub(super) fn kept(&self, pid: u32, since: u64, until: u64, lease: Duration) -> Option<Why> {
         let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
         let outages = self.outages_of(pid).map(|span| (*span, Why::Outage));
         let stalls = self.stalls.iter().map(|span| (*span, Why::Stalled));
-        let spans: Vec<(Span, Why)> = frozen
-            .chain(outages)
-            .chain(stalls)
-            .filter(|(span, _)| span.meets(since.saturating_sub(ns(lease)), until))
-            .collect();
+        let since = since.saturating_sub(ns(lease));
+        let all = frozen.chain(outages).chain(stalls);
+        let spans: Vec<_> = all.filter(|(span, _)| span.meets(since, until)).collect();
         let too_long = |last: &&(Span, Why)| {
             let window = Span { since: last.0.until.saturating_sub(ns(lease)), ..last.0 };
             let hindered: u64 = spans.iter().map(|(span, _)| span.within(window)).sum();
-            last.0.meets(since, until) && hindered.max(last.0.lasts()) > ns(lease / 2)
+            hindered.max(last.0.lasts()) > ns(lease / 2)
         };
         spans.iter().find(too_long).map(|(_, why)| *why)
     }
