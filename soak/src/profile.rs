@@ -64,7 +64,7 @@ const ON_REDIS: &[(u32, Act)] = &[
     (1, Act::FreezeRedis),
     (2, Act::FillRedis),
     (1, Act::FillDisk),
-    (5, Act::DisturbNetwork),
+    (8, Act::DisturbNetwork),
 ];
 
 const EVERYTHING: Profile = Profile {
@@ -89,7 +89,6 @@ pub(crate) const QUICK: Profile = Profile {
     about: "the same in 45 s, as a step of the tests",
     time: Some(Duration::from_secs(45)),
     per_s: 200,
-    workers: 3,
     troupes: [
         Troupe { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(800) },
         Troupe { acts: ON_REDIS, count: None, pause: Duration::from_millis(600) },
@@ -104,7 +103,7 @@ pub(crate) const PROFILES: &[Profile] = &[
         name: "kills",
         about: "1,000 kill -9 of workers over 1,000,000 tasks",
         per_s: 2_000,
-        slots: 32,
+        slots: 64,
         tasks: Some(1_000_000),
         time: None,
         troupes: [

@@ -52,6 +52,18 @@ impl Kind {
         (self == Self::Unique).then_some(number / 64 % 16)
     }
 
+    /// How long its handler waits.
+    pub(crate) fn wait_ms(self, number: u64) -> u64 {
+        let turn = number / 32;
+        match self {
+            Self::Short => 1 + turn % 40,
+            Self::Long => 500 + turn % 1_500,
+            // Some are long enough for a worker to lose its lease meanwhile.
+            Self::Answering if turn.is_multiple_of(2) => 300 + turn % 1_000,
+            _ => 0,
+        }
+    }
+
     /// How long after its submit it is due.
     pub(crate) fn delay_ms(self, number: u64) -> u64 {
         match self {
@@ -59,5 +71,20 @@ impl Kind {
             Self::Cancelled => 3_000,
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_there_and_few_leave_a_record_behind() {
+        let count = |kind| (0..1_000_000).filter(|number| Kind::of(*number) == kind).count();
+        for kind in [Kind::Nothing, Kind::Long, Kind::Flaky, Kind::Panicking, Kind::Unique] {
+            assert!(count(kind) > 10_000, "{kind:?}");
+        }
+        assert!(count(Kind::Doomed) < 10_000 && count(Kind::Cancelled) < 10_000);
+        assert!((0..1_000).any(|number| Kind::of(number) == Kind::Doomed));
     }
 }

@@ -113,11 +113,7 @@ async fn run(number: u64, log: &HistoryLog, ctx: &Context) -> Result<(), Problem
     log.write(What::Begin { task: number, id, attempt, fence });
     let mut run = Run { number, fence, log, how: How::Stopped };
     let kind = Kind::of(number);
-    let wait = match kind {
-        Kind::Short => Duration::from_millis(1 + number / 32 % 40),
-        Kind::Long => Duration::from_millis(500 + number / 32 % 1_500),
-        _ => Duration::ZERO,
-    };
+    let wait = Duration::from_millis(kind.wait_ms(number));
     if !wait.is_zero() {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}

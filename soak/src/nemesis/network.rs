@@ -11,7 +11,10 @@ use super::processes::shortly;
 use crate::profile::LEASE;
 
 /// Within so many requests the one is that is lost or doubled.
-const REQUESTS: u64 = 40;
+const REQUESTS: u64 = 6;
+/// So many are, one after the other, each within this time.
+const TIMES: u32 = 15;
+const EACH_WITHIN: Duration = Duration::from_millis(50);
 
 impl Nemesis {
     /// Does one thing to one proxy, and lets it pass everything again.
@@ -20,8 +23,7 @@ impl Nemesis {
         let Some((who, proxy)) = self.random.choice(&stage.proxies) else { return Ok(0) };
         let since = now_ns();
         let before = stage.crew().pid(*who);
-        let lasting = self.disturb(proxy);
-        sleep(lasting).await;
+        self.disturb(proxy).await;
         proxy.pass();
         let mut struck = vec![before, stage.crew().pid(*who)];
         struck.dedup();
@@ -31,29 +33,36 @@ impl Nemesis {
         Ok(1)
     }
 
-    /// Begins it, and answers how long it lasts.
-    fn disturb(&mut self, proxy: &FaultProxy) -> Duration {
-        let k = self.random.u64(1..=REQUESTS);
+    async fn disturb(&mut self, proxy: &FaultProxy) {
         let way = *self.random.choice(&[Way::Up, Way::Down, Way::Both]).unwrap_or(&Way::Both);
+        let mut lasting = shortly(&mut self.random);
         match self.random.u8(..10) {
             0 => {
                 // A silent connection is given up after half a lease.
                 proxy.half_open();
-                return LEASE / 2;
+                lasting = LEASE / 2;
             }
             1 => proxy.black_hole(way),
             2 => {
                 proxy.black_hole(way);
-                return LEASE.mul_f64(1.2 + self.random.f64());
+                lasting = LEASE.mul_f64(1.2 + self.random.f64());
             }
             3 => proxy.reset(),
             4 => proxy.cut(),
             5 => proxy.slices(),
             6 => proxy.delay(Duration::from_millis(self.random.u64(1..100))),
-            7 => proxy.drop_request(k),
-            8 => proxy.drop_reply(k),
-            _ => proxy.duplicate(k),
+            7 => return self.strike(proxy, FaultProxy::drop_request).await,
+            8 => return self.strike(proxy, FaultProxy::drop_reply).await,
+            _ => return self.strike(proxy, FaultProxy::duplicate).await,
         }
-        shortly(&mut self.random)
+        sleep(lasting).await;
+    }
+
+    /// Loses or doubles single requests.
+    async fn strike(&mut self, proxy: &FaultProxy, arm: fn(&FaultProxy, u64)) {
+        for _ in 0..TIMES {
+            arm(proxy, self.random.u64(1..=REQUESTS));
+            sleep(EACH_WITHIN).await;
+        }
     }
 }

@@ -11,9 +11,6 @@ use super::Nemesis;
 use crate::crew::{Who, leave};
 use crate::profile::LEASE;
 
-/// With so many workers or fewer, one at a time is frozen.
-const FEW: usize = 5;
-
 impl Nemesis {
     pub(super) fn kill_worker(&mut self) -> anyhow::Result<u64> {
         let mut crew = self.stage.crew();
@@ -46,7 +43,7 @@ impl Nemesis {
         Ok(1)
     }
 
-    /// Stops some workers for so many leases.
+    /// Stops half of the workers for so many leases.
     pub(super) async fn freeze(&mut self, leases: Range<f64>) -> anyhow::Result<u64> {
         let lasting =
             self.within(leases.start * LEASE.as_secs_f64()..leases.end * LEASE.as_secs_f64());
@@ -54,10 +51,9 @@ impl Nemesis {
         {
             let crew = self.stage.crew();
             let workers = crew.workers();
-            let most = if workers <= FEW { 1 } else { workers / 2 - 1 };
             let mut all: Vec<usize> = (0..workers).collect();
             self.random.shuffle(&mut all);
-            for victim in all.into_iter().take(most).map(Who::Worker) {
+            for victim in all.into_iter().take(workers / 2).map(Who::Worker) {
                 let since = now_ns();
                 if let Some(pid) = crew.pid(victim)
                     && crew.signal(victim, pid, "STOP")
