@@ -23,6 +23,9 @@ const PORT_ATTEMPTS: usize = 20;
 const LOG: &str = "redis.log";
 const COMPLAINTS: &str = "stderr.log";
 
+/// What a process ignores, the program that takes its place ignores, too.
+const IGNORE_LIMIT: &str = r#"trap '' XFSZ; exec "$@""#;
+
 /// Options of a private server. Without any it listens on a Unix socket in a folder that only
 /// this user can enter, and keeps nothing on disk.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +59,12 @@ impl RedisServerBuilder {
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
         self
+    }
+
+    /// Sees a [full disk](RedisServer::fill_disk) as a write that fails. Otherwise the system
+    /// kills it at the first byte too many.
+    pub fn survives_a_full_disk(self) -> Self {
+        self.under(&["sh", "-c", IGNORE_LIMIT, "sh"].map(str::to_owned))
     }
 
     /// Asks every client for this password. Letters and digits only: it stands in the URL.

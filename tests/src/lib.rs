@@ -6,9 +6,17 @@
 //! [`shared_redis`] a running one that nobody may disturb, in which each test keeps to its
 //! own [`namespace`]. [`Signal`] and [`Gate`] order what happens inside one process,
 //! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
-//! [`Tethered`] process, which servers and programs both are, dies with the test.
+//! [`Tethered`] process, which servers and programs both are, dies with the test. A
+//! [`FaultProxy`] stands between a client and a server and does to their connection what
+//! networks do. [`history`] is what all of them write down in a long run, and its judge.
+
+#[cfg(feature = "soak")]
+mod disk;
+#[cfg(feature = "soak")]
+pub mod history;
 
 mod binary;
+mod faketime;
 mod launch;
 mod namespace;
 mod ping;
@@ -27,9 +35,12 @@ mod output;
 #[cfg(feature = "async")]
 mod process;
 #[cfg(feature = "async")]
+mod proxy;
+#[cfg(feature = "async")]
 mod signal;
 
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
+pub use faketime::find_faketime;
 pub use launch::RedisServerBuilder;
 pub use namespace::namespace;
 pub use server::RedisServer;
@@ -42,5 +53,7 @@ pub use eventually::eventually;
 pub use gate::Gate;
 #[cfg(feature = "async")]
 pub use process::{Proc, ProcBuilder};
+#[cfg(feature = "async")]
+pub use proxy::{FaultProxy, Way};
 #[cfg(feature = "async")]
 pub use signal::Signal;

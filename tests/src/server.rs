@@ -84,6 +84,11 @@ impl RedisServer {
         }
     }
 
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
     /// Freezes the server (SIGSTOP): connections stay open and nothing is answered.
     pub fn pause(&self) {
         self.process.signal("STOP").expect("the server runs");

@@ -188,3 +188,19 @@ async fn the_shared_server_serves() {
     let value: String = connection.get(&key).await.unwrap();
     assert_eq!(value, "x");
 }
+
+#[tokio::test]
+async fn a_full_disk_fails_writes_until_it_is_freed() {
+    let persistent = RedisServer::builder().arg("--appendonly", "yes").survives_a_full_disk();
+    let mut server = persistent.start();
+    let mut admin = server.admin().await;
+    server.fill_disk().unwrap();
+    // The first ones are taken before the server notices.
+    let refused = async || admin.set::<_, _, ()>("key", "value").await.is_err();
+    eventually("writes are refused", SOON, refused).await;
+    assert!(!server.has_ended());
+    server.free_disk().unwrap();
+    let mut admin = server.admin().await;
+    let taken = async || admin.set::<_, _, ()>("key", "value").await.is_ok();
+    eventually("writes are taken again", SOON, taken).await;
+}

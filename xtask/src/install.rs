@@ -1,4 +1,4 @@
-//! Installs a Redis server through the package manager that the system has.
+//! Installs what is missing through the package manager that the system has.
 
 use std::process::{Command, Stdio};
 
@@ -23,23 +23,42 @@ apt-get -o DPkg::Lock::Timeout=300 update || true
 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends redis-server
 "#;
 
-/// A package manager: the program that shows it is there, the script that installs, and whether
+const APT_FAKETIME: &str = r"
+set -e
+export DEBIAN_FRONTEND=noninteractive
+apt-get -o DPkg::Lock::Timeout=300 update || true
+apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends libfaketime
+";
+
+/// A package manager: the program that shows it is there, the scripts that install, and whether
 /// it works as root.
 struct Manager {
     program: &'static str,
-    script: &'static str,
+    redis: &'static str,
+    faketime: &'static str,
     as_root: bool,
 }
 
 const MANAGERS: [Manager; 4] = [
-    Manager { program: "apt-get", script: APT, as_root: true },
+    Manager { program: "apt-get", redis: APT, faketime: APT_FAKETIME, as_root: true },
     Manager {
         program: "dnf",
-        script: "dnf install -y redis || dnf install -y valkey",
+        redis: "dnf install -y redis || dnf install -y valkey",
+        faketime: "dnf install -y libfaketime",
         as_root: true,
     },
-    Manager { program: "apk", script: "apk add redis", as_root: true },
-    Manager { program: "brew", script: "brew install redis", as_root: false },
+    Manager {
+        program: "apk",
+        redis: "apk add redis",
+        faketime: "apk add libfaketime",
+        as_root: true,
+    },
+    Manager {
+        program: "brew",
+        redis: "brew install redis",
+        faketime: "brew install libfaketime",
+        as_root: false,
+    },
 ];
 
 /// Installs a server, saying so.
@@ -48,11 +67,24 @@ const MANAGERS: [Manager; 4] = [
 ///
 /// When the system has none of the package managers above, or the one it has fails.
 pub(crate) fn redis_server() -> anyhow::Result<()> {
+    install("Redis server", |manager| manager.redis)
+}
+
+/// Installs libfaketime, which gives a process a wrong clock.
+///
+/// # Errors
+///
+/// As [`redis_server`].
+pub(crate) fn faketime() -> anyhow::Result<()> {
+    install("libfaketime", |manager| manager.faketime)
+}
+
+fn install(what: &str, script: fn(&Manager) -> &'static str) -> anyhow::Result<()> {
     let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
         bail!("no package manager that could install one (apt-get, dnf, apk, brew)");
     };
-    eprintln!("No Redis server here: installing one with {}.", manager.program);
-    let mut words = vec!["sh", "-c", manager.script];
+    eprintln!("No {what} here: installing one with {}.", manager.program);
+    let mut words = vec!["sh", "-c", script(manager)];
     if manager.as_root && !quiet(&["sh", "-c", r#"[ "$(id -u)" = 0 ]"#]) {
         // -n: never a question, which nobody might be there to answer.
         words.splice(0..0, ["sudo", "-n"]);

@@ -8,6 +8,7 @@ mod check;
 mod install;
 mod model;
 mod redis;
+mod soak;
 mod steps;
 mod tally;
 mod test;
@@ -25,7 +26,7 @@ struct Command {
 }
 
 const COMMANDS: &[Command] =
-    &[test::COMMAND, check::COMMAND, bench::COMMAND, model::COMMAND, redis::COMMAND];
+    &[test::COMMAND, check::COMMAND, bench::COMMAND, soak::COMMAND, model::COMMAND, redis::COMMAND];
 
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);

@@ -13,12 +13,12 @@ use crate::cargo::cargo;
 use crate::check::check;
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{Command, bench, redis, refuse};
+use crate::{Command, bench, redis, refuse, soak};
 
 pub(crate) const COMMAND: Command = Command {
     name: "test",
     usage: "test [--fast] [-- <arguments of cargo test>]",
-    about: "All tests, with a private Redis; format, clippy, rustdoc, quick bench but for --fast.",
+    about: "All tests, with a private Redis; format, clippy, rustdoc, bench, soak but for --fast.",
     run: test,
 };
 
@@ -55,7 +55,10 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
         let measured = steps.run("bench --quick", || {
             bench::quick(program.as_deref().context("it needs a Redis server")?)
         });
-        other += usize::from(!measured);
+        let soaked = steps.run("soak --quick", || {
+            soak::quick(program.as_deref().context("it needs a Redis server")?)
+        });
+        other += usize::from(!measured) + usize::from(!soaked);
     }
 
     steps.print_overview();

@@ -84,21 +84,19 @@ impl<T> TaskHandle<T> {
 }
 
 impl<T: DeserializeOwned + 'static> TaskHandle<T> {
-    /// Waits for the task's end and returns what its handler returned.
+    /// Waits for the task's end, through retries and outages, and returns what its handler
+    /// returned.
     ///
     /// # Errors
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
     /// [`Error::is_forgotten`] if it ended so long ago that its result is gone.
     pub async fn result(&self) -> Result<T, Error> {
-        match self.ended().await? {
-            TaskState::Success => self.kept_result().await,
-            TaskState::Cancelled => Err(Error::cancelled(self.id.clone())),
-            TaskState::Dead => {
-                let task = self.client.inspector().get(&self.id).await?;
-                let last = task.and_then(|task| task.errors.last().cloned());
-                Err(Error::dead(self.id.clone(), last))
+        let state = self.ended().await?;
+        loop {
+            match self.outcome(state).await {
+                Err(problem) if problem.is_unavailable() => tokio::time::sleep(LOOK_AGAIN).await,
+                outcome => return outcome,
             }
-            _ => Err(Error::forgotten(self.id.clone())),
         }
     }
 
@@ -110,6 +108,20 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         tokio::time::timeout(timeout, self.result())
             .await
             .unwrap_or_else(|_| Err(Error::waited_too_long(self.id.clone(), timeout)))
+    }
+
+    /// What became of it, once it has ended.
+    async fn outcome(&self, state: TaskState) -> Result<T, Error> {
+        match state {
+            TaskState::Success => self.kept_result().await,
+            TaskState::Cancelled => Err(Error::cancelled(self.id.clone())),
+            TaskState::Dead => {
+                let task = self.client.inspector().get(&self.id).await?;
+                let last = task.and_then(|task| task.errors.last().cloned());
+                Err(Error::dead(self.id.clone(), last))
+            }
+            _ => Err(Error::forgotten(self.id.clone())),
+        }
     }
 
     async fn kept_result(&self) -> Result<T, Error> {

@@ -18,18 +18,25 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus", &["optimus-core", "optimus-embedded", "optimus-macros", "optimus-worker"]),
     ("optimus-testkit", &[]),
     ("optimus-bench", &["optimus", "optimus-core", "optimus-testkit", "optimus-worker"]),
+    ("optimus-soak", &["optimus", "optimus-testkit"]),
     ("xtask", &["optimus-testkit"]),
 ];
 
 /// An example is written against what users have.
 const EXAMPLES_KNOW: &[&str] = &["optimus"];
 
-const KNOW_REDIS: [&str; 5] =
-    ["optimus-bench", "optimus-core", "optimus-embedded", "optimus-testkit", "xtask"];
+const KNOW_REDIS: [&str; 6] = [
+    "optimus-bench",
+    "optimus-core",
+    "optimus-embedded",
+    "optimus-soak",
+    "optimus-testkit",
+    "xtask",
+];
 
 /// Where `redis::` may stand besides test code.
-const DOORS: [&str; 5] =
-    ["benches/", "optimus-core/src/broker/", "optimus-embedded/", "tests/src/", "xtask/"];
+const DOORS: [&str; 6] =
+    ["benches/", "optimus-core/src/broker/", "optimus-embedded/", "soak/", "tests/src/", "xtask/"];
 
 fn named_redis(file: &File) -> Vec<Finding> {
     let free = file.is_test() || DOORS.iter().any(|door| file.path.starts_with(door));

@@ -1,0 +1,167 @@
+//! The agent that submits: a client as any program would use it.
+
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::bail;
+use optimus::{Client, Due, ErasedCall, Error, TaskId, TaskState};
+use optimus_testkit::history::{HistoryLog, What};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::mix::Kind;
+use super::tasks::{answer, doom, unique, work};
+use super::{Role, Settings};
+
+/// Where clients write errors that no user should ever see.
+pub(crate) const COMPLAINTS: &str = "complaints";
+
+/// Batches a second.
+const TICKS_PER_S: u64 = 20;
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// So many doomed tasks are remembered, to be requeued.
+const DOOMED_MAX: usize = 64;
+
+struct Submitter<'a> {
+    client: Client,
+    log: HistoryLog,
+    settings: &'a Settings,
+    random: fastrand::Rng,
+    doomed: VecDeque<(u64, TaskId)>,
+}
+
+/// Until it is asked to end, or has submitted what it was to.
+pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
+    let Role::Client { first, count, per_s, seed } = settings.role else { bail!("it submits") };
+    let log = HistoryLog::open(&settings.folder)?;
+    let builder = Client::builder(&settings.url).submit_timeout(SUBMIT_TIMEOUT);
+    let client = builder.connect().await?;
+    let random = fastrand::Rng::with_seed(seed);
+    let mut submitter = Submitter { client, log, settings, random, doomed: VecDeque::new() };
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut ticks = interval(Duration::from_millis(1_000 / TICKS_PER_S));
+    // After an outage the rate goes on as before; there is no flood.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let end = count.map_or(u64::MAX, |count| first + count);
+    let mut next = first;
+    while next < end {
+        tokio::select! {
+            biased;
+            _ = terminated.recv() => return Ok(()),
+            _ = ticks.tick() => {}
+        }
+        let batch = (per_s / TICKS_PER_S).clamp(1, end - next);
+        submitter.submit(next..next + batch).await;
+        submitter.operate().await;
+        next += batch;
+    }
+    Ok(())
+}
+
+impl Submitter<'_> {
+    async fn submit(&mut self, numbers: std::ops::Range<u64>) {
+        self.log.write_all(numbers.clone().map(|task| {
+            let kind = Kind::of(task);
+            What::Invoke { task, biz: kind.biz(task), delay_ms: kind.delay_ms(task) }
+        }));
+        let calls = numbers.clone().map(call);
+        let answers = match self.client.submit_all(calls).await {
+            Ok(handles) => handles.into_iter().map(Ok).collect(),
+            Err(problem) => problem.answers,
+        };
+        let told: Vec<What> = numbers
+            .clone()
+            .zip(&answers)
+            .map(|(task, answer)| match answer {
+                Ok(handle) if handle.is_duplicate() => {
+                    What::Duplicate { task, owner: handle.id().to_string() }
+                }
+                Ok(handle) => What::Acked { task, id: handle.id().to_string() },
+                Err(problem) => self.failed(task, problem),
+            })
+            .collect();
+        self.log.write_all(told);
+        for (task, handle) in numbers.zip(answers) {
+            let Ok(handle) = handle else { continue };
+            match Kind::of(task) {
+                Kind::Cancelled => self.cancel(task, handle.id()).await,
+                Kind::Doomed => {
+                    self.doomed.push_back((task, handle.id().clone()));
+                    self.doomed.truncate(DOOMED_MAX);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a failed submit means: that nothing was done, or that nobody knows.
+    fn failed(&self, task: u64, problem: &Error) -> What {
+        if problem.is_unavailable() || problem.is_full() {
+            return What::Refused { task };
+        }
+        if !problem.is_unknown_outcome() {
+            self.complain(problem);
+        }
+        What::Unknown { task }
+    }
+
+    async fn cancel(&self, task: u64, id: &TaskId) {
+        self.log.write(What::Cancel { task });
+        match self.client.cancel(id).await {
+            Ok(true) => self.log.write(What::Cancelled { task }),
+            Ok(false) => {}
+            Err(problem) => self.excuse(&problem),
+        }
+    }
+
+    /// Now and then an operator runs a dead task again.
+    async fn operate(&mut self) {
+        if self.random.u8(..) > 12 {
+            return;
+        }
+        let Some((task, id)) = self.doomed.pop_front() else { return };
+        match self.client.handle::<()>(id.clone()).status().await {
+            Ok(TaskState::Dead) => {
+                self.log.write(What::Requeue { task });
+                if let Err(problem) = self.client.requeue(&id).await {
+                    self.excuse(&problem);
+                }
+            }
+            Ok(_) => {}
+            Err(problem) => self.excuse(&problem),
+        }
+    }
+
+    /// An operator's call may meet a Redis that is away or full, or a task that went on.
+    fn excuse(&self, problem: &Error) {
+        let expected = problem.is_unavailable()
+            || problem.is_full()
+            || problem.is_wrong_state()
+            || problem.is_forgotten();
+        if !expected {
+            self.complain(problem);
+        }
+    }
+
+    fn complain(&self, problem: &Error) {
+        let path = self.settings.folder.join(COMPLAINTS);
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let written = file.and_then(|mut file| writeln!(file, "{problem}"));
+        written.expect("the folder of the histories can be written to");
+    }
+}
+
+fn call(number: u64) -> ErasedCall {
+    let kind = Kind::of(number);
+    let delay = Duration::from_millis(kind.delay_ms(number));
+    let erased = match kind {
+        Kind::Answering => answer(number).erase(),
+        Kind::Doomed => doom(number).erase(),
+        Kind::Unique => unique(number, kind.biz(number).unwrap_or_default()).erase(),
+        _ if delay.is_zero() => work(number).erase(),
+        _ => work(number).due(Due::In(delay)).erase(),
+    };
+    erased.expect("numbers can be stored")
+}

@@ -1,0 +1,90 @@
+//! Which tasks there are: a task's number says what it does, so that every process knows.
+
+/// One in so many of the kinds that leave a record behind is left in.
+const RARE: u64 = 4;
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing at all.
+    Nothing,
+    /// Waits a few ms.
+    Short,
+    /// Waits a second or two.
+    Long,
+    /// Fails once or twice.
+    Flaky,
+    /// Panics at its first attempt.
+    Panicking,
+    /// Fails at every attempt.
+    Doomed,
+    /// Returns its fence, which is kept.
+    Answering,
+    /// Has a biz id that others have, too.
+    Unique,
+    /// Runs some time after its submit.
+    Delayed,
+    /// So late that there is time to cancel it.
+    Cancelled,
+}
+
+impl Kind {
+    /// That of the task with this number.
+    pub(crate) fn of(number: u64) -> Self {
+        match number % 32 {
+            // Few enough that none is purged: a queue keeps 10,000 of them.
+            21 | 31 if !(number / 32).is_multiple_of(RARE) => Self::Short,
+            0..8 => Self::Nothing,
+            8..17 => Self::Short,
+            17 => Self::Long,
+            18..20 => Self::Flaky,
+            20 => Self::Panicking,
+            21 => Self::Doomed,
+            22..26 => Self::Answering,
+            26..28 => Self::Unique,
+            28..31 => Self::Delayed,
+            _ => Self::Cancelled,
+        }
+    }
+
+    /// The biz id of the task with this number: sixteen there are, each for many tasks.
+    pub(crate) fn biz(self, number: u64) -> Option<u64> {
+        (self == Self::Unique).then_some(number / 64 % 16)
+    }
+
+    /// How long its handler waits.
+    pub(crate) fn wait_ms(self, number: u64) -> u64 {
+        let turn = number / 32;
+        match self {
+            Self::Short => 1 + turn % 40,
+            Self::Long => 500 + turn % 1_500,
+            // Some are long enough for a worker to lose its lease meanwhile.
+            Self::Answering if turn.is_multiple_of(2) => 300 + turn % 1_000,
+            _ => 0,
+        }
+    }
+
+    /// How long after its submit it is due.
+    pub(crate) fn delay_ms(self, number: u64) -> u64 {
+        match self {
+            Self::Delayed => 20 + number / 32 * 37 % 1_500,
+            Self::Cancelled => 3_000,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_there_and_few_leave_a_record_behind() {
+        let count = |kind| (0..1_000_000).filter(|number| Kind::of(*number) == kind).count();
+        for kind in [Kind::Nothing, Kind::Long, Kind::Flaky, Kind::Panicking, Kind::Unique] {
+            assert!(count(kind) > 10_000, "{kind:?}");
+        }
+        assert!(count(Kind::Doomed) < 10_000 && count(Kind::Cancelled) < 10_000);
+        assert!((0..1_000).any(|number| Kind::of(number) == Kind::Doomed));
+    }
+}

@@ -1,0 +1,55 @@
+//! The processes that submit and work: this same program, started again.
+//!
+//! They end when they are asked to (SIGTERM), or when they are killed; whoever started them reads
+//! from their histories what they did.
+
+mod client;
+mod mix;
+mod tasks;
+mod worker;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Builder;
+
+pub(crate) use client::COMPLAINTS;
+pub(crate) use mix::Kind;
+pub(crate) use tasks::QUEUE;
+
+/// Threads of an agent's runtime.
+const THREADS: usize = 2;
+
+/// What an agent has to know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) url: String,
+    /// Where its history goes.
+    pub(crate) folder: PathBuf,
+    /// By how much its clock is wrong, such as `+1d`, where that can be had.
+    pub(crate) clock: Option<String>,
+    pub(crate) role: Role,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// Submits tasks, numbered from `first`.
+    Client { first: u64, count: Option<u64>, per_s: u64, seed: u64 },
+    /// Runs them.
+    Worker { slots: usize, lease_ms: u64 },
+}
+
+/// Serves the role in the settings, which are JSON.
+///
+/// # Errors
+/// When the settings can't be read, or Redis is away at the start.
+pub(crate) fn serve(args: &[String]) -> anyhow::Result<()> {
+    let [settings] = args else { bail!("an agent has one argument; the soak starts it") };
+    let settings: Settings = serde_json::from_str(settings).context("an agent's settings")?;
+    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    match settings.role {
+        Role::Client { .. } => runtime.block_on(client::run(&settings)),
+        Role::Worker { .. } => runtime.block_on(worker::run(&settings)),
+    }
+}

@@ -1,0 +1,31 @@
+//! The agent that works: a worker as any program would start it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use optimus::Worker;
+use optimus_testkit::history::HistoryLog;
+
+use super::tasks::QUEUE;
+use super::{Role, Settings};
+
+/// How long a worker that is asked to end lets its tasks run.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
+    let Role::Worker { slots, lease_ms } = settings.role else { bail!("this agent works") };
+    // Asked for panics are part of the play, and no news.
+    std::panic::set_hook(Box::new(|_| {}));
+    let log = Arc::new(HistoryLog::open(&settings.folder)?);
+    let lease = Duration::from_millis(lease_ms);
+    let worker = Worker::builder(&settings.url)
+        .quiet()
+        .queues([QUEUE])
+        .concurrency(slots)
+        .lease(lease)
+        .poll(lease / 4)
+        .shutdown_grace(GRACE)
+        .data(log);
+    Ok(worker.run().await?)
+}

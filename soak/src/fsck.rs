@@ -1,0 +1,86 @@
+//! The structure of a queue at rest: every index agrees with every other.
+
+use std::collections::HashSet;
+
+use optimus::{Inspector, QueueName};
+
+use crate::agent::QUEUE;
+use crate::store::Store;
+
+/// What hangs on a task, by id: none of it may outlive the task's record.
+const BESIDE: [&str; 5] = ["blobs", "priorities", "tries", "errors", "cancel"];
+
+/// What is wrong, a sentence each, in a queue in which nothing waits or runs.
+///
+/// # Errors
+/// When Redis is away.
+pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Result<Vec<String>> {
+    let queue = QueueName::new(QUEUE)?;
+    let mut wrong = Vec::new();
+    let counts = inspector.counts(&queue).await?;
+    if counts.ready + counts.delayed + counts.retry + counts.working > 0 {
+        wrong.push(format!("something waits or runs: {counts:?}"));
+    }
+    for worker in inspector.workers(&queue).await? {
+        if !worker.running.is_empty() {
+            wrong.push(format!("{} still holds {:?}", worker.id, worker.running));
+        }
+    }
+    let key = |name: &str| format!("{{optimus:{QUEUE}:0}}:{name}");
+    let mut ended: HashSet<String> = HashSet::new();
+    for state in ["dead", "cancelled"] {
+        let ids: Vec<String> = store.command(&["ZRANGE", &key(state), "0", "-1"]).await?;
+        for id in ids {
+            if !ended.insert(id.clone()) {
+                wrong.push(format!("{id} is dead and cancelled"));
+            }
+        }
+    }
+    let records: HashSet<String> = store.command(&["HKEYS", &key("tasks")]).await?;
+    for id in ended.symmetric_difference(&records) {
+        wrong.push(format!("{id} has a record or a state, but not both"));
+    }
+    for beside in BESIDE {
+        let ids: Vec<String> = store.command(&["HKEYS", &key(beside)]).await?;
+        for id in ids.iter().filter(|id| !records.contains(*id)) {
+            wrong.push(format!("{beside} still knows {id}"));
+        }
+    }
+    marks(store, &key("biz:"), &records, &mut wrong).await?;
+    held_by_nobody(store, &key("working:"), &mut wrong).await?;
+    Ok(wrong)
+}
+
+/// A biz id belongs to a task that there is.
+async fn marks(
+    store: &Store,
+    prefix: &str,
+    records: &HashSet<String>,
+    wrong: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let keys: Vec<String> = store.command(&["KEYS", &format!("{prefix}*")]).await?;
+    for key in keys {
+        let mark: String = store.command(&["GET", &key]).await?;
+        let owner = mark.split(':').next().unwrap_or_default();
+        if !records.contains(owner) {
+            wrong.push(format!("{key} belongs to {owner}, which is no more"));
+        }
+    }
+    Ok(())
+}
+
+/// What a worker holds is gone with it, but for the field of its last claim.
+async fn held_by_nobody(
+    store: &Store,
+    prefix: &str,
+    wrong: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let keys: Vec<String> = store.command(&["KEYS", &format!("{prefix}*")]).await?;
+    for key in keys {
+        let fields: Vec<String> = store.command(&["HKEYS", &key]).await?;
+        for id in fields.iter().filter(|field| *field != "#") {
+            wrong.push(format!("{key} still holds {id}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Acts upon Redis itself. What fails because Redis is away already is passed over.
+
+use std::time::Duration;
+
+use optimus_testkit::history::{What, now_ns};
+use redis::{RedisResult, Value};
+use tokio::task::block_in_place;
+use tokio::time::sleep;
+
+use super::Nemesis;
+use super::processes::shortly;
+use crate::profile::LEASE;
+
+/// Redis syncs its file once a second, and postpones that while an older sync is under way.
+const UNSYNCED_NS: u64 = 2_000_000_000;
+/// What a full Redis may still take: less than a batch of submits.
+const ROOM: u64 = 64 * 1024;
+const FULL_FOR: Duration = Duration::from_millis(1_200);
+
+impl Nemesis {
+    pub(super) async fn kill_redis(&mut self) -> anyhow::Result<u64> {
+        // Sometimes for longer than the lease.
+        let away = if self.random.u8(..4) == 0 { 1.1..1.6 } else { 0.0..0.3 };
+        let away = self.within(away.start * LEASE.as_secs_f64()..away.end * LEASE.as_secs_f64());
+        let mut server = self.stage.store.server().await;
+        let since = now_ns();
+        server.kill();
+        if !self.stage.is_synced_always() {
+            let since = now_ns().saturating_sub(UNSYNCED_NS);
+            self.stage.log.write(What::Rollback { since });
+        }
+        sleep(away).await;
+        block_in_place(|| server.restart());
+        drop(server);
+        self.stage.apply_sync().await?;
+        self.stage.log.write(What::Outage { since, of: None });
+        Ok(1)
+    }
+
+    pub(super) async fn freeze_redis(&mut self) -> anyhow::Result<u64> {
+        let lasting = self.within(0.05..1.5 * LEASE.as_secs_f64());
+        let server = self.stage.store.server().await;
+        let since = now_ns();
+        server.pause();
+        sleep(lasting).await;
+        server.resume();
+        self.stage.log.write(What::Outage { since, of: None });
+        Ok(1)
+    }
+
+    pub(super) async fn flush(&mut self, times: u32, pause: Duration) -> anyhow::Result<u64> {
+        let mut flushed = 0;
+        for _ in 0..times {
+            flushed += self.struck(&["SCRIPT", "FLUSH"]).await;
+            sleep(pause).await;
+        }
+        Ok(flushed)
+    }
+
+    pub(super) async fn kill_connections(&mut self) -> anyhow::Result<u64> {
+        let mut killed = 0;
+        for _ in 0..=self.random.u32(..5) {
+            let since = now_ns();
+            killed += self.struck(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+            self.stage.log.write(What::Outage { since, of: None });
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(killed)
+    }
+
+    pub(super) async fn kill_one_connection(&mut self) -> anyhow::Result<u64> {
+        let since = now_ns();
+        let list: RedisResult<String> = self.stage.store.command(&["CLIENT", "LIST"]).await;
+        let list = list.unwrap_or_default();
+        let ids: Vec<&str> =
+            list.lines().filter_map(|line| line.strip_prefix("id=")?.split(' ').next()).collect();
+        let Some(id) = self.random.choice(ids) else { return Ok(0) };
+        let killed = self.struck(&["CLIENT", "KILL", "ID", id]).await;
+        self.stage.log.write(What::Outage { since, of: None });
+        Ok(killed)
+    }
+
+    pub(super) async fn pause_clients(&mut self) -> anyhow::Result<u64> {
+        let lasting = self.within(0.05..1.5 * LEASE.as_secs_f64());
+        let mode = if self.random.bool() { "ALL" } else { "WRITE" };
+        let since = now_ns();
+        let ms = lasting.as_millis().to_string();
+        let paused = self.struck(&["CLIENT", "PAUSE", &ms, mode]).await;
+        sleep(lasting).await;
+        self.stage.log.write(What::Outage { since, of: None });
+        Ok(paused)
+    }
+
+    pub(super) async fn sleep_redis(&mut self) -> anyhow::Result<u64> {
+        let lasting = self.within(0.05..1.5 * LEASE.as_secs_f64());
+        let since = now_ns();
+        let slept = self.struck(&["DEBUG", "SLEEP", &lasting.as_secs_f64().to_string()]).await;
+        self.stage.log.write(What::Outage { since, of: None });
+        Ok(slept)
+    }
+
+    /// A full Redis refuses submits, and nothing else: it is no outage.
+    pub(super) async fn fill_redis(&mut self) -> anyhow::Result<u64> {
+        let store = &self.stage.store;
+        let Ok(Some(used)) = store.info("used_memory").await else { return Ok(0) };
+        let most = (used + ROOM).to_string();
+        let filled = self.struck(&["CONFIG", "SET", "maxmemory", &most]).await;
+        sleep(FULL_FOR).await;
+        self.struck(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        Ok(filled)
+    }
+
+    /// A Redis that syncs always ends when its disk is full; then this is a kill with a reason.
+    pub(super) async fn fill_disk(&mut self) -> anyhow::Result<u64> {
+        let lasting = shortly(&mut self.random);
+        let mut server = self.stage.store.server().await;
+        let since = now_ns();
+        server.fill_disk()?;
+        sleep(lasting).await;
+        if server.has_ended() {
+            block_in_place(|| server.restart());
+        } else {
+            server.free_disk()?;
+            // It notices at its next try, once a second.
+            sleep(Duration::from_millis(1_500)).await;
+        }
+        drop(server);
+        self.stage.apply_sync().await?;
+        self.stage.log.write(What::Outage { since, of: None });
+        Ok(1)
+    }
+
+    /// Whether Redis took the command.
+    async fn struck(&self, words: &[&str]) -> u64 {
+        u64::from(self.stage.store.command::<Value>(words).await.is_ok())
+    }
+}

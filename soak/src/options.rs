@@ -1,0 +1,85 @@
+//! The command line.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use crate::profile::{PROFILES, Profile, QUICK};
+
+/// What shall be broken, and for how long.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) profile: Profile,
+    pub(crate) seed: u64,
+    /// Keeps the histories even if all is well.
+    pub(crate) keep: bool,
+}
+
+impl Options {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// Names the argument that is not known, and those that are.
+    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
+        let mut options = Self { profile: PROFILES[0], seed: fastrand::u64(..), keep: false };
+        let mut minutes = None;
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--quick" => options.profile = QUICK,
+                "--minutes" => minutes = Some(value()?.parse::<f64>().context("--minutes")?),
+                "--seed" => options.seed = value()?.parse().context("--seed")?,
+                "--profile" => options.profile = named(&value()?)?,
+                "--keep" => options.keep = true,
+                _ => bail!("unknown argument {arg:?}\n{}", usage()),
+            }
+        }
+        if let Some(minutes) = minutes {
+            let time = Duration::try_from_secs_f64(minutes * 60.0).context("--minutes")?;
+            options.profile = options.profile.lasting(time);
+        }
+        Ok(options)
+    }
+}
+
+fn named(name: &str) -> anyhow::Result<Profile> {
+    let found = PROFILES.iter().find(|profile| profile.name == name);
+    found.copied().with_context(|| format!("no profile {name:?}\n{}", usage()))
+}
+
+fn usage() -> String {
+    let mut text = "\
+        --minutes N    for so long, and not until the profile's own end\n\
+        --seed S       what is broken when\n\
+        --profile P    what is broken at all\n\
+        --quick        little of everything\n\
+        --keep         keeps the histories even if all is well\n\
+        \nprofiles:\n"
+        .to_owned();
+    text.extend(PROFILES.iter().map(line));
+    text
+}
+
+fn line(profile: &Profile) -> String {
+    format!("  {:<10} {}\n", profile.name, profile.about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> anyhow::Result<Options> {
+        Options::read(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn minutes_and_a_seed_are_taken_and_what_is_not_known_is_refused() {
+        let options = read("--minutes 0.5 --seed 7 --profile kills").unwrap();
+        assert_eq!((options.seed, options.profile.name), (7, "kills"));
+        assert_eq!(options.profile.time, Some(Duration::from_secs(30)));
+        for wrong in ["--fast", "--profile x", "--minutes -1", "--seed"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The Redis of a run, and what is done to it: [`Store`].
+
+use std::process::Command;
+use std::time::Duration;
+
+use optimus_testkit::{RedisServer, find_redis_server};
+use redis::{AsyncConnectionConfig, FromRedisValue, RedisResult};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// As long as the longest thing that is done to it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A Redis of our own with an append-only file, on a port of the loopback interface.
+pub(crate) struct Store {
+    url: String,
+    server: Mutex<RedisServer>,
+}
+
+impl Store {
+    /// Starts it. It syncs its file with each write until it is told otherwise.
+    pub(crate) fn start() -> Self {
+        let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
+        if needs_leave_to_debug() {
+            options = options.arg("--enable-debug-command", "local");
+        }
+        let server = options.start();
+        Self { url: server.url(), server: Mutex::new(server) }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The process, which nobody else kills or stops meanwhile.
+    pub(crate) async fn server(&self) -> MutexGuard<'_, RedisServer> {
+        self.server.lock().await
+    }
+
+    /// Sends a command over a connection of its own.
+    ///
+    /// # Errors
+    /// When Redis is away, or answers with an error.
+    pub(crate) async fn command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let client = redis::Client::open(self.url.as_str())?;
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(*word);
+        }
+        command.query_async(&mut connection).await
+    }
+
+    /// A number from what Redis tells of itself.
+    ///
+    /// # Errors
+    /// When Redis is away.
+    pub(crate) async fn info(&self, name: &str) -> RedisResult<Option<u64>> {
+        let info: String = self.command(&["INFO"]).await?;
+        let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        Ok(value.and_then(|value| value.trim().parse().ok()))
+    }
+}
+
+/// From Redis 7 on, DEBUG must be allowed.
+fn needs_leave_to_debug() -> bool {
+    let program = find_redis_server().unwrap_or_else(|| "redis-server".into());
+    let output = Command::new(program).arg("--version").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = text.unwrap_or_default();
+    let major = version.split("v=").nth(1).and_then(|version| version.split('.').next());
+    major.and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major >= 7)
+}

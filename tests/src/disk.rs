@@ -1,0 +1,37 @@
+//! A disk that is full, as one server sees it.
+
+use std::io;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+use crate::RedisServer;
+
+impl RedisServer {
+    /// Fails every write of the server to a file from now on, as a full disk does. It is to be
+    /// started with [`survives_a_full_disk`](crate::RedisServerBuilder::survives_a_full_disk).
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn fill_disk(&self) -> io::Result<()> {
+        self.limit_files(Some(0))
+    }
+
+    /// Lets it write again.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses, or the server has ended.
+    pub fn free_disk(&self) -> io::Result<()> {
+        self.limit_files(getrlimit(Resource::Fsize).current)
+    }
+
+    /// The largest file that it may write.
+    fn limit_files(&self, current: Option<u64>) -> io::Result<()> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or(io::ErrorKind::NotFound)?;
+        let limit = Rlimit { current, maximum: getrlimit(Resource::Fsize).maximum };
+        prlimit(Some(pid), Resource::Fsize, limit)?;
+        Ok(())
+    }
+}

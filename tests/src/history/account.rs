@@ -1,0 +1,118 @@
+//! Everything that happened to one task: [`Account`].
+
+use super::{Event, Found, How, What};
+
+/// What clients and handlers wrote down of one task.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) invoked: Option<Invoked>,
+    pub(super) answer: Option<(u64, Answer)>,
+    /// An operator wanted it cancelled.
+    pub(super) cancel_asked: bool,
+    /// When an operator was told that it is.
+    pub(super) cancelled_at: Option<u64>,
+    pub(super) requeued_at: Vec<u64>,
+    /// By their fences, once [sorted](Self::sort).
+    pub(super) executions: Vec<Execution>,
+    pub(super) found: Option<(Found, u64)>,
+    /// What can't be, such as the end of something that never began.
+    pub(super) oddities: Vec<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Invoked {
+    pub(super) at: u64,
+    pub(super) biz: Option<u64>,
+    pub(super) delay_ms: u64,
+}
+
+/// What its client was told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Acked { id: String },
+    Duplicate { owner: String },
+    Refused,
+    Unknown,
+}
+
+/// One time that its handler ran.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) pid: u32,
+    pub(super) id: String,
+    pub(super) attempt: u32,
+    pub(super) fence: u64,
+    pub(super) begun: u64,
+    pub(super) end: Option<(u64, How)>,
+}
+
+impl Execution {
+    pub(super) fn ended_as(&self, how: How) -> bool {
+        self.end.is_some_and(|(_, end)| end == how)
+    }
+}
+
+impl Account {
+    /// Adds an event that is about this task.
+    pub(super) fn add(&mut self, event: Event) {
+        let Event { at, pid, what } = event;
+        match what {
+            What::Invoke { biz, delay_ms, .. } => self.invoke(Invoked { at, biz, delay_ms }),
+            What::Acked { id, .. } => self.answer(at, Answer::Acked { id }),
+            What::Duplicate { owner, .. } => self.answer(at, Answer::Duplicate { owner }),
+            What::Refused { .. } => self.answer(at, Answer::Refused),
+            What::Unknown { .. } => self.answer(at, Answer::Unknown),
+            What::Cancel { .. } => self.cancel_asked = true,
+            What::Cancelled { .. } => self.cancelled_at = Some(at),
+            What::Requeue { .. } => self.requeued_at.push(at),
+            What::Begin { id, attempt, fence, .. } => {
+                self.executions.push(Execution { pid, id, attempt, fence, begun: at, end: None });
+            }
+            What::End { fence, how, .. } => self.end(at, pid, fence, how),
+            What::Found { state, fence, .. } => self.found = Some((state, fence)),
+            _ => {}
+        }
+    }
+
+    /// Brings the executions into the order of their fences.
+    pub(super) fn sort(&mut self) {
+        self.executions.sort_by_key(|execution| (execution.fence, execution.begun));
+    }
+
+    /// When it was acknowledged as a task of its own.
+    pub(super) fn acked_at(&self) -> Option<u64> {
+        match &self.answer {
+            Some((at, Answer::Acked { .. })) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// What the queue calls it, as its client was told.
+    pub(super) fn acked_id(&self) -> Option<&str> {
+        match &self.answer {
+            Some((_, Answer::Acked { id })) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn invoke(&mut self, invoked: Invoked) {
+        if self.invoked.replace(invoked).is_some() {
+            self.oddities.push("was submitted twice under one number: the client is wrong");
+        }
+    }
+
+    fn answer(&mut self, at: u64, answer: Answer) {
+        if self.answer.replace((at, answer)).is_some() {
+            self.oddities.push("was answered twice: the client is wrong");
+        }
+    }
+
+    /// A process writes the begin of an execution before its end.
+    fn end(&mut self, at: u64, pid: u32, fence: u64, how: How) {
+        let mut open = self.executions.iter_mut().rev();
+        match open.find(|run| run.pid == pid && run.fence == fence && run.end.is_none()) {
+            Some(execution) => execution.end = Some((at, how)),
+            None => self.oddities.push("ended an attempt that never began"),
+        }
+    }
+}

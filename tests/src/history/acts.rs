@@ -1,0 +1,131 @@
+//! What a nemesis did, and what therefore may have happened to whom: [`Acts`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::account::Execution;
+use super::{Event, How, What, Why};
+
+/// How long a worker takes at most to hand in a report while nothing is wrong.
+const REPORT_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long it may take once something was: a lost answer is given up after 8 s, and the wait
+/// for a new connection grows to 3 s.
+const REPORT_AFTER_OUTAGE: Duration = Duration::from_secs(12);
+
+/// A worker that was frozen or away may begin so much later what it claimed before.
+pub(super) const LATE_BEGIN: Duration = Duration::from_secs(30);
+
+/// From when to when, in ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) since: u64,
+    pub(super) until: u64,
+}
+
+impl Span {
+    pub(super) fn meets(self, since: u64, until: u64) -> bool {
+        self.since <= until && since <= self.until
+    }
+
+    /// How much of it lies in another.
+    fn within(self, other: Self) -> u64 {
+        self.until.min(other.until).saturating_sub(self.since.max(other.since))
+    }
+
+    /// Who tries to connect waits for up to as long again as the outage lasts, within limits.
+    fn works_on(self, lease: Duration) -> Self {
+        Self { until: self.until + self.lasts().min(ns(lease * 5 / 8)), ..self }
+    }
+
+    fn lasts(self) -> u64 {
+        self.until - self.since
+    }
+}
+
+/// By whom they were suffered.
+#[derive(Debug, Default)]
+pub(super) struct Acts {
+    /// When a process was killed.
+    pub(super) killed: HashMap<u32, u64>,
+    pub(super) left: HashMap<u32, Span>,
+    pub(super) frozen: HashMap<u32, Vec<Span>>,
+    /// Of one process, or of all.
+    pub(super) outages: Vec<(Span, Option<u32>)>,
+    pub(super) stalls: Vec<Span>,
+    pub(super) rollbacks: Vec<Span>,
+}
+
+impl Acts {
+    pub(super) fn add(&mut self, event: &Event) {
+        let span = |since: u64| Span { since: since.min(event.at), until: event.at };
+        match event.what {
+            What::Killed { victim } => drop(self.killed.insert(victim, event.at)),
+            What::Left { worker, since } => drop(self.left.insert(worker, span(since))),
+            What::Frozen { victim, since } => {
+                self.frozen.entry(victim).or_default().push(span(since));
+            }
+            What::Outage { since, of } => self.outages.push((span(since), of)),
+            What::Stalled { since } => self.stalls.push(span(since)),
+            What::Rollback { since } => self.rollbacks.push(span(since)),
+            _ => {}
+        }
+    }
+
+    /// Brings outages into their order, which [`held_until`](Self::held_until) relies on.
+    pub(super) fn sort(&mut self) {
+        self.outages.sort_by_key(|(span, _)| span.since);
+    }
+
+    /// Until when the worker may have held the report of this execution; for ever if it has not
+    /// ended.
+    pub(super) fn held_until(&self, execution: &Execution) -> u64 {
+        let Some((ended, how)) = execution.end else { return u64::MAX };
+        let mut until = ended + ns(REPORT_WITHIN);
+        let frozen = self.frozen.get(&execution.pid).into_iter().flatten();
+        for span in frozen.chain(&self.stalls) {
+            if span.meets(ended, until) {
+                until = until.max(span.until + ns(REPORT_WITHIN));
+            }
+        }
+        for span in self.outages_of(execution.pid) {
+            if span.meets(ended, until) {
+                until = until.max(span.until + ns(REPORT_AFTER_OUTAGE));
+            }
+        }
+        // Nothing is reported of what was stopped.
+        if how == How::Stopped { u64::MAX } else { until }
+    }
+
+    /// What kept a process from its heartbeats in this time, if for so long that its lease may have
+    /// run out. Several short hindrances that follow each other count together, and one that is
+    /// just over counts until the next heartbeat.
+    pub(super) fn kept(&self, pid: u32, since: u64, until: u64, lease: Duration) -> Option<Why> {
+        let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
+        let outages = self.outages_of(pid).map(|span| (span.works_on(lease), Why::Outage));
+        let stalls = self.stalls.iter().map(|span| (*span, Why::Stalled));
+        let since = since.saturating_sub(ns(lease));
+        let all = frozen.chain(outages).chain(stalls);
+        let spans: Vec<_> = all.filter(|(span, _)| span.meets(since, until)).collect();
+        let too_long = |last: &&(Span, Why)| {
+            let window = Span { since: last.0.until.saturating_sub(ns(lease)), ..last.0 };
+            let hindered: u64 = spans.iter().map(|(span, _)| span.within(window)).sum();
+            hindered.max(last.0.lasts()) > ns(lease / 2)
+        };
+        spans.iter().find(too_long).map(|(_, why)| *why)
+    }
+
+    fn outages_of(&self, pid: u32) -> impl Iterator<Item = &Span> {
+        let outages = self.outages.iter();
+        outages.filter(move |(_, of)| of.is_none_or(|of| of == pid)).map(|(span, _)| span)
+    }
+
+    /// Whether something that was acknowledged in this time may be gone.
+    pub(super) fn rolled_back(&self, since: u64, until: u64) -> bool {
+        self.rollbacks.iter().any(|span| span.meets(since, until))
+    }
+}
+
+pub(super) fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

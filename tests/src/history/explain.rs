@@ -1,0 +1,92 @@
+//! Why a task ran once more: [`Why`].
+
+use super::account::{Account, Execution};
+use super::acts::{Acts, LATE_BEGIN, ns};
+use super::{How, Rules};
+
+/// The reason of a second execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The one before failed, as its handler wrote down.
+    Failure,
+    /// The worker of the one before was asked to end, and gave it back.
+    GivenBack,
+    /// The worker of the one before was killed.
+    Killed,
+    /// The worker of the one before was stopped for so long that its lease may have run out.
+    Frozen,
+    /// Redis was away, or not to be reached, for so long that a lease may have run out.
+    Outage,
+    /// The machine stood still for so long.
+    Stalled,
+    /// An operator asked for it.
+    Requeued,
+    /// Redis came back without what it had acknowledged last.
+    RolledBack,
+    /// None of them: the queue is wrong.
+    Unexplained,
+}
+
+impl Why {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 9] = [
+        Self::Failure,
+        Self::GivenBack,
+        Self::Killed,
+        Self::Frozen,
+        Self::Outage,
+        Self::Stalled,
+        Self::Requeued,
+        Self::RolledBack,
+        Self::Unexplained,
+    ];
+
+    /// What it is called in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Failure => "after a failure",
+            Self::GivenBack => "given back",
+            Self::Killed => "worker killed",
+            Self::Frozen => "worker frozen",
+            Self::Outage => "lease over in an outage",
+            Self::Stalled => "machine stalled",
+            Self::Requeued => "requeued by an operator",
+            Self::RolledBack => "Redis rolled back",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// Why the task was not done with this execution: what happened until that instant.
+pub(super) fn explain(
+    account: &Account,
+    previous: &Execution,
+    until: u64,
+    acts: &Acts,
+    rules: &Rules,
+) -> Why {
+    // It began late if it was claimed before the next one, and its worker then kept from it.
+    let late = previous.begun > until;
+    let since = if late { until.saturating_sub(ns(LATE_BEGIN)) } else { previous.begun };
+    if account.requeued_at.iter().any(|at| (since..=until).contains(at)) {
+        return Why::Requeued;
+    }
+    if previous.end.is_some_and(|(ended, how)| how == How::Failed && ended <= until) {
+        return Why::Failure;
+    }
+    // Only while its report was not handed in could the queue still hold it for running.
+    let held = until.min(acts.held_until(previous));
+    if acts.killed.get(&previous.pid).is_some_and(|at| (since..=held).contains(at)) {
+        return Why::Killed;
+    }
+    if acts.left.get(&previous.pid).is_some_and(|span| span.meets(since, held)) {
+        return Why::GivenBack;
+    }
+    if let Some(why) = acts.kept(previous.pid, since, held, rules.lease) {
+        return why;
+    }
+    if acts.rolled_back(since, until) {
+        return Why::RolledBack;
+    }
+    Why::Unexplained
+}

@@ -1,0 +1,93 @@
+//! How bytes come through, each way: [`Flow`].
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::watch;
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+/// A direction, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From clients to the server.
+    Up,
+    /// From the server to clients.
+    Down,
+    /// Each of them.
+    Both,
+}
+
+/// What happens to what is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pace {
+    #[default]
+    Pass,
+    Delay(Duration),
+    Slices,
+    Hole,
+}
+
+/// The pace of each direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flow {
+    up: Pace,
+    down: Pace,
+}
+
+impl Flow {
+    pub(super) fn set(&mut self, way: Way, pace: Pace) {
+        if way != Way::Down {
+            self.up = pace;
+        }
+        if way != Way::Up {
+            self.down = pace;
+        }
+    }
+
+    fn pace(self, way: Way) -> Pace {
+        if way == Way::Up { self.up } else { self.down }
+    }
+}
+
+/// One direction of one connection: writes at the pace of the moment.
+pub(super) struct Paced<W> {
+    pub(super) way: Way,
+    pub(super) flow: watch::Receiver<Flow>,
+    pub(super) writer: W,
+}
+
+impl<W: AsyncWrite + Unpin> Paced<W> {
+    /// Delivers everything in `bytes`, which is empty afterwards.
+    pub(super) async fn deliver(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        match self.next_pace().await? {
+            Pace::Slices => {
+                for byte in bytes.iter() {
+                    self.writer.write_all(&[*byte]).await?;
+                    self.writer.flush().await?;
+                    yield_now().await;
+                }
+            }
+            pace => {
+                if let Pace::Delay(by) = pace {
+                    sleep(by).await;
+                }
+                self.writer.write_all(bytes).await?;
+                self.writer.flush().await?;
+            }
+        }
+        bytes.clear();
+        Ok(())
+    }
+
+    /// The pace once it is no hole.
+    async fn next_pace(&mut self) -> io::Result<Pace> {
+        let way = self.way;
+        let open = self.flow.wait_for(|flow| flow.pace(way) != Pace::Hole).await;
+        open.map(|flow| flow.pace(way)).map_err(|_| io::ErrorKind::ConnectionAborted.into())
+    }
+}

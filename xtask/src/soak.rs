@@ -1,0 +1,34 @@
+//! `cargo xtask soak`: breaks everything around a release build, and judges what became of the
+//! tasks.
+
+use std::path::Path;
+
+use optimus_testkit::{REDIS_SERVER_VAR, find_faketime};
+
+use crate::cargo::{cargo, run};
+use crate::{Command, install, redis};
+
+pub(crate) const COMMAND: Command = Command {
+    name: "soak",
+    usage: "soak [--minutes N] [--seed S] [--profile P] [--quick] [--keep]",
+    about: "Kill, freeze, cut and fill everything, and prove that no task is lost.",
+    run: |args| soak(&redis::find_or_install()?, &args).map(|()| true),
+};
+
+/// Little of everything, in about a minute.
+///
+/// # Errors
+/// When a promise was broken. What was printed has the seed.
+pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
+    soak(redis_server, &["--quick".to_owned()])
+}
+
+fn soak(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
+    if find_faketime().is_none()
+        && let Err(problem) = install::faketime()
+    {
+        eprintln!("No clock will be wrong: {problem:#}");
+    }
+    let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-soak", "--"]);
+    run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
+}
