@@ -64,15 +64,17 @@ impl Actors {
             Step::Claim { worker, want, .. } => {
                 let worker = &mut self.workers[usize::from(worker)];
                 worker.last_seq += 1;
-                let want = usize::from(want);
-                Call::Claim { worker: worker.id.clone(), seq: worker.last_seq, want }
+                let (seq, want) = (worker.last_seq, usize::from(want));
+                let alone = want == 1 && seq % 2 == 0;
+                Call::Claim { worker: worker.id.clone(), seq, want, alone }
             }
             Step::ClaimAgain { worker, .. } => {
                 let worker = &self.workers[usize::from(worker)];
                 if worker.last_seq == 0 {
                     return None;
                 }
-                Call::Claim { worker: worker.id.clone(), seq: worker.last_seq, want: 3 }
+                let (worker, seq) = (worker.id.clone(), worker.last_seq);
+                Call::Claim { worker, seq, want: 3, alone: false }
             }
             Step::Complete { worker, ref picks, .. } => {
                 self.holds.complete(now, self.busy(worker, reference), picks, reference)?

@@ -15,7 +15,7 @@ use crate::jobs::{Fragile, job, job_of};
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
     Submit(Parcel),
-    Claim { worker: WorkerId, seq: u64, want: usize },
+    Claim { worker: WorkerId, seq: u64, want: usize, alone: bool },
     Complete { worker: WorkerId, done: Vec<Completion> },
     Fail { worker: WorkerId, failed: Vec<Failure> },
     Release { worker: WorkerId, given: Vec<Release> },

@@ -51,7 +51,7 @@ impl Run<'_> {
     async fn work_off(&mut self, at: usize, queue: u8, last: &WorkerId) -> Result<(), String> {
         for seq in 1..CALLS_MAX {
             let worker = last.clone();
-            self.send_new(at, queue, Call::Claim { worker, seq, want: 128 }).await?;
+            self.send_new(at, queue, Call::Claim { worker, seq, want: 128, alone: false }).await?;
             let side = &self.sides[usize::from(queue)];
             let empty = !side.reference.claimable() && side.reference.line.is_empty();
             match side.actors.complete_all(self.now, last, &side.reference) {

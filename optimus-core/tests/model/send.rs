@@ -36,7 +36,10 @@ async fn answer(
     let queue = &bench.queue;
     Ok(match call {
         Call::Submit(parcel) => submit(bench, broker, now, parcel).await?,
-        Call::Claim { worker, seq, want } => {
+        Call::Claim { worker, seq, alone: true, .. } => {
+            granted(broker.claim_alone(queue, worker, *seq).await?)
+        }
+        Call::Claim { worker, seq, want, .. } => {
             granted(broker.claim(queue, worker, *seq, *want).await?)
         }
         Call::Complete { worker, done } => {

@@ -4,7 +4,7 @@ use super::shelf::Shelf;
 use crate::dump::Dump;
 
 /// The keys of a queue; those that end in a colon have an owner.
-const NAMES: [&str; 26] = [
+const NAMES: [&str; 27] = [
     "meta",
     "tasks",
     "blobs",
@@ -31,6 +31,7 @@ const NAMES: [&str; 26] = [
     "mail:",
     "wake",
     "wake:",
+    "rouse:",
 ];
 
 /// The fields of `meta`.
@@ -53,7 +54,7 @@ pub(super) fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let shelf = Shelf::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
         let done = || shelf.value(name).is_some_and(|mark| mark.ends_with(":D"));
-        let passes = ["mail:", "result:", "wake:"].iter().any(|kind| name.starts_with(kind))
+        let passes = ["mail:", "result:", "wake:", "rouse:"].iter().any(|kind| name.starts_with(kind))
             || (name.starts_with("biz:") && done());
         match (passes, *left) {
             (true, -1) => Some(format!("{name} would stay for ever")),

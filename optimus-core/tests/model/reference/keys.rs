@@ -70,7 +70,8 @@ impl Queue {
                 picture.pair(&working, id.stored(), token);
             }
             if let Some(last) = worker.last_claim {
-                picture.pair(&working, "#", last);
+                let alone = if worker.alone { " alone" } else { "" };
+                picture.pair(&working, "#", format_args!("{last}{alone}"));
             }
         }
         for (name, bell) in &self.stop_bells {
@@ -85,8 +86,8 @@ impl Queue {
                 let taken = receipts.iter().enumerate().filter_map(|(position, owner)| {
                     Some(format!("{}={}", position + 1, owner.as_ref()?.stored()))
                 });
-                let answer = taken.collect::<Vec<_>>().join(" ");
-                picture.pair(&key, slot, format_args!("{number}:{answer}"));
+                let words: Vec<String> = std::iter::once(number.to_string()).chain(taken).collect();
+                picture.pair(&key, slot, words.join(" "));
             }
             if let Some(kept) = ledger.kept_at {
                 picture.pair("ledgers", client, kept);

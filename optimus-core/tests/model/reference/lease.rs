@@ -59,6 +59,9 @@ impl Queue {
             return Ok(Answer::Reaped { tasks: 0, more: false, next_expiry_ms, lapsed: vec![] });
         }
         let lapsed = self.lapsed(now);
+        if self.set_back(now) > 0 {
+            self.watch(now, lease_ms);
+        }
         let limit = limit.min(REAPED_MAX);
         let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
         let mut back = BTreeSet::new();
@@ -67,10 +70,11 @@ impl Queue {
         let (mut tasks, mut more) = (0, lapsed.len() == LAPSED_MAX);
         for worker in &lapsed {
             let left: BTreeSet<&TaskId> = seen.held.get(worker).into_iter().flatten().collect();
+            let alone = self.workers[worker].alone && self.workers[worker].holds.len() == 1;
             let holds = self.workers[worker].holds.keys().cloned();
             for id in holds.filter(|id| !left.contains(id)).collect::<Vec<_>>() {
                 tasks += 1;
-                back.extend(self.lose(now, worker, &id));
+                back.extend(self.lose(now, worker, &id, alone));
             }
             if self.workers[worker].holds.is_empty() {
                 self.workers.remove(worker);
@@ -92,8 +96,9 @@ impl Queue {
         Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed })
     }
 
-    /// A worker loses a task; its id if that is to run again.
-    fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId) -> Option<TaskId> {
+    /// A worker loses a task; its id if that is to run again. Only one that ran alone may have
+    /// killed the worker.
+    fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId, alone: bool) -> Option<TaskId> {
         self.workers.get_mut(worker).expect("it is there").holds.remove(id);
         let task = self.task(id);
         let (failures, losses, misfits) = task.tries.unwrap_or_default();
@@ -106,7 +111,7 @@ impl Queue {
         if task.stop_asked.is_some() {
             self.end_cancelled(now, id);
             None
-        } else if task.on_lost == OnLost::Dead || losses + 1 >= task.max_losses {
+        } else if task.on_lost == OnLost::Dead || (alone && losses + 1 >= task.max_losses) {
             self.end(id, Place::Dead(now));
             None
         } else {
@@ -128,10 +133,17 @@ impl Queue {
         now.saturating_sub(watched_at) > lease_ms / 2
     }
 
-    /// Somebody looks. After an outage everybody gets a whole lease.
+    /// By how much the clock was set back since somebody looked.
+    fn set_back(&self, now: u64) -> u64 {
+        self.watched_at.map_or(0, |watched_at| watched_at.saturating_sub(now))
+    }
+
+    /// Somebody looks. After an outage everybody gets a whole lease; leases go back with the clock.
     fn watch(&mut self, now: u64, lease_ms: u64) {
-        if self.was_unwatched(now, lease_ms) {
-            for worker in self.workers.values_mut() {
+        let (unwatched, set_back) = (self.was_unwatched(now, lease_ms), self.set_back(now));
+        for worker in self.workers.values_mut() {
+            worker.expiry = worker.expiry.saturating_sub(set_back);
+            if unwatched {
                 worker.expiry = worker.expiry.max(now + lease_ms);
             }
         }

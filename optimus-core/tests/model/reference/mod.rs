@@ -104,6 +104,8 @@ pub(crate) struct Worker {
     pub(crate) lease_ms: u64,
     /// The token of its last claim that granted something.
     pub(crate) last_claim: Option<Token>,
+    /// That claim was for one task to run alone.
+    pub(crate) alone: bool,
     /// What it holds.
     pub(crate) holds: BTreeMap<TaskId, Token>,
 }
@@ -121,7 +123,9 @@ impl Queue {
     ) -> Result<(), Departure> {
         let expected = match call {
             Call::Submit(parcel) => self.submit(now, parcel),
-            Call::Claim { worker, seq, want } => self.claim(now, worker, *seq, *want, seen)?,
+            Call::Claim { worker, seq, want, alone } => {
+                self.claim(now, worker, *seq, *want, *alone, seen)?
+            }
             Call::Complete { done, .. } => self.complete(now, done),
             Call::Fail { failed, .. } => self.fail(now, failed),
             Call::Release { given, .. } => self.release(now, given),

@@ -14,8 +14,9 @@ use crate::answer::Answer;
 /// How much of a task's error history is kept.
 const ERRORS_MAX: usize = 10;
 
-/// How many summaries are kept.
+/// How many summaries are kept, and by how many there may be more before they are cut to that.
 const SUCCESS_MAX: usize = 1_000;
+const SUCCESS_STEP: usize = 128;
 
 impl Queue {
     /// Takes those from their worker that it holds under their token, each once; the positions of
@@ -51,8 +52,8 @@ impl Queue {
             }
             self.tell(task.waiters, id, TaskState::Success);
         }
-        while self.success.len() > SUCCESS_MAX {
-            self.success.pop_front();
+        if self.success.len() > SUCCESS_MAX + SUCCESS_STEP {
+            self.success.drain(..self.success.len() - SUCCESS_MAX);
         }
         answer
     }

@@ -22,6 +22,7 @@ impl Queue {
         name: &WorkerId,
         seq: u64,
         want: usize,
+        alone: bool,
         seen: &Witness<'_>,
     ) -> Result<Answer, Departure> {
         let Some(worker) = self.workers.get(name).filter(|worker| worker.expiry > now) else {
@@ -50,6 +51,7 @@ impl Queue {
         }
         if !ids.is_empty() {
             self.fence = token.fence;
+            self.workers.get_mut(name).expect("it was found alive").alone = alone;
         }
         self.woken = false;
         let short = ids.len() < want.min(GRANTS_MAX) && !answer.more;
