@@ -13,6 +13,7 @@
 mod attempts;
 mod builder;
 mod claimer;
+mod claims;
 mod config;
 mod deadlines;
 mod executor;

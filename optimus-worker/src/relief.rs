@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use optimus_core::broker::Broker;
 
-use crate::{claimer::take_in_reports, role::Role, shared::Shared};
+use crate::{reporter::take_in_reports, role::Role, shared::Shared};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);

@@ -11,10 +11,10 @@ use std::{
 
 use optimus_core::{
     Lease, QueueName,
-    broker::{BATCH_MAX, Broker, Completion, Failure, Release, ScriptCall},
+    broker::{BATCH_MAX, Broker, BrokerError, Completion, Failure, Release, Reply, ScriptCall},
 };
 
-use crate::judge::Report;
+use crate::{judge::Report, shared::Shared};
 
 /// Above this many unsent reports a worker stops claiming until Redis takes some.
 pub(crate) const HELD_MAX: usize = 10_000;
@@ -94,6 +94,38 @@ impl Reporter {
         group.since = Instant::now();
         self.held().waiting.push_front(group);
     }
+}
+
+/// Takes in the answers of reports; those that got none are held on. `true` if all got one.
+pub(crate) fn take_in_reports(
+    shared: &Shared,
+    groups: Vec<Group>,
+    answers: &mut impl Iterator<Item = Result<Reply, BrokerError>>,
+) -> bool {
+    let mut worked = true;
+    for group in groups {
+        let answer = answers.next().expect("an answer for each call");
+        match answer.and_then(Broker::read_report) {
+            Ok(stale) => {
+                for position in stale {
+                    if let Some(lease) = group.lease(position) {
+                        tracing::debug!(id = %lease.id, "reported before, or lost");
+                    }
+                }
+                shared.attempts.remove(group.leases());
+                shared.reporter.answered(&group);
+            }
+            Err(problem) => {
+                if !problem.is_transient() {
+                    let queue = group.queue();
+                    tracing::error!(%queue, %problem, "a report was rejected; held");
+                }
+                shared.reporter.give_back(group);
+                worked = false;
+            }
+        }
+    }
+    worked
 }
 
 fn size(report: &Report) -> usize {

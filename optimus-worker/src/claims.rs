@@ -1,0 +1,251 @@
+//! What to claim next, and what becomes of the answers: [`Claims`].
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use optimus_core::{
+    Lease, WorkerId,
+    broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
+};
+
+use crate::{
+    executor,
+    prepare::{Claim, prepare},
+    reporter::HELD_MAX,
+    shared::Shared,
+};
+
+/// Script calls of claims in one turn.
+const CALLS_MAX: usize = 8;
+/// From twice so many slots on, half of them are enough for one turn.
+pub(crate) const HALF_MIN: usize = 32;
+/// A claim that Redis rejects is asked again this much later.
+const AFTER_REJECTION: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(3600);
+/// While a task runs alone, or waits for all others to end.
+const LOOK_FOR_THE_END: Duration = Duration::from_millis(50);
+
+/// The claims of all served queues.
+pub(crate) struct Claims {
+    shared: Arc<Shared>,
+    lines: Vec<Line>,
+    /// Slots that claims under way may fill.
+    reserved: usize,
+    overflowing: bool,
+}
+
+/// What is remembered of each served queue.
+#[derive(Debug, Default)]
+struct Line {
+    seq: u64,
+    /// A claim whose answer never came; it is asked for again under its number.
+    unanswered: Option<Ask>,
+    due_at: Option<Instant>,
+    /// The last claim left work behind.
+    has_more: bool,
+    /// Claims that are not answered yet.
+    under_way: usize,
+}
+
+/// One claim.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    queue: usize,
+    /// Under the id that the worker had when it was sent.
+    worker: WorkerId,
+    seq: u64,
+    want: usize,
+    /// Of the queue, when it was sent.
+    hints: u64,
+    /// Nothing else is held, and nothing will be before its task has ended.
+    alone: bool,
+}
+
+impl Claims {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let lines = shared.queues.iter().map(|_| Line::default()).collect();
+        Self { shared, lines, reserved: 0, overflowing: false }
+    }
+
+    /// Slots that no claim under way may fill.
+    fn idle(&self) -> usize {
+        self.shared.slots.idle().saturating_sub(self.reserved)
+    }
+
+    /// The most that one turn claims.
+    pub(crate) fn turn_max(&self) -> usize {
+        let concurrency = self.shared.config.concurrency;
+        if concurrency < 2 * HALF_MIN { concurrency } else { concurrency.div_ceil(2) }
+    }
+
+    /// Whether a queue is known to have work for so many idle slots.
+    pub(crate) fn could_fill(&self, slots: usize) -> bool {
+        let deep = self.lines.iter().any(|line| line.has_more && line.unanswered.is_none());
+        deep && self.idle() >= slots
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.lines.iter().any(|line| line.under_way > 0 || line.unanswered.is_some())
+    }
+
+    /// Once nothing but suspects is held: gives them back, and asks for one of them anew.
+    pub(crate) fn ask_alone(&mut self) -> Option<Ask> {
+        let shared = self.shared.clone();
+        let all_idle = shared.slots.idle() == shared.config.concurrency;
+        let ended = all_idle && shared.attempts.is_empty() && shared.reporter.len() == 0;
+        if !shared.suspects.any() || !ended || self.is_under_way() {
+            return None;
+        }
+        shared.suspects.end();
+        let (held, home) = shared.suspects.release();
+        for lease in held {
+            executor::give_back(&shared, lease);
+        }
+        let at = shared.queues.iter().position(|queue| Some(&queue.name) == home.as_ref())?;
+        if shared.shutdown.is_quiet() {
+            return None;
+        }
+        Some(self.ask(at, 1, true))
+    }
+
+    fn ask(&mut self, at: usize, want: usize, alone: bool) -> Ask {
+        self.lines[at].seq += 1;
+        let (seq, queue) = (self.lines[at].seq, &self.shared.queues[at]);
+        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.hints(), alone }
+    }
+
+    /// What to claim now: never more, over all queues and turns, than there are idle slots.
+    pub(crate) fn asks(&mut self) -> Vec<Ask> {
+        if self.shared.shutdown.is_quiet() || self.is_overflowing() {
+            return Vec::new();
+        }
+        let mut asks: Vec<Ask> =
+            self.lines.iter_mut().filter_map(|l| l.unanswered.take()).collect();
+        for ask in &mut asks {
+            ask.worker = self.shared.queues[ask.queue].worker();
+        }
+        if self.shared.suspects.any() {
+            return asks;
+        }
+        let again: usize = asks.iter().map(|ask| ask.want).sum();
+        let idle = self.idle().saturating_sub(again).min(self.turn_max());
+        let now = Instant::now();
+        for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
+            if line.due_at.is_some_and(|due_at| due_at <= now) {
+                line.due_at = None;
+                queue.hint();
+            }
+        }
+        let open: Vec<usize> = (0..self.lines.len())
+            .filter(|at| self.shared.queues[*at].may_have_work())
+            .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
+            .filter(|at| asks.iter().all(|ask| ask.queue != *at))
+            .collect();
+        let weights: Vec<u32> = open.iter().map(|at| self.shared.queues[*at].weight).collect();
+        let shares = self.shared.config.order.divide(idle, &weights, fastrand::usize(..));
+        for (at, mut share) in open.into_iter().zip(shares) {
+            while share > 0 && asks.len() < CALLS_MAX {
+                let want = share.min(BATCH_MAX);
+                asks.push(self.ask(at, want, false));
+                share -= want;
+            }
+        }
+        asks
+    }
+
+    fn is_overflowing(&mut self) -> bool {
+        let overflowing = self.shared.reporter.len() > HELD_MAX;
+        if overflowing && !self.overflowing {
+            tracing::error!(
+                held = self.shared.reporter.len(),
+                "too many results can't be reported; nothing is claimed until Redis takes them"
+            );
+        }
+        self.overflowing = overflowing;
+        overflowing
+    }
+
+    /// The call of a claim, which counts as under way from now on.
+    pub(crate) fn send(&mut self, ask: &Ask) -> ScriptCall {
+        self.reserved += ask.want;
+        self.lines[ask.queue].under_way += 1;
+        let (broker, name) = (&self.shared.broker, &self.shared.queues[ask.queue].name);
+        if ask.alone {
+            broker.claim_alone_call(name, &ask.worker, ask.seq)
+        } else {
+            broker.claim_call(name, &ask.worker, ask.seq, ask.want)
+        }
+    }
+
+    /// Takes in a claim's answer. `true` if the exchange itself worked.
+    pub(crate) fn take_in(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
+        self.reserved -= ask.want;
+        let queue = &self.shared.queues[ask.queue];
+        let line = &mut self.lines[ask.queue];
+        line.under_way -= 1;
+        match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
+            Ok(claimed) => {
+                line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
+                line.has_more = claimed.more;
+                if !claimed.more {
+                    queue.found_empty(ask.hints);
+                    // Another queue may keep the turns going for ever.
+                    self.shared.listen.notify_one();
+                } else if !queue.may_have_work() {
+                    queue.hint();
+                }
+                self.start(&ask, claimed);
+                return true;
+            }
+            Err(problem) => match problem.refusal() {
+                Some(Refusal::Paused) => queue.found_empty(ask.hints),
+                Some(Refusal::Lapsed) => {
+                    self.shared.beat.notify_one();
+                    return false;
+                }
+                Some(_) => {}
+                None if problem.is_transient() => {
+                    line.unanswered = Some(ask);
+                    return false;
+                }
+                None => {
+                    // It keeps neither slots nor turns from the worker's other queues.
+                    tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
+                    line.due_at = Some(Instant::now() + AFTER_REJECTION);
+                    queue.found_empty(ask.hints);
+                }
+            },
+        }
+        true
+    }
+
+    fn start(&self, ask: &Ask, claimed: Claimed) {
+        let queue = &self.shared.queues[ask.queue];
+        let certain =
+            queue.worker() == ask.worker && queue.lease_is_certain(self.shared.config.lease);
+        let Claimed { token, now_ms, grants, .. } = claimed;
+        let mut prepared = Vec::with_capacity(grants.len());
+        for Grant { id, record, tries } in grants {
+            let lease = Lease { id, worker: ask.worker.clone(), token };
+            match self.shared.slots.take().filter(|_| certain) {
+                Some(slot) => {
+                    let claim = Claim { lease, record, tries, now_ms, alone: ask.alone };
+                    prepared.extend(prepare(&self.shared, claim, slot));
+                }
+                None => executor::give_back(&self.shared, lease),
+            }
+        }
+        executor::start(&self.shared, prepared);
+        queue.set_heard_seq(ask.seq);
+    }
+
+    /// When to take the next turn unless something comes before.
+    pub(crate) fn rest(&self) -> Duration {
+        let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
+        let rest = next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()));
+        // The keeper may have sent the last report, and tells nobody.
+        if self.shared.suspects.any() { rest.min(LOOK_FOR_THE_END) } else { rest }
+    }
+}
