@@ -1,0 +1,86 @@
+//! Keeps a zombie out of your own database: an attempt whose worker was frozen until its lease was
+//! over may still write when it wakes up, and what it writes must not count.
+//!
+//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- work reports.db`, twice; then
+//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- submit`. Freeze the worker that
+//! begins (`kill -STOP <pid>`), wait for the other to write, and let it go on (`kill -CONT`).
+
+use std::{env, path::PathBuf, process, thread, time::Duration};
+
+use anyhow::Context as _;
+use optimus::{Client, Context, Worker};
+use rusqlite::{Connection, params};
+
+/// How long a report takes.
+const WORK: Duration = Duration::from_secs(2);
+/// Short, so that nobody waits long for the second attempt.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// The user's database: a file of SQLite's, opened by each attempt.
+#[derive(Clone)]
+struct Reports(PathBuf);
+
+impl Reports {
+    fn open(&self) -> rusqlite::Result<Connection> {
+        let connection = Connection::open(&self.0)?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS report (name TEXT PRIMARY KEY, text TEXT, fence INTEGER)",
+            (),
+        )?;
+        Ok(connection)
+    }
+
+    /// Takes the row for an attempt. Fences grow from attempt to attempt, so from now on no
+    /// earlier one can write. `false` if a later one has it.
+    fn take(&self, name: &str, fence: i64) -> rusqlite::Result<bool> {
+        let sql = "INSERT INTO report (name, fence) VALUES (?1, ?2) \
+                   ON CONFLICT (name) DO UPDATE SET fence = ?2 WHERE fence <= ?2";
+        Ok(self.open()?.execute(sql, params![name, fence])? == 1)
+    }
+
+    /// Writes for the attempt that has the row. `false` if it is another's by now.
+    fn write(&self, name: &str, fence: i64, text: &str) -> rusqlite::Result<bool> {
+        let sql = "UPDATE report SET text = ?3 WHERE name = ?1 AND fence = ?2";
+        Ok(self.open()?.execute(sql, params![name, fence, text])? == 1)
+    }
+}
+
+/// Builds a report. Not `async`, like most code that can't be told to stop in the middle.
+#[optimus::task]
+fn report(name: String, #[data] reports: Reports, ctx: Context) -> anyhow::Result<()> {
+    let (attempt, me) = (ctx.attempt(), process::id());
+    let fence = i64::try_from(ctx.fence())?;
+    if !reports.take(&name, fence)? {
+        println!("{me}: attempt {attempt} is refused at its start");
+        return Ok(());
+    }
+    println!("{me}: attempt {attempt} of {name} begins");
+    thread::sleep(WORK);
+    if reports.write(&name, fence, &format!("written by attempt {attempt}"))? {
+        println!("{me}: attempt {attempt} has written {name}");
+    } else {
+        println!("{me}: attempt {attempt} is refused, a later one has {name}");
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["work", file] => {
+            let worker = Worker::from_env()?.lease(LEASE).data(Reports(file.into())).build()?;
+            println!("{} works; end it with Ctrl-C", process::id());
+            worker.run().await?;
+        }
+        ["submit"] => {
+            let url = env::var("OPTIMUS_URL").context("set OPTIMUS_URL")?;
+            Client::connect(&url).await?.install();
+            report("may".into()).perform_async().await?.result().await?;
+            println!("the report of may is done");
+        }
+        _ => anyhow::bail!("`work <file>` or `submit`"),
+    }
+    Ok(())
+}
