@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use optimus_core::QueueName;
+use optimus_core::{QueueName, WorkerId, broker::Woken};
 
 use crate::{actors::client_name, run::Run};
 
@@ -48,8 +48,10 @@ impl Run<'_> {
             return Ok(());
         }
         let queues: [QueueName; 1] = [side.bench.queue.clone()];
-        let rung = self.listener.wait_for_work(&queues, PATIENCE).await;
-        if !matches!(&rung, Ok(Some(queue)) if *queue == queues[0]) {
+        let waiter = WorkerId::from_stored("listener");
+        let rung =
+            self.listener.wait_for_work(&queues, (&queues[0], &waiter), PATIENCE).await;
+        if !matches!(&rung, Ok(Some(Woken::Work(queue))) if *queue == queues[0]) {
             return Err(format!("the bell that rings is answered {rung:?}"));
         }
         (side.rings, side.reference.woken) = (false, true);
