@@ -69,10 +69,15 @@ impl Plan {
         let mut reach = Reach::default();
         for seed in self.seed..self.seed + self.cases {
             let steps = self.sequence(seed);
-            let Ok(reached) = field.run(&steps).await else {
-                let fails = async |steps: &[Step]| field.run(steps).await.is_err();
-                let steps = shrunk(steps, fails).await;
-                panic!("{}", self.told(&field, seed, &steps).await);
+            let reached = match field.run(&steps).await {
+                Ok(reached) => reached,
+                Err(problem) => {
+                    let what = problem.lines().next().unwrap_or_default();
+                    println!("seed {seed}: {what} …; looking for fewer steps");
+                    let fails = async |steps: &[Step]| field.run(steps).await.is_err();
+                    let steps = shrunk(steps, self.width.tries_max, fails).await;
+                    panic!("{}", self.told(&field, seed, &steps).await);
+                }
             };
             reach.add(&reached);
         }

@@ -18,14 +18,17 @@ pub(crate) struct Width {
     reports: Range<usize>,
     /// Tasks that a reap may take, if it is not 128.
     reaped: Range<u8>,
+    /// How often a failing run is tried with fewer steps.
+    pub(crate) tries_max: u32,
 }
 
 /// Little at once: what goes wrong takes few tasks.
-pub(crate) const NARROW: Width = Width { tasks: 1..5, want: 0..7, reports: 1..4, reaped: 1..4 };
+pub(crate) const NARROW: Width =
+    Width { tasks: 1..5, want: 0..7, reports: 1..4, reaped: 1..4, tries_max: 2_000 };
 
 /// Beyond the bounds of the scripts: what goes wrong takes many.
 pub(crate) const WIDE: Width =
-    Width { tasks: 40..260, want: 50..200, reports: 40..129, reaped: 50..200 };
+    Width { tasks: 40..260, want: 50..200, reports: 40..129, reaped: 50..200, tries_max: 400 };
 
 /// So many steps.
 pub(crate) fn steps(count: usize, width: &Width) -> impl Strategy<Value = Vec<Step>> {

@@ -13,8 +13,8 @@ use crate::{
     call::{Call, LEDGER_IDLE_MS, Parcel, Wanted},
 };
 
-/// The most tasks of a state that one look lists.
-const PAGE: usize = 2_000;
+/// More tasks than any run has: a look lists all.
+const PAGE: usize = 20_000;
 
 /// Makes the call at this time. A refusal is an answer, and so is a full store; anything else is an
 /// error.

@@ -2,13 +2,14 @@
 
 use crate::step::Step;
 
-/// How often a shorter sequence is tried.
-const TRIES_MAX: u32 = 2_000;
-
 /// The steps that are left when none can be taken out, nor a part of one, and it still fails; or
-/// when that was tried often enough.
-pub(crate) async fn shrunk(steps: Vec<Step>, fails: impl AsyncFn(&[Step]) -> bool) -> Vec<Step> {
-    let mut shrinking = Shrinking { steps, fails, tries_left: TRIES_MAX };
+/// when that was tried so often.
+pub(crate) async fn shrunk(
+    steps: Vec<Step>,
+    tries_max: u32,
+    fails: impl AsyncFn(&[Step]) -> bool,
+) -> Vec<Step> {
+    let mut shrinking = Shrinking { steps, fails, tries_left: tries_max };
     while shrinking.take_steps().await {}
     for at in 0..shrinking.steps.len() {
         shrinking.take_parts(at).await;
