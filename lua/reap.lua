@@ -17,7 +17,7 @@ local WORKERS_MAX = 16
 local LOSSES_MAX = 3
 
 -- Checks.
-local away = unwatched(meta, now, lease_ms)
+local away, set_back = unwatched(meta, now, lease_ms)
 local lapsed = away and {} or redis.call('ZRANGEBYSCORE', workers, '-inf', whole(now),
   'LIMIT', 0, WORKERS_MAX)
 local ids, holders, emptied, more = {}, {}, {}, #lapsed == WORKERS_MAX
@@ -59,8 +59,8 @@ end
 
 -- Writes.
 redis.call('ZREM', workers, '')
-if away then
-  grant_grace(workers, now, lease_ms)
+mend_leases(workers, now, lease_ms, away, set_back)
+if away or set_back > 0 then
   redis.call('HSET', meta, 'watched_at', whole(now))
 end
 local back, back_ranks = {}, ranks and {}

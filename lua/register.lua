@@ -10,15 +10,13 @@ local meta, workers, worker_info = KEYS[1], KEYS[2], KEYS[3]
 local now, worker, lease_ms, description = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 -- Checks.
-local away = unwatched(meta, now, lease_ms)
+local away, set_back = unwatched(meta, now, lease_ms)
 redis.call('ZCARD', workers)
 redis.call('HLEN', worker_info)
 
 -- Writes.
 redis.call('ZREM', workers, worker)
-if away then
-  grant_grace(workers, now, lease_ms)
-end
+mend_leases(workers, now, lease_ms, away, set_back)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms))
 redis.call('HSET', meta, 'watched_at', whole(now))

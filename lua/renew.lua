@@ -18,7 +18,7 @@ local now, worker, lease_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 if not redis.call('ZSCORE', workers, worker) then
   return { 'LAPSED' }
 end
-local away = unwatched(meta, now, lease_ms)
+local away, set_back = unwatched(meta, now, lease_ms)
 local held = all_held(working)
 local stopping = {}
 if #held > 0 and redis.call('HLEN', cancel) > 0 then
@@ -31,9 +31,7 @@ end
 
 -- Writes.
 redis.call('ZREM', workers, worker)
-if away then
-  grant_grace(workers, now, lease_ms)
-end
+mend_leases(workers, now, lease_ms, away, set_back)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))
 return { 'OK', whole(now), next_expiry_in(workers, worker, now), held, stopping }

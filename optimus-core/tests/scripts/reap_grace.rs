@@ -1,4 +1,5 @@
-//! Nobody is reaped for an outage: after a time without watch everybody gets a whole lease.
+//! Nobody is reaped for an outage: after a time without watch everybody gets a whole lease. And a
+//! clock that is set back takes leases back with it.
 
 use optimus_core::WorkerId;
 
@@ -95,6 +96,46 @@ async fn a_little_more_than_half_a_lease_is_one(bench: Bench) {
     assert_eq!(bench.score("workers", "two").await, Some(raised));
 }
 
+/// Two workers with a task each, under a clock that is set back by `BACK` right after.
+async fn clock_set_back(bench: &Bench) -> [WorkerId; 2] {
+    bench.submit(BACK, &jobs(3)).await;
+    let workers = [bench.worker(BACK, "one").await, bench.worker(BACK, "two").await];
+    for worker in &workers {
+        bench.take(BACK, worker, 1).await;
+    }
+    workers
+}
+
+/// The other is found dead when its lease is over by the clock as it is now.
+async fn assert_two_is_reaped_in_time(bench: &Bench, one: &WorkerId, two: &WorkerId) {
+    assert_eq!(bench.score("workers", two.as_str()).await, Some(START + LEASE_MS));
+    for at in [5_000, 10_000] {
+        renew(bench, at, one).await;
+    }
+    assert_eq!(reap(bench, LEASE_MS - 1, one).await, 0);
+    assert_eq!(reap(bench, LEASE_MS, one).await, 1);
+    assert_eq!(bench.score("workers", two.as_str()).await, None);
+}
+
+async fn a_heartbeat_takes_leases_back_with_the_clock(bench: Bench) {
+    let [one, two] = clock_set_back(&bench).await;
+    renew(&bench, 0, &one).await;
+    assert_two_is_reaped_in_time(&bench, &one, &two).await;
+}
+
+async fn a_reap_takes_leases_back_with_the_clock(bench: Bench) {
+    let [one, two] = clock_set_back(&bench).await;
+    assert_eq!(reap(&bench, 0, &one).await, 0);
+    assert_eq!(reap(&bench, 0, &one).await, 0, "and only once");
+    assert_two_is_reaped_in_time(&bench, &one, &two).await;
+}
+
+async fn a_newcomer_takes_leases_back_with_the_clock(bench: Bench) {
+    let [one, two] = clock_set_back(&bench).await;
+    bench.worker(0, "new").await;
+    assert_two_is_reaped_in_time(&bench, &one, &two).await;
+}
+
 on_both![
     a_reap_after_an_outage_takes_nothing_and_gives_everybody_a_lease,
     a_heartbeat_after_an_outage_gives_everybody_a_lease,
@@ -103,4 +144,7 @@ on_both![
     who_does_not_come_back_is_reaped_one_lease_after_the_outage,
     half_a_lease_without_watch_is_no_outage,
     a_little_more_than_half_a_lease_is_one,
+    a_heartbeat_takes_leases_back_with_the_clock,
+    a_reap_takes_leases_back_with_the_clock,
+    a_newcomer_takes_leases_back_with_the_clock,
 ];
