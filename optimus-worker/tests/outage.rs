@@ -5,7 +5,7 @@ mod common;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use common::Bench;
@@ -87,4 +87,23 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
     for worker in workers {
         worker.stop().await;
     }
+}
+
+/// Otherwise a heartbeat would wait for longer than a short lease while Redis is back already.
+#[tokio::test]
+async fn who_has_waited_and_reconnects_does_not_wait_again() {
+    let mut redis = RedisServer::start();
+    let bench = Bench::at(&redis.url()).await;
+    let broker = bench.client.broker().separate("test");
+    broker.ping().await.unwrap();
+    redis.kill();
+    for _ in 0..10 {
+        broker.within(Duration::ZERO).ping().await.unwrap_err();
+    }
+    redis.restart();
+    // By now it would wait for one and a half seconds at least.
+    let restarted = Instant::now();
+    broker.reconnect().await;
+    broker.ping().await.unwrap();
+    assert!(restarted.elapsed() < Duration::from_secs(1), "{:?}", restarted.elapsed());
 }

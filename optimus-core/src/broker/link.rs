@@ -124,9 +124,12 @@ impl Link {
         BrokerError::NotDone(why)
     }
 
-    /// Drops the connection: it does not answer in time.
+    /// Drops the connection: it does not answer in time. The next one is tried at once, for who
+    /// calls this has waited already.
     pub async fn reset(&self) {
-        self.0.live.lock().await.connection = None;
+        let mut live = self.0.live.lock().await;
+        live.connection = None;
+        live.not_before = None;
     }
 
     /// Drops a connection that failed, unless somebody has replaced it already.
