@@ -96,7 +96,7 @@ fn a_reason_that_comes_too_late_or_is_too_small_is_none() {
         "8000 4 outage 5000ms -",
         "8000 4 stalled 5000ms",
         "500 4 frozen 2 10ms",
-        "500 4 outage 10ms -",
+        "400 4 outage 10ms -",
         "5000 4 outage 10ms 9",
         "30 4 killed 9",
     ] {
@@ -112,8 +112,16 @@ fn short_hindrances_that_follow_each_other_count_together() {
     let by = "5000 4 frozen 2 4200ms\n6000 4 outage 5200ms -";
     ran_again(&format!("{began}{by}"), Why::Outage);
     let again = "9000 3 begin 7 q/a 2 200\n9010 3 end 7 200 ok\n9990 1 found 7 success 200";
-    let by = "3000 4 frozen 2 2200ms\n6000 4 outage 5200ms -\n";
+    let by = "3000 4 frozen 2 2200ms\n5650 4 outage 5200ms -\n";
     is_bad(&format!("{began}{by}{again}"), "without a reason");
+}
+
+#[test]
+fn an_outage_works_on_for_as_long_as_it_lasted() {
+    let began = PLAIN.replace("20 2 end 7 100 ok", "");
+    ran_again(&format!("{began}5600 4 outage 5000ms -"), Why::Outage);
+    let again = "9000 3 begin 7 q/a 2 200\n9010 3 end 7 200 ok\n9990 1 found 7 success 200";
+    is_bad(&format!("{began}5400 4 outage 5000ms -\n{again}"), "without a reason");
 }
 
 #[test]
@@ -121,9 +129,9 @@ fn a_worker_may_doubt_its_lease_just_after_an_outage() {
     let stopped = PLAIN.replace("100 ok", "100 stopped");
     let later = stopped.replace("10 2", "9010 2").replace("20 2", "9020 2");
     let again = "9030 3 begin 7 q/a 1 200\n9040 3 end 7 200 ok\n9990 1 found 7 success 200";
-    let outage = |until: u64| format!("{later}{until} 4 outage 5000ms -\n{again}");
+    let outage = |until: u64| format!("{later}{until} 4 outage 4000ms -\n{again}");
     assert_eq!(is_good(&outage(9000)).second_by(Why::Outage), 1);
-    is_bad(&outage(7000), "without a reason");
+    is_bad(&outage(5500), "without a reason");
 }
 
 #[test]

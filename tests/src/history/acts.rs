@@ -33,6 +33,11 @@ impl Span {
         self.until.min(other.until).saturating_sub(self.since.max(other.since))
     }
 
+    /// Who tries to connect waits for up to as long again as the outage lasts, within limits.
+    fn works_on(self, lease: Duration) -> Self {
+        Self { until: self.until + self.lasts().min(ns(lease * 5 / 8)), ..self }
+    }
+
     fn lasts(self) -> u64 {
         self.until - self.since
     }
@@ -97,7 +102,7 @@ impl Acts {
     /// just over counts until the next heartbeat.
     pub(super) fn kept(&self, pid: u32, since: u64, until: u64, lease: Duration) -> Option<Why> {
         let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
-        let outages = self.outages_of(pid).map(|span| (*span, Why::Outage));
+        let outages = self.outages_of(pid).map(|span| (span.works_on(lease), Why::Outage));
         let stalls = self.stalls.iter().map(|span| (*span, Why::Stalled));
         let since = since.saturating_sub(ns(lease));
         let all = frozen.chain(outages).chain(stalls);
