@@ -30,7 +30,6 @@ async fn what_a_zombie_writes_late_is_refused_by_the_users_database() {
 
     assert!(submit.wait(SOON).await.success());
     let database = Connection::open(&file).unwrap();
-    let text: String =
-        database.query_row("SELECT text FROM report", (), |row| row.get(0)).unwrap();
+    let text: String = database.query_row("SELECT text FROM report", (), |row| row.get(0)).unwrap();
     assert_eq!(text, "written by attempt 2");
 }

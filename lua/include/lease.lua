@@ -1,7 +1,7 @@
 -- lease: who is alive. `workers` holds each worker's lease expiry; a heartbeat is one write to it.
 
--- Whether nobody has watched for more than half a lease: Redis was away, or every worker was, and no
--- expiry can be trusted. And by how many ms Redis' clock was set back since somebody did.
+-- Whether nobody has watched for more than half a lease: Redis was away, or every worker was, and
+-- no expiry can be trusted. And by how many ms Redis' clock was set back since somebody did.
 local function unwatched(meta, now, lease_ms)
   local watched_at = tonumber(redis.call('HGET', meta, 'watched_at') or now)
   return now - watched_at > lease_ms / 2, math.max(0, watched_at - now)

@@ -153,7 +153,7 @@ pub(crate) const PROFILES: &[Profile] = &[
         about: "SCRIPT FLUSH 100/s and CLIENT KILL 20/s for 60 s",
         time: Some(Duration::from_secs(60)),
         troupes: [
-            Troupe { acts: &[(1, Act::FlushOnce)], count: None, pause: Duration::from_millis(10) },
+            Troupe { acts: &[(1, Act::FlushOnce)], count: None, pause: Duration::from_millis(7) },
             Troupe {
                 acts: &[(1, Act::KillOneConnection)],
                 count: None,

@@ -49,8 +49,7 @@ impl Run<'_> {
         }
         let queues: [QueueName; 1] = [side.bench.queue.clone()];
         let waiter = WorkerId::from_stored("listener");
-        let rung =
-            self.listener.wait_for_work(&queues, (&queues[0], &waiter), PATIENCE).await;
+        let rung = self.listener.wait_for_work(&queues, (&queues[0], &waiter), PATIENCE).await;
         if !matches!(&rung, Ok(Some(Woken::Work(queue))) if *queue == queues[0]) {
             return Err(format!("the bell that rings is answered {rung:?}"));
         }

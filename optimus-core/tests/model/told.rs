@@ -16,7 +16,9 @@ impl Display for Call {
             Self::Claim { worker, seq, alone: true, .. } => {
                 write!(f, "{worker} claims one to run alone under {seq}")
             }
-            Self::Claim { worker, seq, want, .. } => write!(f, "{worker} claims {want} under {seq}"),
+            Self::Claim { worker, seq, want, .. } => {
+                write!(f, "{worker} claims {want} under {seq}")
+            }
             Self::Complete { worker, done } => {
                 let done = list(done.iter().map(|d| held(&d.lease)));
                 write!(f, "{worker} completes {done}")

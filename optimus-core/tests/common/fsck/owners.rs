@@ -35,7 +35,9 @@ fn check_tokens(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
     for worker in shelf.owners("working:") {
         let held = shelf.pairs(&format!("working:{worker}"));
         let padded = held.get(LAST_CLAIM).map(String::as_str).unwrap_or_default();
-        let Some(last) = Token::parse(padded.trim_end().trim_end_matches(" alone")).filter(|_| padded.len() > 64) else {
+        let Some(last) = Token::parse(padded.trim_end().trim_end_matches(" alone"))
+            .filter(|_| padded.len() > 64)
+        else {
             wrong.push(format!("{worker} holds tasks and its last claim is {padded:?}"));
             continue;
         };
