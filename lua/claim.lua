@@ -147,6 +147,7 @@ if #ids > 0 then
   redis.call('HSET', meta, 'fence', fence)
 end
 if more and not is_rung then
-  redis.call('RPUSH', wake, '1')
+  -- Looks again, for what joined the line may have rung already.
+  ring(wake)
 end
 return reply

@@ -41,7 +41,8 @@ async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anot
     let buried = || Call::new(Fragile).biz_id("o-17");
     let id = bench.add(0, buried()).await;
     let lost = bench.worker(0, "lost").await;
-    let lease = bench.take(0, &lost, 1).await;
+    let claimed = bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
+    let lease = claimed.leases(&lost).remove(0);
     let other = bench.worker(LEASE_MS / 2, "other").await;
     assert_eq!(bench.at(LEASE_MS).reap(&bench.queue, &other, LEASE, 9).await.unwrap().tasks, 1);
     assert_eq!(bench.state(&id).await, TaskState::Dead);

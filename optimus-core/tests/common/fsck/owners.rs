@@ -95,7 +95,7 @@ fn check_ledgers(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
             wrong.push(format!("the ledger of {client} will never be purged"));
         }
         for (slot, answer) in shelf.pairs(&format!("ledger:{client}")) {
-            let number = answer.split(':').next().and_then(|number| number.parse::<u64>().ok());
+            let number = answer.split(' ').next().and_then(|number| number.parse::<u64>().ok());
             if number.map(|number| (number % SLOTS).to_string()) != Some(slot.clone()) {
                 wrong.push(format!("slot {slot} of {client} has the answer {answer:?}"));
             }
