@@ -16,7 +16,7 @@ const WORK: Duration = Duration::from_secs(2);
 /// Short, so that nobody waits long for the second attempt.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// The user's database: a file of SQLite's, opened by each attempt.
+/// The user's own database: a file of `SQLite`, opened by each attempt.
 #[derive(Clone)]
 struct Reports(PathBuf);
 

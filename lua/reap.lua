@@ -1,6 +1,6 @@
 -- reap: Working → Ready | Dead | Cancelled, up to 128 tasks of workers whose lease is over
 --
--- Counts a loss apart from failures. A task lost `max_losses` times is buried if it ran alone at the
+-- Counts a loss apart from failures. A task lost `max_losses` times is buried if it ran alone at
 -- last, so that no neighbour of one that kills its worker is condemned with it; one whose `on_lost`
 -- says so is buried at once. Others go back to the head of the line. Reaps nobody after a time
 -- without watch.

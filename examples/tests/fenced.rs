@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use optimus_testkit::{Proc, RedisServer};
+use optimus_testkit::{Proc, ProcBuilder, RedisServer};
 use rusqlite::Connection;
 
 const SOON: Duration = Duration::from_secs(30);
 
 fn start(redis: &RedisServer, args: &[&str]) -> Proc {
     let program = Proc::built("fenced").env("OPTIMUS_URL", redis.url());
-    args.iter().fold(program, |program, arg| program.arg(arg)).start()
+    args.iter().fold(program, ProcBuilder::arg).start()
 }
 
 #[tokio::test]

@@ -114,8 +114,9 @@ impl TaskOptions {
         self
     }
 
-    /// How many lost workers bury the task. The last of them must have run nothing else: a task that
-    /// the next loss would bury runs alone, so that none is buried for what its neighbour did.
+    /// How many lost workers bury the task. The last of them must have run nothing else: a task
+    /// that the next loss would bury runs alone, so that none is buried for what its neighbour
+    /// did.
     pub const fn max_losses(mut self, max_losses: u32) -> Self {
         self.max_losses = max_losses;
         self

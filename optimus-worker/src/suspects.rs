@@ -32,7 +32,7 @@ impl Suspects {
 
     /// Holds one until it can run alone. Its lease is kept like that of a running task.
     pub(crate) fn hold(&self, lease: Lease) {
-        tracing::warn!(id = %lease.id, "was lost before, so it runs alone once all others have ended");
+        tracing::warn!(id = %lease.id, "was lost before; it runs alone once all others have ended");
         self.state().held.push(lease);
     }
 
