@@ -52,7 +52,8 @@ impl Still {
         let Claimed { token, now_ms, mut grants, .. } = claimed;
         let grant = grants.remove(0);
         let lease = Lease { id: grant.id, worker: self.queue().worker(), token };
-        let claim = Claim { lease, record: grant.record, tries: grant.tries, now_ms };
+        let (record, tries) = (grant.record, grant.tries);
+        let claim = Claim { lease, record, tries, now_ms, alone: false };
         let slot = self.shared.slots.take().unwrap();
         let attempt = crate::prepare::prepare(&self.shared, claim, slot).unwrap().attempt;
         self.shared.attempts.insert(std::iter::once(&attempt));
