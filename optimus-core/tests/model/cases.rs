@@ -72,8 +72,8 @@ impl Plan {
             let reached = match field.run(&steps).await {
                 Ok(reached) => reached,
                 Err(problem) => {
-                    let what = problem.lines().next().unwrap_or_default();
-                    println!("seed {seed}: {what} …; looking for fewer steps");
+                    let what: Vec<&str> = problem.lines().take(4).map(str::trim).collect();
+                    println!("seed {seed}: {}; looking for fewer steps", what.join(" "));
                     let fails = async |steps: &[Step]| field.run(steps).await.is_err();
                     let steps = shrunk(steps, self.width.tries_max, fails).await;
                     panic!("{}", self.told(&field, seed, &steps).await);
