@@ -1,5 +1,5 @@
-//! The parts of a task's way that need no Redis: a call becomes what is sent, what is stored
-//! becomes a record, and the record's arguments a handler's.
+//! The parts of a task's way that need no Redis: a call becomes what is sent, a claim's reply
+//! becomes grants, what is stored a record, and the record's arguments a handler's.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use optimus::{Submit as _, TaskId};
-use optimus_core::{Context, Data, QueueName, TaskDefinition, TaskRecord};
+use optimus_core::{Context, Data, QueueName, TaskDefinition, TaskRecord, broker::Broker};
 
 /// Bytes of arguments: the usual, and the most that a claim still carries.
 const PAYLOADS: [usize; 2] = [200, 16 * 1024];
@@ -51,6 +51,29 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
+/// A claim's reply as bytes → grants.
+fn claim_reply(criterion: &mut Criterion) {
+    let queue = QueueName::new("default").expect("a valid name");
+    let (number, text) = arguments(PAYLOADS[0]);
+    let record = format!(r#"{{"t":"work"}}{}{{"number":{number},"text":"{text}"}}"#, '\n');
+    let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+    let mut group = criterion.benchmark_group("claim_reply");
+    for tasks in [1, 128] {
+        let token = bulk("OK") + &bulk("1:1740800000726016");
+        let mut reply =
+            format!("*{}\r\n{token}:1700000000000\r\n:1\r\n:-1\r\n:{tasks}\r\n", 6 + 2 * tasks);
+        reply.extend((0..tasks).map(|_| bulk(&TaskId::new(queue.clone()).stored())));
+        reply.extend((0..tasks).map(|_| bulk(&record)));
+        group.throughput(Throughput::Elements(tasks as u64));
+        group.bench_function(tasks.to_string(), |bencher| {
+            bencher.iter(|| {
+                let claimed = Broker::read_claim_bytes(&queue, black_box(reply.as_bytes()));
+                assert_eq!(claimed.expect("a claim's reply").grants.len(), tasks);
+            });
+        });
+    }
+}
+
 /// What a worker does for a task between its claim and its report, but for the bookkeeping.
 fn execute(criterion: &mut Criterion) {
     let definition = TaskDefinition::registered().next().expect("the task above");
@@ -74,5 +97,5 @@ fn execute(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, encode, decode, execute);
+criterion_group!(benches, encode, decode, claim_reply, execute);
 criterion_main!(benches);

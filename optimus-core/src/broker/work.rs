@@ -79,6 +79,13 @@ impl Broker {
         self.claim_call(queue, worker, seq, 1).arg(1)
     }
 
+    /// Reads a claim's answer as it comes over the wire, for measuring that alone.
+    pub fn read_claim_bytes(queue: &QueueName, bytes: &[u8]) -> Result<Claimed, BrokerError> {
+        let value = redis::parse_redis_value(bytes)
+            .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
+        Self::read_claim(queue, Reply::new(scripts::CLAIM.name, value)?)
+    }
+
     /// Reads a claim's answer.
     pub fn read_claim(queue: &QueueName, mut reply: Reply) -> Result<Claimed, BrokerError> {
         let token = Token::parse(&reply.text()?)
