@@ -98,7 +98,6 @@ impl Claims {
         if !shared.suspects.any() || !ended || self.is_under_way() {
             return None;
         }
-        shared.suspects.end();
         let (held, home) = shared.suspects.release();
         for lease in held {
             executor::give_back(&shared, lease);

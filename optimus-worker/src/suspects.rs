@@ -46,18 +46,14 @@ impl Suspects {
         state.one_runs || !state.held.is_empty()
     }
 
-    /// Lets go of all, to be given back; and whose queue one is to be claimed from, alone.
+    /// What ran alone has ended. Lets go of all, to be given back; and whose queue one is to be
+    /// claimed from, alone.
     pub(crate) fn release(&self) -> (Vec<Lease>, Option<QueueName>) {
         let mut state = self.state();
         let held = std::mem::take(&mut state.held);
         state.one_runs = !held.is_empty();
         let queue = held.first().map(|lease| lease.id.queue().clone());
         (held, queue)
-    }
-
-    /// What ran alone has ended, or there was none.
-    pub(crate) fn end(&self) {
-        self.state().one_runs = false;
     }
 }
 

@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// The default of `max_losses`.
 const MAX_LOSSES: u32 = 3;
 
-/// Kills its process once its neighbours run.
+/// Kills its process before anything that was claimed with it can be reported.
 #[derive(Serialize, Deserialize)]
 struct Poison {}
 
@@ -23,12 +23,11 @@ impl Task for Poison {
     type Output = ();
 
     async fn run(self, _: Context) -> Result<(), BoxError> {
-        tokio::time::sleep(Duration::from_millis(50)).await;
         process::abort();
     }
 }
 
-/// Runs for longer than the poison takes to act.
+/// Ends well, unless its process dies first.
 #[derive(Serialize, Deserialize)]
 struct Innocent {}
 
@@ -37,7 +36,6 @@ impl Task for Innocent {
     type Output = ();
 
     async fn run(self, _: Context) -> Result<(), BoxError> {
-        tokio::time::sleep(Duration::from_millis(200)).await;
         Ok(())
     }
 }
