@@ -1,77 +1,28 @@
 //! All that a queue keeps, to compare before and after and to put back.
 
-use std::{collections::BTreeMap, fmt};
-
+pub(crate) use optimus_fsck::{Content, Dump};
 use redis::{Pipeline, Value, cmd, from_redis_value};
 
 use crate::bench::Bench;
 
-/// Every key of the queue, without the prefix they share, and its content.
-pub(crate) type Dump = BTreeMap<String, Content>;
-
-/// The content of a key. What Redis keeps without order is sorted.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Content {
-    Text(Vec<u8>),
-    List(Vec<Vec<u8>>),
-    Hash(Vec<(Vec<u8>, Vec<u8>)>),
-    /// Member and score.
-    Zset(Vec<(Vec<u8>, Vec<u8>)>),
-}
-
-impl Content {
-    fn read(kind: &str, value: Value) -> Self {
-        let sorted = |value| {
-            let mut pairs: Vec<(Vec<u8>, Vec<u8>)> =
-                from_redis_value(value).expect("hashes and zsets are pairs");
-            pairs.sort();
-            pairs
-        };
-        match kind {
-            "string" => Self::Text(from_redis_value(value).expect("a string is bytes")),
-            "list" => Self::List(from_redis_value(value).expect("a list is of bytes")),
-            "hash" => Self::Hash(sorted(value)),
-            _ => Self::Zset(sorted(value)),
-        }
-    }
-
-    fn write(&self, pipeline: &mut Pipeline, key: &str) {
-        match self {
-            Self::Text(text) => pipeline.cmd("SET").arg(key).arg(text),
-            Self::List(items) => pipeline.cmd("RPUSH").arg(key).arg(items),
-            Self::Hash(fields) => pipeline.cmd("HSET").arg(key).arg(fields),
-            Self::Zset(members) => {
-                let scored: Vec<_> =
-                    members.iter().map(|(member, score)| (score, member)).collect();
-                pipeline.cmd("ZADD").arg(key).arg(scored)
-            }
-        };
-    }
-}
-
-impl fmt::Debug for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairs = |pairs: &[(Vec<u8>, Vec<u8>)]| -> Vec<String> {
-            pairs.iter().map(|(a, b)| format!("{} = {}", shown(a), shown(b))).collect()
-        };
-        match self {
-            Self::Text(text) => write!(f, "text {}", shown(text)),
-            Self::List(items) => {
-                let items: Vec<String> = items.iter().map(|item| shown(item)).collect();
-                write!(f, "list {items:?}")
-            }
-            Self::Hash(fields) => write!(f, "hash {:?}", pairs(fields)),
-            Self::Zset(members) => write!(f, "zset {:?}", pairs(members)),
-        }
-    }
-}
-
-fn shown(bytes: &[u8]) -> String {
-    let start = &bytes[..bytes.len().min(200)];
-    start.escape_ascii().to_string()
-}
-
 impl Bench {
+    /// What is wrong with the queue, with the lifetimes of its keys, which no dump has.
+    pub(crate) async fn fsck(&self) -> Vec<String> {
+        let dump = self.dump().await;
+        let mut wrong = optimus_fsck::fsck(&dump);
+        wrong.extend(optimus_fsck::check_lifetimes(&dump, &self.lifetimes(&dump).await));
+        wrong
+    }
+
+    /// The ms that each key has left; -1 for one that stays.
+    async fn lifetimes(&self, dump: &Dump) -> Vec<i64> {
+        let mut reads = redis::pipe();
+        for name in dump.keys() {
+            reads.cmd("PTTL").arg(self.key(name));
+        }
+        self.raw_all(&reads).await
+    }
+
     /// Every key with its content.
     pub(crate) async fn dump(&self) -> Dump {
         let keys = self.keys().await;
@@ -92,7 +43,7 @@ impl Bench {
         }
         let values: Vec<Value> = self.raw_all(&reads).await;
         let prefix = self.key("").len();
-        let contents = kinds.iter().zip(values).map(|(kind, value)| Content::read(kind, value));
+        let contents = kinds.iter().zip(values).map(|(kind, value)| read(kind, value));
         keys.iter().map(|key| key[prefix..].to_owned()).zip(contents).collect()
     }
 
@@ -125,8 +76,35 @@ impl Bench {
             writes.cmd("DEL").arg(key);
         }
         for (name, content) in dump {
-            content.write(&mut writes, &self.key(name));
+            write(content, &mut writes, &self.key(name));
         }
         let _: Vec<Value> = self.raw_all(&writes).await;
     }
+}
+
+fn read(kind: &str, value: Value) -> Content {
+    let sorted = |value| {
+        let mut pairs: Vec<(Vec<u8>, Vec<u8>)> =
+            from_redis_value(value).expect("hashes and zsets are pairs");
+        pairs.sort();
+        pairs
+    };
+    match kind {
+        "string" => Content::Text(from_redis_value(value).expect("a string is bytes")),
+        "list" => Content::List(from_redis_value(value).expect("a list is of bytes")),
+        "hash" => Content::Hash(sorted(value)),
+        _ => Content::Zset(sorted(value)),
+    }
+}
+
+fn write(content: &Content, pipeline: &mut Pipeline, key: &str) {
+    match content {
+        Content::Text(text) => pipeline.cmd("SET").arg(key).arg(text),
+        Content::List(items) => pipeline.cmd("RPUSH").arg(key).arg(items),
+        Content::Hash(fields) => pipeline.cmd("HSET").arg(key).arg(fields),
+        Content::Zset(members) => {
+            let scored: Vec<_> = members.iter().map(|(member, score)| (score, member)).collect();
+            pipeline.cmd("ZADD").arg(key).arg(scored)
+        }
+    };
 }

@@ -5,5 +5,4 @@
 pub(crate) mod bench;
 pub(crate) mod acts;
 pub(crate) mod dump;
-pub(crate) mod fsck;
 pub(crate) mod jobs;

@@ -2,7 +2,7 @@
 //!
 //! [`reference`] is the model: what a queue is to be, in plain Rust. [`chance`] makes sequences of
 //! [`step`]s, [`actors`] the calls of them, [`run`] sends each call to the store and to the
-//! reference and compares: the answer, every key ([`picture`]), the structure (`common/fsck`), the
+//! reference and compares: the answer, every key ([`picture`]), the structure (`fsck/`), the
 //! doorbell. Calls are sent twice, and old ones again, as a network does; the clock is set, also
 //! back. In the end each queue must run empty. [`cases`] repeats that from seeds and shrinks what
 //! fails; [`reach`] counts what came about.
@@ -34,7 +34,7 @@ mod step;
 mod told;
 mod witness;
 
-use common::{bench, dump, fsck, jobs};
+use common::{bench, dump, jobs};
 
 use self::{bench::Bench, cases::Plan};
 

@@ -1,8 +1,8 @@
 //! One queue on both sides, and their comparison: [`Side`].
 
 use crate::{
-    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, fsck::fsck,
-    picture::Picture, reference::Queue, witness::Witness,
+    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, picture::Picture,
+    reference::Queue, witness::Witness,
 };
 
 /// One queue: the store, the reference, and who calls.
@@ -39,7 +39,7 @@ impl Side<'_> {
         if !difference.is_empty() {
             return Err(format!("the keys differ:\n{difference}"));
         }
-        let wrong = fsck(dump);
+        let wrong = optimus_fsck::fsck(dump);
         if !wrong.is_empty() {
             return Err(format!("fsck finds:\n  {}", wrong.join("\n  ")));
         }

@@ -15,28 +15,41 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-embedded", &[]),
     ("optimus-core", &["optimus-embedded"]),
     ("optimus-worker", &["optimus-core"]),
+    ("optimus-fsck", &["optimus-core"]),
     ("optimus", &["optimus-core", "optimus-embedded", "optimus-macros", "optimus-worker"]),
     ("optimus-testkit", &[]),
     ("optimus-bench", &["optimus", "optimus-core", "optimus-testkit", "optimus-worker"]),
     ("optimus-soak", &["optimus", "optimus-testkit"]),
+    (
+        "optimus-simulation",
+        &["optimus-core", "optimus-embedded", "optimus-fsck", "optimus-testkit", "optimus-worker"],
+    ),
     ("xtask", &["optimus-testkit"]),
 ];
 
 /// An example is written against what users have.
 const EXAMPLES_KNOW: &[&str] = &["optimus"];
 
-const KNOW_REDIS: [&str; 6] = [
+const KNOW_REDIS: [&str; 7] = [
     "optimus-bench",
     "optimus-core",
     "optimus-embedded",
+    "optimus-simulation",
     "optimus-soak",
     "optimus-testkit",
     "xtask",
 ];
 
 /// Where `redis::` may stand besides test code.
-const DOORS: [&str; 6] =
-    ["benches/", "optimus-core/src/broker/", "optimus-embedded/", "soak/", "tests/src/", "xtask/"];
+const DOORS: [&str; 7] = [
+    "benches/",
+    "optimus-core/src/broker/",
+    "optimus-embedded/",
+    "simulation/",
+    "soak/",
+    "tests/src/",
+    "xtask/",
+];
 
 fn named_redis(file: &File) -> Vec<Finding> {
     let free = file.is_test() || DOORS.iter().any(|door| file.path.starts_with(door));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::dump::{Content, Dump};
+use crate::{Content, Dump};
 
 /// The keys of a queue as text.
 pub(crate) struct Shelf<'a>(&'a Dump);

@@ -1,7 +1,7 @@
 //! Nothing is kept that nobody knows, and nothing for ever that has to go by itself.
 
 use super::shelf::Shelf;
-use crate::dump::Dump;
+use crate::Dump;
 
 /// The keys of a queue; those that end in a colon have an owner.
 const NAMES: [&str; 27] = [
@@ -49,8 +49,10 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// Hints and results go by themselves, and so does the mark of a success; nothing else may.
-pub(super) fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
+/// What is wrong with how long keys last, told the ms that each of the dump has left, in its order;
+/// -1 for one that stays. Hints and results go by themselves, and so does the mark of a success;
+/// nothing else may.
+pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let shelf = Shelf::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
         let done = || shelf.value(name).is_some_and(|mark| mark.ends_with(":D"));

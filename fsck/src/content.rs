@@ -1,0 +1,41 @@
+//! All that a queue keeps at one moment: [`Dump`].
+
+use std::{collections::BTreeMap, fmt};
+
+/// Every key of the queue, without the prefix they share, and its content.
+pub type Dump = BTreeMap<String, Content>;
+
+/// The content of a key. What Redis keeps without order is sorted.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A string.
+    Text(Vec<u8>),
+    /// A list, the first first.
+    List(Vec<Vec<u8>>),
+    /// Field and value.
+    Hash(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Member and score.
+    Zset(Vec<(Vec<u8>, Vec<u8>)>),
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs = |pairs: &[(Vec<u8>, Vec<u8>)]| -> Vec<String> {
+            pairs.iter().map(|(a, b)| format!("{} = {}", shown(a), shown(b))).collect()
+        };
+        match self {
+            Self::Text(text) => write!(f, "text {}", shown(text)),
+            Self::List(items) => {
+                let items: Vec<String> = items.iter().map(|item| shown(item)).collect();
+                write!(f, "list {items:?}")
+            }
+            Self::Hash(fields) => write!(f, "hash {:?}", pairs(fields)),
+            Self::Zset(members) => write!(f, "zset {:?}", pairs(members)),
+        }
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    let start = &bytes[..bytes.len().min(200)];
+    start.escape_ascii().to_string()
+}
