@@ -1,11 +1,9 @@
 //! A task with its arguments and options, not yet submitted: [`Call`].
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::{
     Error,
@@ -144,7 +142,7 @@ impl<T: Task> Call<T> {
         }
         let submission = self.prepare()?;
         let options = self.options.over(T::options());
-        let deadline = Instant::now() + options.timeout;
+        let deadline = (Instant::now() + options.timeout).into_std();
         let ctx = Context::new(submission.id, 1, 1, deadline, Arc::new(data));
         self.task.run(ctx).await
     }

@@ -61,7 +61,7 @@ impl Context {
 
     /// What is left until the deadline.
     pub fn remaining(&self) -> Duration {
-        self.inner.deadline.saturating_duration_since(Instant::now())
+        self.inner.deadline.saturating_duration_since(tokio::time::Instant::now().into_std())
     }
 
     /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down,

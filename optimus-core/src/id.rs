@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::machine;
+
 /// The longest queue name or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
@@ -147,7 +149,7 @@ fn bits_of(stored: &[u8]) -> Option<u128> {
 impl TaskId {
     /// A fresh, time-ordered id (UUID version 7) in `queue`.
     pub fn new(queue: QueueName) -> Self {
-        Self { queue, uuid: Uuid::now_v7() }
+        Self { queue, uuid: machine::new_uuid() }
     }
 
     /// The queue that the task lives in.

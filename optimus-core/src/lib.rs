@@ -27,6 +27,8 @@ mod task;
 
 #[doc(hidden)]
 pub mod broker;
+#[doc(hidden)]
+pub mod machine;
 
 pub use self::{
     call::{Call, ErasedCall, Submit},

@@ -14,6 +14,9 @@ pub struct Clock(Source);
 #[derive(Clone, Debug)]
 enum Source {
     System,
+    /// Tokio's clock, paused or not.
+    #[cfg(feature = "simulation")]
+    Virtual(Arc<crate::simulation::VirtualTime>),
     /// Microseconds since the epoch; a channel, so that sleepers learn of every move.
     Manual(Arc<watch::Sender<u64>>),
 }
@@ -30,6 +33,11 @@ impl Clock {
     /// A clock that stands at `start_ms` milliseconds since the epoch until it is moved.
     pub fn manual(start_ms: u64) -> Self {
         Self(Source::Manual(Arc::new(watch::Sender::new(start_ms.saturating_mul(1000)))))
+    }
+
+    #[cfg(feature = "simulation")]
+    pub(crate) fn of(time: Arc<crate::simulation::VirtualTime>) -> Self {
+        Self(Source::Virtual(time))
     }
 
     /// Now, in milliseconds since the epoch.
@@ -62,6 +70,8 @@ impl Clock {
                 // A machine set before 1970 is treated as standing at the epoch.
                 micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
             }
+            #[cfg(feature = "simulation")]
+            Source::Virtual(time) => time.now_us(),
             Source::Manual(time) => *time.borrow(),
         }
     }
@@ -70,6 +80,8 @@ impl Clock {
     pub(crate) async fn sleep(&self, duration: Duration) {
         match &self.0 {
             Source::System => tokio::time::sleep(duration).await,
+            #[cfg(feature = "simulation")]
+            Source::Virtual(_) => tokio::time::sleep(duration).await,
             Source::Manual(time) => {
                 let mut time = time.subscribe();
                 let due_us = time.borrow().saturating_add(micros(duration));
@@ -82,7 +94,7 @@ impl Clock {
     fn manual_time(&self) -> &watch::Sender<u64> {
         match &self.0 {
             Source::Manual(time) => time,
-            Source::System => panic!("only a Clock::manual can be moved"),
+            _ => panic!("only a Clock::manual can be moved"),
         }
     }
 }

@@ -93,6 +93,11 @@ impl ConnectionLike for Connection {
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
             be_fair().await;
+            #[cfg(feature = "simulation")]
+            if let Some(gate) = self.store.gate.clone() {
+                let behind = Self { store: self.store.ungated(), ..self.clone() };
+                return gate.carry(behind, pipeline, offset, count).await;
+            }
             let replies = self.execute_all(pipeline).await?;
             Ok(replies.into_iter().skip(offset).take(count).collect())
         })

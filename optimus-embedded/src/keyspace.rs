@@ -18,9 +18,9 @@ const SEED: u64 = 0;
 /// middle of one; whatever is due goes when the next one begins.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    entries: IndexMap<Bytes, Entry>,
+    pub(crate) entries: IndexMap<Bytes, Entry>,
     /// Every expiry of `entries`, earliest first.
-    expiries: BTreeSet<(u64, Bytes)>,
+    pub(crate) expiries: BTreeSet<(u64, Bytes)>,
     clock: Clock,
     now_us: u64,
     pub(crate) rng: fastrand::Rng,
@@ -28,12 +28,14 @@ pub(crate) struct Keyspace {
     pub(crate) waiters: Waiters,
     /// Whether commands that need memory are refused.
     pub(crate) full: bool,
+    #[cfg(feature = "simulation")]
+    pub(crate) observer: Option<Box<dyn crate::simulation::Observer>>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    data: Data,
-    expires_at_ms: Option<u64>,
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) data: Data,
+    pub(crate) expires_at_ms: Option<u64>,
 }
 
 impl Keyspace {
@@ -46,6 +48,8 @@ impl Keyspace {
             rng: fastrand::Rng::with_seed(SEED),
             waiters: Waiters::default(),
             full: false,
+            #[cfg(feature = "simulation")]
+            observer: None,
         }
     }
 

@@ -53,6 +53,8 @@ mod keyspace;
 mod lua;
 mod number;
 mod reply;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod store;
 mod value;
 mod zset;

@@ -9,11 +9,15 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::engine::Engine;
 
-static NAMED: LazyLock<Mutex<HashMap<String, Store>>> = LazyLock::new(Mutex::default);
+pub(crate) static NAMED: LazyLock<Mutex<HashMap<String, Store>>> = LazyLock::new(Mutex::default);
 
 /// An in-process keyspace with its Lua VM. Clones are the same store.
 #[derive(Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store {
+    shared: Arc<Shared>,
+    #[cfg(feature = "simulation")]
+    pub(crate) gate: Option<Arc<dyn crate::simulation::Gate>>,
+}
 
 struct Shared {
     engine: Mutex<Engine>,
@@ -34,21 +38,22 @@ impl Store {
 
     /// A store that nobody else can find; it goes when the last clone and connection goes.
     pub fn new(clock: Clock) -> Self {
-        Self(Arc::new(Shared {
-            engine: Mutex::new(Engine::new(clock.clone())),
-            clock,
-            last_client: AtomicU64::new(0),
-        }))
+        let engine = Mutex::new(Engine::new(clock.clone()));
+        Self {
+            shared: Arc::new(Shared { engine, clock, last_client: AtomicU64::new(0) }),
+            #[cfg(feature = "simulation")]
+            gate: None,
+        }
     }
 
     /// A new connection, with its own client id.
     pub fn connection(&self) -> Connection {
-        Connection::new(self.clone(), self.0.last_client.fetch_add(1, Ordering::Relaxed) + 1)
+        Connection::new(self.clone(), self.shared.last_client.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// The time this store lives in.
     pub fn clock(&self) -> &Clock {
-        &self.0.clock
+        &self.shared.clock
     }
 
     /// Makes the store behave as a server at its `maxmemory`, or ends that.
@@ -61,12 +66,12 @@ impl Store {
 
     /// The state, for as long as nobody else may have it.
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.0.engine.lock().expect("no command panics; one did, which is a bug of this crate")
+        self.shared.engine.lock().expect("no command panics; one did, which is a bug of this crate")
     }
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Store").field("clock", &self.0.clock).finish_non_exhaustive()
+        formatter.debug_struct("Store").field("clock", &self.shared.clock).finish_non_exhaustive()
     }
 }

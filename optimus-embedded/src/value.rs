@@ -12,7 +12,7 @@ pub(crate) type List = VecDeque<Bytes>;
 pub(crate) type Set = IndexSet<Bytes>;
 
 /// The value of a key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Data {
     String(Bytes),
     Hash(Hash),

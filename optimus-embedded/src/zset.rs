@@ -24,7 +24,7 @@ impl Ord for Score {
 }
 
 /// A sorted set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ZSet {
     order: BTreeSet<(Score, Member)>,
     scores: HashMap<Member, Score>,

@@ -2,15 +2,15 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasherDefault, DefaultHasher},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
 };
 
 use optimus_core::{Context, Lease, TaskId};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::judge::Facts;
 
@@ -89,10 +89,14 @@ impl Attempt {
 /// The uuid alone tells a task from those of other queues, too.
 type Key = (u128, u64);
 
+/// Hashed alike in every process, so that a run can be repeated exactly. The keys are no stranger's
+/// choice.
+type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
+
 /// The table of attempts.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    table: Mutex<HashMap<Key, Arc<Attempt>>>,
+    table: Mutex<Table>,
     pub(crate) deadlines: Watch,
     pub(crate) relief: Watch,
 }
@@ -117,7 +121,7 @@ fn key(lease: &Lease) -> Key {
 }
 
 impl Attempts {
-    fn table(&self) -> MutexGuard<'_, HashMap<Key, Arc<Attempt>>> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

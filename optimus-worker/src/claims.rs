@@ -1,14 +1,12 @@
 //! What to claim next, and what becomes of the answers: [`Claims`].
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Lease, WorkerId,
     broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
 };
+use tokio::time::Instant;
 
 use crate::{
     executor,

@@ -1,12 +1,9 @@
 //! Keeps every attempt's deadline, from outside the runtime that the handlers may block.
 
-use std::{
-    iter,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{iter, sync::Arc, time::Duration};
 
 use optimus_core::TIMEOUT_GRACE;
+use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
@@ -37,7 +34,7 @@ impl Deadlines {
         if attempt.is_settled() {
             return;
         }
-        if now >= attempt.ctx.deadline() + TIMEOUT_GRACE {
+        if now.into_std() >= attempt.ctx.deadline() + TIMEOUT_GRACE {
             self.time_out(attempt);
         } else if !self.lease_is_certain(attempt) {
             attempt.stop(Stop::Uncertain);

@@ -1,14 +1,12 @@
 //! Renews the leases, and learns what became of what the worker holds.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Lease, WorkerId,
     broker::{Broker, BrokerError, Give, Refusal, Release, Renewed},
 };
+use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},

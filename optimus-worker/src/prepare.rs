@@ -1,14 +1,12 @@
 //! From a claimed record to an attempt that can start: [`Prepared`]; or the report of why it can't.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Backoff, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release},
 };
+use tokio::time::Instant;
 
 use crate::{
     attempts::Attempt,
@@ -101,7 +99,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     if !alone && is_suspect(losses, record.max_losses) {
         return Err(Obstacle::Suspect(lease));
     }
-    let deadline = Instant::now() + record.timeout;
+    let deadline = (Instant::now() + record.timeout).into_std();
     let fence = lease.token.fence;
     let ctx = Context::new(lease.id.clone(), attempt, fence, deadline, shared.data.clone());
     let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };

@@ -5,10 +5,11 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use optimus_core::{QueueName, WorkerId};
+use tokio::time::Instant;
 
 /// A queue, and this worker's standing in it.
 #[derive(Debug)]

@@ -1,11 +1,9 @@
 //! Takes tasks back from workers whose lease is over.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use optimus_core::broker::{BATCH_MAX, Broker};
+use tokio::time::Instant;
 
 use crate::{queues::Served, role::Role, shared::Shared};
 

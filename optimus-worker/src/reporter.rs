@@ -6,13 +6,14 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use optimus_core::{
     Lease, QueueName,
     broker::{BATCH_MAX, Broker, BrokerError, Completion, Failure, Release, Reply, ScriptCall},
 };
+use tokio::time::Instant;
 
 use crate::{judge::Report, shared::Shared};
 

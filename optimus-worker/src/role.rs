@@ -21,6 +21,7 @@ pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &Cancellation
             continue;
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = wake.notified() => {}
             () = tokio::time::sleep(rest) => {}

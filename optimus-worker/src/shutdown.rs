@@ -4,11 +4,9 @@
 //! rest is asked to stop. *Release*: what still runs is dropped and given back, and costs no
 //! attempt. The heartbeat goes on until all is reported, so no lease is lost on the way.
 
-use std::{
-    future::Future,
-    time::{Duration, Instant},
-};
+use std::{future::Future, time::Duration};
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{attempts::Stop, shared::Shared};
@@ -44,11 +42,13 @@ impl Shutdown {
         tracing::info!(running, "shutting down: nothing new is claimed");
         let idle = || shared.attempts.running() == 0;
         tokio::select! {
+            biased;
             () = until(shared.config.shutdown_grace, idle) => {}
             () = self.now.cancelled() => {}
         }
         shared.attempts.stop_all(Stop::Shutdown);
         tokio::select! {
+            biased;
             () = until(CANCEL_GRACE, idle) => {}
             () = self.now.cancelled() => {}
         }

@@ -41,6 +41,7 @@ impl WorkBell {
         let mut rung = pin!(self.broker.wait_for_work(empty, waiter, self.shared.config.poll));
         loop {
             tokio::select! {
+                biased;
                 answer = &mut rung => return answer,
                 () = self.shared.listen.notified() => {}
             }

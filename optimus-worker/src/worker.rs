@@ -3,14 +3,15 @@
 use std::{
     future::Future,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use optimus_core::{
     Data, Error, WorkerDescription, WorkerId,
     broker::{Broker, Endpoint},
+    machine,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -150,14 +151,14 @@ async fn listen_until(shared: Arc<Shared>, ended: CancellationToken) {
 
 /// Never used twice: every start of a process, and every lost lease, takes a new one.
 pub(crate) fn new_worker_id() -> WorkerId {
-    WorkerId::generate(&gethostname::gethostname().to_string_lossy(), std::process::id())
+    WorkerId::generate(&machine::host(), machine::process_id())
 }
 
 fn describe(config: &Config, registry: &Registry) -> String {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_epoch = machine::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let description = WorkerDescription {
-        host: gethostname::gethostname().to_string_lossy().into_owned(),
-        pid: std::process::id(),
+        host: machine::host(),
+        pid: machine::process_id(),
         started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
         queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
         concurrency: config.concurrency,

@@ -20,7 +20,7 @@ mod work;
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use redis::{Cmd, Pipeline, Value};
@@ -40,7 +40,13 @@ pub use self::{
     work::{Claimed, Grant, Reaped, Woken},
 };
 use self::{keys::Keys, link::Link, scripts::Script};
-use crate::id::QueueName;
+use crate::{id::QueueName, machine};
+
+/// The name, the text and the hash of every script.
+#[cfg(feature = "simulation")]
+pub fn script_texts() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    scripts::ALL.iter().map(|script| (script.name, script.source, script.sha.as_str()))
+}
 
 /// The most tasks that one script call takes or reports.
 pub const BATCH_MAX: usize = 128;
@@ -110,7 +116,7 @@ impl Broker {
     /// This machine's clock, or the instant that a test pins.
     fn here_ms(&self) -> u64 {
         self.here.unwrap_or_else(|| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = machine::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
         })
     }

@@ -36,7 +36,7 @@ macro_rules! scripts {
         )*
 
         /// Every script.
-        #[cfg(test)]
+        #[cfg(any(test, feature = "simulation"))]
         pub static ALL: &[&Script] = &[$(&$id),*];
     };
 }

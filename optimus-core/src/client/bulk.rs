@@ -1,6 +1,6 @@
 //! Many submits of one caller: sent as they fill calls, while later ones are still encoded.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::{
     parcels::fits,
@@ -18,7 +18,7 @@ pub(super) struct Bulk<'a> {
     submitter: &'a Submitter,
     /// In the order of the calls: the ids, or why they were not sent.
     ids: Vec<Result<TaskId, Error>>,
-    open: HashMap<QueueName, Share>,
+    open: BTreeMap<QueueName, Share>,
     sent: Vec<(Vec<usize>, Expected)>,
 }
 
@@ -32,7 +32,7 @@ struct Share {
 
 impl<'a> Bulk<'a> {
     pub(super) fn new(submitter: &'a Submitter) -> Self {
-        Self { submitter, ids: Vec::new(), open: HashMap::new(), sent: Vec::new() }
+        Self { submitter, ids: Vec::new(), open: BTreeMap::new(), sent: Vec::new() }
     }
 
     /// Takes the next call that can't be submitted.

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use crate::{
     broker::Broker,
     id::{QueueName, TaskId},
+    machine,
     state::TaskState,
 };
 
@@ -39,7 +40,7 @@ impl Letters {
 
 impl Mailboxes {
     pub(super) fn new(broker: Broker) -> Self {
-        let address = uuid::Uuid::now_v7().simple().to_string();
+        let address = machine::new_uuid().simple().to_string();
         Self(Arc::new(Inner { broker, address, queues: Mutex::default() }))
     }
 

@@ -1,19 +1,20 @@
 //! The background task that carries submits: concurrent ones share calls, lost replies are asked
 //! for again.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use super::parcels::{Answers, Chunk, Parcel, Waiting};
 use crate::{
     Error,
     broker::{Batch, Broker, BrokerError, Receipt},
     id::QueueName,
+    machine,
     record::Submission,
 };
 
@@ -39,7 +40,7 @@ pub(super) struct Expected {
 impl Submitter {
     pub(super) fn spawn(broker: Broker, timeout: Duration) -> Self {
         let (sender, inbox) = mpsc::channel(ROUND_MAX);
-        let client = uuid::Uuid::now_v7().simple().to_string();
+        let client = machine::new_uuid().simple().to_string();
         tokio::spawn(async move {
             let mut carrier = Carrier { broker, client, timeout, queues: HashMap::new() };
             carrier.carry(inbox).await;

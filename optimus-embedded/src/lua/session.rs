@@ -13,11 +13,34 @@ pub(super) struct Session<'a> {
     keyspace: &'a mut Keyspace,
     /// Whether a command that writes was called; from then on a full store refuses nothing.
     wrote: bool,
+    /// The line of the call.
+    #[cfg(feature = "simulation")]
+    line: usize,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(keyspace: &'a mut Keyspace) -> Self {
-        Self { keyspace, wrote: false }
+        Self {
+            keyspace,
+            wrote: false,
+            #[cfg(feature = "simulation")]
+            line: 0,
+        }
+    }
+
+    /// Says where in the script the next call stands.
+    #[cfg(feature = "simulation")]
+    pub(super) fn stands_at(&mut self, line: usize) {
+        self.line = line;
+    }
+
+    /// Shows the call to who observes the store, and fails as that one wants.
+    #[cfg(feature = "simulation")]
+    fn observe(&mut self, writes: bool, arguments: &[Vec<u8>]) -> Result<(), CommandError> {
+        let Some(observer) = &mut self.keyspace.observer else { return Ok(()) };
+        let (line, wrote) = (self.line, self.wrote);
+        let call = crate::simulation::RedisCall { line, writes, wrote, arguments };
+        observer.before(&call).map_or(Ok(()), |text| Err(CommandError::Other(text)))
     }
 
     /// Runs the command of a `redis.call`.
@@ -43,6 +66,8 @@ impl<'a> Session<'a> {
         if command.effect.grows() && self.keyspace.full && !self.wrote {
             return Err(CommandError::OutOfMemory);
         }
+        #[cfg(feature = "simulation")]
+        self.observe(command.effect.writes(), &arguments)?;
         self.wrote |= command.effect.writes();
         run(self.keyspace, &arguments)
     }

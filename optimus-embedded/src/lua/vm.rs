@@ -82,6 +82,10 @@ impl Vm {
     ) -> Outcome {
         let script = self.scripts.get(sha).ok_or(CommandError::NoScript)?;
         self.set_arguments(keys, values).map_err(CommandError::general)?;
+        #[cfg(feature = "simulation")]
+        if let Some(observer) = &mut keyspace.observer {
+            observer.begins(sha);
+        }
         match self.invoke(keyspace, script).map_err(CommandError::general)? {
             (true, result) => convert::to_reply(&result),
             (false, error) => Err(failure::to_error(&error, sha)),
@@ -102,6 +106,8 @@ impl Vm {
         let session = RefCell::new(Session::new(keyspace));
         self.lua.scope(|scope| {
             let call = |lua: &Lua, arguments: MultiValue| {
+                #[cfg(feature = "simulation")]
+                session.borrow_mut().stands_at(failure::line_of_caller(lua));
                 let reply = session.borrow_mut().call(&arguments);
                 convert::to_lua(lua, &reply.map_err(failure::Raised::Command)?)
             };

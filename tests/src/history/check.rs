@@ -9,7 +9,7 @@ use super::account::{Account, Answer, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
 use super::explain::explain;
 use super::verdict::{Findings, Verdict};
-use super::{Found, How, Why, biz, read_history};
+use super::{Event, Found, How, Why, biz, read_history};
 
 /// Delays are rounded to ms on their way.
 const EARLY_NS_MAX: u64 = 3_000_000;
@@ -27,32 +27,58 @@ pub struct Rules {
 ///
 /// When they can't be read. What they prove is in the verdict.
 pub fn check(folder: &Path, rules: &Rules) -> io::Result<Verdict> {
-    let (mut accounts, mut acts) = (HashMap::<u64, Account>::new(), Acts::default());
-    read_history(folder, |event| match event.what.task() {
-        Some(task) => accounts.entry(task).or_default().add(event),
-        None => acts.add(&event),
-    })?;
-    acts.sort();
-    let (mut verdict, mut findings) = (Verdict::default(), Findings::default());
-    verdict.kills = acts.killed.len() as u64;
-    verdict.freezes = acts.frozen.values().map(|spans| spans.len() as u64).sum();
-    for (task, account) in &mut accounts {
-        account.sort();
-        count(account, &mut verdict);
-        let judge = Judge { task: *task, account, acts: &acts, rules };
-        judge.submit(&mut findings);
-        judge.fences(&mut findings);
-        judge.second_executions(&mut verdict, &mut findings);
-        judge.times(&mut findings);
-        judge.ending(&mut verdict, &mut findings);
-        recoveries(account, &acts, &mut verdict);
+    let mut all = All::default();
+    read_history(folder, |event| all.add(event))?;
+    Ok(all.judge(rules))
+}
+
+/// Judges a history that was never written to a file.
+pub fn check_events(events: impl IntoIterator<Item = Event>, rules: &Rules) -> Verdict {
+    let mut all = All::default();
+    events.into_iter().for_each(|event| all.add(event));
+    all.judge(rules)
+}
+
+/// A whole history: what happened to each task, and what was done to processes.
+#[derive(Default)]
+struct All {
+    accounts: HashMap<u64, Account>,
+    acts: Acts,
+}
+
+impl All {
+    fn add(&mut self, event: Event) {
+        match event.what.task() {
+            Some(task) => self.accounts.entry(task).or_default().add(event),
+            None => self.acts.add(&event),
+        }
     }
-    biz::check(&accounts, &acts, &mut findings);
-    verdict.found = findings.count;
-    findings.told.sort();
-    let tell = |(task, what): &(u64, String)| format!("task {task} {what}: {:?}", accounts[task]);
-    verdict.findings = findings.told.iter().map(tell).collect();
-    Ok(verdict)
+
+    fn judge(self, rules: &Rules) -> Verdict {
+        let Self { mut accounts, mut acts } = self;
+        acts.sort();
+        let (mut verdict, mut findings) = (Verdict::default(), Findings::default());
+        verdict.kills = acts.killed.len() as u64;
+        verdict.freezes = acts.frozen.values().map(|spans| spans.len() as u64).sum();
+        for (task, account) in &mut accounts {
+            account.sort();
+            count(account, &mut verdict);
+            let judge = Judge { task: *task, account, acts: &acts, rules };
+            judge.submit(&mut findings);
+            judge.fences(&mut findings);
+            judge.second_executions(&mut verdict, &mut findings);
+            judge.times(&mut findings);
+            judge.ending(&mut verdict, &mut findings);
+            recoveries(account, &acts, &mut verdict);
+        }
+        biz::check(&accounts, &acts, &mut findings);
+        verdict.found = findings.count;
+        findings.told.sort();
+        let tell =
+            |(task, what): &(u64, String)| format!("task {task} {what}: {:?}", accounts[task]);
+        verdict.findings = findings.told.iter().map(tell).collect();
+        verdict
+    }
 }
 
 fn count(account: &Account, verdict: &mut Verdict) {

@@ -15,7 +15,7 @@ mod explain;
 mod log;
 mod verdict;
 
-pub use check::{Rules, check};
+pub use check::{Rules, check, check_events};
 pub use event::{Event, Found, How, What};
 pub use explain::Why;
 pub use log::{HistoryLog, now_ns, read_history};
