@@ -1,0 +1,66 @@
+//! What clients, handlers and the nemesis did, for the checker of histories: [`Journal`].
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use optimus_testkit::history::{Event, What};
+use tokio::time::Instant;
+
+/// Histories look back from their first events, so that is not at zero.
+const START_NS: u64 = 1_000_000_000_000;
+
+/// The history of one run, in memory.
+#[derive(Debug)]
+pub struct Journal {
+    origin: Instant,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    events: Vec<Event>,
+    /// How often the handler of each task began.
+    begun: HashMap<u64, u32>,
+}
+
+impl Journal {
+    /// An empty history that begins now.
+    pub fn new() -> Self {
+        Self { origin: Instant::now(), written: Mutex::default() }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Now, in the ns of the events.
+    pub fn now_ns(&self) -> u64 {
+        START_NS + u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX / 2)
+    }
+
+    /// Writes down what happens now in a process.
+    pub fn write(&self, process: u32, what: What) {
+        let at = self.now_ns();
+        let mut written = self.written();
+        if let What::Begin { task, .. } = &what {
+            *written.begun.entry(*task).or_default() += 1;
+        }
+        written.events.push(Event { at, pid: process, what });
+    }
+
+    /// How often the task's handler has begun.
+    pub fn begun(&self, task: u64) -> u32 {
+        self.written().begun.get(&task).copied().unwrap_or(0)
+    }
+
+    /// All of it.
+    pub fn events(&self) -> Vec<Event> {
+        self.written().events.clone()
+    }
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self::new()
+    }
+}

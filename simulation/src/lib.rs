@@ -1,0 +1,18 @@
+//! Whole clients and workers on the embedded store and on virtual time, where one seed decides all:
+//! ids, jitter, who runs when, and what goes wrong.
+//!
+//! In reading order: [`world`] is a store with all who use it, on one thread; [`network`] and
+//! [`gate`] are what lies between, where [`weather`] decides about each [`fault`]; [`probe`] sees
+//! each `redis.call` of each script. [`work`] are the tasks.
+
+pub mod fault;
+pub mod gate;
+pub mod journal;
+pub mod network;
+pub mod probe;
+pub mod sites;
+pub mod tally;
+pub mod trace;
+pub mod weather;
+pub mod work;
+pub mod world;

@@ -1,0 +1,260 @@
+//! What lies between all processes and the store: [`Network`].
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use optimus_core::broker::script_texts;
+use optimus_embedded::simulation::{Snapshot, VirtualTime};
+use optimus_embedded::{Connection, Store};
+use optimus_testkit::history::What;
+use redis::aio::ConnectionLike as _;
+use redis::{Cmd, RedisResult, Value};
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::fault::Fault;
+use crate::journal::Journal;
+use crate::probe::Probe;
+use crate::tally::Tally;
+use crate::trace::Trace;
+use crate::weather::{Exchange, Fair, Latency, Weather};
+
+/// So many copies of the store are kept to roll back to.
+const COPIES_MAX: usize = 8;
+
+/// The store as all processes reach it, and what goes wrong on the way.
+pub struct Network {
+    pub(crate) store: Store,
+    pub(crate) time: Arc<VirtualTime>,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) probe: Probe,
+    state: Mutex<State>,
+}
+
+struct State {
+    weather: Box<dyn Weather>,
+    trace: Trace,
+    tally: Tally,
+    exchanges: u64,
+    lives: BTreeMap<u32, Life>,
+    /// Told when every connection breaks; then there is a new one.
+    reset: CancellationToken,
+    /// The store before each of the last script calls, and when that was.
+    copies: Option<VecDeque<(u64, Snapshot)>>,
+    /// Commands that will still arrive, though nobody waits for their answers.
+    late: usize,
+    wrong: Vec<String>,
+    verbs: HashMap<Vec<u8>, &'static str>,
+}
+
+/// A process that is alive, or was.
+#[derive(Default)]
+struct Life {
+    death: CancellationToken,
+    main: Option<AbortHandle>,
+}
+
+/// What was decided about an exchange as it began.
+pub(crate) struct Passage {
+    pub(crate) fault: Option<Fault>,
+    pub(crate) latency: Option<Latency>,
+    pub(crate) death: CancellationToken,
+    pub(crate) reset: CancellationToken,
+}
+
+impl Network {
+    /// A network in fair weather before an empty store.
+    pub fn new(store: Store, time: Arc<VirtualTime>, journal: Arc<Journal>) -> Arc<Self> {
+        let probe = Probe::default();
+        store.observe(probe.clone());
+        let verbs = script_texts().flat_map(|(name, text, sha)| {
+            [(sha.as_bytes().to_vec(), name), (text.as_bytes().to_vec(), name)]
+        });
+        let state = State {
+            weather: Box::new(Fair),
+            trace: Trace::default(),
+            tally: Tally::default(),
+            exchanges: 0,
+            lives: BTreeMap::new(),
+            reset: CancellationToken::new(),
+            copies: None,
+            late: 0,
+            wrong: Vec::new(),
+            verbs: verbs.collect(),
+        };
+        Arc::new(Self { store, time, journal, probe, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on this decides what goes wrong.
+    pub fn set_weather(&self, weather: impl Weather + 'static) {
+        self.state().weather = Box::new(weather);
+    }
+
+    /// From now on a copy is kept of the store before each script call.
+    pub fn keep_copies(&self) {
+        self.state().copies = Some(VecDeque::new());
+    }
+
+    /// Prints all that passes.
+    pub fn be_loud(&self) {
+        self.state().trace.loud = true;
+    }
+
+    /// The hash of all that has passed.
+    pub fn trace(&self) -> u64 {
+        self.state().trace.hash()
+    }
+
+    /// How many exchanges have begun.
+    pub fn exchanges(&self) -> u64 {
+        self.state().exchanges
+    }
+
+    /// What was counted.
+    pub fn tally(&self) -> Tally {
+        let mut tally = self.state().tally.clone();
+        tally.coverage = self.probe.coverage();
+        tally
+    }
+
+    /// Whether commands may still arrive that nobody waits for.
+    pub fn is_late(&self) -> bool {
+        self.state().late > 0
+    }
+
+    /// Notes that something must not be.
+    pub fn complain(&self, what: impl Into<String>) {
+        let (at_us, what) = (self.time.now_us(), what.into());
+        let mut state = self.state();
+        state.trace.note(at_us, 0, &what);
+        state.wrong.push(what);
+    }
+
+    /// What must not be, so far.
+    pub fn wrong(&self) -> Vec<String> {
+        self.state().wrong.clone()
+    }
+
+    /// A process begins, whose main task this is. Its number was never used before.
+    pub fn begin(&self, process: u32, main: AbortHandle) {
+        self.state().lives.entry(process).or_default().main = Some(main);
+    }
+
+    /// Whether the process has not been killed.
+    pub fn is_alive(&self, process: u32) -> bool {
+        self.state().lives.get(&process).is_none_or(|life| !life.death.is_cancelled())
+    }
+
+    /// Ends a process as kill -9 does: nothing of it ever reaches the store again.
+    pub fn kill(&self, process: u32) {
+        let at_us = self.time.now_us();
+        let mut state = self.state();
+        let life = state.lives.entry(process).or_default();
+        if life.death.is_cancelled() {
+            return;
+        }
+        let (death, main) = (life.death.clone(), life.main.take());
+        state.trace.note(at_us, process, "killed");
+        state.tally.deaths += 1;
+        drop(state);
+        self.journal.write(0, What::Killed { victim: process });
+        death.cancel();
+        main.inspect(AbortHandle::abort);
+    }
+
+    /// The store comes back as it was so many script calls ago, and every connection breaks.
+    pub fn roll_back(&self, calls: usize) {
+        let at_us = self.time.now_us();
+        let mut state = self.state();
+        let Some(copies) = &mut state.copies else { return };
+        let keep = copies.len().saturating_sub(calls.max(1));
+        let mut gone = copies.split_off(keep);
+        let Some((since, copy)) = gone.pop_front() else { return };
+        state.trace.note(at_us, 0, "rolled back");
+        state.tally.rollbacks += 1;
+        let reset = std::mem::take(&mut state.reset);
+        drop(state);
+        self.store.restore(copy);
+        self.journal.write(0, What::Rollback { since });
+        self.journal.write(0, What::Outage { since: self.journal.now_ns(), of: None });
+        reset.cancel();
+    }
+
+    /// Decides about an exchange that begins.
+    pub(crate) fn depart(&self, process: u32, commands: &[Cmd]) -> Passage {
+        let at_us = self.time.now_us();
+        let mut state = self.state();
+        let scripts = commands.iter().filter(|command| is_script(command)).count();
+        let blocks = commands.iter().any(|command| word(command, 0) == b"BLPOP");
+        let number = state.exchanges;
+        state.exchanges += 1;
+        let exchange = Exchange { number, commands: commands.len(), scripts, blocks };
+        // The judge looks from outside.
+        let (mut fault, mut latency) = (None, None);
+        if process != 0 {
+            fault = state.weather.fault(&exchange);
+            latency = state.weather.latency();
+        }
+        if let Some(fault) = fault {
+            state.tally.faults[fault.kind()] += 1;
+            state.trace.note(at_us, process, &format!("{number} {fault:?}"));
+        }
+        let death = state.lives.entry(process).or_default().death.clone();
+        Passage { fault, latency, death, reset: state.reset.clone() }
+    }
+
+    /// Has the store do commands, one after the other.
+    pub(crate) async fn perform(
+        &self,
+        process: u32,
+        behind: &Connection,
+        commands: &[Cmd],
+    ) -> RedisResult<Vec<Value>> {
+        let mut answers = Vec::with_capacity(commands.len());
+        for command in commands {
+            let verb = self.before(command);
+            let answer = behind.clone().req_packed_command(command).await?;
+            let at_us = self.time.now_us();
+            self.state().trace.command(at_us, process, &verb, command, &answer);
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    /// Counts a command, and copies the store if it is a script. Its name.
+    fn before(&self, command: &Cmd) -> String {
+        let mut state = self.state();
+        if !is_script(command) {
+            return String::from_utf8_lossy(word(command, 0)).into_owned();
+        }
+        state.tally.script_calls += 1;
+        if let Some(copies) = &mut state.copies {
+            if copies.len() == COPIES_MAX {
+                copies.pop_front();
+            }
+            copies.push_back((self.journal.now_ns(), self.store.snapshot()));
+        }
+        state.verbs.get(word(command, 1)).map_or_else(String::new, |name| (*name).to_owned())
+    }
+
+    /// So many more commands are on their way without anybody waiting; or fewer.
+    pub(crate) fn count_late(&self, by: isize) {
+        let mut state = self.state();
+        state.late = state.late.saturating_add_signed(by);
+    }
+}
+
+pub(crate) fn is_script(command: &Cmd) -> bool {
+    matches!(word(command, 0), b"EVALSHA" | b"EVAL")
+}
+
+fn word(command: &Cmd, at: usize) -> &[u8] {
+    match command.args_iter().nth(at) {
+        Some(redis::Arg::Simple(bytes)) => bytes,
+        _ => b"",
+    }
+}

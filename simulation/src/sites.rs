@@ -1,0 +1,164 @@
+//! The `redis.call`s of the scripts, and which of them were seen and failed: [`Coverage`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use optimus_core::broker::script_texts;
+use optimus_embedded::simulation::RedisCall;
+
+/// A line of a script's joined text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The script.
+    pub script: &'static str,
+    /// From 1.
+    pub line: usize,
+}
+
+/// What was seen of one line. A line may hold several calls; they differ in command or key.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Command and key of each call that was made.
+    made: BTreeSet<String>,
+    /// Of each that was made before the script's first write.
+    early: BTreeSet<String>,
+    /// Of each that failed.
+    failed: BTreeSet<String>,
+}
+
+/// What was seen of all lines.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    seen: BTreeMap<Place, Seen>,
+    failures: u64,
+}
+
+/// A line with calls that a script can reach, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Where it is.
+    pub place: Place,
+    /// Its text.
+    pub text: &'static str,
+    /// How many calls it has.
+    pub calls: usize,
+    /// How many of them were made, were made before the first write, and failed.
+    pub made: usize,
+    /// Before the script's first write.
+    pub early: usize,
+    /// By an error that was put in its place.
+    pub failed: usize,
+}
+
+impl Coverage {
+    pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>, fails: bool) {
+        let seen = self.seen.entry(place).or_default();
+        // Most lines have one call and are seen a thousand times: they need no text.
+        let what = if is_crowded(place) { what(call.arguments) } else { String::new() };
+        if !call.wrote && !seen.early.contains(&what) {
+            seen.early.insert(what.clone());
+        }
+        if fails {
+            self.failures += 1;
+            seen.failed.insert(what.clone());
+        }
+        if !seen.made.contains(&what) {
+            seen.made.insert(what);
+        }
+    }
+
+    /// How many calls failed.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// Adds what another run saw.
+    pub fn merge(&mut self, other: Self) {
+        self.failures += other.failures;
+        for (place, theirs) in other.seen {
+            let ours = self.seen.entry(place).or_default();
+            ours.made.extend(theirs.made);
+            ours.early.extend(theirs.early);
+            ours.failed.extend(theirs.failed);
+        }
+    }
+
+    /// Every line of every script that has calls and can be reached.
+    pub fn sites(&self) -> Vec<Site> {
+        let site = |(place, (text, calls)): (&Place, &(&'static str, usize))| {
+            let seen = self.seen.get(place).cloned().unwrap_or_default();
+            let (made, early) = (seen.made.len().min(*calls), seen.early.len().min(*calls));
+            let failed = seen.failed.len().min(*calls);
+            Site { place: *place, text, calls: *calls, made, early, failed }
+        };
+        ALL.iter().map(site).collect()
+    }
+}
+
+/// The text of each line that has calls and can be reached, and how many calls it has.
+static ALL: LazyLock<BTreeMap<Place, (&'static str, usize)>> = LazyLock::new(|| {
+    let mut all = BTreeMap::new();
+    for (script, text, _) in script_texts() {
+        for (line, text, calls) in reachable_calls(text) {
+            all.insert(Place { script, line }, (text, calls));
+        }
+    }
+    all
+});
+
+fn is_crowded(place: Place) -> bool {
+    ALL.get(&place).is_some_and(|(_, calls)| *calls > 1)
+}
+
+/// Command and kind of key: a queue's keys differ behind their prefix, and by owners behind that.
+fn what(arguments: &[Vec<u8>]) -> String {
+    let text = |at: usize| arguments.get(at).map(|bytes| String::from_utf8_lossy(bytes));
+    let key = text(1).unwrap_or_default();
+    let name = key.split_once("}:").map_or(&*key, |(_, name)| name);
+    let kind = name.split(':').next().unwrap_or_default();
+    format!("{} {kind}", text(0).unwrap_or_default())
+}
+
+/// The lines with calls of a joined text, without those of functions that nobody calls in it.
+/// Functions begin and end at the first column.
+fn reachable_calls(text: &'static str) -> Vec<(usize, &'static str, usize)> {
+    let mut functions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let (mut main, mut inside) = (Vec::new(), None);
+    let lines: Vec<&'static str> = text.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(rest) = line.strip_prefix("local function ") {
+            inside = rest.split('(').next();
+        }
+        match inside {
+            Some(name) => functions.entry(name).or_default().push(at),
+            None => main.push(at),
+        }
+        if *line == "end" {
+            inside = None;
+        }
+    }
+    let (mut reached, mut fresh) = (main.clone(), main);
+    while !fresh.is_empty() {
+        let called = |name: &&str| fresh.iter().any(|at| names(code(lines[*at]), name));
+        let found: Vec<&str> = functions.keys().copied().filter(|name| called(&name)).collect();
+        fresh = found.into_iter().filter_map(|name| functions.remove(name)).flatten().collect();
+        reached.extend(&fresh);
+    }
+    reached.sort_unstable();
+    let calls = |at: usize| code(lines[at]).matches("redis.call(").count();
+    reached
+        .into_iter()
+        .filter(|at| calls(*at) > 0)
+        .map(|at| (at + 1, lines[at].trim(), calls(at)))
+        .collect()
+}
+
+/// A line without its comment.
+fn code(line: &str) -> &str {
+    line.split("--").next().unwrap_or_default()
+}
+
+/// Whether the code has this word.
+fn names(code: &str, word: &str) -> bool {
+    code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
+}

@@ -1,0 +1,67 @@
+//! What was done in runs, added up: [`Tally`].
+
+use std::fmt::{self, Display};
+
+use crate::fault::Fault;
+use crate::sites::Coverage;
+
+/// Counts of one run, or of many.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Calls of scripts that the store did.
+    pub script_calls: u64,
+    /// Faults by [kind](Fault::kind).
+    pub faults: [u64; Fault::KINDS.len()],
+    /// Processes killed.
+    pub deaths: u64,
+    /// Times that the store came back as it had been.
+    pub rollbacks: u64,
+    /// Times that a clock was set.
+    pub clock_steps: u64,
+    /// Tasks that somebody tried to submit.
+    pub submitted: u64,
+    /// How often handlers began.
+    pub executions: u64,
+    /// Which `redis.call`s were made, and failed.
+    pub coverage: Coverage,
+}
+
+impl Tally {
+    /// Adds those of another run.
+    pub fn merge(&mut self, other: Self) {
+        self.script_calls += other.script_calls;
+        for (ours, theirs) in self.faults.iter_mut().zip(other.faults) {
+            *ours += theirs;
+        }
+        self.deaths += other.deaths;
+        self.rollbacks += other.rollbacks;
+        self.clock_steps += other.clock_steps;
+        self.submitted += other.submitted;
+        self.executions += other.executions;
+        self.coverage.merge(other.coverage);
+    }
+}
+
+impl Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = |name: &str, count: u64| writeln!(f, "  {name:<28} {count:>12}");
+        row("script calls", self.script_calls)?;
+        row("tasks submitted", self.submitted)?;
+        row("executions", self.executions)?;
+        for (name, count) in Fault::KINDS.iter().zip(self.faults) {
+            row(name, count)?;
+        }
+        row("processes killed", self.deaths)?;
+        row("failovers", self.rollbacks)?;
+        row("clocks set", self.clock_steps)?;
+        let sites = self.coverage.sites();
+        let sum = |count: fn(&crate::sites::Site) -> usize| -> u64 {
+            sites.iter().map(|site| count(site) as u64).sum()
+        };
+        row("redis.calls of scripts", sum(|site| site.calls))?;
+        row("made", sum(|site| site.made))?;
+        row("made before a first write", sum(|site| site.early))?;
+        row("failed there", sum(|site| site.failed))?;
+        row("failures there", self.coverage.failures())
+    }
+}

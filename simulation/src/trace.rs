@@ -1,0 +1,67 @@
+//! All that passed between processes and the store, as one hash: [`Trace`].
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use redis::{Cmd, Value};
+
+/// A running hash of each command, its answer and its virtual time.
+///
+/// Two runs with one hash did the same: the hasher has no key of its own.
+#[derive(Debug, Default)]
+pub struct Trace {
+    hasher: DefaultHasher,
+    /// Prints each line as it comes.
+    pub loud: bool,
+}
+
+impl Trace {
+    /// Adds a command that the store has answered.
+    pub fn command(&mut self, at_us: u64, process: u32, verb: &str, command: &Cmd, answer: &Value) {
+        let mut hasher = DefaultHasher::new();
+        command.get_packed_command().hash(&mut hasher);
+        let sent = hasher.finish();
+        let mut hasher = DefaultHasher::new();
+        hash(answer, &mut hasher);
+        let answered = hasher.finish();
+        (at_us, process, sent, answered).hash(&mut self.hasher);
+        self.line(|| match answer {
+            Value::ServerError(error) => {
+                format!("{at_us} {process} {verb} {sent:016x} failed: {error:?}")
+            }
+            _ => format!("{at_us} {process} {verb} {sent:016x} {answered:016x}"),
+        });
+    }
+
+    /// Adds something else that happened.
+    pub fn note(&mut self, at_us: u64, process: u32, what: &str) {
+        (at_us, process, what).hash(&mut self.hasher);
+        self.line(|| format!("{at_us} {process} {what}"));
+    }
+
+    /// The hash of all so far.
+    pub fn hash(&self) -> u64 {
+        self.hasher.finish()
+    }
+
+    fn line(&self, text: impl FnOnce() -> String) {
+        if self.loud {
+            println!("{}", text());
+        }
+    }
+}
+
+/// Hashes an answer with all that is in it.
+fn hash(value: &Value, hasher: &mut DefaultHasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::Int(number) => number.hash(hasher),
+        Value::BulkString(bytes) => bytes.hash(hasher),
+        Value::SimpleString(text) => text.hash(hasher),
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            items.iter().for_each(|item| hash(item, hasher));
+        }
+        Value::ServerError(error) => format!("{error:?}").hash(hasher),
+        _ => {}
+    }
+}

@@ -1,0 +1,161 @@
+//! A store with all who use it, on one thread and on virtual time: [`World`].
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use optimus_core::{Client, Error, machine};
+use optimus_embedded::Store;
+use optimus_embedded::simulation::VirtualTime;
+use optimus_worker::Worker;
+use tokio::runtime;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::gate::ProcessGate;
+use crate::journal::Journal;
+use crate::network::Network;
+use crate::work::{Desk, Poison, QUEUE, Rare, Work};
+
+/// The prefix of all keys.
+pub const NAMESPACE: &str = "simulation";
+/// Every worker's.
+pub const LEASE: Duration = Duration::from_secs(2);
+/// The instant at which every run begins, in ms since the epoch.
+const START_MS: u64 = 1_800_000_000_000;
+
+/// Names of stores are shared by all threads.
+static WORLDS: AtomicU64 = AtomicU64::new(0);
+
+/// One store, and the processes around it.
+pub struct World {
+    /// What lies between them.
+    pub network: Arc<Network>,
+    name: u64,
+    processes: AtomicU32,
+}
+
+/// A worker process that was started.
+pub struct Crewman {
+    /// Its number.
+    pub process: u32,
+    /// Asks it to end.
+    pub stop: CancellationToken,
+    /// Its main task.
+    pub main: JoinHandle<Result<(), Error>>,
+}
+
+/// A name under which a process finds the store; forgotten when dropped.
+struct Published(String);
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        Store::withdraw(&self.0);
+    }
+}
+
+/// How a worker is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// How many tasks it runs at once.
+    pub concurrency: usize,
+    /// How often it looks by itself.
+    pub poll: Duration,
+    /// How long it lets tasks run when it is asked to end.
+    pub grace: Duration,
+    /// Whether it knows every task.
+    pub knows_all: bool,
+}
+
+/// Runs something on one thread, on virtual time, with all its random numbers from the seed.
+pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without threads can be built");
+    runtime.block_on(async {
+        let origin = Instant::now();
+        let time_of_day = move || UNIX_EPOCH + Duration::from_millis(START_MS) + origin.elapsed();
+        machine::simulate(seed, time_of_day);
+        run(World::new()).await
+    })
+}
+
+impl World {
+    fn new() -> Self {
+        let time = VirtualTime::starting_at(START_MS);
+        let store = Store::new(time.clock());
+        let network = Network::new(store, time, Arc::new(Journal::new()));
+        let name = WORLDS.fetch_add(1, Ordering::Relaxed);
+        Self { network, name, processes: AtomicU32::new(1) }
+    }
+
+    /// The number of a new process.
+    pub fn next_process(&self) -> u32 {
+        self.processes.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where a process finds the store, for as long as `using` takes.
+    async fn at_url<T>(&self, process: u32, using: impl AsyncFnOnce(&str) -> T) -> T {
+        let name = format!("simulation-{}-{process}", self.name);
+        let gate = Arc::new(ProcessGate::new(self.network.clone(), process));
+        self.network.store.behind(gate).publish(&name);
+        let url = format!("memory://{name}");
+        let _published = Published(name);
+        using(&url).await
+    }
+
+    /// Connects a client of that process.
+    ///
+    /// # Errors
+    /// As those of a client.
+    pub async fn client(&self, process: u32) -> Result<Client, Error> {
+        self.at_url(process, async |url| {
+            Client::builder(url)
+                .namespace(NAMESPACE)
+                .submit_timeout(Duration::from_secs(5))
+                .connect()
+                .await
+        })
+        .await
+    }
+
+    /// Starts a process of its own, which can be killed.
+    pub fn spawn(&self, process: u32, main: impl Future<Output = ()> + Send + 'static) {
+        let main = tokio::spawn(main);
+        self.network.begin(process, main.abort_handle());
+    }
+
+    /// Starts a worker process.
+    pub fn worker(self: &Arc<Self>, setup: Setup) -> Crewman {
+        let (process, stop) = (self.next_process(), CancellationToken::new());
+        let (world, stopped) = (self.clone(), stop.clone());
+        let main = tokio::spawn(async move {
+            let running = world.at_url(process, async |url| {
+                let desk = Desk { network: world.network.clone(), process };
+                let mut builder = Worker::builder(url)
+                    .quiet()
+                    .namespace(NAMESPACE)
+                    .queues([QUEUE])
+                    .concurrency(setup.concurrency)
+                    .lease(LEASE)
+                    .poll(setup.poll)
+                    .shutdown_grace(setup.grace)
+                    .only_named_tasks()
+                    .task_type::<Work>()
+                    .task_type::<Poison>()
+                    .data(desk);
+                if setup.knows_all {
+                    builder = builder.task_type::<Rare>();
+                }
+                builder.build()?.run_until(stopped.cancelled()).await
+            });
+            running.await
+        });
+        self.network.begin(process, main.abort_handle());
+        Crewman { process, stop, main }
+    }
+}
