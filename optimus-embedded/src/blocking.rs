@@ -9,8 +9,14 @@ use crate::keyspace::Keyspace;
 use crate::store::Store;
 use crate::value::{Bytes, List};
 
-/// The list and the element popped from it.
-pub(crate) type Delivery = (Bytes, Bytes);
+/// An element popped from a list.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) key: Bytes,
+    pub(crate) element: Bytes,
+    /// When the list was to go by itself, in ms.
+    expires_at_ms: Option<u64>,
+}
 
 /// The clients that wait, in the order in which they came.
 #[derive(Debug, Default)]
@@ -69,20 +75,27 @@ impl Keyspace {
     pub(crate) fn serve_waiters(&mut self) {
         for key in std::mem::take(&mut self.waiters.pushed) {
             while let Some(id) = self.waiters.first(&key) {
+                let expires_at_ms = self.expiry(&key);
                 // The key may hold another type by now; then there is nothing to hand out.
                 let popped = self.edit(&key, List::pop_front).ok().flatten().flatten();
                 let Some(element) = popped else { break };
                 let waiter = self.waiters.leave(id).expect("who is in a queue is waiting");
-                if let Err((_, element)) = waiter.deliver.send((key.clone(), element)) {
-                    self.give_back(&key, element);
+                let delivery = Delivery { key: key.clone(), element, expires_at_ms };
+                if let Err(delivery) = waiter.deliver.send(delivery) {
+                    self.give_back(delivery);
                 }
             }
         }
     }
 
     /// Undoes a pop. An element whose key holds another type by now has nowhere to go back to.
-    fn give_back(&mut self, key: &[u8], element: Bytes) {
-        let _ = self.upsert(key, |list: &mut List| list.push_front(element));
+    fn give_back(&mut self, delivery: Delivery) {
+        let Delivery { key, element, expires_at_ms } = delivery;
+        let is_new = self.data(&key).is_none();
+        let _ = self.upsert(&key, |list: &mut List| list.push_front(element));
+        if is_new {
+            self.set_expiry(&key, expires_at_ms);
+        }
     }
 }
 
@@ -125,8 +138,9 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut engine = self.store.engine();
         engine.keyspace.waiters.leave(self.id);
-        if let Ok((key, element)) = self.delivery.try_recv() {
-            engine.keyspace.give_back(&key, element);
+        if let Ok(delivery) = self.delivery.try_recv() {
+            let key = delivery.key.clone();
+            engine.keyspace.give_back(delivery);
             engine.keyspace.waiters.signal(&key);
             engine.keyspace.serve_waiters();
         }

@@ -55,7 +55,7 @@ impl Connection {
             (Wait::new(&self.store, &mut engine.keyspace, keys), timeout)
         };
         let delivery = wait.outcome(timeout).await;
-        delivery.map_or(Reply::Nil, |(key, element)| lists::popped(key, element))
+        delivery.map_or(Reply::Nil, |delivery| lists::popped(delivery.key, delivery.element))
     }
 
     /// Runs a pipeline; the replies are those that a server would send, MULTI's and EXEC's too.

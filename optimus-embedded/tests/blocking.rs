@@ -110,6 +110,22 @@ async fn who_leaves_after_the_push_gives_the_element_to_the_next() {
 }
 
 #[tokio::test]
+async fn what_is_put_back_goes_when_its_list_was_to_go() {
+    let clock = Clock::manual(1_000);
+    let store = Store::new(clock.clone());
+    let (mut leaver, mut connection) = (store.connection(), store.connection());
+    let line = words("BLPOP l 0");
+    let mut gone = Box::pin(send(&mut leaver, &line));
+    assert!((&mut gone).now_or_never().is_none());
+    let ring = "redis.call('RPUSH', KEYS[1], 'a') redis.call('PEXPIRE', KEYS[1], 500)";
+    let _: () = redis::Script::new(ring).key("l").invoke_async(&mut connection).await.unwrap();
+    drop(gone);
+    assert_eq!(show(&send(&mut connection, &words("LRANGE l 0 -1")).await), "[\"a\"]");
+    clock.advance(Duration::from_millis(500));
+    assert_eq!(show(&send(&mut connection, &words("EXISTS l")).await), "0");
+}
+
+#[tokio::test]
 async fn who_leaves_after_the_push_puts_the_element_back_in_front() {
     let store = Store::new(Clock::system());
     let (mut leaver, mut connection) = (store.connection(), store.connection());
