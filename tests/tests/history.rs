@@ -235,6 +235,8 @@ fn nothing_runs_before_it_is_due_or_after_it_was_cancelled() {
     let end = "90 1 found 7 success 100";
     is_bad(&format!("{}{end}", PLAIN.replace("7 - 0", "7 - 500")), "before it was due");
     is_good(&format!("{}{end}", PLAIN.replace("7 - 0", "7 - 10")));
+    let requeued = "6 1 cancel 7\n7 1 cancelled 7\n8 1 requeue 7\n";
+    is_good(&format!("{}{requeued}{end}", PLAIN.replace("7 - 0", "7 - 500")));
     let cancelled = "6 1 cancel 7\n7 1 cancelled 7\n90 1 found 7 cancelled 0";
     is_bad(&format!("{PLAIN}{cancelled}"), "after it was cancelled");
 }
@@ -261,6 +263,9 @@ fn a_biz_id_has_one_task_at_a_time() {
     is_bad(&format!("{first}{}", second(6)), "was admitted under biz id 3");
     let died = first.replace("100 ok", "100 failed").replace("success 100", "dead 0");
     is_bad(&format!("{died}{}", second(30)), "was admitted under biz id 3");
+
+    let cancelled = "6 1 cancel 7\n7 1 cancelled 7\n9 1 requeue 7\n";
+    is_good(&format!("{first}{cancelled}{}", second(8)));
 
     is_good(&format!("{first}6 1 invoke 8 3 0\n7 1 duplicate 8 q/a\n"));
     is_bad(&format!("{first}6 1 invoke 8 3 0\n7 1 duplicate 8 q/x\n"), "has not biz id 3");

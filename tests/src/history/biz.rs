@@ -52,7 +52,9 @@ fn admission(task: u64, account: &Account) -> Option<Admitted> {
     // A dead task keeps its biz id. One that ended otherwise may have ended at any time.
     let keeps = account.requeued_at.is_empty()
         && account.found.is_some_and(|(state, _)| state == Found::Dead);
-    let alive_until = done.unwrap_or(if keeps { u64::MAX } else { acked });
+    // One that was cancelled gave its biz id away, even if a requeue took it again later.
+    let until = done.unwrap_or(if keeps { u64::MAX } else { acked });
+    let alive_until = if account.cancel_asked { acked } else { until };
     Some(Admitted { task, invoked, acked, alive_until })
 }
 
