@@ -143,6 +143,11 @@ impl Store {
         self.engine().keyspace.observer = Some(Box::new(observer));
     }
 
+    /// Forgets all scripts, as SCRIPT FLUSH does.
+    pub fn forget_scripts(&self) {
+        self.engine().vm.flush();
+    }
+
     /// A copy of all keys.
     pub fn snapshot(&self) -> Snapshot {
         let keyspace = &self.engine().keyspace;

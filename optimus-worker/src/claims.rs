@@ -22,7 +22,8 @@ pub(crate) const HALF_MIN: usize = 32;
 /// A claim that Redis rejects is asked again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
-/// While a task runs alone, or waits for all others to end.
+/// While nothing is claimed for a time: a task runs alone or waits for all others to end, or too
+/// many results can't be reported.
 const LOOK_FOR_THE_END: Duration = Duration::from_millis(50);
 
 /// The claims of all served queues.
@@ -137,6 +138,8 @@ impl Claims {
         }
         let open: Vec<usize> = (0..self.lines.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
+            // What is granted then could not start, and would come back at once, again and again.
+            .filter(|at| self.shared.queues[*at].lease_is_certain(self.shared.config.lease))
             .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
             .filter(|at| asks.iter().all(|ask| ask.queue != *at))
             .collect();
@@ -240,9 +243,15 @@ impl Claims {
 
     /// When to take the next turn unless something comes before.
     pub(crate) fn rest(&self) -> Duration {
-        let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
-        let rest = next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()));
+        // What is due is claimed by nobody meanwhile, so it must not cut the rest to nothing.
+        if self.shared.shutdown.is_quiet() {
+            return REST;
+        }
         // The keeper may have sent the last report, and tells nobody.
-        if self.shared.suspects.any() { rest.min(LOOK_FOR_THE_END) } else { rest }
+        if self.shared.suspects.any() || self.overflowing {
+            return LOOK_FOR_THE_END;
+        }
+        let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
+        next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
     }
 }

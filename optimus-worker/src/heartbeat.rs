@@ -67,7 +67,13 @@ impl Heartbeat {
         for ((queue, before), answer) in self.shared.queues.iter().zip(befores).zip(answers) {
             match answer.and_then(|reply| Broker::read_renew(&queue.name, reply)) {
                 Ok(renewed) => {
+                    let was_certain = queue.lease_is_certain(lease);
                     queue.renewed(sent_at);
+                    if !was_certain {
+                        // Nothing was claimed meanwhile.
+                        queue.hint();
+                        self.shared.turn.notify_one();
+                    }
                     queue.set_next_expiry(renewed.next_expiry);
                     self.reconcile(&before, &renewed);
                 }

@@ -184,6 +184,10 @@ fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &Worker
 }
 
 async fn hurry_on_second_signal(shutdown: Shutdown) {
+    #[cfg(feature = "simulation")]
+    if machine::is_simulated() {
+        return;
+    }
     if let Ok(signal) = first_signal() {
         signal.await;
         shutdown.hurry();

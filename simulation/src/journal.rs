@@ -1,9 +1,10 @@
 //! What clients, handlers and the nemesis did, for the checker of histories: [`Journal`].
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use optimus_testkit::history::{Event, What};
+use optimus_testkit::history::{Event, How, What};
 use tokio::time::Instant;
 
 /// Histories look back from their first events, so that is not at zero.
@@ -13,6 +14,8 @@ const START_NS: u64 = 1_000_000_000_000;
 #[derive(Debug)]
 pub struct Journal {
     origin: Instant,
+    /// Prints each event as it comes.
+    loud: AtomicBool,
     written: Mutex<Written>,
 }
 
@@ -26,7 +29,13 @@ struct Written {
 impl Journal {
     /// An empty history that begins now.
     pub fn new() -> Self {
-        Self { origin: Instant::now(), written: Mutex::default() }
+        let loud = AtomicBool::new(false);
+        Self { origin: Instant::now(), loud, written: Mutex::default() }
+    }
+
+    /// Prints each event from now on.
+    pub fn be_loud(&self) {
+        self.loud.store(true, Ordering::Relaxed);
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
@@ -45,12 +54,22 @@ impl Journal {
         if let What::Begin { task, .. } = &what {
             *written.begun.entry(*task).or_default() += 1;
         }
-        written.events.push(Event { at, pid: process, what });
+        let event = Event { at, pid: process, what };
+        if self.loud.load(Ordering::Relaxed) {
+            println!("  {event}");
+        }
+        written.events.push(event);
     }
 
     /// How often the task's handler has begun.
     pub fn begun(&self, task: u64) -> u32 {
         self.written().begun.get(&task).copied().unwrap_or(0)
+    }
+
+    /// Whether the task ended well under that fence.
+    pub fn ended_well(&self, task: u64, fence: u64) -> bool {
+        let well = What::End { task, fence, how: How::Ok };
+        self.written().events.iter().any(|event| event.what == well)
     }
 
     /// All of it.

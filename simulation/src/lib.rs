@@ -5,14 +5,19 @@
 //! [`gate`] are what lies between, where [`weather`] decides about each [`fault`]; [`probe`] sees
 //! each `redis.call` of each script. [`work`] are the tasks.
 
+pub mod dump;
+pub mod ending;
 pub mod fault;
 pub mod gate;
 pub mod journal;
+pub mod nemesis;
 pub mod network;
 pub mod probe;
+pub mod run;
 pub mod sites;
 pub mod tally;
 pub mod trace;
+pub mod user;
 pub mod weather;
 pub mod work;
 pub mod world;

@@ -2,17 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use optimus_core::broker::script_texts;
 use optimus_embedded::simulation::{Snapshot, VirtualTime};
 use optimus_embedded::{Connection, Store};
-use optimus_testkit::history::What;
+use optimus_testkit::history::{Verdict, What};
 use redis::aio::ConnectionLike as _;
 use redis::{Cmd, RedisResult, Value};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::Fault;
+use crate::ending::check_structure;
+use crate::fault::{Fault, Silence};
 use crate::journal::Journal;
 use crate::probe::Probe;
 use crate::tally::Tally;
@@ -43,6 +46,11 @@ struct State {
     copies: Option<VecDeque<(u64, Snapshot)>>,
     /// Commands that will still arrive, though nobody waits for their answers.
     late: usize,
+    cuts: Vec<Cut>,
+    /// By how much the store's clock was set.
+    clock_ms: i64,
+    /// After so many script calls the keys are looked at; never, if it is 0.
+    check_every: u64,
     wrong: Vec<String>,
     verbs: HashMap<Vec<u8>, &'static str>,
 }
@@ -52,6 +60,13 @@ struct State {
 struct Life {
     death: CancellationToken,
     main: Option<AbortHandle>,
+}
+
+/// A time in which nothing arrives.
+struct Cut {
+    of: Option<u32>,
+    since: u64,
+    until: Instant,
 }
 
 /// What was decided about an exchange as it began.
@@ -79,6 +94,9 @@ impl Network {
             reset: CancellationToken::new(),
             copies: None,
             late: 0,
+            cuts: Vec::new(),
+            clock_ms: 0,
+            check_every: 0,
             wrong: Vec::new(),
             verbs: verbs.collect(),
         };
@@ -102,6 +120,7 @@ impl Network {
     /// Prints all that passes.
     pub fn be_loud(&self) {
         self.state().trace.loud = true;
+        self.journal.be_loud();
     }
 
     /// The hash of all that has passed.
@@ -184,20 +203,88 @@ impl Network {
         reset.cancel();
     }
 
+    /// For so long no exchange of that process arrives, or of any.
+    pub fn cut(&self, of: Option<u32>, lasting: Duration) {
+        let at_us = self.time.now_us();
+        let mut state = self.state();
+        state.trace.note(at_us, of.unwrap_or(0), "cut off");
+        let (since, until) = (self.journal.now_ns(), Instant::now() + lasting);
+        state.cuts.push(Cut { of, since, until });
+    }
+
+    /// Ends all that lasts: no process is cut off, and the store's clock is right.
+    pub fn heal(&self) {
+        let until = Instant::now();
+        let mut state = self.state();
+        state.cuts.iter_mut().for_each(|cut| cut.until = cut.until.min(until));
+        let by_ms = -state.clock_ms;
+        drop(state);
+        self.note_ended_cuts();
+        if by_ms != 0 {
+            self.set_clock(by_ms);
+        }
+    }
+
+    /// Writes down which cuts are over.
+    fn note_ended_cuts(&self) {
+        let now = Instant::now();
+        let mut state = self.state();
+        let (over, lasting) = state.cuts.drain(..).partition(|cut: &Cut| cut.until <= now);
+        state.cuts = lasting;
+        for cut in over {
+            self.journal.write(0, What::Outage { since: cut.since, of: cut.of });
+        }
+    }
+
+    /// Sets the store's clock forward or back.
+    pub fn set_clock(&self, by_ms: i64) {
+        let (at_us, now_ns) = (self.time.now_us(), self.journal.now_ns());
+        let mut state = self.state();
+        state.trace.note(at_us, 0, &format!("clock set by {by_ms} ms"));
+        state.tally.clock_steps += 1;
+        state.clock_ms += by_ms;
+        self.time.set_by_ms(by_ms);
+        // All leases are shorter by that.
+        let since = now_ns.saturating_sub(by_ms.max(0).unsigned_abs() * 1_000_000);
+        self.journal.write(0, What::Stalled { since });
+    }
+
+    /// The store forgets the scripts that it was told.
+    pub fn forget_scripts(&self) {
+        self.store.forget_scripts();
+    }
+
+    /// From now on the structure of the keys is looked at after each so many script calls.
+    pub fn check_every(&self, calls: u64) {
+        self.state().check_every = calls;
+    }
+
+    /// Counts what the checker found of tasks.
+    pub fn count_tasks(&self, verdict: &Verdict) {
+        let mut state = self.state();
+        state.tally.submitted += verdict.submitted;
+        state.tally.executions += verdict.executions;
+    }
+
     /// Decides about an exchange that begins.
     pub(crate) fn depart(&self, process: u32, commands: &[Cmd]) -> Passage {
+        self.note_ended_cuts();
         let at_us = self.time.now_us();
         let mut state = self.state();
         let scripts = commands.iter().filter(|command| is_script(command)).count();
         let blocks = commands.iter().any(|command| word(command, 0) == b"BLPOP");
         let number = state.exchanges;
         state.exchanges += 1;
-        let exchange = Exchange { number, commands: commands.len(), scripts, blocks };
+        let verb = commands.first().map_or("", |command| state.verb(command));
+        let exchange = Exchange { number, commands: commands.len(), scripts, verb, blocks };
         // The judge looks from outside.
         let (mut fault, mut latency) = (None, None);
         if process != 0 {
             fault = state.weather.fault(&exchange);
             latency = state.weather.latency();
+            if state.cuts.iter().any(|cut| cut.of.is_none_or(|of| of == process)) {
+                fault = Some(Fault::RequestLost(Silence::Broken));
+            }
         }
         if let Some(fault) = fault {
             state.tally.faults[fault.kind()] += 1;
@@ -219,32 +306,49 @@ impl Network {
             let verb = self.before(command);
             let answer = behind.clone().req_packed_command(command).await?;
             let at_us = self.time.now_us();
-            self.state().trace.command(at_us, process, &verb, command, &answer);
+            let looks = {
+                let mut state = self.state();
+                state.trace.command(at_us, process, verb, command, &answer);
+                let every = state.check_every;
+                is_script(command) && every > 0 && state.tally.script_calls.is_multiple_of(every)
+            };
+            if looks {
+                check_structure(self);
+            }
             answers.push(answer);
         }
         Ok(answers)
     }
 
     /// Counts a command, and copies the store if it is a script. Its name.
-    fn before(&self, command: &Cmd) -> String {
+    fn before(&self, command: &Cmd) -> &'static str {
         let mut state = self.state();
-        if !is_script(command) {
-            return String::from_utf8_lossy(word(command, 0)).into_owned();
-        }
-        state.tally.script_calls += 1;
-        if let Some(copies) = &mut state.copies {
-            if copies.len() == COPIES_MAX {
-                copies.pop_front();
+        if is_script(command) {
+            state.tally.script_calls += 1;
+            if let Some(copies) = &mut state.copies {
+                if copies.len() == COPIES_MAX {
+                    copies.pop_front();
+                }
+                copies.push_back((self.journal.now_ns(), self.store.snapshot()));
             }
-            copies.push_back((self.journal.now_ns(), self.store.snapshot()));
         }
-        state.verbs.get(word(command, 1)).map_or_else(String::new, |name| (*name).to_owned())
+        state.verb(command)
     }
 
     /// So many more commands are on their way without anybody waiting; or fewer.
     pub(crate) fn count_late(&self, by: isize) {
         let mut state = self.state();
         state.late = state.late.saturating_add_signed(by);
+    }
+}
+
+impl State {
+    /// The name of the script that a command calls; of others only whether they listen.
+    fn verb(&self, command: &Cmd) -> &'static str {
+        match word(command, 0) {
+            b"BLPOP" => "BLPOP",
+            _ => self.verbs.get(word(command, 1)).copied().unwrap_or("plain"),
+        }
     }
 }
 

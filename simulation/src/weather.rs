@@ -13,6 +13,8 @@ pub struct Exchange {
     pub commands: usize,
     /// How many of them call scripts.
     pub scripts: usize,
+    /// What it asks for first: a script or a command.
+    pub verb: &'static str,
     /// It may wait in the store, as one that listens for a doorbell does.
     pub blocks: bool,
 }

@@ -124,9 +124,14 @@ impl World {
     }
 
     /// Starts a process of its own, which can be killed.
-    pub fn spawn(&self, process: u32, main: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(
+        &self,
+        process: u32,
+        main: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
         let main = tokio::spawn(main);
         self.network.begin(process, main.abort_handle());
+        main
     }
 
     /// Starts a worker process.

@@ -1,0 +1,147 @@
+//! `cargo xtask simulate` runs this: seeds, one after the other, until so many scripts were called.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, panic, process, thread};
+
+use anyhow::{Context as _, bail};
+use optimus_simulation::run::{Outcome, Voice, run};
+use optimus_simulation::tally::Tally;
+
+const CALLS: u64 = 10_000_000;
+/// Runs at once; each has a thread, and no more than that.
+const THREADS: usize = 2;
+const TELL_EVERY: Duration = Duration::from_secs(10);
+/// A run takes a tenth of a second.
+const ENDS_WITHIN: Duration = Duration::from_secs(30);
+
+/// What is asked for.
+struct Options {
+    seed: u64,
+    calls: u64,
+    voice: Voice,
+}
+
+/// What all threads add to.
+#[derive(Default)]
+struct Sum {
+    seeds: u64,
+    tally: Tally,
+    violations: u64,
+    told: u64,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let options = read(env::args().skip(1))?;
+    be_quiet_about_panics();
+    let begun = Instant::now();
+    println!("seeds from {}, until {} script calls", options.seed, options.calls);
+    let sum = run_all(&options, begun);
+    let took = begun.elapsed();
+    println!("\n{} seeds from {}, {took:.0?}", sum.seeds, options.seed);
+    print!("{}", sum.tally);
+    println!("  {:<28} {:>12.0}", "script calls a second", rate(&sum.tally, took));
+    println!("  {:<28} {:>12}", "violations", sum.violations);
+    Ok(if sum.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_all(options: &Options, begun: Instant) -> Sum {
+    let (next, sum) = (AtomicU64::new(options.seed), Mutex::new(Sum::default()));
+    let threads = if options.calls <= 1 { 1 } else { THREADS };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let outcome = watched(seed, || run(seed, options.voice));
+                    let mut sum = sum.lock().expect("nothing panics while it adds up");
+                    sum.add(outcome);
+                    sum.tell(begun);
+                    if sum.tally.script_calls >= options.calls {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    sum.into_inner().expect("no thread panicked")
+}
+
+/// Ends the whole program if a run does not end: virtual time stands still while anything is busy,
+/// so who spins does so for ever.
+fn watched<T>(seed: u64, work: impl FnOnce() -> T) -> T {
+    let (ended, waits) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        if waits.recv_timeout(ENDS_WITHIN) == Err(RecvTimeoutError::Timeout) {
+            println!("VIOLATION something spins, and time stands still\n  {}", replay(seed));
+            process::exit(1);
+        }
+    });
+    let output = work();
+    drop(ended);
+    drop(watch.join());
+    output
+}
+
+fn replay(seed: u64) -> String {
+    format!("cargo xtask simulate --seed {seed} --calls 1")
+}
+
+impl Sum {
+    fn add(&mut self, outcome: Outcome) {
+        self.seeds += 1;
+        self.tally.merge(outcome.tally);
+        for wrong in outcome.wrong {
+            println!("VIOLATION {wrong}\n  {}", replay(outcome.seed));
+            self.violations += 1;
+        }
+    }
+
+    /// Says now and then how far it is.
+    fn tell(&mut self, begun: Instant) {
+        let periods = begun.elapsed().as_secs() / TELL_EVERY.as_secs();
+        if periods > self.told {
+            self.told = periods;
+            println!("{} seeds, {} script calls", self.seeds, self.tally.script_calls);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is told without decimals")]
+fn rate(tally: &Tally, took: Duration) -> f64 {
+    tally.script_calls as f64 / took.as_secs_f64()
+}
+
+/// `--seed S`, `--calls N`, `--loud`.
+fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Options> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Every run explores other seeds, unless it is to see some again; they are far apart.
+    let seed = since_epoch.as_secs() * 1_000_000;
+    let mut options = Options { seed, calls: CALLS, voice: Voice::Quiet };
+    while let Some(arg) = args.next() {
+        let mut number = || -> anyhow::Result<u64> {
+            let value = args.next().with_context(|| format!("{arg} is without its number"))?;
+            value.parse().with_context(|| format!("{arg} {value:?} is no number"))
+        };
+        match arg.as_str() {
+            "--seed" => options.seed = number()?,
+            "--calls" => options.calls = number()?,
+            "--loud" => options.voice = Voice::Loud,
+            _ => bail!("unknown argument {arg:?}; there are --seed S, --calls N and --loud"),
+        }
+    }
+    Ok(options)
+}
+
+/// Panics that handlers were asked for are part of the play.
+fn be_quiet_about_panics() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if info.payload().downcast_ref::<&str>() != Some(&"asked to panic") {
+            usual(info);
+        }
+    }));
+}

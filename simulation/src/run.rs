@@ -1,0 +1,113 @@
+//! One run: what a seed makes of users, workers and faults, and the verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::ending::{drain, judge_all};
+use crate::nemesis::{Nemesis, Plan};
+use crate::tally::Tally;
+use crate::user::{NUMBERS, Shared, User};
+use crate::weather::Rough;
+use crate::world::{LEASE, World, simulate};
+
+/// Whatever a user does comes to an end by then, once nothing goes wrong any more.
+const USERS_END_WITHIN: Duration = Duration::from_secs(120);
+
+/// What came out of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// By which it can be repeated.
+    pub seed: u64,
+    /// The hash of all that passed.
+    pub trace: u64,
+    /// What was counted.
+    pub tally: Tally,
+    /// What must not be.
+    pub wrong: Vec<String>,
+}
+
+/// Whether a run prints all that passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// It says nothing.
+    Quiet,
+    /// Each command, each fault.
+    Loud,
+}
+
+/// Does the run of a seed.
+pub fn run(seed: u64, voice: Voice) -> Outcome {
+    simulate(seed, async |world| {
+        let world = Arc::new(world);
+        if voice == Voice::Loud {
+            world.network.be_loud();
+        }
+        play(&world, seed).await;
+        let (trace, tally) = (world.network.trace(), world.network.tally());
+        Outcome { seed, trace, tally, wrong: world.network.wrong() }
+    })
+}
+
+async fn play(world: &Arc<World>, seed: u64) {
+    let network = &world.network;
+    // Not that of the product's own random numbers.
+    let mut random = fastrand::Rng::with_seed(!seed);
+    let fails_over = random.u8(..4) == 0;
+    let plan = Plan {
+        workers: random.usize(1..4),
+        fails_over,
+        sets_clock: !fails_over && random.u8(..4) == 0,
+        rarity: [0, 4, 10, 30][random.usize(..4)],
+    };
+    network.set_weather(Rough::new(random.u64(..), LEASE));
+    network.check_every(random.u64(8..64));
+    if plan.fails_over {
+        network.keep_copies();
+    }
+    let shared = Arc::new(Shared::default());
+    let (users, acts) = (random.usize(1..4), random.u32(20..80));
+    let users: Vec<JoinHandle<()>> = (0..users)
+        .map(|at| enlist(world, &shared, plan, (at as u64, acts, random.fork())))
+        .collect();
+    let mut nemesis = Nemesis::new(world.clone(), plan, random.fork());
+    nemesis.run(Instant::now() + Duration::from_secs(random.u64(4..20))).await;
+    network.set_weather(crate::weather::Fair);
+    network.heal();
+    let ended = async {
+        while users.iter().any(|user| !user.is_finished()) {
+            nemesis.tend();
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    if timeout(USERS_END_WITHIN, ended).await.is_err() {
+        network.complain("a user's call does not end");
+    }
+    drain(world, &shared, &mut nemesis).await;
+    judge_all(world).await;
+}
+
+/// Starts a user in a process of its own; one that can't connect starts again.
+fn enlist(
+    world: &Arc<World>,
+    shared: &Arc<Shared>,
+    plan: Plan,
+    (at, acts, random): (u64, u32, fastrand::Rng),
+) -> JoinHandle<()> {
+    let (process, shared, all) = (world.next_process(), shared.clone(), world.clone());
+    world.spawn(process, async move {
+        let client = loop {
+            match all.client(process).await {
+                Ok(client) => break client,
+                Err(_) => sleep(Duration::from_millis(100)).await,
+            }
+        };
+        let (network, next) = (all.network.clone(), at * NUMBERS);
+        let is_clock_true = !plan.sets_clock;
+        let user =
+            User { client, process, network, shared, random, next, is_clock_true, poisons: 1 };
+        user.run(acts).await;
+    })
+}

@@ -1,0 +1,288 @@
+//! A program that submits tasks, waits for some, and operates on others: [`User`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use optimus_core::{Call, Client, Due, Error, QueueName, Submit, TaskHandle, TaskId, TaskState};
+use optimus_testkit::history::What;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::network::Network;
+use crate::work::{Kind, Poison, QUEUE, Rare, Work};
+
+/// Biz ids that tasks share.
+const BIZ_IDS: u64 = 4;
+/// A payload of so many bytes is kept beside its record.
+const LARGE: usize = 20 * 1024;
+const PAUSE_MS: u64 = 300;
+/// The numbers of one user's tasks.
+pub const NUMBERS: u64 = 1_000_000;
+
+/// What users share.
+#[derive(Default)]
+pub struct Shared {
+    /// Tasks that somebody may operate on.
+    known: Mutex<Vec<(u64, TaskId)>>,
+    /// Waits for results: whose, for which task.
+    waits: Mutex<Vec<(u32, u64, JoinHandle<()>)>>,
+}
+
+impl Shared {
+    fn known(&self) -> MutexGuard<'_, Vec<(u64, TaskId)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the waits that were begun.
+    pub fn take_waits(&self) -> Vec<(u32, u64, JoinHandle<()>)> {
+        std::mem::take(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One user, in a process of its own.
+pub struct User {
+    /// Its connection.
+    pub client: Client,
+    /// Its process.
+    pub process: u32,
+    /// What lies between it and the store.
+    pub network: Arc<Network>,
+    /// What it shares with others.
+    pub shared: Arc<Shared>,
+    /// Decides what it does.
+    pub random: fastrand::Rng,
+    /// The number of its next task.
+    pub next: u64,
+    /// Whether due times mean anything; not where the store's clock is set.
+    pub is_clock_true: bool,
+    /// It may still submit so many tasks that kill their workers.
+    pub poisons: u32,
+}
+
+impl User {
+    /// Does so many things, one after the other.
+    pub async fn run(mut self, acts: u32) {
+        for _ in 0..acts {
+            self.act().await;
+            if self.random.bool() {
+                sleep(Duration::from_millis(self.random.u64(..PAUSE_MS))).await;
+            }
+        }
+    }
+
+    fn write(&self, what: What) {
+        if self.network.is_alive(self.process) {
+            self.network.journal.write(self.process, what);
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    async fn act(&mut self) {
+        match self.random.u8(..40) {
+            0..22 => self.submit_one().await,
+            22..26 => self.submit_batch().await,
+            26..29 => self.cancel().await,
+            29..33 => self.requeue().await,
+            33 => self.pause().await,
+            34 => self.submit_rare().await,
+            35 if self.poisons > 0 => self.submit_poison().await,
+            _ => self.look().await,
+        }
+    }
+
+    fn kind(&mut self) -> Kind {
+        match self.random.u8(..32) {
+            0..12 => Kind::Lasts(0),
+            12..17 => Kind::Lasts(self.random.u64(1..50)),
+            17..20 => Kind::Lasts(self.random.u64(300..3_000)),
+            20..23 => Kind::Fails(self.random.u32(1..3)),
+            23 => Kind::Panics,
+            24 => Kind::Hangs,
+            25 => Kind::Snoozes,
+            26 => Kind::RetriesAfter,
+            27 => Kind::Fatal,
+            28 => Kind::GivesUp,
+            _ => Kind::Fails(100),
+        }
+    }
+
+    /// A call with options of all sorts; its biz id and how long it is to wait.
+    fn call(&mut self, number: u64) -> (Call<Work>, Option<u64>, u64) {
+        let kind = self.kind();
+        let padding = if self.random.u8(..40) == 0 { "x".repeat(LARGE) } else { String::new() };
+        let mut call = Call::new(Work { number, kind, padding });
+        if kind == Kind::Hangs {
+            call = call.timeout(Duration::from_millis(400)).max_retry(1);
+        }
+        if kind == Kind::Fails(100) {
+            call = call.max_retry(1);
+        }
+        let (mut biz, mut delay_ms) = (None, 0);
+        if self.random.u8(..6) == 0 {
+            let id = self.random.u64(..BIZ_IDS);
+            (call, biz) = (call.biz_id(format!("b{id}")), Some(id));
+            if self.random.bool() {
+                call = call.biz_window(Duration::from_millis(500));
+            }
+        }
+        if self.random.u8(..5) == 0 {
+            delay_ms = self.random.u64(1..2_500);
+            call = call.due(Due::In(Duration::from_millis(delay_ms)));
+        }
+        if self.random.u8(..6) == 0 {
+            call = call.priority(self.random.i8(-3..4));
+        }
+        if self.random.u8(..8) == 0 {
+            call = call.expires_in(Duration::from_secs(3_600));
+        }
+        (call, biz, if self.is_clock_true { delay_ms } else { 0 })
+    }
+
+    fn invoke(&self, task: u64, biz: Option<u64>, delay_ms: u64) {
+        self.write(What::Invoke { task, biz, delay_ms });
+    }
+
+    /// Writes down how a submit ended.
+    fn answered<T>(&self, task: u64, answer: &Result<TaskHandle<T>, Error>) {
+        self.write(match answer {
+            Ok(handle) if handle.is_duplicate() => {
+                What::Duplicate { task, owner: handle.id().to_string() }
+            }
+            Ok(handle) => {
+                self.shared.known().push((task, handle.id().clone()));
+                What::Acked { task, id: handle.id().to_string() }
+            }
+            Err(problem) if problem.is_unknown_outcome() => What::Unknown { task },
+            Err(_) => What::Refused { task },
+        });
+    }
+
+    async fn submit_one(&mut self) {
+        let number = self.number();
+        let (call, biz, delay_ms) = self.call(number);
+        self.invoke(number, biz, delay_ms);
+        let answer = self.client.submit(call).await;
+        self.answered(number, &answer);
+        if let Ok(handle) = answer
+            && !handle.is_duplicate()
+            && self.random.u8(..3) == 0
+        {
+            self.await_result(number, handle);
+        }
+    }
+
+    async fn submit_batch(&mut self) {
+        let mut calls = Vec::new();
+        let mut numbers = Vec::new();
+        for _ in 0..self.random.usize(2..16) {
+            let number = self.number();
+            let (call, biz, delay_ms) = self.call(number);
+            self.invoke(number, biz, delay_ms);
+            numbers.push(number);
+            calls.push(call);
+        }
+        let answers = match self.client.submit_all(calls).await {
+            Ok(handles) => handles.into_iter().map(Ok).collect(),
+            Err(problem) => problem.answers,
+        };
+        for (number, answer) in numbers.into_iter().zip(&answers) {
+            self.answered(number, answer);
+        }
+    }
+
+    async fn submit_plain(&mut self, number: u64, call: impl Submit) {
+        self.invoke(number, None, 0);
+        let answer = self.client.submit(call).await;
+        let known = self.shared.known().len();
+        self.answered(number, &answer);
+        // Nobody operates on it.
+        self.shared.known().truncate(known);
+    }
+
+    async fn submit_rare(&mut self) {
+        let number = self.number();
+        self.submit_plain(number, Call::new(Rare { number })).await;
+    }
+
+    async fn submit_poison(&mut self) {
+        self.poisons -= 1;
+        let number = self.number();
+        self.submit_plain(number, Call::new(Poison { number })).await;
+    }
+
+    fn await_result(&self, number: u64, handle: TaskHandle<u64>) {
+        let (network, process) = (self.network.clone(), self.process);
+        let wait = tokio::spawn(async move {
+            loop {
+                match handle.result().await {
+                    // The look was refused by a `redis.call` that failed.
+                    Err(problem) if problem.is_rejected() => {
+                        sleep(Duration::from_millis(200)).await
+                    }
+                    Ok(fence) if !network.journal.ended_well(number, fence) => {
+                        network.complain(format!("task {number} has the result of no attempt"));
+                        return;
+                    }
+                    _ => return,
+                }
+            }
+        });
+        let mut waits = self.shared.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.push((process, number, wait));
+    }
+
+    fn some_task(&mut self) -> Option<(u64, TaskId)> {
+        let known = self.shared.known();
+        // Mostly one of the last, which has not ended yet.
+        let from = if self.random.bool() { known.len().saturating_sub(8) } else { 0 };
+        (!known.is_empty()).then(|| known[self.random.usize(from..known.len())].clone())
+    }
+
+    async fn cancel(&mut self) {
+        let Some((task, id)) = self.some_task() else { return };
+        self.write(What::Cancel { task });
+        if let Ok(true) = self.client.cancel(&id).await {
+            self.write(What::Cancelled { task });
+        }
+    }
+
+    async fn requeue(&mut self) {
+        let queue = queue();
+        let state = if self.random.bool() { TaskState::Dead } else { TaskState::Cancelled };
+        let Ok(page) = self.client.inspector().list(&queue, state, 0, 50).await else { return };
+        let known = self.shared.known().clone();
+        let Some(id) = self.random.choice(page) else { return };
+        if let Some((task, id)) = known.into_iter().find(|(_, known)| *known == id) {
+            self.write(What::Requeue { task });
+            drop(self.client.requeue(&id).await);
+        }
+    }
+
+    async fn pause(&mut self) {
+        let queue = queue();
+        if self.client.pause(&queue).await.is_ok() {
+            sleep(Duration::from_millis(self.random.u64(..500))).await;
+        }
+        while self.client.resume(&queue).await.is_err() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn look(&mut self) {
+        let inspector = self.client.inspector();
+        if let Some((_, id)) = self.some_task() {
+            drop(inspector.get(&id).await);
+        }
+        drop(inspector.counts(&queue()).await);
+        drop(inspector.workers(&queue()).await);
+    }
+}
+
+/// The queue of all tasks.
+pub fn queue() -> QueueName {
+    QueueName::new(QUEUE).expect("our own name is valid")
+}
