@@ -31,6 +31,8 @@ struct Inner {
     /// Set while down, so that an outage is one line in the log, and its end another.
     down: AtomicBool,
     generation: AtomicU64,
+    /// How often a connection was dropped.
+    breaks: AtomicU64,
 }
 
 #[derive(Default)]
@@ -50,6 +52,7 @@ impl Link {
             live: Mutex::default(),
             down: AtomicBool::new(false),
             generation: AtomicU64::new(0),
+            breaks: AtomicU64::new(0),
         }))
     }
 
@@ -124,11 +127,17 @@ impl Link {
         BrokerError::NotDone(why)
     }
 
+    /// How often a connection was dropped so far. What comes after may be another server.
+    pub(super) fn breaks(&self) -> u64 {
+        self.0.breaks.load(Ordering::Acquire)
+    }
+
     /// Drops the connection: it does not answer in time. The next one is tried at once, for who
     /// calls this has waited already.
     pub async fn reset(&self) {
         let mut live = self.0.live.lock().await;
         live.connection = None;
+        self.0.breaks.fetch_add(1, Ordering::AcqRel);
         live.not_before = None;
     }
 
@@ -137,6 +146,7 @@ impl Link {
         let mut live = self.0.live.lock().await;
         if live.connection.as_ref().is_some_and(|(generation, _)| *generation == failed) {
             live.connection = None;
+            self.0.breaks.fetch_add(1, Ordering::AcqRel);
             self.log_down("the connection broke");
         }
     }

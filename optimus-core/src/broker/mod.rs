@@ -103,6 +103,12 @@ impl Broker {
         self.link.reset().await;
     }
 
+    /// How often its connection was dropped so far: what comes after may be another server, that
+    /// knows less.
+    pub fn breaks(&self) -> u64 {
+        self.link.breaks()
+    }
+
     /// Where it connects to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

@@ -17,6 +17,7 @@ const PLAIN_KEYS: usize = 4;
 const RECORD_BYTES: usize = 64;
 
 /// Tasks of one queue in one call.
+#[derive(Clone, Copy)]
 pub struct Batch<'a> {
     /// The queue of all of them.
     pub queue: &'a QueueName,

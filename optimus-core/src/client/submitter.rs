@@ -78,6 +78,8 @@ struct Carrier {
 struct Ledger {
     next_number: u64,
     kept_at: Option<Instant>,
+    /// Of the connection, at the last call.
+    breaks: u64,
     announced: bool,
 }
 
@@ -123,12 +125,17 @@ impl Carrier {
 
     async fn number(&mut self, chunk: Chunk) -> Numbered {
         let ledger = self.queues.entry(chunk.queue().clone()).or_default();
+        // A failover may have lost what was done once, and it breaks every connection.
+        let breaks = self.broker.breaks();
+        let moved = ledger.breaks != breaks;
+        ledger.breaks = breaks;
+        ledger.announced &= !moved;
         if !ledger.announced {
             // Inspectors find queues by this; a failure is tried again with the next call.
             let quickly = self.broker.within(Duration::ZERO);
             ledger.announced = quickly.announce(chunk.queue()).await.is_ok();
         }
-        let keep = ledger.kept_at.is_none_or(|kept| kept.elapsed() > KEEP_EVERY);
+        let keep = moved || ledger.kept_at.is_none_or(|kept| kept.elapsed() > KEEP_EVERY);
         if keep {
             ledger.kept_at = Some(Instant::now());
         }
@@ -176,9 +183,11 @@ async fn send_until_answered(
 ) -> Result<Vec<Receipt>, Error> {
     let deadline = Instant::now() + timeout;
     let (mut may_be_done, mut wait) = (false, RESEND_FIRST);
+    let (mut batch, breaks) = (*batch, broker.breaks());
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let problem = match broker.within(left).submit(batch).await {
+        batch.keep |= broker.breaks() != breaks;
+        let problem = match broker.within(left).submit(&batch).await {
             Ok(receipts) => return Ok(receipts),
             Err(problem) => problem,
         };
