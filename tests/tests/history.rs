@@ -156,6 +156,7 @@ fn only_what_was_acknowledged_just_before_a_rollback_may_be_gone_with_it() {
     let submit = "3000 1 invoke 7 - 0\n3005 1 acked 7 q/a\n";
     let verdict = is_good(&format!("{submit}5000 4 rollback 3000ms\n9000 1 found 7 forgotten 0"));
     assert_eq!(verdict.rolled_back, 1);
+    is_good(&format!("{submit}3003 4 rollback 3001ms\n9000 1 found 7 forgotten 0"));
     is_bad(&format!("{submit}9000 4 rollback 7000ms\n9900 1 found 7 forgotten 0"), "is lost");
 }
 

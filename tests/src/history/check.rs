@@ -14,6 +14,9 @@ use super::{Event, Found, How, Why, biz, read_history};
 /// Delays are rounded to ms on their way.
 const EARLY_NS_MAX: u64 = 3_000_000;
 
+/// A requeue that nobody has answered may still be on its way for so long.
+const REQUEUE_ARRIVES_NS: u64 = 10_000_000_000;
+
 /// What the checker must know of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -197,7 +200,10 @@ impl Judge<'_> {
         if let Some(cancelled) = account.cancelled_at {
             let late = account.executions.iter().any(|run| {
                 run.begun > cancelled
-                    && !account.requeued_at.iter().any(|at| *at >= cancelled && *at <= run.begun)
+                    && !account
+                        .requeued_at
+                        .iter()
+                        .any(|at| *at + REQUEUE_ARRIVES_NS >= cancelled && *at <= run.begun)
                     && !self.acts.rolled_back(cancelled, run.begun)
                     && !self.may_begin_late(run)
             });
@@ -250,8 +256,9 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether its submit was acknowledged by a Redis that rolled back.
+    /// Whether its submit was acknowledged by a Redis that rolled back, be it on the answer's way.
     fn may_be_gone(&self) -> bool {
-        self.account.acked_at().is_some_and(|at| self.acts.rolled_back(at, at))
+        let since = |at| self.account.invoked.map_or(at, |invoked| invoked.at);
+        self.account.acked_at().is_some_and(|at| self.acts.rolled_back(since(at), at))
     }
 }
