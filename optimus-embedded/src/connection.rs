@@ -40,6 +40,12 @@ impl Connection {
         Self { store, client: Arc::new(Client { id, name: Mutex::default() }) }
     }
 
+    /// Its client id, which no other connection of the store has.
+    #[cfg(feature = "simulation")]
+    pub fn id(&self) -> u64 {
+        self.client.id
+    }
+
     /// Runs one command, waiting where it has to.
     async fn execute(&self, arguments: Arguments) -> Reply {
         let (wait, timeout) = {

@@ -65,13 +65,11 @@ pub async fn drain(world: &Arc<World>, shared: &Shared, nemesis: &mut Nemesis) {
             network.complain(format!("the handle of task {task} hears nothing"));
         }
     }
-    helper.stop.cancel();
-    let since = network.journal.now_ns();
+    world.ask_to_end(helper.process);
     match timeout(Duration::from_secs(40), helper.main).await {
         Ok(Ok(Ok(()))) => {}
         other => network.complain(format!("a worker does not end well: {other:?}")),
     }
-    network.journal.write(0, What::Left { worker: helper.process, since });
 }
 
 /// Judges a run whose processes have ended.

@@ -20,9 +20,11 @@ pub enum Fault {
     Delayed(Duration),
     /// The connection breaks, and they arrive this late all the same.
     Late(Duration),
-    /// In the first script one `redis.call` is refused.
+    /// In one script one `redis.call` is refused.
     CallFails {
-        /// Which one, from 0.
+        /// Which script of the exchange, from 0.
+        script: usize,
+        /// Which of its calls, from 0.
         nth: usize,
         /// Whether the refusal passes by itself.
         passing: bool,

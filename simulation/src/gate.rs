@@ -26,6 +26,7 @@ pub struct ProcessGate {
 
 /// Commands that are sent, and over what.
 struct Parcel {
+    number: u64,
     behind: Connection,
     commands: Vec<Cmd>,
     blocks: bool,
@@ -50,8 +51,9 @@ impl ProcessGate {
         Self { network, process }
     }
 
-    async fn exchange(&self, parcel: Parcel) -> RedisResult<Vec<Value>> {
-        let passage = self.network.depart(self.process, &parcel.commands);
+    async fn exchange(&self, mut parcel: Parcel) -> RedisResult<Vec<Value>> {
+        let passage = self.network.depart(self.process, parcel.behind.id(), &parcel.commands);
+        parcel.number = passage.number;
         let (death, reset) = (passage.death.clone(), passage.reset.clone());
         tokio::select! {
             biased;
@@ -85,11 +87,8 @@ impl ProcessGate {
                 self.send_late(parcel, &passage, by);
                 Err(broken())
             }
-            Fault::CallFails { nth, passing } => {
-                self.network.probe.arm(nth, passing);
-                let answers = self.perform(&parcel).await;
-                self.network.probe.disarm();
-                answers
+            Fault::CallFails { script, nth, passing } => {
+                self.with_failing_call(&parcel, script, (nth, passing)).await
             }
             Fault::DiesBefore => self.die().await,
             Fault::DiesAfter => {
@@ -104,7 +103,7 @@ impl ProcessGate {
     }
 
     async fn perform(&self, parcel: &Parcel) -> RedisResult<Vec<Value>> {
-        self.network.perform(self.process, &parcel.behind, &parcel.commands).await
+        self.network.perform((self.process, parcel.number), &parcel.behind, &parcel.commands).await
     }
 
     /// There and back. What was sent arrives, whether or not anybody still waits.
@@ -121,11 +120,36 @@ impl ProcessGate {
             if reset.is_cancelled() {
                 return;
             }
-            let answers = network.perform(process, &parcel.behind, &parcel.commands).await;
+            let answers =
+                network.perform((process, parcel.number), &parcel.behind, &parcel.commands).await;
             sleep(back).await;
             drop(tell.send(answers));
         });
         told.await.unwrap_or_else(|_| Err(broken()))
+    }
+
+    async fn with_failing_call(
+        &self,
+        parcel: &Parcel,
+        mut script: usize,
+        (nth, passing): (usize, bool),
+    ) -> RedisResult<Vec<Value>> {
+        let mut answers = Vec::new();
+        for command in &parcel.commands {
+            let fails = is_script(command) && script == 0;
+            if fails {
+                self.network.probe.arm(nth, passing);
+            }
+            let one = std::slice::from_ref(command);
+            answers.extend(
+                self.network.perform((self.process, parcel.number), &parcel.behind, one).await?,
+            );
+            if fails {
+                self.network.probe.disarm();
+            }
+            script = script.wrapping_sub(usize::from(is_script(command)));
+        }
+        Ok(answers)
     }
 
     async fn twice(&self, parcel: &Parcel) -> RedisResult<Vec<Value>> {
@@ -133,9 +157,11 @@ impl ProcessGate {
         for command in &parcel.commands {
             let one = std::slice::from_ref(command);
             if is_script(command) {
-                self.network.perform(self.process, &parcel.behind, one).await?;
+                self.network.perform((self.process, parcel.number), &parcel.behind, one).await?;
             }
-            answers.extend(self.network.perform(self.process, &parcel.behind, one).await?);
+            answers.extend(
+                self.network.perform((self.process, parcel.number), &parcel.behind, one).await?,
+            );
         }
         Ok(answers)
     }
@@ -146,7 +172,11 @@ impl ProcessGate {
         tokio::spawn(async move {
             sleep(by).await;
             if !reset.is_cancelled() && !parcel.blocks {
-                drop(network.perform(process, &parcel.behind, &parcel.commands).await);
+                drop(
+                    network
+                        .perform((process, parcel.number), &parcel.behind, &parcel.commands)
+                        .await,
+                );
             }
             network.count_late(-1);
         });
@@ -171,7 +201,7 @@ impl Gate for ProcessGate {
             matches!(command.args_iter().next(), Some(redis::Arg::Simple(b"BLPOP")))
         });
         Box::pin(async move {
-            let answers = self.exchange(Parcel { behind, commands, blocks }).await?;
+            let answers = self.exchange(Parcel { number: 0, behind, commands, blocks }).await?;
             Ok(answers.into_iter().skip(offset).take(count).collect())
         })
     }

@@ -66,6 +66,15 @@ impl Journal {
         self.written().begun.get(&task).copied().unwrap_or(0)
     }
 
+    /// The process in which the task began last.
+    pub fn runner(&self, task: u64) -> Option<u32> {
+        let written = self.written();
+        let mut events = written.events.iter().rev();
+        let begin =
+            |event: &&Event| matches!(event.what, What::Begin { task: begun, .. } if begun == task);
+        events.find(begin).map(|event| event.pid)
+    }
+
     /// Whether the task ended well under that fence.
     pub fn ended_well(&self, task: u64, fence: u64) -> bool {
         let well = What::End { task, fence, how: How::Ok };

@@ -15,6 +15,7 @@ pub mod network;
 pub mod probe;
 pub mod run;
 pub mod sites;
+pub mod sweep;
 pub mod tally;
 pub mod trace;
 pub mod user;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use optimus_testkit::history::What;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{Crewman, Setup, World};
@@ -17,6 +16,8 @@ pub struct Plan {
     pub fails_over: bool,
     /// The store's clock may be set. Never both: then a fence could be given twice.
     pub sets_clock: bool,
+    /// How each of them is set up; at random, if it is not said.
+    pub setup: Option<Setup>,
     /// One in so many looks does something; none if it is 0.
     pub rarity: u32,
 }
@@ -28,15 +29,13 @@ pub struct Nemesis {
     random: fastrand::Rng,
     crew: Vec<Crewman>,
     leaving: Vec<Crewman>,
-    /// When each of them was asked to end.
-    asked: Vec<u64>,
 }
 
 impl Nemesis {
     /// One with a whole crew.
     pub fn new(world: Arc<World>, plan: Plan, random: fastrand::Rng) -> Self {
-        let (crew, leaving, asked) = (Vec::new(), Vec::new(), Vec::new());
-        let mut nemesis = Self { world, plan, random, crew, leaving, asked };
+        let (crew, leaving) = (Vec::new(), Vec::new());
+        let mut nemesis = Self { world, plan, random, crew, leaving };
         nemesis.tend();
         nemesis
     }
@@ -56,32 +55,20 @@ impl Nemesis {
     pub fn tend(&mut self) {
         self.crew.retain(|member| !member.main.is_finished());
         while self.crew.len() < self.plan.workers {
-            let setup = Setup {
+            let random = Setup {
                 concurrency: [1, 2, 4, 16, 64][self.random.usize(..5)],
                 poll: Duration::from_millis([500, 5_000][self.random.usize(..2)]),
                 grace: Duration::from_millis([0, 500, 3_000][self.random.usize(..3)]),
                 knows_all: self.random.bool(),
             };
-            self.crew.push(self.world.worker(setup));
+            self.crew.push(self.world.worker(self.plan.setup.unwrap_or(random)));
         }
-        self.see_off();
-    }
-
-    /// Writes down who has left.
-    fn see_off(&mut self) {
-        for at in (0..self.leaving.len()).rev() {
-            if self.leaving[at].main.is_finished() {
-                let worker = self.leaving.swap_remove(at).process;
-                let since = self.asked.swap_remove(at);
-                self.world.network.journal.write(0, What::Left { worker, since });
-            }
-        }
+        self.leaving.retain(|member| !member.main.is_finished());
     }
 
     fn ask_to_leave(&mut self, at: usize) {
         let member = self.crew.swap_remove(at);
-        member.stop.cancel();
-        self.asked.push(self.world.network.journal.now_ns());
+        self.world.ask_to_end(member.process);
         self.leaving.push(member);
     }
 
@@ -118,7 +105,7 @@ impl Nemesis {
         let deadline = Instant::now() + within;
         while !self.leaving.is_empty() && Instant::now() < deadline {
             sleep(Duration::from_millis(100)).await;
-            self.see_off();
+            self.leaving.retain(|member| !member.main.is_finished());
         }
         for member in &self.leaving {
             let process = member.process;

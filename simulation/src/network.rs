@@ -44,6 +44,10 @@ struct State {
     reset: CancellationToken,
     /// The store before each of the last script calls, and when that was.
     copies: Option<VecDeque<(u64, Snapshot)>>,
+    /// Connections, and how many failovers there had been when each was used first.
+    connections: HashMap<u64, u64>,
+    /// When each process was asked to end.
+    asked: BTreeMap<u32, u64>,
     /// Commands that will still arrive, though nobody waits for their answers.
     late: usize,
     cuts: Vec<Cut>,
@@ -71,6 +75,7 @@ struct Cut {
 
 /// What was decided about an exchange as it began.
 pub(crate) struct Passage {
+    pub(crate) number: u64,
     pub(crate) fault: Option<Fault>,
     pub(crate) latency: Option<Latency>,
     pub(crate) death: CancellationToken,
@@ -93,6 +98,8 @@ impl Network {
             lives: BTreeMap::new(),
             reset: CancellationToken::new(),
             copies: None,
+            connections: HashMap::new(),
+            asked: BTreeMap::new(),
             late: 0,
             cuts: Vec::new(),
             clock_ms: 0,
@@ -140,6 +147,11 @@ impl Network {
         tally
     }
 
+    /// How many faults there were.
+    pub fn faults(&self) -> u64 {
+        self.state().tally.faults.iter().sum()
+    }
+
     /// Whether commands may still arrive that nobody waits for.
     pub fn is_late(&self) -> bool {
         self.state().late > 0
@@ -163,6 +175,12 @@ impl Network {
         self.state().lives.entry(process).or_default().main = Some(main);
     }
 
+    /// A process was asked to end.
+    pub fn note_asked(&self, process: u32) {
+        let since = self.journal.now_ns();
+        self.state().asked.entry(process).or_insert(since);
+    }
+
     /// Whether the process has not been killed.
     pub fn is_alive(&self, process: u32) -> bool {
         self.state().lives.get(&process).is_none_or(|life| !life.death.is_cancelled())
@@ -177,10 +195,14 @@ impl Network {
             return;
         }
         let (death, main) = (life.death.clone(), life.main.take());
+        let asked = state.asked.remove(&process);
         state.trace.note(at_us, process, "killed");
         state.tally.deaths += 1;
         drop(state);
         self.journal.write(0, What::Killed { victim: process });
+        if let Some(since) = asked {
+            self.journal.write(0, What::Left { worker: process, since });
+        }
         death.cancel();
         main.inspect(AbortHandle::abort);
     }
@@ -267,17 +289,17 @@ impl Network {
     }
 
     /// Decides about an exchange that begins.
-    pub(crate) fn depart(&self, process: u32, commands: &[Cmd]) -> Passage {
+    pub(crate) fn depart(&self, process: u32, connection: u64, commands: &[Cmd]) -> Passage {
         self.note_ended_cuts();
         let at_us = self.time.now_us();
         let mut state = self.state();
         let scripts = commands.iter().filter(|command| is_script(command)).count();
         let blocks = commands.iter().any(|command| word(command, 0) == b"BLPOP");
         let number = state.exchanges;
-        state.exchanges += 1;
+        // The judge looks from outside.
+        state.exchanges += u64::from(process != 0);
         let verb = commands.first().map_or("", |command| state.verb(command));
         let exchange = Exchange { number, commands: commands.len(), scripts, verb, blocks };
-        // The judge looks from outside.
         let (mut fault, mut latency) = (None, None);
         if process != 0 {
             fault = state.weather.fault(&exchange);
@@ -290,19 +312,29 @@ impl Network {
             state.tally.faults[fault.kind()] += 1;
             state.trace.note(at_us, process, &format!("{number} {fault:?}"));
         }
+        // A connection from before a failover is broken, whoever has not noticed yet.
+        let failovers = state.tally.rollbacks;
+        if *state.connections.entry(connection).or_insert(failovers) != failovers && process != 0 {
+            fault = Some(Fault::RequestLost(Silence::Broken));
+        }
         let death = state.lives.entry(process).or_default().death.clone();
-        Passage { fault, latency, death, reset: state.reset.clone() }
+        Passage { number, fault, latency, death, reset: state.reset.clone() }
     }
 
     /// Has the store do commands, one after the other.
     pub(crate) async fn perform(
         &self,
-        process: u32,
+        (process, number): (u32, u64),
         behind: &Connection,
         commands: &[Cmd],
     ) -> RedisResult<Vec<Value>> {
         let mut answers = Vec::with_capacity(commands.len());
+        let mut scripts = 0;
         for command in commands {
+            if is_script(command) {
+                self.probe.enter(number, scripts);
+                scripts += 1;
+            }
             let verb = self.before(command);
             let answer = behind.clone().req_packed_command(command).await?;
             let at_us = self.time.now_us();

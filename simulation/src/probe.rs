@@ -1,6 +1,6 @@
 //! Sees each `redis.call` of each script, and lets one fail: [`Probe`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use optimus_core::broker::script_texts;
@@ -22,6 +22,17 @@ const WRITES_FAIL: [&str; 2] = [
 #[derive(Clone, Debug, Default)]
 pub struct Probe(Arc<Mutex<State>>);
 
+/// Where in a run a call is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Sighting {
+    /// The number of the exchange.
+    pub exchange: u64,
+    /// Which of its scripts, from 0.
+    pub script: usize,
+    /// Which of the script's calls, from 0.
+    pub nth: usize,
+}
+
 #[derive(Debug)]
 struct State {
     names: HashMap<&'static str, &'static str>,
@@ -29,13 +40,25 @@ struct State {
     calls: usize,
     /// Which call of the next script is to fail, and whether the refusal passes by itself.
     armed: Option<(usize, bool)>,
+    /// The exchange under way, and which of its scripts.
+    moment: (u64, usize),
+    /// Where each call was seen first before its script had written.
+    sightings: BTreeMap<(Place, String), Sighting>,
     coverage: Coverage,
 }
 
 impl Default for State {
     fn default() -> Self {
         let names = script_texts().map(|(name, _, sha)| (sha, name)).collect();
-        Self { names, script: "", calls: 0, armed: None, coverage: Coverage::default() }
+        Self {
+            names,
+            script: "",
+            calls: 0,
+            armed: None,
+            moment: (0, 0),
+            sightings: BTreeMap::new(),
+            coverage: Coverage::default(),
+        }
     }
 }
 
@@ -53,6 +76,16 @@ impl Probe {
     /// Nothing is to fail any more.
     pub fn disarm(&self) {
         self.state().armed = None;
+    }
+
+    /// A script of an exchange is about to be called.
+    pub(crate) fn enter(&self, exchange: u64, script: usize) {
+        self.state().moment = (exchange, script);
+    }
+
+    /// Where each call was first made before its script had written.
+    pub fn sightings(&self) -> BTreeMap<(Place, String), Sighting> {
+        self.state().sightings.clone()
     }
 
     /// Which calls were seen and failed so far.
@@ -74,7 +107,12 @@ impl Observer for Probe {
         let nth = state.calls;
         state.calls += 1;
         let fails = !call.wrote && state.armed.is_some_and(|(at, _)| at == nth);
-        state.coverage.add(place, call, fails);
+        let what = state.coverage.add(place, call, fails);
+        if !call.wrote {
+            let (exchange, script) = state.moment;
+            let sighting = Sighting { exchange, script, nth };
+            state.sightings.entry((place, what)).or_insert(sighting);
+        }
         if !fails {
             return None;
         }

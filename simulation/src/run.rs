@@ -60,6 +60,7 @@ async fn play(world: &Arc<World>, seed: u64) {
         workers: random.usize(1..4),
         fails_over,
         sets_clock: !fails_over && random.u8(..4) == 0,
+        setup: None,
         rarity: [0, 4, 10, 30][random.usize(..4)],
     };
     network.set_weather(Rough::new(random.u64(..), LEASE));

@@ -51,7 +51,8 @@ pub struct Site {
 }
 
 impl Coverage {
-    pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>, fails: bool) {
+    /// Adds a call. What tells it from others of its line is returned.
+    pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>, fails: bool) -> String {
         let seen = self.seen.entry(place).or_default();
         // Most lines have one call and are seen a thousand times: they need no text.
         let what = if is_crowded(place) { what(call.arguments) } else { String::new() };
@@ -63,8 +64,14 @@ impl Coverage {
             seen.failed.insert(what.clone());
         }
         if !seen.made.contains(&what) {
-            seen.made.insert(what);
+            seen.made.insert(what.clone());
         }
+        what
+    }
+
+    /// Whether a call has failed.
+    pub fn has_failed(&self, place: Place, what: &str) -> bool {
+        self.seen.get(&place).is_some_and(|seen| seen.failed.contains(what))
     }
 
     /// How many calls failed.
@@ -140,7 +147,7 @@ fn reachable_calls(text: &'static str) -> Vec<(usize, &'static str, usize)> {
     let (mut reached, mut fresh) = (main.clone(), main);
     while !fresh.is_empty() {
         let called = |name: &&str| fresh.iter().any(|at| names(code(lines[*at]), name));
-        let found: Vec<&str> = functions.keys().copied().filter(|name| called(&name)).collect();
+        let found: Vec<&str> = functions.keys().copied().filter(|name| called(name)).collect();
         fresh = found.into_iter().filter_map(|name| functions.remove(name)).flatten().collect();
         reached.extend(&fresh);
     }

@@ -59,7 +59,9 @@ fn hash(value: &Value, hasher: &mut DefaultHasher) {
         Value::SimpleString(text) => text.hash(hasher),
         Value::Array(items) => {
             items.len().hash(hasher);
-            items.iter().for_each(|item| hash(item, hasher));
+            for item in items {
+                hash(item, hasher);
+            }
         }
         Value::ServerError(error) => format!("{error:?}").hash(hasher),
         _ => {}

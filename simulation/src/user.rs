@@ -70,7 +70,7 @@ impl User {
         }
     }
 
-    fn write(&self, what: What) {
+    pub(crate) fn write(&self, what: What) {
         if self.network.is_alive(self.process) {
             self.network.journal.write(self.process, what);
         }
@@ -142,12 +142,12 @@ impl User {
         (call, biz, if self.is_clock_true { delay_ms } else { 0 })
     }
 
-    fn invoke(&self, task: u64, biz: Option<u64>, delay_ms: u64) {
+    pub(crate) fn invoke(&self, task: u64, biz: Option<u64>, delay_ms: u64) {
         self.write(What::Invoke { task, biz, delay_ms });
     }
 
     /// Writes down how a submit ended.
-    fn answered<T>(&self, task: u64, answer: &Result<TaskHandle<T>, Error>) {
+    pub(crate) fn answered<T>(&self, task: u64, answer: &Result<TaskHandle<T>, Error>) {
         self.write(match answer {
             Ok(handle) if handle.is_duplicate() => {
                 What::Duplicate { task, owner: handle.id().to_string() }
@@ -164,15 +164,24 @@ impl User {
     async fn submit_one(&mut self) {
         let number = self.number();
         let (call, biz, delay_ms) = self.call(number);
+        let handle = self.submit(number, call, biz, delay_ms).await;
+        if let Some(handle) = handle.filter(|_| self.random.u8(..3) == 0) {
+            self.await_result(number, handle);
+        }
+    }
+
+    /// Submits a task; none if it was not, or nobody knows.
+    pub(crate) async fn submit<C: Submit>(
+        &self,
+        number: u64,
+        call: C,
+        biz: Option<u64>,
+        delay_ms: u64,
+    ) -> Option<TaskHandle<C::Output>> {
         self.invoke(number, biz, delay_ms);
         let answer = self.client.submit(call).await;
         self.answered(number, &answer);
-        if let Ok(handle) = answer
-            && !handle.is_duplicate()
-            && self.random.u8(..3) == 0
-        {
-            self.await_result(number, handle);
-        }
+        answer.ok().filter(|handle| !handle.is_duplicate())
     }
 
     async fn submit_batch(&mut self) {
@@ -195,12 +204,9 @@ impl User {
     }
 
     async fn submit_plain(&mut self, number: u64, call: impl Submit) {
-        self.invoke(number, None, 0);
-        let answer = self.client.submit(call).await;
-        let known = self.shared.known().len();
-        self.answered(number, &answer);
+        drop(self.submit(number, call, None, 0).await);
         // Nobody operates on it.
-        self.shared.known().truncate(known);
+        self.shared.known().retain(|(known, _)| *known != number);
     }
 
     async fn submit_rare(&mut self) {
@@ -214,14 +220,15 @@ impl User {
         self.submit_plain(number, Call::new(Poison { number })).await;
     }
 
-    fn await_result(&self, number: u64, handle: TaskHandle<u64>) {
+    /// Waits for a result beside all else.
+    pub(crate) fn await_result(&self, number: u64, handle: TaskHandle<u64>) {
         let (network, process) = (self.network.clone(), self.process);
         let wait = tokio::spawn(async move {
             loop {
                 match handle.result().await {
                     // The look was refused by a `redis.call` that failed.
                     Err(problem) if problem.is_rejected() => {
-                        sleep(Duration::from_millis(200)).await
+                        sleep(Duration::from_millis(200)).await;
                     }
                     Ok(fence) if !network.journal.ended_well(number, fence) => {
                         network.complain(format!("task {number} has the result of no attempt"));
@@ -243,11 +250,21 @@ impl User {
     }
 
     async fn cancel(&mut self) {
-        let Some((task, id)) = self.some_task() else { return };
+        if let Some((task, id)) = self.some_task() {
+            self.cancel_task(task, &id).await;
+        }
+    }
+
+    pub(crate) async fn cancel_task(&self, task: u64, id: &TaskId) {
         self.write(What::Cancel { task });
-        if let Ok(true) = self.client.cancel(&id).await {
+        if let Ok(true) = self.client.cancel(id).await {
             self.write(What::Cancelled { task });
         }
+    }
+
+    pub(crate) async fn requeue_task(&self, task: u64, id: &TaskId) {
+        self.write(What::Requeue { task });
+        drop(self.client.requeue(id).await);
     }
 
     async fn requeue(&mut self) {
@@ -257,8 +274,7 @@ impl User {
         let known = self.shared.known().clone();
         let Some(id) = self.random.choice(page) else { return };
         if let Some((task, id)) = known.into_iter().find(|(_, known)| *known == id) {
-            self.write(What::Requeue { task });
-            drop(self.client.requeue(&id).await);
+            self.requeue_task(task, &id).await;
         }
     }
 

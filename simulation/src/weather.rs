@@ -22,6 +22,9 @@ pub struct Exchange {
 /// How long an exchange is on its way, there and back.
 pub type Latency = (Duration, Duration);
 
+/// A ms there and a ms back.
+pub const SHORT: Option<Latency> = Some((Duration::from_millis(1), Duration::from_millis(1)));
+
 /// Decides what happens to each exchange.
 pub trait Weather: Send {
     /// What goes wrong with it, if anything.
@@ -55,6 +58,20 @@ pub struct Once {
 impl Weather for Once {
     fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
         (exchange.number == self.at).then_some(self.fault)
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
+/// No heartbeat arrives, and all else does.
+#[derive(Clone, Copy, Debug)]
+pub struct NoHeartbeats;
+
+impl Weather for NoHeartbeats {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        (exchange.verb == "renew").then_some(Fault::RequestLost(Silence::Broken))
     }
 }
 
@@ -108,7 +125,9 @@ impl Weather for Rough {
             19 => Fault::Delayed(self.ms(lease_ms, 3 * lease_ms)),
             20..23 => Fault::Late(self.ms(0, 4 * lease_ms)),
             23..31 if exchange.scripts > 0 => {
-                Fault::CallFails { nth: self.random.usize(..24), passing: self.random.bool() }
+                let script = self.random.usize(..exchange.scripts);
+                let (nth, passing) = (self.random.usize(..24), self.random.bool());
+                Fault::CallFails { script, nth, passing }
             }
             31 if self.random.bool() && self.dies() => Fault::DiesBefore,
             31 if self.dies() => Fault::DiesAfter,

@@ -1,6 +1,7 @@
 //! The tasks: handlers that write down when they begin and how they end.
 
-use std::sync::Arc;
+use std::panic;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use optimus_core::{
@@ -18,6 +19,22 @@ pub const QUEUE: &str = "work";
 const LOSSES_MAX: u32 = 100_000;
 const SOON: Backoff = Backoff::Fixed { wait: Duration::from_millis(50), jitter: 1.0 };
 
+/// What a handler says when it panics.
+const PANIC: &str = "asked to panic";
+
+/// From now on nothing is told of panics that handlers were asked for: they are part of the play.
+pub fn be_quiet_about_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if info.payload().downcast_ref::<&str>() != Some(&PANIC) {
+                usual(info);
+            }
+        }));
+    });
+}
+
 /// What a handler does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
@@ -29,6 +46,8 @@ pub enum Kind {
     Panics,
     /// Never ends by itself.
     Hangs,
+    /// Waits to be told to stop, the first time.
+    HangsOnce,
     /// Comes back later, once.
     Snoozes,
     /// Asks for a retry, the first time.
@@ -53,6 +72,13 @@ pub struct Work {
 /// Kills its worker, each time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Poison {
+    /// Its number in the history.
+    pub number: u64,
+}
+
+/// Stands beside a poisonous one, and may be buried for its lost workers, too.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Neighbour {
     /// Its number in the history.
     pub number: u64,
 }
@@ -95,10 +121,11 @@ impl Task for Work {
             Kind::Lasts(0) => {}
             Kind::Lasts(ms) => run.wait(&ctx, Duration::from_millis(ms)).await?,
             Kind::Hangs => run.hang().await,
+            Kind::HangsOnce if !again => run.wait(&ctx, Duration::from_secs(3_600)).await?,
             Kind::Fails(times) if ctx.attempt() <= times => return run.fail("asked to fail"),
             Kind::Panics if !again => {
                 let _run = run.failed();
-                panic!("asked to panic");
+                panic::panic_any(PANIC);
             }
             Kind::Snoozes if !again => {
                 return run.fail(Snooze::lasting(Duration::from_millis(150)));
@@ -131,6 +158,22 @@ impl Task for Poison {
         run.desk.network.kill(run.desk.process);
         run.hang().await;
         Ok(())
+    }
+}
+
+impl Task for Neighbour {
+    const NAME: &'static str = "neighbour";
+    type Output = u64;
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().queue(QUEUE).max_losses(3)
+    }
+
+    async fn run(self, ctx: Context) -> Result<u64, BoxError> {
+        let run = Run::begin(self.number, &ctx);
+        run.wait(&ctx, Duration::from_millis(100)).await?;
+        run.end(How::Ok);
+        Ok(ctx.fence())
     }
 }
 
@@ -186,7 +229,7 @@ impl Run {
     }
 
     async fn hang(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn end(mut self, how: How) {

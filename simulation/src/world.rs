@@ -1,13 +1,15 @@
 //! A store with all who use it, on one thread and on virtual time: [`World`].
 
+use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use optimus_core::{Client, Error, machine};
 use optimus_embedded::Store;
 use optimus_embedded::simulation::VirtualTime;
+use optimus_testkit::history::What;
 use optimus_worker::Worker;
 use tokio::runtime;
 use tokio::task::JoinHandle;
@@ -17,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::ProcessGate;
 use crate::journal::Journal;
 use crate::network::Network;
-use crate::work::{Desk, Poison, QUEUE, Rare, Work};
+use crate::work::{Desk, Neighbour, Poison, QUEUE, Rare, Work, be_quiet_about_panics};
 
 /// The prefix of all keys.
 pub const NAMESPACE: &str = "simulation";
@@ -35,6 +37,7 @@ pub struct World {
     pub network: Arc<Network>,
     name: u64,
     processes: AtomicU32,
+    stops: Mutex<HashMap<u32, CancellationToken>>,
 }
 
 /// A worker process that was started.
@@ -71,6 +74,7 @@ pub struct Setup {
 
 /// Runs something on one thread, on virtual time, with all its random numbers from the seed.
 pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
+    be_quiet_about_panics();
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -90,7 +94,7 @@ impl World {
         let store = Store::new(time.clock());
         let network = Network::new(store, time, Arc::new(Journal::new()));
         let name = WORLDS.fetch_add(1, Ordering::Relaxed);
-        Self { network, name, processes: AtomicU32::new(1) }
+        Self { network, name, processes: AtomicU32::new(1), stops: Mutex::default() }
     }
 
     /// The number of a new process.
@@ -134,6 +138,18 @@ impl World {
         main
     }
 
+    fn stops(&self) -> MutexGuard<'_, HashMap<u32, CancellationToken>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a worker to end, if the process is one.
+    pub fn ask_to_end(&self, process: u32) {
+        if let Some(stop) = self.stops().get(&process) {
+            self.network.note_asked(process);
+            stop.cancel();
+        }
+    }
+
     /// Starts a worker process.
     pub fn worker(self: &Arc<Self>, setup: Setup) -> Crewman {
         let (process, stop) = (self.next_process(), CancellationToken::new());
@@ -152,14 +168,22 @@ impl World {
                     .only_named_tasks()
                     .task_type::<Work>()
                     .task_type::<Poison>()
+                    .task_type::<Neighbour>()
                     .data(desk);
                 if setup.knows_all {
                     builder = builder.task_type::<Rare>();
                 }
-                builder.build()?.run_until(stopped.cancelled()).await
+                let asked = async {
+                    stopped.cancelled().await;
+                    world.network.journal.now_ns()
+                };
+                builder.build()?.run_until(asked).await
             });
-            running.await
+            let since = running.await?;
+            world.network.journal.write(process, What::Left { worker: process, since });
+            Ok(())
         });
+        self.stops().insert(process, stop.clone());
         self.network.begin(process, main.abort_handle());
         Crewman { process, stop, main }
     }

@@ -8,8 +8,9 @@ use std::{
 
 use optimus_core::{Call, Due};
 use optimus_simulation::{
-    fault::{Fault, Silence},
-    weather::{Exchange, Weather},
+    ending::check_structure,
+    user::queue,
+    weather::{Fair, NoHeartbeats},
     work::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
 };
@@ -54,15 +55,6 @@ fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
     assert!(calls < 50, "{calls}");
 }
 
-/// No heartbeat arrives, and all else does.
-struct NoHeartbeats;
-
-impl Weather for NoHeartbeats {
-    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
-        (exchange.verb == "renew").then_some(Fault::RequestLost(Silence::Broken))
-    }
-}
-
 #[test]
 fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
     let calls = calls_of(async |world| {
@@ -74,8 +66,25 @@ fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
         let client = world.client(world.next_process()).await.unwrap();
         let handle = client.submit(Work::new(1, Kind::Lasts(0))).await.unwrap();
         sleep(LEASE / 4).await;
-        world.network.set_weather(optimus_simulation::weather::Fair);
+        world.network.set_weather(Fair);
         handle.result().await.unwrap();
     });
     assert!(calls < 50, "{calls}");
+}
+
+#[test]
+fn what_a_client_does_once_is_done_again_after_a_failover_that_lost_it() {
+    calls_of(async |world| {
+        world.network.keep_copies();
+        let client = world.client(world.next_process()).await.unwrap();
+        client.resume(&queue()).await.unwrap();
+        client.submit(Work::new(1, Kind::Lasts(0))).await.unwrap();
+        world.network.roll_back(8);
+        client.submit(Work::new(2, Kind::Lasts(0))).await.unwrap();
+        check_structure(&world.network);
+        assert_eq!(world.network.wrong(), [""; 0], "the ledger will be purged");
+        // The call before found the connection broken, and this one knows.
+        client.submit(Work::new(3, Kind::Lasts(0))).await.unwrap();
+        assert_eq!(client.inspector().queues().await.unwrap(), [queue()]);
+    });
 }

@@ -8,6 +8,7 @@ mod check;
 mod install;
 mod model;
 mod redis;
+mod simulate;
 mod soak;
 mod steps;
 mod tally;
@@ -25,8 +26,15 @@ struct Command {
     run: fn(Vec<String>) -> anyhow::Result<bool>,
 }
 
-const COMMANDS: &[Command] =
-    &[test::COMMAND, check::COMMAND, bench::COMMAND, soak::COMMAND, model::COMMAND, redis::COMMAND];
+const COMMANDS: &[Command] = &[
+    test::COMMAND,
+    check::COMMAND,
+    bench::COMMAND,
+    soak::COMMAND,
+    model::COMMAND,
+    simulate::COMMAND,
+    redis::COMMAND,
+];
 
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);

@@ -42,7 +42,7 @@ pub(super) fn raise(lua: &Lua, message: impl std::fmt::Display) -> mlua::Error {
 /// The line that called the function that runs now, from 1; 0 where nobody knows.
 #[cfg(feature = "simulation")]
 pub(super) fn line_of_caller(lua: &Lua) -> usize {
-    lua.inspect_stack(1, |caller| caller.current_line()).flatten().unwrap_or(0)
+    lua.inspect_stack(1, |caller| caller.current_line().unwrap_or(0)).unwrap_or(0)
 }
 
 /// What a script's `pcall` catches: of a refused command its text, as in Redis, and never an error

@@ -1,0 +1,77 @@
+//! The user in a scene: [`Actor`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use optimus_core::{Call, Submit, TaskHandle};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::user::{Shared, User};
+use crate::work::{Kind, Work};
+use crate::world::World;
+
+/// Longer than any fault lasts; who waited so long goes on with the scene.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Plays a scene, step by step, whatever goes wrong.
+pub struct Actor {
+    pub(super) user: User,
+    pub(super) world: Arc<World>,
+}
+
+impl Actor {
+    /// One that has connected.
+    pub async fn new(world: Arc<World>, process: u32, shared: Arc<Shared>) -> Self {
+        let client = loop {
+            match world.client(process).await {
+                Ok(client) => break client,
+                Err(_) => sleep(Duration::from_millis(100)).await,
+            }
+        };
+        let network = world.network.clone();
+        let random = fastrand::Rng::with_seed(1);
+        let (next, is_clock_true, poisons) = (0, true, 0);
+        let user = User { client, process, network, shared, random, next, is_clock_true, poisons };
+        Self { user, world }
+    }
+
+    /// Submits a task that does that.
+    pub(super) async fn submit(&self, number: u64, kind: Kind) -> Option<TaskHandle<u64>> {
+        self.call(number, Work::new(number, kind)).await
+    }
+
+    /// Submits a call.
+    pub(super) async fn call<C: Submit>(
+        &self,
+        number: u64,
+        call: C,
+    ) -> Option<TaskHandle<C::Output>> {
+        self.user.submit(number, call, None, 0).await
+    }
+
+    /// Submits a call of a biz id.
+    pub(super) async fn unique(&self, number: u64, biz: u64) -> Option<TaskHandle<u64>> {
+        let call: Call<Work> = Work::new(number, Kind::Lasts(50)).biz_id(format!("b{biz}"));
+        self.user.submit(number, call, Some(biz), 0).await
+    }
+
+    /// Waits for a result beside all else, and for as long as patience lasts here.
+    pub(super) async fn hear(&self, number: u64, handle: Option<TaskHandle<u64>>) {
+        if let Some(handle) = handle {
+            self.user.await_result(number, handle.clone());
+            drop(timeout(PATIENCE, handle.ended()).await);
+        }
+    }
+
+    /// Waits until the task has begun so often. Where it runs.
+    pub(super) async fn begun(&self, number: u64, times: u32) -> Option<u32> {
+        let (journal, deadline) = (&self.world.network.journal, Instant::now() + PATIENCE);
+        while journal.begun(number) < times {
+            if Instant::now() > deadline {
+                return None;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        journal.runner(number)
+    }
+}

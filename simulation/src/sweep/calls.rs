@@ -1,0 +1,97 @@
+//! Each `redis.call` that is made before its script has written fails once.
+
+use super::{Performance, Scene, play};
+use crate::fault::{Fault, Silence};
+use crate::run::Voice;
+use crate::sites::Coverage;
+use crate::weather::{Exchange, Latency, NoHeartbeats, Once, SHORT, Weather};
+
+/// Scenes in which a lost answer leads to calls that are made at no other time.
+const LOST_ANSWERS: [Scene; 3] = [Scene::Submit, Scene::CancelRunning, Scene::Release];
+
+/// What goes wrong before a call fails.
+#[derive(Clone, Copy)]
+enum Before {
+    Nothing,
+    Lost(Once),
+    Heartbeats(NoHeartbeats),
+}
+
+impl Weather for Before {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        match self {
+            Self::Nothing => None,
+            Self::Lost(once) => once.fault(exchange),
+            Self::Heartbeats(none) => none.fault(exchange),
+        }
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
+/// One fault after another.
+struct Both(Before, Once);
+
+impl Weather for Both {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        self.1.fault(exchange).or_else(|| self.0.fault(exchange))
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
+/// What was seen, and what must not be.
+#[derive(Default)]
+struct Findings {
+    coverage: Coverage,
+    wrong: Vec<String>,
+}
+
+/// Plays the scenes with one failing call each, until every call that they make before a script's
+/// first write has failed. What was seen, and what must not be.
+pub fn fail_each_call() -> (Coverage, Vec<String>) {
+    let mut findings = Findings::default();
+    for scene in Scene::ALL {
+        let exchanges = findings.fail_calls(scene, Before::Nothing);
+        if LOST_ANSWERS.contains(&scene) {
+            for at in 0..exchanges {
+                let lost = Once { at, fault: Fault::ReplyLost(Silence::Broken) };
+                findings.fail_calls(scene, Before::Lost(lost));
+            }
+        }
+    }
+    // Nobody watched when the reaper comes.
+    findings.fail_calls(Scene::Reap, Before::Heartbeats(NoHeartbeats));
+    (findings.coverage, findings.wrong)
+}
+
+impl Findings {
+    /// Plays the scene, and again for each of its calls that has not failed yet. How many exchanges
+    /// it has.
+    fn fail_calls(&mut self, scene: Scene, before: Before) -> u64 {
+        let performance = play(scene, before, Voice::Quiet);
+        self.add(scene, "no call fails", &performance);
+        for ((place, what), seen) in performance.probe.sightings() {
+            if seen.exchange >= performance.exchanges || self.coverage.has_failed(place, &what) {
+                continue;
+            }
+            let (script, nth) = (seen.script, seen.nth);
+            let fault = Fault::CallFails { script, nth, passing: nth % 2 == 0 };
+            let fails = Both(before, Once { at: seen.exchange, fault });
+            let again = play(scene, fails, Voice::Quiet);
+            self.add(scene, &format!("{place:?} {what} fails"), &again);
+        }
+        performance.exchanges
+    }
+
+    fn add(&mut self, scene: Scene, how: &str, performance: &Performance) {
+        let outcome = &performance.outcome;
+        self.coverage.merge(outcome.tally.coverage.clone());
+        let told = |wrong: &String| format!("{scene:?}, {how}: {wrong}");
+        self.wrong.extend(outcome.wrong.iter().map(told));
+    }
+}

@@ -1,0 +1,302 @@
+//! What happens in each [scene](super::Scene), step by step.
+
+use std::time::Duration;
+
+use optimus_core::{Call, Due, TaskId, TaskState};
+use tokio::time::sleep;
+
+use super::Actor;
+use crate::dump::dump;
+use crate::user::queue;
+use crate::work::{Kind, Neighbour, Poison, Rare, Work};
+
+const LARGE: usize = 20 * 1024;
+/// Longer than anything is kept.
+const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1000;
+
+pub(super) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub(super) async fn batch(actor: &Actor) {
+    let calls: Vec<Call<Work>> = (0..12)
+        .map(|number| {
+            let padding = if number == 5 { "x".repeat(LARGE) } else { String::new() };
+            let call = Call::new(Work { number, kind: Kind::Lasts(number * 5), padding });
+            match number {
+                6..8 => call.priority(2),
+                8 => call.due(Due::In(ms(100))),
+                9 => call.due(Due::In(ms(50))).priority(-1),
+                10 => call.expires_in(Duration::from_secs(3_600)),
+                _ => call,
+            }
+        })
+        .collect();
+    (0..12).for_each(|number| actor.user.invoke(number, None, 0));
+    let answers = match actor.user.client.submit_all(calls).await {
+        Ok(handles) => handles.into_iter().map(Ok).collect(),
+        Err(problem) => problem.answers,
+    };
+    for (number, answer) in (0..12).zip(answers) {
+        actor.user.answered(number, &answer);
+        if number % 4 == 3 {
+            actor.hear(number, answer.ok()).await;
+        }
+    }
+}
+
+pub(super) async fn biz_id(actor: &Actor) {
+    let first = actor.unique(1, 1).await;
+    let again = actor.unique(2, 1).await;
+    actor.hear(1, first).await;
+    actor.hear(2, again).await;
+    actor.hear(3, actor.unique(3, 1).await).await;
+    let window = Work::new(4, Kind::Lasts(0)).biz_id("b2").biz_window(ms(300));
+    let handle = actor.user.submit(4, window, Some(2), 0).await;
+    actor.hear(4, handle).await;
+    drop(actor.unique(5, 2).await);
+}
+
+pub(super) async fn later(actor: &Actor) {
+    for (number, delay_ms) in [(1, 700), (2, 300)] {
+        let call = Work::new(number, Kind::Lasts(0)).due(Due::In(ms(delay_ms)));
+        let handle = actor.user.submit(number, call, None, delay_ms).await;
+        if number == 2 {
+            actor.hear(number, handle).await;
+        }
+    }
+    // More are due at once than there are slots.
+    for number in 10..20 {
+        let call = Work::new(number, Kind::Lasts(20)).due(Due::In(ms(400)));
+        drop(actor.user.submit(number, call, None, 0).await);
+    }
+    sleep(ms(900)).await;
+}
+
+pub(super) async fn cancel_waiting(actor: &Actor) {
+    let mut twice = None;
+    actor.user.client.pause(&queue()).await.ok();
+    let ready = actor.submit(1, Kind::Lasts(0)).await;
+    let ranked = actor.call(2, Work::new(2, Kind::Lasts(0)).priority(1)).await;
+    let delayed = actor.call(3, Work::new(3, Kind::Lasts(0)).due(Due::In(ms(500)))).await;
+    let unique = actor.unique(4, 1).await;
+    let waits = unique.clone();
+    for (number, handle) in [(1, ready), (2, ranked), (3, delayed), (4, unique)] {
+        if let Some(handle) = handle {
+            actor.user.await_result(number, handle.clone());
+            sleep(ms(5)).await;
+            actor.user.cancel_task(number, handle.id()).await;
+        }
+    }
+    actor.hear(4, waits).await;
+    // Two tombstones of one task, far from each other in the line.
+    for number in 6..12 {
+        let handle = actor.submit(number, Kind::Lasts(0)).await;
+        if let Some(handle) = handle.filter(|_| number == 6) {
+            actor.user.cancel_task(number, handle.id()).await;
+            twice = Some(handle);
+        }
+    }
+    if let Some(handle) = twice {
+        actor.user.requeue_task(6, handle.id()).await;
+        actor.user.cancel_task(6, handle.id()).await;
+    }
+    // Behind all tombstones.
+    let behind = actor.submit(5, Kind::Lasts(0)).await;
+    actor.user.client.resume(&queue()).await.ok();
+    actor.hear(5, behind).await;
+}
+
+pub(super) async fn cancel_running(actor: &Actor) {
+    for (number, biz) in [(1, None), (2, Some("b2"))] {
+        let mut call = Work::new(number, Kind::HangsOnce);
+        if let Some(biz) = biz {
+            call = call.biz_id(biz);
+        }
+        let handle = actor.call(number, call).await;
+        actor.begun(number, 1).await;
+        if let Some(handle) = handle {
+            actor.user.cancel_task(number, handle.id()).await;
+            actor.hear(number, Some(handle)).await;
+        }
+    }
+}
+
+pub(super) async fn requeue(actor: &Actor) {
+    let call = Work::new(1, Kind::Fatal).biz_id("b1").priority(1);
+    if let Some(handle) = actor.user.submit(1, call, Some(1), 0).await {
+        actor.hear(1, Some(handle.clone())).await;
+        actor.user.requeue_task(1, handle.id()).await;
+        actor.hear(1, Some(handle)).await;
+    }
+    let call = Work::new(2, Kind::Lasts(0)).due(Due::In(Duration::from_secs(60)));
+    if let Some(handle) = actor.call(2, call).await {
+        actor.user.cancel_task(2, handle.id()).await;
+        actor.user.requeue_task(2, handle.id()).await;
+        actor.hear(2, Some(handle)).await;
+    }
+}
+
+pub(super) async fn release(actor: &Actor) {
+    let handle = actor.submit(1, Kind::HangsOnce).await;
+    let ranked = actor.call(2, Work::new(2, Kind::HangsOnce).priority(1)).await;
+    let cancelled = actor.call(3, Work::new(3, Kind::HangsOnce).biz_id("b3")).await;
+    for number in [1, 2, 3] {
+        actor.begun(number, 1).await;
+    }
+    if let Some(handle) = &cancelled {
+        actor.user.await_result(3, handle.clone());
+        sleep(ms(5)).await;
+        actor.user.cancel_task(3, handle.id()).await;
+    }
+    for number in [1, 2, 3] {
+        if let Some(process) = actor.begun(number, 1).await {
+            actor.world.ask_to_end(process);
+        }
+    }
+    actor.hear(1, handle).await;
+    actor.hear(2, ranked).await;
+}
+
+pub(super) async fn reap(actor: &Actor) {
+    let handle = actor.submit(1, Kind::HangsOnce).await;
+    let ranked = actor.call(2, Work::new(2, Kind::HangsOnce).priority(1)).await;
+    let cancelled = actor.call(3, Work::new(3, Kind::HangsOnce).biz_id("b3")).await;
+    for number in [1, 2, 3] {
+        actor.begun(number, 1).await;
+    }
+    for number in [1, 2, 3] {
+        if let Some(process) = actor.begun(number, 1).await {
+            actor.world.network.kill(process);
+        }
+    }
+    if let Some(handle) = &cancelled {
+        actor.user.cancel_task(3, handle.id()).await;
+        actor.user.await_result(3, handle.clone());
+    }
+    actor.hear(1, handle).await;
+    actor.hear(2, ranked).await;
+}
+
+/// The numbers of those that stand beside the poison.
+pub(super) const NEIGHBOURS: u64 = 10;
+
+pub(super) async fn poison(actor: &Actor) {
+    for number in NEIGHBOURS..NEIGHBOURS + 3 {
+        drop(actor.call(number, Call::new(Neighbour { number })).await);
+    }
+    let poison = actor.call(1, Call::new(Poison { number: 1 })).await;
+    for number in NEIGHBOURS + 3..NEIGHBOURS + 6 {
+        drop(actor.call(number, Call::new(Neighbour { number })).await);
+    }
+    if let Some(poison) = poison {
+        drop(tokio::time::timeout(Duration::from_secs(30), poison.ended()).await);
+    }
+}
+
+pub(super) async fn pause(actor: &Actor) {
+    actor.user.client.pause(&queue()).await.ok();
+    let handle = actor.submit(1, Kind::Lasts(0)).await;
+    sleep(ms(300)).await;
+    while actor.user.client.resume(&queue()).await.is_err() {
+        sleep(ms(50)).await;
+    }
+    actor.hear(1, handle).await;
+}
+
+pub(super) async fn control_words(actor: &Actor) {
+    let kinds = [Kind::Snoozes, Kind::RetriesAfter, Kind::Panics, Kind::GivesUp, Kind::Fatal];
+    for (number, kind) in (1..).zip(kinds) {
+        let call = Work::new(number, kind).biz_id(format!("c{number}"));
+        let handle = actor.call(number, call).await;
+        actor.hear(number, handle).await;
+    }
+    drop(actor.call(9, Call::new(Rare { number: 9 })).await);
+}
+
+pub(super) async fn look(actor: &Actor) {
+    let dead = actor.submit(1, Kind::Fatal).await;
+    actor.hear(1, dead.clone()).await;
+    let running = actor.submit(2, Kind::Lasts(300)).await;
+    actor.begun(2, 1).await;
+    let done = actor.submit(3, Kind::Lasts(0)).await;
+    actor.hear(3, done.clone()).await;
+    let delayed = actor.call(4, Work::new(4, Kind::Lasts(0)).due(Due::In(ms(900)))).await;
+    let inspector = actor.user.client.inspector();
+    for handle in [dead, running, done, delayed].into_iter().flatten() {
+        drop(inspector.get(handle.id()).await);
+        drop(handle.status().await);
+    }
+    for state in [TaskState::Dead, TaskState::Working, TaskState::Success, TaskState::Ready] {
+        drop(inspector.list(&queue(), state, 0, 10).await);
+    }
+    drop(inspector.workers(&queue()).await);
+    drop(inspector.counts(&queue()).await);
+    refused(actor).await;
+}
+
+/// What can't be cancelled or requeued.
+async fn refused(actor: &Actor) {
+    let client = &actor.user.client;
+    let mute = Work::new(5, Kind::Lasts(0)).result_ttl(Duration::ZERO);
+    let mute = actor.call(5, mute).await;
+    let done = actor.submit(6, Kind::Lasts(0)).await;
+    actor.hear(6, done.clone()).await;
+    for (number, handle) in [(5, &mute), (6, &done)] {
+        if let Some(handle) = handle {
+            actor.user.cancel_task(number, handle.id()).await;
+        }
+    }
+    for handle in [mute, done].into_iter().flatten() {
+        drop(handle.status().await);
+        drop(client.inspector().get(handle.id()).await);
+        drop(client.requeue(handle.id()).await);
+    }
+    let unknown = TaskId::new(queue());
+    drop(client.handle::<u64>(unknown.clone()).status().await);
+    drop(client.requeue(&unknown).await);
+    let running = actor.submit(7, Kind::Lasts(100)).await;
+    actor.begun(7, 1).await;
+    if let Some(handle) = running {
+        actor.user.requeue_task(7, handle.id()).await;
+    }
+}
+
+/// Past the journal: for the checker of histories, what is forgotten is lost. None of them ever
+/// begins.
+pub(super) async fn purge(actor: &Actor) {
+    let (client, network) = (&actor.user.client, &actor.world.network);
+    let dead = Work::new(1, Kind::Lasts(0)).biz_id("b1").priority(1);
+    let dead = dead.due(Due::In(ms(50))).expires_in(ms(10));
+    let cancelled = Work::new(2, Kind::Lasts(0)).biz_id("b2").expires_in(ms(10));
+    let cancelled = cancelled.due(Due::In(Duration::from_secs(60)));
+    let mut all = client.submit(dead).await.is_ok();
+    match client.submit(cancelled).await {
+        Ok(handle) => all &= client.cancel(handle.id()).await.is_ok(),
+        Err(_) => all = false,
+    }
+    sleep(ms(300)).await;
+    network.set_clock(YEAR_MS);
+    // Who starts cleans up first.
+    network.kill(1);
+    sleep(Duration::from_secs(1)).await;
+    let is_gone = !dump(&network.store).0.contains_key("tasks");
+    if all && network.faults() == 0 && !is_gone {
+        network.complain("what is a year old is still kept");
+    }
+}
+
+pub(super) async fn clock(actor: &Actor) {
+    let handle = actor.submit(1, Kind::HangsOnce).await;
+    for round in 0..16 {
+        if round % 7 == 1
+            && let Some(process) = actor.begun(1, 1).await
+        {
+            actor.world.network.kill(process);
+            actor.world.network.kill(2);
+        }
+        sleep(ms(170)).await;
+        actor.world.network.set_clock(-400);
+    }
+    actor.hear(1, handle).await;
+}

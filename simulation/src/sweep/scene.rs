@@ -1,0 +1,138 @@
+//! What a user does in a few seconds, and each feature in one of them: [`Scene`].
+
+use optimus_core::Call;
+use optimus_testkit::history::{Found, What};
+use tokio::time::sleep;
+
+use super::Actor;
+use super::plays::{self, NEIGHBOURS, ms};
+use crate::fault::Fault;
+use crate::work::{Kind, Rare, Work};
+use crate::world::World;
+
+/// A short play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// A task, and its result.
+    Submit,
+    /// Several in one call, of all sorts.
+    Batch,
+    /// Several of one biz id, before and after the first has ended.
+    BizId,
+    /// One that is due later.
+    Later,
+    /// One that fails twice.
+    Retry,
+    /// One that is cancelled while it waits, in each of the ways to wait.
+    CancelWaiting,
+    /// One that is cancelled while it runs.
+    CancelRunning,
+    /// One that is dead, and one that is cancelled, and run again.
+    Requeue,
+    /// One that never ends by itself.
+    Timeout,
+    /// One whose worker is asked to end.
+    Release,
+    /// Some whose worker is killed, asked to stop or not.
+    Reap,
+    /// One for whose end two handles wait.
+    Await,
+    /// One that kills its workers, beside others.
+    Poison,
+    /// A queue that is paused.
+    Pause,
+    /// Tasks that come back by themselves, or end for good.
+    ControlWords,
+    /// An operator who looks at everything.
+    Look,
+    /// What is old is dropped.
+    Purge,
+    /// One that the workers don't know.
+    Misfit,
+    /// The store's clock goes back, again and again.
+    Clock,
+}
+
+impl Scene {
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::Submit,
+        Self::Batch,
+        Self::BizId,
+        Self::Later,
+        Self::Retry,
+        Self::CancelWaiting,
+        Self::CancelRunning,
+        Self::Requeue,
+        Self::Timeout,
+        Self::Release,
+        Self::Reap,
+        Self::Await,
+        Self::Poison,
+        Self::Pause,
+        Self::ControlWords,
+        Self::Look,
+        Self::Purge,
+        Self::Misfit,
+        Self::Clock,
+    ];
+
+    /// Whether that fault says something in this scene.
+    pub fn bears(self, fault: Fault) -> bool {
+        match self {
+            // A store that loses a fence and whose clock is set back gives it again.
+            Self::Clock => !matches!(fault, Fault::RolledBack { .. }),
+            // A submit that arrives a year late opens a ledger that its client knows nothing of.
+            Self::Purge => !matches!(fault, Fault::Late(_)),
+            _ => true,
+        }
+    }
+
+    /// Whether its workers know every task.
+    pub(super) fn knows_all(self) -> bool {
+        self != Self::Misfit
+    }
+
+    pub(super) async fn play(self, actor: Actor) {
+        match self {
+            Self::Submit => actor.hear(1, actor.submit(1, Kind::Lasts(0)).await).await,
+            Self::Batch => plays::batch(&actor).await,
+            Self::BizId => plays::biz_id(&actor).await,
+            Self::Later => plays::later(&actor).await,
+            Self::Retry => actor.hear(1, actor.submit(1, Kind::Fails(2)).await).await,
+            Self::CancelWaiting => plays::cancel_waiting(&actor).await,
+            Self::CancelRunning => plays::cancel_running(&actor).await,
+            Self::Requeue => plays::requeue(&actor).await,
+            Self::Timeout => {
+                let call = Work::new(1, Kind::Hangs).timeout(ms(300)).max_retry(1);
+                actor.hear(1, actor.call(1, call).await).await;
+            }
+            Self::Release => plays::release(&actor).await,
+            Self::Reap => plays::reap(&actor).await,
+            Self::Await => {
+                let handle = actor.submit(1, Kind::Lasts(200)).await;
+                tokio::join!(actor.hear(1, handle.clone()), actor.hear(1, handle));
+            }
+            Self::Poison => plays::poison(&actor).await,
+            Self::Pause => plays::pause(&actor).await,
+            Self::ControlWords => plays::control_words(&actor).await,
+            Self::Look => plays::look(&actor).await,
+            Self::Purge => plays::purge(&actor).await,
+            Self::Misfit => {
+                drop(actor.call(1, Call::new(Rare { number: 1 })).await);
+                sleep(ms(300)).await;
+            }
+            Self::Clock => plays::clock(&actor).await,
+        }
+    }
+
+    /// What must be true of this scene beside all else.
+    pub(super) fn judge(self, world: &World) {
+        for event in world.network.journal.events() {
+            let What::Found { task, state: Found::Dead, .. } = event.what else { continue };
+            if self == Self::Poison && task >= NEIGHBOURS {
+                world.network.complain(format!("neighbour {task} is dead"));
+            }
+        }
+    }
+}

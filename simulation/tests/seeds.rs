@@ -1,0 +1,26 @@
+//! Some seeds: `cargo xtask simulate` runs many.
+
+use optimus_simulation::run::{Voice, run};
+
+const SEEDS: std::ops::Range<u64> = 0..24;
+
+#[test]
+fn nothing_goes_wrong_that_must_not() {
+    let mut calls = 0;
+    for seed in SEEDS {
+        let outcome = run(seed, Voice::Quiet);
+        assert_eq!(outcome.wrong, [""; 0], "cargo xtask simulate --seed {seed} --calls 1");
+        calls += outcome.tally.script_calls;
+    }
+    assert!(calls > 10_000, "{calls}");
+}
+
+#[test]
+fn a_seed_with_all_its_faults_runs_twice_alike() {
+    for seed in [3, 13, 16] {
+        let (first, again) = (run(seed, Voice::Quiet), run(seed, Voice::Quiet));
+        assert!(first.tally.faults.iter().sum::<u64>() > 0, "{seed} has no faults");
+        assert_eq!(first.trace, again.trace, "{seed}");
+        assert_eq!(first.tally.script_calls, again.tally.script_calls, "{seed}");
+    }
+}
