@@ -1,8 +1,8 @@
 //! What a process takes from its machine: the time of day, a name, and ids that nobody else has.
 //!
-//! For the other Optimus crates; nothing here is public API. With the feature `simulation` a thread
-//! can be told to take all of them from a clock and a seed, so that whatever it runs can be repeated
-//! exactly.
+//! For the other Optimus crates; nothing here is public API. With the feature `simulation` a
+//! thread can be told to take all of them from a clock and a seed, so that whatever it runs can be
+//! repeated exactly.
 
 use std::time::SystemTime;
 

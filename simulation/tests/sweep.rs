@@ -8,8 +8,8 @@ use optimus_simulation::{
     sweep::{FAULTS, Scene, fail_each_call, play_with, rehearse},
 };
 
-/// One of so many combinations is played; coprime to the number of faults, so that each exchange and
-/// each fault have their turn.
+/// One of so many combinations is played; coprime to the number of faults, so that each exchange
+/// and each fault have their turn.
 fn step() -> usize {
     let step = std::env::var("OPTIMUS_SWEEP_STEP").ok().and_then(|step| step.parse().ok());
     step.unwrap_or(STEP)

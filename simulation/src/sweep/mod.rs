@@ -1,5 +1,5 @@
-//! One fault at each exchange of each scene, and at each `redis.call` of a script: exhaustive, where
-//! [`run`](crate::run) is at random.
+//! One fault at each exchange of each scene, and at each `redis.call` of a script: exhaustive,
+//! where [`run`](crate::run) is at random.
 
 mod actor;
 mod calls;
