@@ -3,7 +3,13 @@
 //!
 //! In reading order: [`world`] is a store with all who use it, on one thread; [`network`] and
 //! [`gate`] are what lies between, where [`weather`] decides about each [`fault`]; [`probe`] sees
-//! each `redis.call` of each script. [`work`] are the tasks.
+//! each `redis.call` of each script, and [`sites`] knows which there are. [`work`] are the tasks, a
+//! [`user`] submits and operates, a [`nemesis`] does harm, and [`ending`] heals, drains and judges.
+//! [`run`] is all of that by a seed; [`sweep`] is one fault at each place of short scenes.
+//!
+//! What it is not: handlers never block their thread, and a connection is never refused, only
+//! broken. A store that comes back as it was never has its clock set back, too: then a fence could
+//! be given twice.
 
 pub mod dump;
 pub mod ending;

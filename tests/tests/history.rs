@@ -82,6 +82,8 @@ fn what_ran_once_more_is_told_by_its_reason() {
     ran_again(&format!("{began}5000 4 stalled 1000ms"), Why::Stalled);
     ran_again(&format!("{began}50 2 end 7 100 stopped\n60 4 left 2 40ms"), Why::GivenBack);
     ran_again(&format!("{PLAIN}500 4 rollback 15ms"), Why::RolledBack);
+    // It was claimed before and began just after.
+    ran_again(&format!("{PLAIN}9 4 rollback 6ms"), Why::RolledBack);
     ran_again(&format!("{PLAIN}8000 1 requeue 7"), Why::Requeued);
 }
 

@@ -1,8 +1,14 @@
 //! Why a task ran once more: [`Why`].
 
+use std::time::Duration;
+
 use super::account::{Account, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
 use super::{How, Rules};
+
+/// A task may begin so long after its claim: the claim's answer waits for those of the reports that
+/// it was sent with, and one of them may get none.
+const TAKEN_IN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The reason of a second execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +91,7 @@ pub(super) fn explain(
     if let Some(why) = acts.kept(previous.pid, since, held, rules.lease) {
         return why;
     }
-    if acts.rolled_back(since, until) {
+    if acts.rolled_back(since.saturating_sub(ns(TAKEN_IN_WITHIN)), until) {
         return Why::RolledBack;
     }
     Why::Unexplained
