@@ -163,6 +163,15 @@ fn only_what_was_acknowledged_just_before_a_rollback_may_be_gone_with_it() {
 }
 
 #[test]
+fn a_rollback_may_give_a_task_back_to_the_one_before() {
+    let taken_over =
+        "3000 3 begin 7 q/a 2 200\n9000 3 end 7 200 stopped\n9500 1 found 7 success 100";
+    let outage = "2900 4 outage 15ms -\n";
+    is_bad(&format!("{PLAIN}{outage}{taken_over}"), "is lost");
+    is_good(&format!("{PLAIN}{outage}5000 4 rollback 2950ms\n{taken_over}"));
+}
+
+#[test]
 fn what_nobody_acknowledged_may_have_happened_or_not() {
     let unknown = "0 1 invoke 7 - 0\n5 1 unknown 7\n";
     assert_eq!(is_good(unknown).unknown, 1);

@@ -227,6 +227,8 @@ impl Judge<'_> {
             Found::Live => findings.add(self.task, "has not ended"),
             Found::Success | Found::Forgotten => match last {
                 Some(run) if run.ended_as(How::Ok) => self.recorded(run, fence, findings),
+                // A rollback may undo that another had taken it over.
+                _ if self.may_be_of_earlier(fence) => {}
                 _ if account.acked_at().is_none() => {}
                 _ if self.may_be_gone() => verdict.rolled_back += 1,
                 _ => findings.add(self.task, "was acknowledged and is lost"),
@@ -239,6 +241,13 @@ impl Judge<'_> {
             }
             Found::Dead | Found::Cancelled => {}
         }
+    }
+
+    /// Whether the result that is kept may be that of an earlier attempt, because of a rollback.
+    fn may_be_of_earlier(&self, fence: u64) -> bool {
+        let mut runs = self.account.executions.iter();
+        let kept = runs.find(|run| run.fence == fence && run.ended_as(How::Ok));
+        kept.is_some_and(|run| self.acts.rolled_back(run.begun, u64::MAX))
     }
 
     /// The result that is kept is that of the last attempt: a late one was refused.
