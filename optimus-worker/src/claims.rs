@@ -41,6 +41,8 @@ struct Line {
     seq: u64,
     /// A claim whose answer never came; it is asked for again under its number.
     unanswered: Option<Ask>,
+    /// The last claim that Redis has answered.
+    answered_seq: u64,
     due_at: Option<Instant>,
     /// The last claim left work behind.
     has_more: bool,
@@ -60,6 +62,14 @@ pub(crate) struct Ask {
     hints: u64,
     /// Nothing else is held, and nothing will be before its task has ended.
     alone: bool,
+}
+
+impl Line {
+    /// Up to which claim all are answered, or will never be. What an earlier one granted and this
+    /// worker does not know, nobody will tell it any more.
+    fn heard_seq(&self) -> u64 {
+        self.unanswered.as_ref().map_or(self.answered_seq, |ask| ask.seq - 1)
+    }
 }
 
 impl Claims {
@@ -181,6 +191,18 @@ impl Claims {
 
     /// Takes in a claim's answer. `true` if the exchange itself worked.
     pub(crate) fn take_in(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
+        let (at, seq) = (ask.queue, ask.seq);
+        let is_answered = !matches!(&answer, Err(problem) if problem.is_transient());
+        let worked = self.judge(ask, answer);
+        let line = &mut self.lines[at];
+        if is_answered {
+            line.answered_seq = line.answered_seq.max(seq);
+        }
+        self.shared.queues[at].set_heard_seq(line.heard_seq());
+        worked
+    }
+
+    fn judge(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
         self.reserved -= ask.want;
         let queue = &self.shared.queues[ask.queue];
         let line = &mut self.lines[ask.queue];
@@ -238,7 +260,6 @@ impl Claims {
             }
         }
         executor::start(&self.shared, prepared);
-        queue.set_heard_seq(ask.seq);
     }
 
     /// When to take the next turn unless something comes before.
@@ -253,5 +274,29 @@ impl Claims {
         }
         let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
         next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_a_later_claim_does_not_make_an_earlier_one_heard() {
+        let ask = |seq| Ask {
+            queue: 0,
+            worker: WorkerId::generate("test", 1),
+            seq,
+            want: 1,
+            hints: 0,
+            alone: false,
+        };
+        let mut line = Line { answered_seq: 4, ..Line::default() };
+        assert_eq!(line.heard_seq(), 4);
+        line.unanswered = Some(ask(5));
+        line.answered_seq = 6;
+        assert_eq!(line.heard_seq(), 4, "it is asked for again, and may be told what it granted");
+        line.unanswered = None;
+        assert_eq!(line.heard_seq(), 6);
     }
 }
