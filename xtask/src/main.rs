@@ -8,6 +8,7 @@ mod check;
 mod install;
 mod model;
 mod redis;
+mod releases;
 mod soak;
 mod steps;
 mod tally;
