@@ -26,12 +26,14 @@ enum Kind {
     #[error("Redis is unavailable: {0}")]
     Unavailable(String),
     #[error(
-        "the outcome of the submit of {} task(s), first {}, is unknown: Redis went away before it \
-         answered; look them up by id before you submit again",
+        "the outcome of the submit of {} task(s), first {}, is unknown: {why}; \
+         look them up by id before you submit again",
         ids.len(),
         ids[0]
     )]
-    UnknownOutcome { ids: Vec<TaskId> },
+    UnknownOutcome { ids: Vec<TaskId>, why: String },
+    #[error("{0}")]
+    Unsupported(String),
     #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
     Full,
     #[error("Redis refused the credentials: {0}")]
@@ -78,8 +80,10 @@ constructors! {
         Kind::TooLarge { task: task.to_owned(), bytes, limit };
     /// Redis can't be reached; nothing was done.
     unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
-    /// The submit was sent, and no answer came.
-    unknown_outcome(ids: Vec<TaskId>) => Kind::UnknownOutcome { ids };
+    /// The submit was sent, and no answer came, or it was stored and not confirmed.
+    unknown_outcome(ids: Vec<TaskId>, why: String) => Kind::UnknownOutcome { ids, why };
+    /// The store's version or configuration is not up to what is asked of it.
+    unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
     /// Redis is at maxmemory.
     full() => Kind::Full;
     /// Wrong user or password.
@@ -125,8 +129,11 @@ predicates! {
     is_too_large => Kind::TooLarge { .. },
     /// Redis can't be reached. Nothing was done; try again later.
     is_unavailable => Kind::Unavailable(_) | Kind::Closed,
-    /// The submit may or may not have been done; see [`Error::task_ids`].
+    /// The submit may or may not have been done, or was done and not confirmed as
+    /// [`Durability`](crate::Durability) asks; see [`Error::task_ids`].
     is_unknown_outcome => Kind::UnknownOutcome { .. },
+    /// The store's version or configuration is not up to what was asked of it.
+    is_unsupported => Kind::Unsupported(_),
     /// Redis is at maxmemory. Nothing was done; try again when workers have drained it.
     is_full => Kind::Full,
     /// Wrong user or password.
@@ -151,7 +158,7 @@ impl Error {
     /// The tasks that the error is about.
     pub fn task_ids(&self) -> &[TaskId] {
         match &*self.0 {
-            Kind::UnknownOutcome { ids } => ids,
+            Kind::UnknownOutcome { ids, .. } => ids,
             Kind::Duplicate { owner: id }
             | Kind::Forgotten(id)
             | Kind::WrongState { id, .. }

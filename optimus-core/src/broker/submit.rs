@@ -1,6 +1,6 @@
 //! `submit`: ∅ → Ready | Delayed.
 
-use super::{Broker, BrokerError, ScriptCall, keys::Keys, scripts};
+use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
     id::{QueueName, TaskId},
     options::Due,
@@ -43,18 +43,11 @@ impl Broker {
     /// Stores the tasks of a batch; sent again under its number, it answers as it did and does
     /// nothing more.
     pub async fn submit(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, BrokerError> {
-        let answers = self.run(self.submit_call(batch)).await?.rest()?;
-        let mut receipts = vec![Receipt::Created; batch.tasks.len()];
-        for answer in answers {
-            let (position, owner) = taken(batch.queue, &answer)
-                .filter(|(position, _)| (1..=receipts.len()).contains(position))
-                .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
-            receipts[position - 1] = Receipt::Duplicate(owner);
-        }
-        Ok(receipts)
+        receipts(batch, self.run(self.submit_call(batch)).await?)
     }
 
-    fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
+    /// The call that [`submit`](Self::submit) makes.
+    pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
         let is_plain = !batch.keep && batch.tasks.iter().all(is_plain);
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
@@ -87,6 +80,18 @@ impl Broker {
         command.arg(super::keys::queues(&self.namespace)).arg(queue.as_str());
         self.send(vec![command]).await.pop().expect("an answer for each call").map(drop)
     }
+}
+
+/// What became of each task of a batch, by the answer to its call.
+pub fn receipts(batch: &Batch<'_>, reply: Reply) -> Result<Vec<Receipt>, BrokerError> {
+    let mut receipts = vec![Receipt::Created; batch.tasks.len()];
+    for answer in reply.rest()? {
+        let (position, owner) = taken(batch.queue, &answer)
+            .filter(|(position, _)| (1..=receipts.len()).contains(position))
+            .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
+        receipts[position - 1] = Receipt::Duplicate(owner);
+    }
+    Ok(receipts)
 }
 
 fn taken(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {

@@ -1,0 +1,102 @@
+//! Waits for Redis to confirm writes: `WAITAOF` and `WAIT`, one for many submits.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::{Broker, BrokerError, Reply, ScriptCall, is_unknown_script, look::get};
+use crate::durability::Durability;
+
+/// Why a server can't confirm what is asked of it, in its own words.
+const CANNOT: [&str; 2] = ["unknown command", "appendonly is disabled"];
+
+impl Broker {
+    /// Whether the server can confirm this at all; `Rejected` says why it can't.
+    pub async fn try_confirm(&self, durability: Durability) -> Result<(), BrokerError> {
+        if durability == Durability::Memory {
+            return Ok(());
+        }
+        self.one(wait_for(durability, Duration::from_millis(1))).await.map(drop)
+    }
+
+    /// Runs submits and waits until what they wrote is confirmed. Those that were done and not
+    /// confirmed are `Unknown`.
+    ///
+    /// Calls and wait go in one write, so that one server answers both: a wait at the server that
+    /// took over would confirm what it never had. A call that is answered from its ledger writes
+    /// nothing now, and is covered all the same: Redis waits for all that it had written when the
+    /// connection's last command ended, whoever wrote it.
+    pub async fn run_confirmed(
+        &self,
+        calls: &[ScriptCall],
+        durability: Durability,
+        timeout: Duration,
+    ) -> Vec<Result<Reply, BrokerError>> {
+        let wait = wait_for(durability, timeout);
+        let mut answers = self.send_before(&wait, calls.iter().map(ScriptCall::by_hash)).await;
+        if answers.iter().any(is_unknown_script) {
+            // Submits are safe to repeat, so all of them go again.
+            answers = self.send_before(&wait, calls.iter().map(ScriptCall::by_text)).await;
+        }
+        let waited = answers.pop().expect("an answer for each command");
+        let confirmed = waited.and_then(|count| judge(durability, count, timeout));
+        let read = |(answer, call): (Result<Value, BrokerError>, &ScriptCall)| {
+            let reply = Reply::new(call.script.name, answer?)?;
+            confirmed.as_ref().map_err(unconfirmed).map(|()| reply)
+        };
+        answers.into_iter().zip(calls).map(read).collect()
+    }
+
+    async fn send_before(
+        &self,
+        wait: &Cmd,
+        calls: impl Iterator<Item = Cmd>,
+    ) -> Vec<Result<Value, BrokerError>> {
+        self.send(calls.chain([wait.clone()]).collect()).await
+    }
+}
+
+impl BrokerError {
+    /// The server has no such command, or is not set up for it.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Rejected(why) if CANNOT.iter().any(|words| why.contains(words)))
+    }
+}
+
+fn wait_for(durability: Durability, timeout: Duration) -> Cmd {
+    let mut command = match durability {
+        Durability::Fsynced => get(&["WAITAOF", "1", "0"]),
+        _ => get(&["WAIT", &needed(durability).to_string()]),
+    };
+    // 0 would wait for ever.
+    command.arg(timeout.as_millis().max(1).to_string());
+    command
+}
+
+/// How many have to confirm.
+fn needed(durability: Durability) -> u32 {
+    match durability {
+        Durability::Memory => 0,
+        Durability::Fsynced => 1,
+        Durability::Replicated(count) => count,
+    }
+}
+
+/// Whether as many confirmed as were asked for. `WAITAOF` answers for the server itself first.
+fn judge(durability: Durability, answer: Value, timeout: Duration) -> Result<(), BrokerError> {
+    let count = match answer {
+        Value::Array(counts) => counts.into_iter().next().unwrap_or(Value::Nil),
+        count => count,
+    };
+    let Value::Int(count) = count else {
+        return Err(BrokerError::Odd(format!("WAIT answered {count:?}")));
+    };
+    if count >= i64::from(needed(durability)) {
+        return Ok(());
+    }
+    Err(BrokerError::Unknown(format!("it was not {durability} within {timeout:?}")))
+}
+
+fn unconfirmed(why: &BrokerError) -> BrokerError {
+    BrokerError::Unknown(format!("Redis stored it, but {why}"))
+}
