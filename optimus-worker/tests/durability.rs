@@ -112,8 +112,7 @@ async fn a_submit_that_no_replica_confirms_in_time_is_unknown_and_stored() {
     client.submit(double(3)).await.unwrap();
 }
 
-/// A repeated call is answered from its ledger and writes nothing on its connection. Redis waits
-/// for what others wrote before, too, which its documentation does not say.
+/// A `WAIT` waits for what its own connection wrote; Redis before 8 waits for more.
 #[tokio::test]
 async fn a_submit_that_is_sent_again_is_not_confirmed_by_its_ledger() {
     let pair = Pair::start().await;

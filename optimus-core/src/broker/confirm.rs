@@ -23,9 +23,8 @@ impl Broker {
     /// confirmed are `Unknown`.
     ///
     /// Calls and wait go in one write, so that one server answers both: a wait at the server that
-    /// took over would confirm what it never had. A call that is answered from its ledger writes
-    /// nothing now, and is covered all the same: Redis waits for all that it had written when the
-    /// connection's last command ended, whoever wrote it.
+    /// took over would confirm what it never had. It waits for what its connection wrote, which is
+    /// why `submit` writes even where it answers from its ledger.
     pub async fn run_confirmed(
         &self,
         calls: &[ScriptCall],
