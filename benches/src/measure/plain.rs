@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use optimus::{BoxError, Context, Submit as _, Task};
+use anyhow::Context as _;
+use optimus::{BoxError, Context, Submit as _, Task, TaskOptions};
 use optimus_core::broker::{Claimed, Completion};
-use optimus_core::{Lease, Submission, WorkerId};
+use optimus_core::{Lease, QueueName, Submission, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::protocol::PAYLOAD_BYTES;
+
+const QUEUE: &str = "bench";
 
 #[derive(Serialize, Deserialize)]
 struct Plain {
@@ -18,9 +21,18 @@ impl Task for Plain {
     const NAME: &'static str = "plain";
     type Output = ();
 
+    fn options() -> TaskOptions {
+        TaskOptions::new().queue(QUEUE)
+    }
+
     async fn run(self, _: Context) -> Result<(), BoxError> {
         Ok(())
     }
+}
+
+/// Where they all go.
+pub(super) fn queue() -> anyhow::Result<QueueName> {
+    QueueName::new(QUEUE).context("our own name is valid")
 }
 
 /// One with the usual arguments.

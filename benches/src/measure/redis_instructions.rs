@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use optimus_core::broker::{Batch, Broker, Endpoint};
-use optimus_core::{QueueName, Submission, WorkerId};
+use optimus_core::{Submission, WorkerId};
 use optimus_testkit::RedisServer;
 
 use super::{Measurement, plain};
@@ -78,7 +78,7 @@ struct Life {
 
 impl Life {
     async fn up_to(&self, stage: usize) -> anyhow::Result<()> {
-        let queue = QueueName::new("bench").context("our own name is valid")?;
+        let queue = plain::queue()?;
         let worker = WorkerId::from_stored("worker");
         self.broker.register(&queue, &worker, LEASE, "{}").await?;
         for number in 0..self.calls * usize::from(stage >= 1) {
