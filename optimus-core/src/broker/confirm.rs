@@ -7,8 +7,11 @@ use redis::{Cmd, Value};
 use super::{Broker, BrokerError, Reply, ScriptCall, is_unknown_script, look::get};
 use crate::durability::Durability;
 
-/// Why a server can't confirm what is asked of it, in its own words.
-const CANNOT: [&str; 2] = ["unknown command", "appendonly is disabled"];
+/// Why a server can't confirm what is asked of it, in its own words and in ours.
+const CANNOT: [(&str, &str); 2] = [
+    ("unknown command", "is too old for that"),
+    ("appendonly is disabled", "runs with appendonly no"),
+];
 
 impl Broker {
     /// Whether the server can confirm this at all; `Rejected` says why it can't.
@@ -56,9 +59,10 @@ impl Broker {
 }
 
 impl BrokerError {
-    /// The server has no such command, or is not set up for it.
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Rejected(why) if CANNOT.iter().any(|words| why.contains(words)))
+    /// Why the server can't confirm anything, if that is what it says.
+    pub fn cannot_confirm(&self) -> Option<&'static str> {
+        let Self::Rejected(answer) = self else { return None };
+        CANNOT.iter().find_map(|(theirs, ours)| answer.contains(theirs).then_some(*ours))
     }
 }
 

@@ -103,11 +103,13 @@ impl ClientBuilder {
         let broker = broker.separate("confirmer");
         match broker.within(Duration::ZERO).try_confirm(durability).await {
             Ok(()) => Ok(Some(Confirmer::spawn(broker, durability, self.submit_timeout))),
-            Err(problem) if problem.is_unsupported() => {
-                let version = broker.server_facts().await?.version.unwrap_or_default();
-                Err(unsupported(durability, &format!("Redis {version} says {problem}")))
-            }
-            Err(problem) => Err(problem.into()),
+            Err(problem) => match problem.cannot_confirm() {
+                Some(why) => {
+                    let version = broker.server_facts().await?.version.unwrap_or_default();
+                    Err(unsupported(durability, &format!("Redis {version} {why}")))
+                }
+                None => Err(problem.into()),
+            },
         }
     }
 }
