@@ -37,7 +37,7 @@ pub use self::{
     refusal::Refusal,
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
-    submit::{Batch, LEDGER_SLOTS, Receipt, receipts},
+    submit::{Batch, LEDGER_SLOTS, Receipt},
     work::{Claimed, Grant, Reaped, Woken},
 };
 use self::{keys::Keys, link::Link, scripts::Script};

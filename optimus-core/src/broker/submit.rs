@@ -43,7 +43,25 @@ impl Broker {
     /// Stores the tasks of a batch; sent again under its number, it answers as it did and does
     /// nothing more.
     pub async fn submit(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, BrokerError> {
-        receipts(batch, self.run(self.submit_call(batch)).await?)
+        let reply = self.run(self.submit_call(batch)).await?;
+        Self::read_submit(batch.queue, batch.tasks.len(), reply)
+    }
+
+    /// Reads the answer to a batch of so many tasks.
+    pub fn read_submit(
+        queue: &QueueName,
+        tasks: usize,
+        reply: Reply,
+    ) -> Result<Vec<Receipt>, BrokerError> {
+        let answers = reply.rest()?;
+        let mut receipts = vec![Receipt::Created; tasks];
+        for answer in answers {
+            let (position, owner) = taken(queue, &answer)
+                .filter(|(position, _)| (1..=receipts.len()).contains(position))
+                .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
+            receipts[position - 1] = Receipt::Duplicate(owner);
+        }
+        Ok(receipts)
     }
 
     /// The call that [`submit`](Self::submit) makes.
@@ -80,18 +98,6 @@ impl Broker {
         command.arg(super::keys::queues(&self.namespace)).arg(queue.as_str());
         self.send(vec![command]).await.pop().expect("an answer for each call").map(drop)
     }
-}
-
-/// What became of each task of a batch, by the answer to its call.
-pub fn receipts(batch: &Batch<'_>, reply: Reply) -> Result<Vec<Receipt>, BrokerError> {
-    let mut receipts = vec![Receipt::Created; batch.tasks.len()];
-    for answer in reply.rest()? {
-        let (position, owner) = taken(batch.queue, &answer)
-            .filter(|(position, _)| (1..=receipts.len()).contains(position))
-            .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
-        receipts[position - 1] = Receipt::Duplicate(owner);
-    }
-    Ok(receipts)
 }
 
 fn taken(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {

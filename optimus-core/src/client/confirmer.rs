@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    broker::{Batch, Broker, BrokerError, Receipt, Reply, ScriptCall, receipts},
+    broker::{Batch, Broker, BrokerError, Receipt, Reply, ScriptCall},
     durability::Durability,
 };
 
@@ -42,7 +42,7 @@ impl Confirmer {
         // A closed channel shows as a dropped answer.
         drop(self.asks.send(Ask { call, answer }).await);
         let ended = |_| BrokerError::Unknown("the client's runtime has ended".into());
-        receipts(batch, answered.await.map_err(ended)??)
+        Broker::read_submit(batch.queue, batch.tasks.len(), answered.await.map_err(ended)??)
     }
 }
 
