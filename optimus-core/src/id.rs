@@ -308,8 +308,9 @@ mod tests {
         let read = |stored: &str| TaskId::from_stored(QueueName::new("q").unwrap(), stored);
         let largest = "2zzzzzzzzzzzzzzzzzzzzz";
         assert_eq!(read(largest).unwrap().uuid(), Uuid::max());
-        // Its first digit would take a bit that no uuid has.
-        for wrong in ["3zzzzzzzzzzzzzzzzzzzzz", "!zzzzzzzzzzzzzzzzzzzzz", &largest[1..], ""] {
+        // The first digit of the first would take a bit that no uuid has.
+        let foreign = ["!zzzzzzzzzzzzzzzzzzzzz", "---------------------!"];
+        for wrong in ["3zzzzzzzzzzzzzzzzzzzzz", foreign[0], foreign[1], &largest[1..], ""] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

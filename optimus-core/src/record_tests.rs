@@ -17,9 +17,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
 }
 
 fn stored(submission: &Submission) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    submission.encode(&mut bytes);
-    bytes
+    submission.stored()
 }
 
 #[test]

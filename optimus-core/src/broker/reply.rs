@@ -84,9 +84,6 @@ impl Reply {
 
     /// The next `count` parts, as texts.
     pub fn next_texts(&mut self, count: usize) -> Result<Vec<String>, BrokerError> {
-        if count > self.parts.len() {
-            return Err(self.too_little());
-        }
         (0..count).map(|_| self.text()).collect()
     }
 
@@ -100,11 +97,9 @@ impl Reply {
     }
 
     fn part(&mut self) -> Result<Value, BrokerError> {
-        self.parts.next().ok_or_else(|| self.too_little())
-    }
-
-    fn too_little(&self) -> BrokerError {
-        BrokerError::Odd(format!("{} answered too little", self.script))
+        self.parts
+            .next()
+            .ok_or_else(|| BrokerError::Odd(format!("{} answered too little", self.script)))
     }
 }
 
