@@ -199,3 +199,44 @@ impl From<crate::id::InvalidName> for Error {
         Self::invalid(problem.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{id::QueueName, state::Reason};
+
+    #[test]
+    fn an_error_names_the_tasks_that_it_is_about() {
+        let id = || TaskId::new(QueueName::new("q").unwrap());
+        let (one, two) = (id(), id());
+        let unknown = Error::unknown_outcome(vec![one.clone(), two.clone()], "it broke".into());
+        assert_eq!(unknown.task_ids(), [one.clone(), two]);
+        for about_one in [
+            Error::duplicate(one.clone()),
+            Error::forgotten(one.clone()),
+            Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
+            Error::cancelled(one.clone()),
+            Error::dead(one.clone(), None),
+            Error::waited_too_long(one.clone(), std::time::Duration::ZERO),
+        ] {
+            assert_eq!(about_one.task_ids(), std::slice::from_ref(&one), "{about_one}");
+            assert!(about_one.attempt_error().is_none());
+        }
+        assert!(Error::full().task_ids().is_empty());
+    }
+
+    #[test]
+    fn the_error_of_a_dead_task_says_why_its_last_attempt_failed() {
+        let last = AttemptError {
+            reason: Reason::TimedOut,
+            message: "still running".into(),
+            attempt: 3,
+            worker: "w".into(),
+            at_ms: 5,
+        };
+        let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last.clone()));
+        assert_eq!(dead.attempt_error(), Some(&last));
+        assert!(dead.to_string().ends_with("is dead (timed out): still running"), "{dead}");
+        assert_eq!(format!("{dead:?}"), dead.to_string());
+    }
+}

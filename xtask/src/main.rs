@@ -7,6 +7,7 @@ mod cargo;
 mod check;
 mod install;
 mod model;
+mod mutants;
 mod redis;
 mod releases;
 mod soak;
@@ -26,8 +27,15 @@ struct Command {
     run: fn(Vec<String>) -> anyhow::Result<bool>,
 }
 
-const COMMANDS: &[Command] =
-    &[test::COMMAND, check::COMMAND, bench::COMMAND, soak::COMMAND, model::COMMAND, redis::COMMAND];
+const COMMANDS: &[Command] = &[
+    test::COMMAND,
+    check::COMMAND,
+    bench::COMMAND,
+    soak::COMMAND,
+    model::COMMAND,
+    mutants::COMMAND,
+    redis::COMMAND,
+];
 
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);

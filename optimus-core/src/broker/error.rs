@@ -100,4 +100,32 @@ mod tests {
         let broken = BrokerError::of_server("ERR", "Error running script: a nil value: x");
         assert!(matches!(broken, BrokerError::Rejected(_)));
     }
+
+    #[test]
+    fn what_redis_says_is_sorted_by_what_a_caller_can_do() {
+        let of = |code: &str, text: &str| BrokerError::of_server(code, text);
+        for code in ["LOADING", "READONLY", "MISCONF", "CLUSTERDOWN", "UNBLOCKED", "MOVED"] {
+            assert!(of(code, "").is_transient(), "{code}");
+        }
+        assert!(of("ERR", "max number of clients reached").is_transient());
+        assert!(matches!(of("OOM", ""), BrokerError::Full));
+        assert!(matches!(of("ERR", "OOM command not allowed"), BrokerError::Full));
+        for code in ["NOAUTH", "WRONGPASS"] {
+            assert!(matches!(of(code, ""), BrokerError::Unauthorized(_)), "{code}");
+        }
+        let wrong_type = of("WRONGTYPE", "Operation against a key");
+        assert!(!wrong_type.is_transient() && wrong_type.refusal().is_none());
+        assert_eq!(wrong_type.to_string(), "WRONGTYPE Operation against a key");
+    }
+
+    #[test]
+    fn callers_learn_whether_to_wait_to_log_in_or_to_mend() {
+        let public = |problem: BrokerError| crate::Error::from(problem);
+        assert!(public(BrokerError::NotDone("away".into())).is_unavailable());
+        assert!(public(BrokerError::Unknown("away".into())).is_unavailable());
+        assert!(public(BrokerError::Full).is_full());
+        assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
+        assert!(public(BrokerError::Rejected("no".into())).is_rejected());
+        assert!(public(BrokerError::Odd("what".into())).is_rejected());
+    }
 }

@@ -18,6 +18,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus", &["optimus-core", "optimus-embedded", "optimus-macros", "optimus-worker"]),
     ("optimus-testkit", &[]),
     ("optimus-bench", &["optimus", "optimus-core", "optimus-testkit", "optimus-worker"]),
+    ("optimus-fuzz", &["optimus-core", "optimus-embedded"]),
     ("optimus-soak", &["optimus", "optimus-testkit"]),
     ("xtask", &["optimus-testkit"]),
 ];
@@ -25,18 +26,26 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 /// An example is written against what users have.
 const EXAMPLES_KNOW: &[&str] = &["optimus"];
 
-const KNOW_REDIS: [&str; 6] = [
+const KNOW_REDIS: [&str; 7] = [
     "optimus-bench",
     "optimus-core",
     "optimus-embedded",
+    "optimus-fuzz",
     "optimus-soak",
     "optimus-testkit",
     "xtask",
 ];
 
 /// Where `redis::` may stand besides test code.
-const DOORS: [&str; 6] =
-    ["benches/", "optimus-core/src/broker/", "optimus-embedded/", "soak/", "tests/src/", "xtask/"];
+const DOORS: [&str; 7] = [
+    "benches/",
+    "fuzz/",
+    "optimus-core/src/broker/",
+    "optimus-embedded/",
+    "soak/",
+    "tests/src/",
+    "xtask/",
+];
 
 fn named_redis(file: &File) -> Vec<Finding> {
     let free = file.is_test() || DOORS.iter().any(|door| file.path.starts_with(door));
