@@ -5,7 +5,9 @@
 //! likes, under coverage, with the same functions:
 //!
 //! ```sh
-//! cargo +nightly fuzz run --fuzz-dir fuzz/libfuzzer record fuzz/seeds/record -- -max_total_time=60
+//! mkdir -p fuzz/libfuzzer/corpus/record
+//! cargo +nightly fuzz run --fuzz-dir fuzz/libfuzzer record \
+//!     fuzz/libfuzzer/corpus/record fuzz/seeds/record -- -max_total_time=60
 //! ```
 
 mod draw;
