@@ -21,7 +21,7 @@ local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local priority, priorities, delayed, blobs, ledgers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local plain = ARGV[5] == ''
-local FIXED_KEYS, FIRST_TASK = 9, 6
+local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS = 9, 6, '86400000'
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 1] or 0)
@@ -37,6 +37,10 @@ if answered and not (#answered == #number and answered < number) then
     for taken in string.gmatch(answer, '%S+') do
       reply[#reply + 1] = taken
     end
+    -- A WAIT behind this call waits for what its connection wrote. These two write, leave all as it
+    -- was, and are not refused by a full Redis.
+    redis.call('PEXPIRE', ledger, LEDGER_TOUCH_MS)
+    redis.call('PERSIST', ledger)
     return reply
   end
   if tonumber(answered_number) > tonumber(number) then

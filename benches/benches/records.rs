@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use optimus::{Submit as _, TaskId};
-use optimus_core::{Context, Data, QueueName, TaskDefinition, TaskRecord, broker::Broker};
+use optimus_core::{
+    Context, Data, QueueName, TaskDefinition, TaskRecord,
+    broker::{Broker, Reply},
+};
 
 /// Bytes of arguments: the usual, and the most that a claim still carries.
 const PAYLOADS: [usize; 2] = [200, 16 * 1024];
@@ -67,7 +70,8 @@ fn claim_reply(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(tasks as u64));
         group.bench_function(tasks.to_string(), |bencher| {
             bencher.iter(|| {
-                let claimed = Broker::read_claim_bytes(&queue, black_box(reply.as_bytes()));
+                let reply = Reply::from_bytes("claim", black_box(reply.as_bytes()));
+                let claimed = reply.and_then(|reply| Broker::read_claim(&queue, reply));
                 assert_eq!(claimed.expect("a claim's reply").grants.len(), tasks);
             });
         });

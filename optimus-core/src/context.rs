@@ -93,3 +93,39 @@ impl Context {
         self.inner.data.get()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::id::QueueName;
+
+    fn context(data: Data) -> Context {
+        let id = TaskId::new(QueueName::new("q").unwrap());
+        Context::new(id, 2, 7, Instant::now() + Duration::from_secs(3600), Arc::new(data))
+    }
+
+    #[test]
+    fn a_handler_is_told_what_its_attempt_is() {
+        let context = context(Data::new().with(5_u8));
+        assert_eq!((context.attempt(), context.fence()), (2, 7));
+        assert!(context.remaining() > Duration::from_secs(3000));
+        assert_eq!((context.data(), context.data::<u16>()), (Some(5_u8), None));
+    }
+
+    #[test]
+    fn everyone_who_waits_to_be_cancelled_hears_of_it_and_who_comes_later_does_not_wait() {
+        let context = context(Data::new());
+        let (mut early, mut other) = (pin!(context.cancelled()), pin!(context.cancelled()));
+        assert!(early.as_mut().now_or_never().is_none());
+        assert!(other.as_mut().now_or_never().is_none());
+        assert!(!context.is_cancelled());
+        context.cancel();
+        assert!(context.is_cancelled());
+        for told in [early.now_or_never(), other.now_or_never()] {
+            assert!(told.is_some());
+        }
+        assert!(context.cancelled().now_or_never().is_some());
+    }
+}

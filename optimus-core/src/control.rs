@@ -133,4 +133,10 @@ mod tests {
             assert_eq!(Control::of(&Outer(Box::new(Outer(word)))), control);
         }
     }
+
+    #[test]
+    fn an_error_is_written_with_all_its_sources() {
+        let error = Outer(Box::new(Outer("boom".into())));
+        assert_eq!(Chain(&error).to_string(), "outer\n  caused by: outer\n  caused by: boom");
+    }
 }

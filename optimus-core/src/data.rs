@@ -63,3 +63,18 @@ impl fmt::Debug for Data {
         f.debug_set().entries(self.0.values().map(|(name, _)| name)).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_of_each_type_is_held_the_latest() {
+        let data = Data::new().with(1_u8).with("text").with(2_u8);
+        assert_eq!((data.get(), data.get()), (Some(2_u8), Some("text")));
+        assert_eq!(data.get::<i64>(), None);
+        assert!(data.holds(DataKey::of::<u8>()) && !data.holds(DataKey::of::<i64>()));
+        assert_eq!(format!("{:?}", Data::new().with(1_u8)), "{\"u8\"}");
+        assert_eq!(DataKey::of::<u8>().name(), "u8");
+    }
+}

@@ -98,3 +98,81 @@ fn start<T: Task>(payload: &[u8], ctx: Context) -> Result<Running, RunError> {
 fn encode(output: &impl Serialize) -> Result<Vec<u8>, RunError> {
     serde_json::to_vec(output).map_err(RunError::Unencodable)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+
+    use futures_util::FutureExt;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        data::Data,
+        id::{QueueName, TaskId},
+    };
+
+    macro_rules! task {
+        ($task:ident, $output:ty, $ttl:expr, |$this:ident| $result:expr) => {
+            #[derive(Serialize, Deserialize)]
+            struct $task {
+                number: u32,
+            }
+
+            impl Task for $task {
+                const NAME: &'static str = stringify!($task);
+                type Output = $output;
+
+                fn options() -> TaskOptions {
+                    TaskOptions::new().result_ttl($ttl)
+                }
+
+                fn required_data() -> Vec<DataKey> {
+                    vec![DataKey::of::<u8>()]
+                }
+
+                async fn run(self, _: Context) -> Result<$output, BoxError> {
+                    let $this = self;
+                    $result
+                }
+            }
+        };
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    task!(Double, u32, HOUR, |this| Ok(this.number * 2));
+    task!(Unkept, u32, Duration::ZERO, |this| Ok(this.number));
+    task!(Nothing, (), HOUR, |this| if this.number > 0 { Ok(()) } else { Err("zero".into()) });
+
+    fn run(definition: TaskDefinition, payload: &str) -> RunOutput {
+        let id = TaskId::new(QueueName::new("q").unwrap());
+        let ctx = Context::new(id, 1, 1, Instant::now() + HOUR, Arc::new(Data::new()));
+        let running = definition.run(payload.as_bytes(), ctx)?;
+        running.now_or_never().expect("it awaits nothing")
+    }
+
+    #[test]
+    fn a_definition_tells_what_its_type_says() {
+        let definition = TaskDefinition::of::<Double>();
+        assert_eq!(definition.name(), "Double");
+        assert!(definition.type_name().ends_with("tests::Double"));
+        assert_eq!(definition.options(), Double::options());
+        assert_eq!(definition.required_data(), [DataKey::of::<u8>()]);
+    }
+
+    #[test]
+    fn an_attempt_decodes_its_arguments_and_encodes_a_result_that_is_kept() {
+        let double = TaskDefinition::of::<Double>();
+        assert_eq!(run(double, r#"{"number":21}"#).unwrap(), Some(b"42".to_vec()));
+        let unkept = TaskDefinition::of::<Unkept>();
+        assert_eq!(run(unkept, r#"{"number":21}"#).unwrap(), None);
+        let nothing = TaskDefinition::of::<Nothing>();
+        assert_eq!(run(nothing, r#"{"number":1}"#).unwrap(), None);
+        assert!(matches!(run(nothing, r#"{"number":0}"#), Err(RunError::Failed(_))));
+        assert!(matches!(run(double, "[]"), Err(RunError::Undecodable(_))));
+    }
+}

@@ -26,12 +26,14 @@ enum Kind {
     #[error("Redis is unavailable: {0}")]
     Unavailable(String),
     #[error(
-        "the outcome of the submit of {} task(s), first {}, is unknown: Redis went away before it \
-         answered; look them up by id before you submit again",
+        "the outcome of the submit of {} task(s), first {}, is unknown: {why}; \
+         look them up by id before you submit again",
         ids.len(),
         ids[0]
     )]
-    UnknownOutcome { ids: Vec<TaskId> },
+    UnknownOutcome { ids: Vec<TaskId>, why: String },
+    #[error("{0}")]
+    Unsupported(String),
     #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
     Full,
     #[error("Redis refused the credentials: {0}")]
@@ -78,8 +80,10 @@ constructors! {
         Kind::TooLarge { task: task.to_owned(), bytes, limit };
     /// Redis can't be reached; nothing was done.
     unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
-    /// The submit was sent, and no answer came.
-    unknown_outcome(ids: Vec<TaskId>) => Kind::UnknownOutcome { ids };
+    /// The submit was sent, and no answer came, or it was stored and not confirmed.
+    unknown_outcome(ids: Vec<TaskId>, why: String) => Kind::UnknownOutcome { ids, why };
+    /// The store's version or configuration is not up to what is asked of it.
+    unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
     /// Redis is at maxmemory.
     full() => Kind::Full;
     /// Wrong user or password.
@@ -125,8 +129,11 @@ predicates! {
     is_too_large => Kind::TooLarge { .. },
     /// Redis can't be reached. Nothing was done; try again later.
     is_unavailable => Kind::Unavailable(_) | Kind::Closed,
-    /// The submit may or may not have been done; see [`Error::task_ids`].
+    /// The submit may or may not have been done, or was done and not confirmed as
+    /// [`Durability`](crate::Durability) asks; see [`Error::task_ids`].
     is_unknown_outcome => Kind::UnknownOutcome { .. },
+    /// The store's version or configuration is not up to what was asked of it.
+    is_unsupported => Kind::Unsupported(_),
     /// Redis is at maxmemory. Nothing was done; try again when workers have drained it.
     is_full => Kind::Full,
     /// Wrong user or password.
@@ -151,7 +158,7 @@ impl Error {
     /// The tasks that the error is about.
     pub fn task_ids(&self) -> &[TaskId] {
         match &*self.0 {
-            Kind::UnknownOutcome { ids } => ids,
+            Kind::UnknownOutcome { ids, .. } => ids,
             Kind::Duplicate { owner: id }
             | Kind::Forgotten(id)
             | Kind::WrongState { id, .. }
@@ -190,5 +197,46 @@ impl error::Error for Error {}
 impl From<crate::id::InvalidName> for Error {
     fn from(problem: crate::id::InvalidName) -> Self {
         Self::invalid(problem.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{id::QueueName, state::Reason};
+
+    #[test]
+    fn an_error_names_the_tasks_that_it_is_about() {
+        let id = || TaskId::new(QueueName::new("q").unwrap());
+        let (one, two) = (id(), id());
+        let unknown = Error::unknown_outcome(vec![one.clone(), two.clone()], "it broke".into());
+        assert_eq!(unknown.task_ids(), [one.clone(), two]);
+        for about_one in [
+            Error::duplicate(one.clone()),
+            Error::forgotten(one.clone()),
+            Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
+            Error::cancelled(one.clone()),
+            Error::dead(one.clone(), None),
+            Error::waited_too_long(one.clone(), std::time::Duration::ZERO),
+        ] {
+            assert_eq!(about_one.task_ids(), std::slice::from_ref(&one), "{about_one}");
+            assert!(about_one.attempt_error().is_none());
+        }
+        assert!(Error::full().task_ids().is_empty());
+    }
+
+    #[test]
+    fn the_error_of_a_dead_task_says_why_its_last_attempt_failed() {
+        let last = AttemptError {
+            reason: Reason::TimedOut,
+            message: "still running".into(),
+            attempt: 3,
+            worker: "w".into(),
+            at_ms: 5,
+        };
+        let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last.clone()));
+        assert_eq!(dead.attempt_error(), Some(&last));
+        assert!(dead.to_string().ends_with("is dead (timed out): still running"), "{dead}");
+        assert_eq!(format!("{dead:?}"), dead.to_string());
     }
 }

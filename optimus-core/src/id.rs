@@ -293,5 +293,36 @@ mod tests {
             assert!(QueueName::new(name).is_err(), "{name:?}");
         }
         assert_eq!(QueueName::new("mail-2.low_prio").unwrap().as_str(), "mail-2.low_prio");
+        assert!(QueueName::new("x".repeat(128)).is_ok());
+    }
+
+    #[test]
+    fn the_uuid_of_a_task_tells_when_it_was_made() {
+        let text = "q/01890a5d-ac96-774b-bcce-b302099a8057";
+        let id: TaskId = text.parse().unwrap();
+        assert_eq!((id.made_ms(), id.uuid().to_string()), (0x0189_0a5d_ac96, text[2..].into()));
+        assert_eq!((format!("{id:?}"), format!("{:?}", id.queue())), (text.into(), "\"q\"".into()));
+        assert_eq!((String::from(id.clone()), String::from(id.queue)), (text.into(), "q".into()));
+    }
+
+    #[test]
+    fn no_other_text_stands_for_the_id_that_another_stands_for() {
+        let read = |stored: &str| TaskId::from_stored(QueueName::new("q").unwrap(), stored);
+        let largest = "2zzzzzzzzzzzzzzzzzzzzz";
+        assert_eq!(read(largest).unwrap().uuid(), Uuid::max());
+        // The first digit of the first would take a bit that no uuid has.
+        let foreign = ["!zzzzzzzzzzzzzzzzzzzzz", "---------------------!"];
+        for wrong in ["3zzzzzzzzzzzzzzzzzzzzz", foreign[0], foreign[1], &largest[1..], ""] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_worker_id_names_its_process_in_characters_that_a_key_can_carry() {
+        let id = WorkerId::generate("web 1.example{x}", 42);
+        assert!(id.as_str().starts_with("web-1.example-x--42-"), "{id}");
+        assert_eq!((id.to_string(), format!("{id:?}")), (id.as_str().into(), id.as_str().into()));
+        assert_ne!(WorkerId::generate("a", 1), WorkerId::generate("a", 1));
+        assert_eq!(WorkerId::from_stored(id.as_str()), id);
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 /// acts every `average`, and never in step. `random` in \[0, 1). From Optimus-AsyncTask (2019).
 pub fn interval(average: Duration, size: usize, random: f64) -> Duration {
     let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);
-    average.saturating_mul(size).mul_f64(0.5 + random)
+    let wait = average.saturating_mul(size).as_secs_f64() * (0.5 + random);
+    Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
@@ -26,6 +27,11 @@ mod tests {
             let unit = 15.0 * f64::from(u32::try_from(size).unwrap());
             prop_assert!(found >= unit * 0.5 - 1e-6 && found < unit * 1.5 + 1e-6);
         }
+    }
+
+    #[test]
+    fn an_interval_beyond_all_time_is_the_longest_there_is() {
+        assert_eq!(interval(Duration::MAX, usize::MAX, 0.9), Duration::MAX);
     }
 
     #[test]

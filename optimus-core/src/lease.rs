@@ -37,3 +37,18 @@ pub struct Lease {
     /// The claim that granted it.
     pub token: Token,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let token = Token { seq: 3, fence: u64::MAX };
+        assert_eq!(token.to_string(), "3:18446744073709551615");
+        assert_eq!(Token::parse(&token.to_string()), Some(token));
+        for text in ["", ":", "3", "3:", ":3", "3:4:5", "-3:4", "3 :4", "x:4"] {
+            assert_eq!(Token::parse(text), None, "{text}");
+        }
+    }
+}

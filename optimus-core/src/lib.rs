@@ -14,6 +14,7 @@ mod context;
 mod control;
 mod data;
 mod definition;
+mod durability;
 mod error;
 mod id;
 mod inspect;
@@ -37,6 +38,7 @@ pub use self::{
     control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     data::{Data, DataKey},
     definition::{RunError, RunOutput, TaskDefinition},
+    durability::Durability,
     error::Error,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{Counts, Inspector, PAGE_MAX, ServerFacts, TaskView, WorkerDescription, WorkerView},

@@ -211,3 +211,82 @@ impl CallOptions {
         options
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+    const NANO: Duration = Duration::from_nanos(1);
+
+    fn refusal(options: TaskOptions) -> String {
+        let problem = options.validate("charge").expect_err("it can't be meant");
+        assert!(problem.is_invalid() && problem.to_string().contains("charge"), "{problem}");
+        problem.to_string()
+    }
+
+    #[test]
+    fn each_option_may_be_set_up_to_its_bound_and_no_further() {
+        let options = TaskOptions::new;
+        let longest = DAY * 1_800;
+        for (edge, beyond) in [(longest, longest + NANO), (NANO, Duration::ZERO)] {
+            options().timeout(edge).validate("charge").unwrap();
+            options().biz_window(edge).validate("charge").unwrap();
+            options().expires_in(edge).validate("charge").unwrap();
+            assert!(refusal(options().timeout(beyond)).contains("timeout"));
+            assert!(refusal(options().biz_window(beyond)).contains("biz_window"));
+            assert!(refusal(options().expires_in(beyond)).contains("expires_in"));
+        }
+        options().result_ttl(Duration::ZERO).validate("charge").unwrap();
+        options().result_ttl(longest).validate("charge").unwrap();
+        assert!(refusal(options().result_ttl(longest + NANO)).contains("result_ttl"));
+        for (edge, beyond) in [(100, 101), (-100, -101)] {
+            options().priority(edge).validate("charge").unwrap();
+            assert!(refusal(options().priority(beyond)).contains("priority"));
+        }
+        options().max_losses(1).validate("charge").unwrap();
+        assert!(refusal(options().max_losses(0)).contains("max_losses"));
+        assert!(refusal(options().queue("a b")).contains("queue"));
+        let spinning = Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 };
+        assert!(refusal(options().backoff(spinning)).contains("backoff"));
+    }
+
+    #[test]
+    fn a_call_overrides_what_it_names_and_leaves_the_rest_to_the_definition() {
+        let definition = TaskOptions::new()
+            .queue("bulk")
+            .priority(1)
+            .timeout(DAY)
+            .max_retry(9)
+            .backoff(Backoff::Fixed { wait: DAY, jitter: 0.5 })
+            .biz_window(DAY)
+            .result_ttl(DAY)
+            .expires_in(DAY)
+            .on_lost(OnLost::Dead)
+            .max_losses(7);
+        assert_eq!(CallOptions::default().over(definition), definition);
+        assert_eq!(definition.queue_name(), "bulk");
+        assert_eq!(definition.backoff_formula(), Backoff::Fixed { wait: DAY, jitter: 0.5 });
+        let call = CallOptions {
+            priority: Some(2),
+            timeout: Some(NANO),
+            max_retry: Some(0),
+            backoff: Some(Backoff::Sidekiq),
+            biz_window: Some(NANO),
+            result_ttl: Some(NANO),
+            expires_in: Some(NANO),
+            on_lost: Some(OnLost::Retry),
+            ..CallOptions::default()
+        };
+        let expected = TaskOptions::new()
+            .queue("bulk")
+            .priority(2)
+            .timeout(NANO)
+            .max_retry(0)
+            .biz_window(NANO)
+            .result_ttl(NANO)
+            .expires_in(NANO)
+            .max_losses(7);
+        assert_eq!(call.over(definition), expected);
+    }
+}

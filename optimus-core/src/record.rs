@@ -68,6 +68,14 @@ impl Submission {
         }
     }
 
+    /// The record as it is stored, for tests.
+    #[doc(hidden)]
+    pub fn stored(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+
     /// Writes the header, its newline, and the payload unless that goes to `blobs`.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         serde_json::to_writer(&mut *bytes, &Header::of(self)).expect("a header of plain fields");

@@ -17,9 +17,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
 }
 
 fn stored(submission: &Submission) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    submission.encode(&mut bytes);
-    bytes
+    submission.stored()
 }
 
 #[test]
@@ -82,4 +80,110 @@ fn a_payload_above_16_kib_is_kept_beside_the_record() {
     let big = submission(TaskOptions::new(), None, vec![b'x'; BLOB_BYTES_MIN + 1]);
     let read = TaskRecord::decode(stored(&big)).unwrap();
     assert!(read.has_blob && read.payload.is_empty());
+}
+
+/// Every form of back-off, which keeps whole milliseconds.
+fn backoffs() -> impl Strategy<Value = Backoff> {
+    let ms = || (1_u64..1_000_000).prop_map(Duration::from_millis);
+    let jitter = || 0.0..=1.0_f64;
+    prop_oneof![
+        Just(Backoff::Sidekiq),
+        (ms(), ms(), jitter()).prop_map(|(base, cap, jitter)| Backoff::Exponential {
+            base,
+            cap,
+            jitter
+        }),
+        (ms(), ms(), jitter()).prop_map(|(base, cap, jitter)| Backoff::Linear {
+            base,
+            cap,
+            jitter
+        }),
+        (ms(), jitter()).prop_map(|(wait, jitter)| Backoff::Fixed { wait, jitter }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_backoff_is_read_back(backoff in backoffs()) {
+        let written = submission(TaskOptions::new().backoff(backoff), None, Vec::new());
+        prop_assert_eq!(TaskRecord::decode(stored(&written)).unwrap().backoff, Some(backoff));
+    }
+
+    #[test]
+    fn every_duration_is_read_back(ms in 1_u64..1_000_000_000, max_losses in 1_u32..9) {
+        let ms = Duration::from_millis(ms);
+        let options = TaskOptions::new()
+            .biz_window(ms)
+            .result_ttl(ms + ms)
+            .expires_in(ms + ms + ms)
+            .max_losses(max_losses);
+        let read = TaskRecord::decode(stored(&submission(options, None, Vec::new()))).unwrap();
+        prop_assert_eq!(read.biz_window, Some(ms));
+        prop_assert_eq!(read.result_ttl, ms + ms);
+        prop_assert_eq!(read.expires_in, Some(ms + ms + ms));
+        prop_assert_eq!(read.max_losses, max_losses);
+    }
+}
+
+#[test]
+fn a_function_of_the_users_own_is_stored_as_a_note_that_there_is_one() {
+    let custom = Backoff::Custom(|_, _| Duration::ZERO);
+    let written = submission(TaskOptions::new().backoff(custom), None, Vec::new());
+    assert_eq!(TaskRecord::decode(stored(&written)).unwrap().backoff, None);
+    let unknown = TaskRecord::decode(b"{\"t\":\"a\",\"b\":\"fibonacci:1\"}\n".to_vec());
+    assert!(unknown.unwrap_err().to_string().contains("fibonacci"));
+}
+
+#[test]
+fn a_duration_below_a_millisecond_is_one_and_none_exceeds_what_lua_can_count() {
+    assert_eq!(millis(Duration::ZERO), 0);
+    assert_eq!(millis(Duration::from_nanos(1)), 1);
+    assert_eq!(millis(Duration::from_nanos(1_000_001)), 2);
+    assert_eq!(millis(Duration::MAX), 9_007_199_254_740_991);
+}
+
+#[test]
+fn a_version_is_stored_only_once_there_are_two() {
+    let of = |v: u32| {
+        let bytes = format!("{{\"v\":{v},\"t\":\"a\"}}\n").into_bytes();
+        TaskRecord::decode(bytes).map(|record| record.task)
+    };
+    assert_eq!(of(1), Ok("a".into()));
+    assert_eq!(of(2), Err(RecordError::Newer(2)));
+    // What this version writes has none; the first that differs will.
+    let plain = submission(TaskOptions::new(), None, Vec::new());
+    let later = Header { v: 2, ..Header::of(&plain) };
+    assert_eq!(serde_json::to_string(&later).unwrap(), "{\"v\":2,\"t\":\"charge\"}");
+}
+
+#[test]
+fn payloads_and_biz_ids_are_accepted_up_to_their_limits() {
+    let of = |biz_id: usize, payload: usize| {
+        let biz_id = Some("x".repeat(biz_id));
+        submission(TaskOptions::new(), biz_id, vec![b'x'; payload]).check(10)
+    };
+    of(1, 10).unwrap();
+    of(512, 0).unwrap();
+    assert!(of(1, 11).unwrap_err().is_too_large());
+    for biz_id in [0, 513] {
+        assert!(of(biz_id, 0).unwrap_err().is_invalid());
+    }
+    let mut unnamed = submission(TaskOptions::new(), None, Vec::new());
+    unnamed.check(0).unwrap();
+    unnamed.task = "a b".into();
+    assert!(unnamed.check(0).unwrap_err().is_invalid());
+}
+
+#[test]
+fn a_payload_of_16_kib_stays_in_its_record() {
+    assert_eq!(BLOB_BYTES_MIN, 16_384);
+    let full = submission(TaskOptions::new(), None, vec![b'x'; BLOB_BYTES_MIN]);
+    let read = TaskRecord::decode(stored(&full)).unwrap();
+    assert!(!read.has_blob && read.payload.len() == BLOB_BYTES_MIN);
+}
+
+#[test]
+fn a_submission_takes_an_id_that_was_made_before() {
+    let id = TaskId::new(QueueName::new("q").unwrap());
+    assert_eq!(submission(TaskOptions::new(), None, vec![]).with_id(id.clone()).id(), &id);
 }

@@ -95,7 +95,6 @@ impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Custom(a), Self::Custom(b)) => std::ptr::fn_addr_eq(*a, *b),
-            (Self::Custom(_), _) | (_, Self::Custom(_)) => false,
             _ => format!("{self:?}") == format!("{other:?}"),
         }
     }
@@ -152,6 +151,66 @@ mod tests {
                 prop_assert!(found <= cap.as_secs_f64() * (1.0 + jitter) + 1e-6);
             }
         }
+    }
+
+    #[test]
+    fn each_formula_gives_its_own_waits() {
+        let seconds = Duration::from_secs;
+        let (base, cap, jitter) = (seconds(10), seconds(35), 0.5);
+        let waits = |backoff, random| [0, 1, 2, 3].map(|n| wait(backoff, n, random));
+        let exponential = Backoff::Exponential { base, cap, jitter };
+        let linear = Backoff::Linear { base, cap, jitter };
+        let fixed = Backoff::Fixed { wait: base, jitter };
+        let within = |found: [f64; 4], expected: [f64; 4]| {
+            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6)
+        };
+        assert!(within(waits(exponential, 0.0), [10.0, 10.0, 20.0, 35.0]));
+        assert!(within(waits(linear, 0.0), [10.0, 10.0, 20.0, 30.0]));
+        assert!(within(waits(fixed, 0.5), [12.5; 4]));
+        assert!(within(waits(Backoff::Sidekiq, 0.5), [46.0, 46.0, 76.0, 156.0]));
+        let own = Backoff::Custom(|n, _| Duration::from_secs(u64::from(n)));
+        assert!(within(waits(own, 0.5), [1.0, 1.0, 2.0, 3.0]));
+        for endless in [Backoff::Custom(|_, _| Duration::MAX), Backoff::Sidekiq] {
+            assert_eq!(endless.wait(u32::MAX, &fmt::Error, 0.5), seconds(90 * 24 * 60 * 60));
+        }
+    }
+
+    #[test]
+    fn a_backoff_that_would_spin_or_has_an_impossible_jitter_is_named() {
+        let (zero, second) = (Duration::ZERO, Duration::from_secs(1));
+        let of = |base, cap, jitter| {
+            [
+                Backoff::Exponential { base, cap, jitter },
+                Backoff::Linear { base, cap, jitter },
+                Backoff::Fixed { wait: base.min(cap), jitter },
+            ]
+        };
+        for good in of(second, second, 0.0).into_iter().chain(of(second, second, 1.0)) {
+            assert_eq!(good.problem(), None, "{good:?}");
+        }
+        for spinning in of(zero, second, 0.0).into_iter().chain(of(second, zero, 0.0)) {
+            assert!(spinning.problem().unwrap().contains("zero"), "{spinning:?}");
+        }
+        for jitter in [-0.1, 1.1, f64::NAN] {
+            for wild in of(second, second, jitter) {
+                assert!(wild.problem().unwrap().contains("jitter"), "{wild:?}");
+            }
+        }
+        assert_eq!(Backoff::Sidekiq.problem(), None);
+    }
+
+    #[test]
+    fn two_backoffs_are_alike_if_they_say_the_same() {
+        let (one, two): (BackoffFn, BackoffFn) =
+            (|n, _| Duration::from_secs(u64::from(n)), |_, _| Duration::ZERO);
+        let fixed = |seconds| Backoff::Fixed { wait: Duration::from_secs(seconds), jitter: 0.5 };
+        assert_eq!(fixed(1), fixed(1));
+        assert_ne!(fixed(1), fixed(2));
+        assert_ne!(fixed(1), Backoff::Sidekiq);
+        assert_eq!(Backoff::Custom(one), Backoff::Custom(one));
+        assert_ne!(Backoff::Custom(one), Backoff::Custom(two));
+        assert_ne!(Backoff::Custom(one), Backoff::Sidekiq);
+        assert_ne!(Backoff::Sidekiq, Backoff::Custom(one));
     }
 
     #[test]

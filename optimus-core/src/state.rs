@@ -142,9 +142,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_and_reason_is_found_by_its_word() {
+    fn every_state_and_reason_has_its_word_and_three_states_are_ends() {
         for state in TaskState::ALL {
-            assert_eq!(TaskState::from_word(state.as_str()), Some(state));
+            assert_eq!(TaskState::from_word(&state.to_string()), Some(state));
+        }
+        let ends = [TaskState::Success, TaskState::Dead, TaskState::Cancelled];
+        for state in TaskState::ALL {
+            assert_eq!(state.is_terminal(), ends.contains(&state), "{state}");
         }
         let json = serde_json::to_string(&Reason::TimedOut).unwrap();
         assert_eq!(json, format!("\"{}\"", Reason::TimedOut.as_str()));

@@ -132,3 +132,23 @@ async fn of_two_attempts_at_one_task_that_under_the_old_token_is_stopped() {
     assert_eq!(old.stopped().map(|(why, _)| why), Some(Stop::Lost));
     assert_eq!((new.stopped(), still.reports()), (None, 0));
 }
+
+#[tokio::test]
+async fn a_cancel_whose_message_was_lost_is_heard_of_with_the_heartbeat() {
+    let still = Still::new("heartbeat-cancel").await;
+    let attempt = still.take_in(still.claim(1).await);
+    still.shared.broker.cancel(&attempt.lease.id).await.unwrap();
+    assert!(still.heartbeat.beat().await);
+    assert_eq!(attempt.stopped().map(|(why, _)| why), Some(Stop::Cancelled));
+}
+
+#[tokio::test]
+async fn a_worker_that_is_registered_no_more_goes_on_under_another_id() {
+    let still = Still::new("heartbeat-new-id").await;
+    let old = still.queue().worker();
+    still.shared.broker.leave(&still.queue().name, &old).await.unwrap();
+    assert!(still.heartbeat.beat().await);
+    assert_ne!(still.queue().worker(), old);
+    // As what it would have been granted under its old id.
+    assert_eq!(still.take_in(still.claim(1).await).lease.worker, still.queue().worker());
+}

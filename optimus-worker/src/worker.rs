@@ -94,7 +94,9 @@ impl Worker {
         }
         for warning in facts.warnings() {
             tracing::error!("{warning}");
-            eprintln!("optimus: warning: {warning}");
+            if !self.config.banner {
+                eprintln!("optimus: warning: {warning}");
+            }
         }
         let worker = new_worker_id();
         let served = |(name, weight)| Served::new(name, weight, worker.clone());
@@ -115,7 +117,7 @@ impl Worker {
         if self.config.banner {
             eprintln!("{}", banner(&self.config, &self.registry, &broker, &worker));
             if !broker.endpoint().is_memory() {
-                eprintln!("  {}", facts.promise());
+                facts.to_string().lines().for_each(|line| eprintln!("  {line}"));
             }
         }
         let turn = Arc::new(Notify::new());

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double};
-use optimus_core::Task;
+use optimus_core::{QueueName, Task};
 use optimus_testkit::RedisServer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,4 +40,20 @@ async fn a_demoted_master_is_waited_out_and_nothing_is_lost() {
         assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), result);
     }
     worker.stop().await;
+}
+
+/// A name may lead to another server by now, and this connection never would.
+#[tokio::test]
+async fn a_connection_that_a_failover_left_at_a_replica_is_made_anew() {
+    let redis = RedisServer::start();
+    let bench = Bench::at(&redis.url()).await;
+    let (mut raw, queue) = (bench.raw().await, QueueName::new("default").unwrap());
+    let broker = bench.client.broker().separate("test");
+    broker.ping().await.unwrap();
+    raw.run("REPLICAOF 127.0.0.1 1").await;
+    let connections = raw.info("total_connections_received").await;
+    let problem = broker.pause(&queue, true).await.unwrap_err();
+    assert!(problem.is_transient(), "{problem}");
+    broker.ping().await.unwrap();
+    assert_eq!(raw.info("total_connections_received").await, connections + 1);
 }

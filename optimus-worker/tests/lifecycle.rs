@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::{Bench, Double, Flaky, Gate, Wait};
 use optimus_core::{Reason, Task, TaskState};
+use optimus_testkit::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -82,5 +83,31 @@ on_both! {
         let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
         assert_eq!((task.state, task.failures, task.losses), (TaskState::Ready, 0, 0));
         assert!(bench.client.inspector().workers(handle.id().queue()).await.unwrap().is_empty());
+    }
+
+    async fn what_still_runs_at_a_shutdown_keeps_its_lease(bench: Bench) {
+        let (gate, lease) = (Gate::new(), Duration::from_secs(1));
+        let builder = || bench.worker().lease(lease).task_type::<Wait>().data(gate.clone());
+        let worker = bench.start(builder());
+        let handle = bench.client.submit(Wait {}.call()).await.unwrap();
+        gate.began.wait_for(1).await;
+        // A second worker is there to take what the first would lose.
+        let rival = bench.start(builder());
+        let lease_until_ms = async || {
+            let workers = bench.client.inspector().workers(handle.id().queue()).await.unwrap();
+            let holder = workers.iter().find(|worker| worker.running.contains(handle.id()));
+            holder.map_or(0, |worker| worker.lease_until_ms)
+        };
+        let begun_ms = lease_until_ms().await;
+        let stopping = tokio::spawn(worker.stop());
+        eventually("its lease goes on for two more", SOON, async || {
+            lease_until_ms().await > begun_ms + 2_000
+        })
+        .await;
+        gate.open.hit();
+        handle.result_within(SOON).await.unwrap();
+        assert_eq!(gate.began.hits(), 1);
+        stopping.await.unwrap();
+        rival.stop().await;
     }
 }

@@ -9,9 +9,13 @@ use std::{
 };
 
 use common::Bench;
-use optimus_core::{BoxError, Context, DataKey, QueueName, Task, TaskId};
+use optimus_core::{
+    BoxError, Context, DataKey, QueueName, Task, TaskId,
+    broker::{Broker, Endpoint},
+};
 use optimus_testkit::{RedisServer, Signal, eventually};
 use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
 
 const LEASE: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_secs(4);
@@ -109,4 +113,24 @@ async fn who_has_waited_and_reconnects_does_not_wait_again() {
     broker.reconnect().await;
     broker.ping().await.unwrap();
     assert!(restarted.elapsed() < Duration::from_secs(1), "{:?}", restarted.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_connection_is_asked_less_and_less_often() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}/", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(0));
+    let count = asked.clone();
+    let refusing = tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await);
+            *count.lock().unwrap() += 1;
+        }
+    });
+    let broker = Broker::new(Endpoint::parse(&url).unwrap(), "test", "test");
+    broker.within(Duration::from_secs(1)).ping().await.unwrap_err();
+    refusing.abort();
+    // Waits of 25 ms and up, doubling, and each at least by half: 787 ms for the first six.
+    let asked = *asked.lock().unwrap();
+    assert!((2..=8).contains(&asked), "asked {asked} times in a second");
 }

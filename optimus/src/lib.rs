@@ -56,12 +56,13 @@ pub use optimus_macros::task;
 pub use optimus_core::{Backoff, OnLost};
 pub use optimus_core::{Call, Due, ErasedCall, Submit};
 
-pub use optimus_core::{Client, ClientBuilder, QueueName, SubmitAllError, TaskHandle, TaskId};
+pub use optimus_core::{Client, ClientBuilder, Durability, QueueName};
+pub use optimus_core::{SubmitAllError, TaskHandle, TaskId};
 
 pub use optimus_core::{BoxError, Cancel, Context, Data, Fatal, Retry, Snooze};
 pub use optimus_worker::{Worker, WorkerBuilder};
 
-pub use optimus_core::{AttemptError, Error, Inspector, Reason, TaskState};
+pub use optimus_core::{AttemptError, Error, Inspector, Reason, ServerFacts, TaskState};
 
 /// A result whose error, unless named, is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

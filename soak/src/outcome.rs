@@ -14,7 +14,6 @@ use tokio::time::sleep;
 use crate::agent::{COMPLAINTS, Kind, QUEUE};
 use crate::fsck;
 use crate::nemesis::Done;
-use crate::profile::LEASE;
 use crate::scene::Stage;
 
 /// A backlog drains at thousands a second; who takes longer hangs.
@@ -78,7 +77,7 @@ pub(crate) async fn find(
     wrong.extend(fsck::check(&stage.store, &client.inspector()).await?);
     let complaints = std::fs::read_to_string(folder.join(COMPLAINTS)).unwrap_or_default();
     wrong.extend(complaints.lines().take(LOOKS).map(|line| format!("a user saw: {line}")));
-    let verdict = check(folder, &Rules { lease: LEASE })?;
+    let verdict = check(folder, &Rules { lease: stage.lease })?;
     let redis = client.inspector().server().await?.version.unwrap_or_default();
     Ok(Outcome { verdict, done, wrong, redis, drained, took: begun.elapsed() })
 }

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use crate::nemesis::Act;
 
-/// The workers' lease.
-pub(crate) const LEASE: Duration = Duration::from_secs(2);
-
 /// A kind of run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Profile {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
+    /// The workers' lease.
+    pub(crate) lease: Duration,
     pub(crate) workers: usize,
     pub(crate) slots: usize,
     pub(crate) clients: usize,
@@ -70,6 +69,7 @@ const ON_REDIS: &[(u32, Act)] = &[
 const EVERYTHING: Profile = Profile {
     name: "mixed",
     about: "everything, half of the time with AOF always and half with everysec (10 min)",
+    lease: Duration::from_secs(2),
     workers: 4,
     slots: 16,
     clients: 2,
@@ -111,6 +111,22 @@ pub(crate) const PROFILES: &[Profile] = &[
                 acts: &[(1, Act::KillWorker)],
                 count: Some(1_000),
                 pause: Duration::from_millis(500),
+            },
+            NOTHING,
+        ],
+        sync: Sync::EverySec,
+        ..EVERYTHING
+    },
+    Profile {
+        name: "defaults",
+        about: "100 kill -9 of workers with the default lease of 15 s (8 min)",
+        lease: Duration::from_secs(15),
+        time: None,
+        troupes: [
+            Troupe {
+                acts: &[(1, Act::KillWorker)],
+                count: Some(100),
+                pause: Duration::from_secs(5),
             },
             NOTHING,
         ],

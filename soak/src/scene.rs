@@ -18,7 +18,7 @@ use crate::crew::{Crew, NUMBERS_EACH, Who};
 use crate::nemesis::{Done, Nemesis};
 use crate::options::Options;
 use crate::outcome::{self, Outcome};
-use crate::profile::{LEASE, Profile, Sync};
+use crate::profile::{Profile, Sync};
 use crate::stall::StallWatch;
 use crate::store::Store;
 
@@ -33,6 +33,8 @@ const SAY_EVERY: Duration = Duration::from_secs(30);
 /// Everything that a nemesis can reach.
 pub(crate) struct Stage {
     pub(crate) store: Store,
+    /// The workers' lease.
+    pub(crate) lease: Duration,
     /// Some agents see Redis through one of these.
     pub(crate) proxies: Vec<(Who, FaultProxy)>,
     pub(crate) log: Arc<HistoryLog>,
@@ -128,7 +130,7 @@ async fn set(
         url
     };
     let folder_of = || PathBuf::from(folder);
-    let lease_ms = u64::try_from(LEASE.as_millis())?;
+    let lease_ms = u64::try_from(profile.lease.as_millis())?;
     let (mut workers, mut clients) = (Vec::new(), Vec::new());
     for worker in 0..profile.workers {
         let url = url(Who::Worker(worker), worker).await;
@@ -151,7 +153,7 @@ async fn set(
     let log = Arc::new(HistoryLog::open(folder)?);
     let crew = Mutex::new(Crew::start(folder, workers, clients)?);
     let (acts, synced_always) = (AtomicU64::new(0), AtomicBool::new(true));
-    Ok(Stage { store, proxies, log, acts, crew, synced_always })
+    Ok(Stage { store, lease: profile.lease, proxies, log, acts, crew, synced_always })
 }
 
 /// The last of several has a wrong clock: whose clock it is must not matter.

@@ -8,7 +8,8 @@
 //! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
 //! [`Tethered`] process, which servers and programs both are, dies with the test. A
 //! [`FaultProxy`] stands between a client and a server and does to their connection what
-//! networks do. [`history`] is what all of them write down in a long run, and its judge.
+//! networks do. [`history`] is what all of them write down in a long run, and its judge. A
+//! [`Mutant`] is a bug made on purpose, which tests must notice.
 
 #[cfg(feature = "soak")]
 mod disk;
@@ -18,6 +19,7 @@ pub mod history;
 mod binary;
 mod faketime;
 mod launch;
+mod mutant;
 mod namespace;
 mod ping;
 mod server;
@@ -42,6 +44,7 @@ mod signal;
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
 pub use faketime::find_faketime;
 pub use launch::RedisServerBuilder;
+pub use mutant::Mutant;
 pub use namespace::namespace;
 pub use server::RedisServer;
 pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};

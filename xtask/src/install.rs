@@ -30,33 +30,44 @@ apt-get -o DPkg::Lock::Timeout=300 update || true
 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends libfaketime
 ";
 
+const APT_PIP: &str = r"
+set -e
+export DEBIAN_FRONTEND=noninteractive
+apt-get -o DPkg::Lock::Timeout=300 update || true
+apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends python3-pip
+";
+
 /// A package manager: the program that shows it is there, the scripts that install, and whether
 /// it works as root.
 struct Manager {
     program: &'static str,
     redis: &'static str,
     faketime: &'static str,
+    pip: &'static str,
     as_root: bool,
 }
 
 const MANAGERS: [Manager; 4] = [
-    Manager { program: "apt-get", redis: APT, faketime: APT_FAKETIME, as_root: true },
+    Manager { program: "apt-get", redis: APT, faketime: APT_FAKETIME, pip: APT_PIP, as_root: true },
     Manager {
         program: "dnf",
         redis: "dnf install -y redis || dnf install -y valkey",
         faketime: "dnf install -y libfaketime",
+        pip: "dnf install -y python3-pip",
         as_root: true,
     },
     Manager {
         program: "apk",
         redis: "apk add redis",
         faketime: "apk add libfaketime",
+        pip: "apk add py3-pip",
         as_root: true,
     },
     Manager {
         program: "brew",
         redis: "brew install redis",
         faketime: "brew install libfaketime",
+        pip: "brew install python",
         as_root: false,
     },
 ];
@@ -79,6 +90,15 @@ pub(crate) fn faketime() -> anyhow::Result<()> {
     install("libfaketime", |manager| manager.faketime)
 }
 
+/// Installs pip, whose registry has packages with Redis servers in them.
+///
+/// # Errors
+///
+/// As [`redis_server`].
+pub(crate) fn pip() -> anyhow::Result<()> {
+    install("pip", |manager| manager.pip)
+}
+
 fn install(what: &str, script: fn(&Manager) -> &'static str) -> anyhow::Result<()> {
     let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
         bail!("no package manager that could install one (apt-get, dnf, apk, brew)");
@@ -95,7 +115,8 @@ fn install(what: &str, script: fn(&Manager) -> &'static str) -> anyhow::Result<(
     run(&mut command).with_context(|| format!("{} could not install one", manager.program))
 }
 
-fn is_there(program: &str) -> bool {
+/// Whether a program can be run by its name.
+pub(crate) fn is_there(program: &str) -> bool {
     // `which` is a package of its own on some systems; `command` is part of every shell.
     quiet(&["sh", "-c", r#"command -v "$1""#, "sh", program])
 }

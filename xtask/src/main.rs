@@ -7,7 +7,9 @@ mod cargo;
 mod check;
 mod install;
 mod model;
+mod mutants;
 mod redis;
+mod releases;
 mod simulate;
 mod soak;
 mod steps;
@@ -32,6 +34,7 @@ const COMMANDS: &[Command] = &[
     bench::COMMAND,
     soak::COMMAND,
     model::COMMAND,
+    mutants::COMMAND,
     simulate::COMMAND,
     redis::COMMAND,
 ];

@@ -11,14 +11,16 @@ use optimus_testkit::{REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VAR};
 
 use crate::cargo::cargo;
 use crate::check::check;
+use crate::releases::{RELEASES, Release};
 use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::{Command, bench, redis, refuse, soak};
 
 pub(crate) const COMMAND: Command = Command {
     name: "test",
-    usage: "test [--fast] [-- <arguments of cargo test>]",
-    about: "All tests, with a private Redis; format, clippy, rustdoc, bench, soak but for --fast.",
+    usage: "test [--fast] [--redis all|6.2|8.2] [-- <arguments of cargo test>]",
+    about: "All tests, with a private Redis; format, clippy, rustdoc, bench, soak but for --fast; \
+            with --redis the tests once more on those releases.",
     run: test,
 };
 
@@ -27,7 +29,8 @@ pub(crate) const COMMAND: Command = Command {
 const OUTPUT_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 fn test(args: Vec<String>) -> anyhow::Result<bool> {
-    let (ours, cargos) = split(args);
+    let (mut ours, cargos) = split(args);
+    let releases = take_releases(&mut ours)?;
     let fast = ours.iter().any(|arg| arg == "--fast");
     refuse(&ours.into_iter().filter(|arg| arg != "--fast").collect::<Vec<_>>())?;
 
@@ -48,6 +51,9 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
         let program = program.as_deref().context("they need a Redis server")?;
         tests(&cargos, program, &mut tally)
     });
+    for release in releases {
+        steps.run(release.step, || tests(&cargos, &release.find_or_download()?, &mut tally));
+    }
     // A step that failed otherwise than by a failed test counts as one failure, so that the
     // last line never shows a clean sheet that is none.
     let mut other = if tally.failed > 0 { before } else { steps.failed() };
@@ -65,6 +71,16 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     println!("  {} tests ignored; {other} steps failed otherwise than by a test\n", tally.ignored);
     println!("{} passed, {} failed", tally.passed, tally.failed + other);
     Ok(steps.failed() == 0)
+}
+
+/// Takes `--redis <releases>` from our arguments.
+fn take_releases(args: &mut Vec<String>) -> anyhow::Result<Vec<&'static Release>> {
+    let Some(at) = args.iter().position(|arg| arg == "--redis") else { return Ok(Vec::new()) };
+    let wanted = args.drain(at..args.len().min(at + 2)).nth(1).unwrap_or_default();
+    let chosen = |release: &&Release| wanted == "all" || wanted == release.name;
+    let releases: Vec<_> = RELEASES.iter().filter(chosen).collect();
+    ensure!(!releases.is_empty(), "--redis takes all, 6.2 or 8.2, not {wanted:?}");
+    Ok(releases)
 }
 
 /// Our own arguments, and after `--` those of cargo test.

@@ -14,13 +14,13 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const MEMORY: Measurement = Measurement {
     name: "memory",
-    about: "Redis' bytes for a queued task, the worker's, and Redis' after 1,000,000 tasks",
+    about: "Redis' bytes for a queued task, the worker's, and both after 5,000,000 tasks",
     run: memory,
 };
 
 const IN_FLIGHT: usize = 100;
-/// How often Redis' memory is looked at on the way.
-const PARTS: usize = 4;
+/// How often memory is looked at on the way.
+const PARTS: usize = 5;
 const MB: f64 = 1024.0 * 1024.0;
 /// Until a worker that has started does nothing any more.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -70,11 +70,12 @@ fn worker(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// What Redis holds above an empty one after more and more tasks have come and gone.
+/// What Redis holds above an empty one, and the worker, after more and more tasks have come and
+/// gone.
 fn through(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let parts = PARTS as u64;
-    let part = bench.scale.tasks(1_000_000) / parts;
+    let part = bench.scale.tasks(5_000_000) / parts;
     let mut samples: [Vec<Sample>; PARTS] = Default::default();
     let shown = |so_far: u64| params([("through", (so_far * part).into())]);
     for run in 1..=bench.scale.runs {
@@ -90,7 +91,8 @@ fn through(bench: &Bench) -> anyhow::Result<Vec<Row>> {
             // Redis frees and shrinks in the background.
             sleep(SETTLE);
             let grown = redis.probe().since(&empty)?.memory_grown;
-            of_part.push(Sample::new().with(Field::RedisMb, grown as f64 / MB));
+            let sample = Sample::new().with(Field::RedisMb, grown as f64 / MB);
+            of_part.push(sample.with_known(Field::RssMb, rss_mb(&workers.pids())));
         }
         workers.stop()?.ensure_exactly(part * parts)?;
     }

@@ -8,7 +8,9 @@ mod instructions;
 mod latency;
 mod memory;
 mod one_drain;
+mod plain;
 mod redis_instructions;
+mod script_time;
 mod steady;
 mod submit;
 
@@ -26,7 +28,7 @@ pub(crate) struct Measurement {
 
 /// Run when they are asked for by name alone.
 pub(crate) const ON_DEMAND: &[Measurement] =
-    &[instructions::INSTRUCTIONS, redis_instructions::REDIS_INSTRUCTIONS];
+    &[instructions::INSTRUCTIONS, redis_instructions::REDIS_INSTRUCTIONS, script_time::SCRIPT_TIME];
 
 /// All others, in the order in which they are run.
 pub(crate) const USUAL: &[Measurement] = &[

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
-use optimus::{BoxError, Context, Submit as _, Task};
-use optimus_core::broker::{Batch, Broker, Completion, Endpoint};
-use optimus_core::{Lease, QueueName, Submission, WorkerId};
+use anyhow::ensure;
+use optimus_core::broker::{Batch, Broker, Endpoint};
+use optimus_core::{Submission, WorkerId};
 use optimus_testkit::RedisServer;
-use serde::{Deserialize, Serialize};
 
-use super::Measurement;
-use crate::agent::protocol::PAYLOAD_BYTES;
+use super::{Measurement, plain};
 use crate::bench::Bench;
 use crate::callgrind::{self, Log};
 use crate::field::{Field, Sample};
@@ -27,20 +24,6 @@ const LEASE: Duration = Duration::from_secs(3_600);
 
 /// How far the tasks come. Each stage's cost is what it takes beyond the stage before.
 const STAGES: [&str; 4] = ["start", "submit", "claim", "complete"];
-
-#[derive(Serialize, Deserialize)]
-struct Plain {
-    text: String,
-}
-
-impl Task for Plain {
-    const NAME: &'static str = "plain";
-    type Output = ();
-
-    async fn run(self, _: Context) -> Result<(), BoxError> {
-        Ok(())
-    }
-}
 
 fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     if !callgrind::is_there() {
@@ -95,12 +78,12 @@ struct Life {
 
 impl Life {
     async fn up_to(&self, stage: usize) -> anyhow::Result<()> {
-        let queue = QueueName::new("bench").context("our own name is valid")?;
+        let queue = plain::queue()?;
         let worker = WorkerId::from_stored("worker");
         self.broker.register(&queue, &worker, LEASE, "{}").await?;
         for number in 0..self.calls * usize::from(stage >= 1) {
             let tasks: Vec<Submission> =
-                (0..self.batch).map(|_| task()).collect::<Result<_, _>>()?;
+                (0..self.batch).map(|_| plain::submission()).collect::<Result<_, _>>()?;
             let number = number as u64 + 1;
             let batch =
                 Batch { queue: &queue, client: "client", number, keep: false, tasks: &tasks };
@@ -113,32 +96,12 @@ impl Life {
             claims.push(claim);
         }
         for claim in claims.iter().take(self.calls * usize::from(stage >= 3)) {
-            let done: Vec<Completion> = claim
-                .grants
-                .iter()
-                .map(|grant| Completion {
-                    lease: Lease {
-                        id: grant.id.clone(),
-                        worker: worker.clone(),
-                        token: claim.token,
-                    },
-                    task: Plain::NAME,
-                    attempt: 1,
-                    took: Duration::from_millis(1),
-                    ended_ms: claim.now_ms + 1,
-                    result: None,
-                    biz_id: None,
-                })
-                .collect();
+            let leases = plain::leases(claim, &worker);
+            let done: Vec<_> = leases.map(|lease| plain::completion(lease, claim.now_ms)).collect();
             let refused =
                 self.broker.report(self.broker.complete_call(&queue, &worker, &done)).await?;
             ensure!(refused.is_empty(), "a report was refused");
         }
         Ok(())
     }
-}
-
-fn task() -> anyhow::Result<Submission> {
-    let text = "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len());
-    Ok(Plain { text }.call().into_submission()?)
 }

@@ -99,8 +99,17 @@ impl ScriptCall {
         self.keys.ends.len() - self.script.keys.len()
     }
 
-    /// By its hash, or with its whole text.
-    pub(super) fn command(&self, verb: &str, script: &str) -> Cmd {
+    /// For a server that knows the script.
+    pub(super) fn by_hash(&self) -> Cmd {
+        self.command("EVALSHA", &self.script.sha)
+    }
+
+    /// For one that does not, and will afterwards.
+    pub(super) fn by_text(&self) -> Cmd {
+        self.command("EVAL", self.script.source)
+    }
+
+    fn command(&self, verb: &str, script: &str) -> Cmd {
         let (keys, args) = (&self.keys, &self.args);
         let words = 3 + keys.ends.len() + args.ends.len();
         let bytes = 16 + script.len() + keys.bytes.len() + args.bytes.len();

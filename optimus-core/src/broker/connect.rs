@@ -124,14 +124,19 @@ impl Endpoint {
     }
 }
 
-/// Leaves out what stands between `//` and `@`.
+/// Leaves out whatever may be a password, wherever somebody may have put it: all before the last
+/// `@` but the scheme, and the query.
 fn redact(url: &str) -> String {
-    match (url.find("//"), url.rfind('@')) {
-        (Some(start), Some(end)) if start < end => {
-            format!("{}***{}", &url[..start + 2], &url[end..])
-        }
-        _ => url.to_owned(),
+    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
+    let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
+    let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    if secret.contains('?') {
+        return format!("{scheme}***");
     }
+    let (place, query) = place.split_once('?').map_or((place, ""), |(place, _)| (place, "?***"));
+    let secret = if secret.is_empty() { "" } else { "***@" };
+    format!("{scheme}{secret}{place}{query}")
 }
 
 #[cfg(test)]
@@ -146,5 +151,24 @@ mod tests {
             assert!(problem.to_string().contains("redis://"), "{problem}");
             assert!(!problem.to_string().contains("secret"), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_url_is_printed_without_its_password_wherever_that_stands() {
+        for (url, printed) in [
+            ("redis://user:secret@host:6379/1", "redis://***@host:6379/1"),
+            ("user:secret@host", "***@host"),
+            ("redis:/user:secret@host", "***@host"),
+            ("redis://user:se@cret@host", "redis://***@host"),
+            ("redis://user:se?cret@host", "redis://***"),
+            ("user:secret@redis://a@b", "***@b"),
+            ("unix:///tmp/redis.sock?pass=secret", "unix:///tmp/redis.sock?***"),
+            ("unix:///tmp/redis.sock?pass=a@secret", "unix://***"),
+            ("redis://localhost:6379/", "redis://localhost:6379/"),
+        ] {
+            assert_eq!(redact(url), printed, "{url}");
+        }
+        let socket = Endpoint::parse("unix:///tmp/redis.sock?pass=secret").unwrap();
+        assert_eq!(socket.describe(), "unix:///tmp/redis.sock?***");
     }
 }

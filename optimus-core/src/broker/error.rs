@@ -45,6 +45,9 @@ impl BrokerError {
     /// By the code and text of an error that Redis answered. Those that pass by themselves count
     /// as not done; what is not known here does not.
     pub(super) fn of_server(code: &str, text: &str) -> Self {
+        if let Some((code, text)) = inner_error(text) {
+            return Self::of_server(code, text);
+        }
         let message = format!("{code} {text}");
         match code {
             "LOADING" | "BUSY" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN"
@@ -58,6 +61,12 @@ impl BrokerError {
     }
 }
 
+/// Redis 6.2 wraps the error of a command of a script: `Error running script (call to …):
+/// @user_script:9: @user_script: 9: -READONLY You can't …`.
+fn inner_error(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("Error running script")?.split_once(": -")?.1.split_once(' ')
+}
+
 impl From<BrokerError> for crate::Error {
     fn from(problem: BrokerError) -> Self {
         match problem {
@@ -66,5 +75,57 @@ impl From<BrokerError> for crate::Error {
             BrokerError::Unauthorized(why) => Self::unauthorized(why),
             other => Self::rejected(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_inside_a_script_counts_for_what_it_is_on_redis_6_as_well() {
+        let wrapped = |inner: &str| {
+            let text = format!(
+                "Error running script (call to f_52): @user_script:272: @user_script: 272: {inner}"
+            );
+            BrokerError::of_server("ERR", &text)
+        };
+        let demoted = wrapped("-READONLY You can't write against a read only replica.");
+        assert!(demoted.is_transient());
+        assert!(demoted.to_string().starts_with("READONLY"), "{demoted}");
+        let full = wrapped("-OOM command not allowed when used memory > 'maxmemory'.");
+        assert!(matches!(full, BrokerError::Full));
+        let wrong_type = wrapped("-WRONGTYPE Operation against a key holding the wrong kind");
+        assert!(matches!(wrong_type, BrokerError::Rejected(_)));
+        let broken = BrokerError::of_server("ERR", "Error running script: a nil value: x");
+        assert!(matches!(broken, BrokerError::Rejected(_)));
+    }
+
+    #[test]
+    fn what_redis_says_is_sorted_by_what_a_caller_can_do() {
+        let of = |code: &str, text: &str| BrokerError::of_server(code, text);
+        for code in ["LOADING", "READONLY", "MISCONF", "CLUSTERDOWN", "UNBLOCKED", "MOVED"] {
+            assert!(of(code, "").is_transient(), "{code}");
+        }
+        assert!(of("ERR", "max number of clients reached").is_transient());
+        assert!(matches!(of("OOM", ""), BrokerError::Full));
+        assert!(matches!(of("ERR", "OOM command not allowed"), BrokerError::Full));
+        for code in ["NOAUTH", "WRONGPASS"] {
+            assert!(matches!(of(code, ""), BrokerError::Unauthorized(_)), "{code}");
+        }
+        let wrong_type = of("WRONGTYPE", "Operation against a key");
+        assert!(!wrong_type.is_transient() && wrong_type.refusal().is_none());
+        assert_eq!(wrong_type.to_string(), "WRONGTYPE Operation against a key");
+    }
+
+    #[test]
+    fn callers_learn_whether_to_wait_to_log_in_or_to_mend() {
+        let public = |problem: BrokerError| crate::Error::from(problem);
+        assert!(public(BrokerError::NotDone("away".into())).is_unavailable());
+        assert!(public(BrokerError::Unknown("away".into())).is_unavailable());
+        assert!(public(BrokerError::Full).is_full());
+        assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
+        assert!(public(BrokerError::Rejected("no".into())).is_rejected());
+        assert!(public(BrokerError::Odd("what".into())).is_rejected());
     }
 }

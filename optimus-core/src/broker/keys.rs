@@ -77,6 +77,8 @@ mod tests {
         let keys = Keys::new("shop", &QueueName::new("mail").unwrap());
         for key in [keys.of("tasks"), keys.owned("working:", "w1"), keys.biz("charge", "{x}:1")] {
             assert!(key.starts_with("{shop:mail:0}:"), "{key}");
+            assert!(key.starts_with(keys.base()) && !keys.base().is_empty(), "{key}");
         }
+        assert_eq!(queues("shop"), "shop:queues");
     }
 }

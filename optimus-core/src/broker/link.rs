@@ -72,7 +72,7 @@ impl Link {
             }
             Err(problem) => {
                 self.forget(generation).await;
-                Err(BrokerError::Unknown(problem.to_string()))
+                Err(BrokerError::Unknown(format!("Redis went away before it answered ({problem})")))
             }
         }
     }

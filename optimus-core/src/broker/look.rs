@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use super::{
-    Broker, BrokerError, ScriptCall,
+    Broker, BrokerError, Reply, ScriptCall,
     keys::{self, Keys},
     reply, scripts,
 };
@@ -107,7 +107,11 @@ impl Broker {
     /// Everything of one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
         let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
-        let mut reply = self.run(call).await?;
+        Self::read_inspect(self.run(call).await?)
+    }
+
+    /// Reads the answer to [`inspect`](Self::inspect).
+    pub fn read_inspect(mut reply: Reply) -> Result<Found, BrokerError> {
         let state = state(&reply.text()?)?;
         let worker = Some(reply.text()?).filter(|w| !w.is_empty());
         let at_ms = reply.text()?.parse::<f64>().ok();

@@ -3,6 +3,7 @@
 //! For the other Optimus crates; nothing here is public API. No type of the `redis` crate shows.
 
 mod call;
+mod confirm;
 pub(crate) mod connect;
 mod error;
 mod keys;
@@ -36,7 +37,7 @@ pub use self::{
     refusal::Refusal,
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
-    submit::{Batch, Receipt},
+    submit::{Batch, LEDGER_SLOTS, Receipt},
     work::{Claimed, Grant, Reaped, Woken},
 };
 use self::{keys::Keys, link::Link, scripts::Script};
@@ -143,15 +144,10 @@ impl Broker {
 
     /// Several calls in one write, each with its own answer, in order.
     pub async fn run_all(&self, calls: Vec<ScriptCall>) -> Vec<Result<Reply, BrokerError>> {
-        let commands = calls.iter().map(|call| call.command("EVALSHA", &call.script.sha)).collect();
-        let mut answers = self.send(commands).await;
+        let mut answers = self.send(calls.iter().map(ScriptCall::by_hash).collect()).await;
         for (answer, call) in answers.iter_mut().zip(&calls) {
-            let no_script = matches!(answer, Err(BrokerError::Rejected(why))
-                if why.starts_with("NOSCRIPT"));
-            if no_script {
-                // EVAL of the same call loads it as a side effect, on the right node of a cluster.
-                let again = self.send(vec![call.command("EVAL", call.script.source)]).await;
-                *answer = again.into_iter().next().expect("an answer for each call");
+            if is_unknown_script(answer) {
+                *answer = self.one(call.by_text()).await;
             }
         }
         answers
@@ -180,6 +176,10 @@ impl Broker {
             Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
         }
     }
+}
+
+fn is_unknown_script(answer: &Result<Value, BrokerError>) -> bool {
+    matches!(answer, Err(BrokerError::Rejected(why)) if why.starts_with("NOSCRIPT"))
 }
 
 fn is_demoted(answer: &Result<Value, BrokerError>) -> bool {

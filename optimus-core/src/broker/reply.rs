@@ -33,6 +33,13 @@ impl Reply {
         }
     }
 
+    /// Reads an answer as it comes over the wire, for measuring and testing that alone.
+    pub fn from_bytes(script: &'static str, bytes: &[u8]) -> Result<Self, BrokerError> {
+        let value = redis::parse_redis_value(bytes)
+            .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
+        Self::new(script, value)
+    }
+
     /// The next part as bytes.
     pub fn bytes(&mut self) -> Result<Vec<u8>, BrokerError> {
         let part = self.part()?;
@@ -77,7 +84,7 @@ impl Reply {
 
     /// The next `count` parts, as texts.
     pub fn next_texts(&mut self, count: usize) -> Result<Vec<String>, BrokerError> {
-        (0..count.min(self.parts.len())).map(|_| self.text()).collect()
+        (0..count).map(|_| self.text()).collect()
     }
 
     /// All that is left, as texts.
@@ -144,4 +151,87 @@ pub(super) fn plain_bytes(
 
 fn odd(script: &'static str, value: &Value) -> BrokerError {
     BrokerError::Odd(format!("{script} answered {value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    fn reply(parts: Vec<Value>) -> Reply {
+        let parts = [vec![Value::Okay], parts].concat();
+        Reply::new("verb", Value::Array(parts)).expect("an answer")
+    }
+
+    fn is_odd<T: std::fmt::Debug>(read: Result<T, BrokerError>) -> bool {
+        matches!(read, Err(BrokerError::Odd(why)) if why.contains("verb"))
+    }
+
+    #[test]
+    fn an_answer_is_told_from_a_refusal_and_from_what_no_script_of_ours_says() {
+        assert!(Reply::new("verb", Value::Okay).is_ok());
+        assert!(Reply::new("verb", Value::SimpleString("OK".into())).is_ok());
+        let refused = |parts| Reply::new("verb", Value::Array(parts)).unwrap_err();
+        let terminal = refused(vec![bulk("TERMINAL"), bulk("dead")]);
+        assert_eq!(terminal.refusal(), Some(Refusal::Terminal));
+        assert!(terminal.to_string().ends_with("dead"), "{terminal}");
+        assert_eq!(refused(vec![bulk("LAPSED")]).refusal(), Some(Refusal::Lapsed));
+        assert!(is_odd(Reply::new("verb", bulk("WHAT"))));
+        assert!(is_odd(Reply::new("verb", Value::Array(Vec::new()))));
+    }
+
+    #[test]
+    fn parts_are_read_in_their_order_and_one_too_few_is_said() {
+        let mut reply = reply(vec![bulk("a"), Value::Int(7), bulk("1"), Value::Int(0), Value::Nil]);
+        assert_eq!(reply.text().unwrap(), "a");
+        assert_eq!(reply.number::<u8>().unwrap(), 7);
+        assert_eq!((reply.flag().unwrap(), reply.flag().unwrap()), (true, false));
+        assert_eq!(reply.bytes().unwrap(), b"");
+        assert!(is_odd(reply.bytes()));
+    }
+
+    #[test]
+    fn a_wait_is_a_number_of_ms_and_minus_one_is_none() {
+        let mut reply = reply(vec![Value::Int(250), Value::Int(-1), bulk("soon")]);
+        assert_eq!(reply.wait().unwrap(), Some(Duration::from_millis(250)));
+        assert_eq!(reply.wait().unwrap(), None);
+        assert!(is_odd(reply.wait()));
+    }
+
+    #[test]
+    fn lists_are_of_texts_or_bytes_and_nil_is_an_empty_one() {
+        let list = |items: &[&str]| Value::Array(items.iter().map(|item| bulk(item)).collect());
+        let nested = Value::Array(vec![list(&["a"])]);
+        let mut found = reply(vec![list(&["a", "b"]), Value::Nil, nested]);
+        assert_eq!(found.texts().unwrap(), ["a", "b"]);
+        assert!(found.list().unwrap().is_empty());
+        assert!(is_odd(found.list()));
+        let binary = || Value::BulkString(vec![0xff]);
+        let mut found = reply(vec![Value::Set(vec![binary()]), Value::Array(vec![binary()])]);
+        assert_eq!(found.list().unwrap(), [[0xff]]);
+        assert!(is_odd(found.texts()));
+        assert!(is_odd(reply(vec![Value::Double(0.5)]).list()));
+        let pairs = Value::Map(vec![(bulk("a"), bulk("b"))]);
+        assert_eq!(plain_list("verb", pairs).unwrap(), [b"a", b"b"]);
+    }
+
+    #[test]
+    fn the_next_texts_leave_the_rest() {
+        let mut found = reply(vec![bulk("a"), bulk("b"), Value::Int(3)]);
+        assert_eq!(found.next_texts(2).unwrap(), ["a", "b"]);
+        assert_eq!(found.rest().unwrap(), ["3"]);
+        assert!(is_odd(reply(vec![bulk("a")]).next_texts(usize::MAX)));
+    }
+
+    #[test]
+    fn nil_is_told_from_nothing_where_a_plain_command_answers() {
+        assert_eq!(plain_bytes("verb", Value::Nil).unwrap(), None);
+        assert_eq!(plain_bytes("verb", bulk("")).unwrap(), Some(Vec::new()));
+        assert!(is_odd(plain_bytes("verb", Value::Double(0.5))));
+    }
 }

@@ -1,10 +1,13 @@
 //! What the live server's configuration means for tasks: asked at a worker's start.
 
+use std::fmt;
+
 use redis::Value;
 
 use super::{Broker, BrokerError, look::get, reply};
 
-/// Settings that decide what an acknowledgement is worth; `None` where the server won't tell.
+/// What decides what an acknowledgement is worth; `None` where the server won't tell. Printed, it
+/// is what a worker says at its start.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFacts {
     /// Its version.
@@ -17,6 +20,10 @@ pub struct ServerFacts {
     pub appendonly: Option<bool>,
     /// How often it syncs that file.
     pub appendfsync: Option<String>,
+    /// Whether it is a replica of another, which takes no writes.
+    pub is_replica: Option<bool>,
+    /// How many replicas receive its writes.
+    pub replicas: Option<u32>,
 }
 
 /// The oldest version that knows every command of the scripts.
@@ -28,6 +35,9 @@ impl ServerFacts {
         let too_old = self.version.as_deref().filter(|v| release(v).is_some_and(|v| v < OLDEST));
         if let Some(version) = too_old {
             return Some(format!("Redis {version} is too old; run 6.2 or newer"));
+        }
+        if self.is_replica == Some(true) {
+            return Some("this Redis is a replica and takes no writes; use its primary".to_owned());
         }
         (self.bits == Some(32)).then(|| {
             "this Redis is a 32-bit build, whose scripts can't print an instant in ms; \
@@ -48,21 +58,61 @@ impl ServerFacts {
         warnings
     }
 
-    /// What an acknowledged submit survives.
+    /// What an acknowledged submit survives, unless its client asks for more
+    /// ([`Durability`](crate::Durability)).
     pub fn promise(&self) -> &'static str {
         match (self.appendonly, self.appendfsync.as_deref()) {
             (Some(true), Some("always")) => "acknowledged tasks survive a crash of Redis",
             (Some(true), Some("everysec")) => {
                 "a crash of Redis may lose the last two seconds of acknowledged tasks"
             }
-            (Some(true), _) => {
+            (Some(true), Some(_)) => {
                 "a crash of Redis may lose what the system had not yet written to disk"
+            }
+            (Some(true), None) => {
+                "a crash of Redis may lose acknowledged tasks; how many, it does not tell \
+                 (CONFIG is denied)"
             }
             (Some(false), _) => {
                 "a crash of Redis loses every task since its last snapshot; set appendonly yes"
             }
-            (None, _) => "the server does not tell what survives its crash (CONFIG is denied)",
+            (None, _) => "the server does not tell what survives its crash (INFO is denied)",
         }
+    }
+
+    /// What a failover may lose; `None` if there is nothing to fail over to.
+    pub fn failover(&self) -> Option<&'static str> {
+        self.replicas.filter(|count| *count > 0).map(|_| {
+            "a failover may lose what the replica had not received; \
+             Durability::Replicated waits for it"
+        })
+    }
+
+    fn settings(&self) -> String {
+        let word = |name: &str, value: Option<&str>| value.map(|value| format!("{name} {value}"));
+        let appendonly = self.appendonly.map(|on| if on { "yes" } else { "no" });
+        let appendfsync = self.appendfsync.as_deref().filter(|_| self.appendonly == Some(true));
+        let replicas = self.replicas.map(|count| match count {
+            1 => "1 replica".to_owned(),
+            count => format!("{count} replicas"),
+        });
+        let settings = [
+            word("Redis", Some(self.version.as_deref().unwrap_or("of unknown version"))),
+            word("appendonly", appendonly),
+            word("appendfsync", appendfsync),
+            word("maxmemory-policy", self.maxmemory_policy.as_deref()),
+            replicas,
+        ];
+        settings.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The settings, then what they mean, a sentence a line.
+impl fmt::Display for ServerFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.settings(), self.promise())?;
+        let failover = self.failover().map(str::to_owned);
+        failover.into_iter().chain(self.warnings()).try_for_each(|line| write!(f, "\n{line}"))
     }
 }
 
@@ -74,25 +124,21 @@ impl Broker {
 
     /// Asks the server; what it denies stays unknown.
     pub async fn server_facts(&self) -> Result<ServerFacts, BrokerError> {
-        let settings = ["maxmemory-policy", "appendonly", "appendfsync"];
-        let mut commands = vec![get(&["INFO", "server"])];
-        commands.extend(settings.iter().map(|name| get(&["CONFIG", "GET", name])));
-        let mut answers = self.send(commands).await.into_iter();
-        let info = answers.next().expect("an answer for each call").ok().and_then(text);
-        let mut setting = || {
-            let answer = answers.next().expect("an answer for each call");
-            match answer {
-                Ok(pair) => Ok(second(pair)),
-                Err(problem) if problem.is_transient() => Err(problem),
-                Err(_) => Ok(None),
-            }
-        };
+        let commands = vec![get(&["INFO"]), get(&["CONFIG", "GET", "appendfsync"])];
+        let mut answers = self.send(commands).await.into_iter().map(|answer| match answer {
+            Err(problem) if problem.is_transient() => Err(problem),
+            answer => Ok(answer.ok()),
+        });
+        let mut next = || answers.next().expect("an answer for each command");
+        let info = next()?.and_then(text).unwrap_or_default();
         Ok(ServerFacts {
-            version: info.as_deref().and_then(|info| line_of(info, "redis_version:")),
-            bits: info.as_deref().and_then(|info| line_of(info, "arch_bits:")?.parse().ok()),
-            maxmemory_policy: setting()?,
-            appendonly: setting()?.map(|value| value == "yes"),
-            appendfsync: setting()?,
+            version: line_of(&info, "redis_version:"),
+            bits: line_of(&info, "arch_bits:").and_then(|bits| bits.parse().ok()),
+            maxmemory_policy: line_of(&info, "maxmemory_policy:"),
+            appendonly: line_of(&info, "aof_enabled:").map(|on| on == "1"),
+            appendfsync: next()?.and_then(second),
+            is_replica: line_of(&info, "role:").map(|role| role == "slave"),
+            replicas: line_of(&info, "connected_slaves:").and_then(|count| count.parse().ok()),
         })
     }
 }
@@ -133,6 +179,34 @@ mod tests {
         assert!(facts("6.0.16", 64).refusal().unwrap().contains("6.2"));
         assert!(facts("7.0.15", 32).refusal().unwrap().contains("64-bit"));
         assert_eq!(ServerFacts::default().refusal(), None);
+        let replica = ServerFacts { is_replica: Some(true), ..facts("7.0.15", 64) };
+        assert!(replica.refusal().unwrap().contains("primary"));
+    }
+
+    #[test]
+    fn facts_print_as_settings_and_what_they_mean_a_sentence_a_line() {
+        let facts = ServerFacts {
+            version: Some("7.0.15".into()),
+            maxmemory_policy: Some("allkeys-lru".into()),
+            appendonly: Some(true),
+            appendfsync: Some("everysec".into()),
+            replicas: Some(1),
+            ..ServerFacts::default()
+        };
+        let text = facts.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "Redis 7.0.15, appendonly yes, appendfsync everysec, maxmemory-policy allkeys-lru, \
+             1 replica"
+        );
+        assert!(lines[1].contains("two seconds"), "{text}");
+        assert!(lines[2].contains("failover"), "{text}");
+        assert!(lines[3].contains("noeviction"), "{text}");
+
+        let silent = ServerFacts::default().to_string();
+        assert_eq!(silent.lines().next(), Some("Redis of unknown version"));
+        assert!(silent.contains("does not tell"), "{silent}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `submit`: ∅ → Ready | Delayed.
 
-use super::{Broker, BrokerError, ScriptCall, keys::Keys, scripts};
+use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
     id::{QueueName, TaskId},
     options::Due,
@@ -44,10 +44,20 @@ impl Broker {
     /// Stores the tasks of a batch; sent again under its number, it answers as it did and does
     /// nothing more.
     pub async fn submit(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, BrokerError> {
-        let answers = self.run(self.submit_call(batch)).await?.rest()?;
-        let mut receipts = vec![Receipt::Created; batch.tasks.len()];
+        let reply = self.run(self.submit_call(batch)).await?;
+        Self::read_submit(batch.queue, batch.tasks.len(), reply)
+    }
+
+    /// Reads the answer to a batch of so many tasks.
+    pub fn read_submit(
+        queue: &QueueName,
+        tasks: usize,
+        reply: Reply,
+    ) -> Result<Vec<Receipt>, BrokerError> {
+        let answers = reply.rest()?;
+        let mut receipts = vec![Receipt::Created; tasks];
         for answer in answers {
-            let (position, owner) = taken(batch.queue, &answer)
+            let (position, owner) = taken(queue, &answer)
                 .filter(|(position, _)| (1..=receipts.len()).contains(position))
                 .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
             receipts[position - 1] = Receipt::Duplicate(owner);
@@ -55,7 +65,8 @@ impl Broker {
         Ok(receipts)
     }
 
-    fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
+    /// The call that [`submit`](Self::submit) makes.
+    pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
         let is_plain = !batch.keep && batch.tasks.iter().all(is_plain);
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };

@@ -79,13 +79,6 @@ impl Broker {
         self.claim_call(queue, worker, seq, 1).arg(1)
     }
 
-    /// Reads a claim's answer as it comes over the wire, for measuring that alone.
-    pub fn read_claim_bytes(queue: &QueueName, bytes: &[u8]) -> Result<Claimed, BrokerError> {
-        let value = redis::parse_redis_value(bytes)
-            .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
-        Self::read_claim(queue, Reply::new(scripts::CLAIM.name, value)?)
-    }
-
     /// Reads a claim's answer.
     pub fn read_claim(queue: &QueueName, mut reply: Reply) -> Result<Claimed, BrokerError> {
         let token = Token::parse(&reply.text()?)
@@ -95,7 +88,7 @@ impl Broker {
         let next_due = reply.wait()?;
         let count: usize = reply.number()?;
         let ids = reply.next_texts(count)?;
-        let mut grants = Vec::with_capacity(count);
+        let mut grants = Vec::with_capacity(ids.len());
         for id in ids {
             let id = TaskId::from_stored(queue.clone(), &id)
                 .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
@@ -157,7 +150,11 @@ impl Broker {
     ) -> Result<Reaped, BrokerError> {
         let call =
             self.call(&scripts::REAP, queue, "").arg(lease.as_millis()).arg(limit).arg(worker);
-        let mut reply = self.run(call).await?;
+        Self::read_reap(self.run(call).await?)
+    }
+
+    /// Reads a reap's answer.
+    pub fn read_reap(mut reply: Reply) -> Result<Reaped, BrokerError> {
         Ok(Reaped {
             tasks: reply.number()?,
             more: reply.flag()?,
@@ -251,4 +248,18 @@ pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
     let mut counts = stored.split(':').map(|count| count.parse().unwrap_or(0));
     let mut next = || counts.next().unwrap_or(0);
     (next(), next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_names_more_tasks_than_it_carries_is_odd() {
+        let head = "$2\r\nOK\r\n$3\r\n1:2\r\n:3\r\n:0\r\n:-1\r\n";
+        let bytes = format!("*6\r\n{head}$20\r\n{}\r\n", u64::MAX);
+        let queue = QueueName::new("q").unwrap();
+        let reply = Reply::from_bytes("claim", bytes.as_bytes()).unwrap();
+        assert!(matches!(Broker::read_claim(&queue, reply), Err(BrokerError::Odd(_))));
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Client, Inner, Mailboxes, Submitter};
+use super::{Client, Confirmer, Inner, Mailboxes, Submitter};
 use crate::{
-    Error,
+    Durability, Error,
     broker::{Broker, Endpoint},
     id::validate_name,
 };
@@ -24,6 +24,7 @@ pub struct ClientBuilder {
     namespace: String,
     payload_limit: usize,
     submit_timeout: Duration,
+    durability: Durability,
 }
 
 impl ClientBuilder {
@@ -33,6 +34,7 @@ impl ClientBuilder {
             namespace: NAMESPACE_DEFAULT.to_owned(),
             payload_limit: PAYLOAD_LIMIT,
             submit_timeout: SUBMIT_TIMEOUT,
+            durability: Durability::Memory,
         }
     }
 
@@ -54,17 +56,67 @@ impl ClientBuilder {
         self
     }
 
+    /// What must have happened to a task before its submit is acknowledged; by default Redis has
+    /// it in memory.
+    ///
+    /// ```no_run
+    /// # use optimus_core::{Client, Durability};
+    /// # async fn connect() -> Result<Client, optimus_core::Error> {
+    /// Client::builder("redis://localhost").durability(Durability::Replicated(1)).connect().await
+    /// # }
+    /// ```
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
-    /// See [`Client::connect`].
+    /// See [`Client::connect`]; [`Error::is_unsupported`] if the store can't confirm what
+    /// [`durability`](Self::durability) asks for.
     pub async fn connect(self) -> Result<Client, Error> {
         validate_name(&self.namespace)?;
         let broker = Broker::new(Endpoint::parse(&self.url)?, &self.namespace, "client");
         broker.within(Duration::ZERO).ping().await?;
-        let submitter = Submitter::spawn(broker.clone(), self.submit_timeout);
+        let confirmer = self.confirmer(&broker).await?;
+        let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);
         let mailboxes = Mailboxes::new(broker.clone());
         let payload_limit = self.payload_limit;
         Ok(Client(Arc::new(Inner { broker, submitter, mailboxes, payload_limit })))
     }
+
+    async fn confirmer(&self, broker: &Broker) -> Result<Option<Confirmer>, Error> {
+        let durability = self.durability;
+        match durability {
+            Durability::Memory => return Ok(None),
+            Durability::Replicated(0) => {
+                return Err(Error::invalid(
+                    "Durability::Replicated(0) asks for nothing; use Memory",
+                ));
+            }
+            Durability::Fsynced | Durability::Replicated(_) => {}
+        }
+        if broker.endpoint().is_memory() {
+            return Err(unsupported(durability, "the in-process store is in memory alone"));
+        }
+        let broker = broker.separate("confirmer");
+        match broker.within(Duration::ZERO).try_confirm(durability).await {
+            Ok(()) => Ok(Some(Confirmer::spawn(broker, durability, self.submit_timeout))),
+            Err(problem) => match problem.cannot_confirm() {
+                Some(why) => {
+                    let version = broker.server_facts().await?.version.unwrap_or_default();
+                    Err(unsupported(durability, &format!("Redis {version} {why}")))
+                }
+                None => Err(problem.into()),
+            },
+        }
+    }
+}
+
+fn unsupported(durability: Durability, why: &str) -> Error {
+    Error::unsupported(format!(
+        "no submit can be confirmed as {durability} here: {why}; Durability::Fsynced takes Redis \
+         7.2 with appendonly yes, Durability::Replicated any Redis"
+    ))
 }

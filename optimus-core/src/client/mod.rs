@@ -2,6 +2,7 @@
 
 mod builder;
 mod bulk;
+mod confirmer;
 mod handle;
 mod mailbox;
 mod parcels;
@@ -13,7 +14,7 @@ pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     handle::TaskHandle,
 };
-use self::{bulk::Bulk, mailbox::Mailboxes, submitter::Submitter};
+use self::{bulk::Bulk, confirmer::Confirmer, mailbox::Mailboxes, submitter::Submitter};
 use crate::{
     Error,
     broker::{Broker, BrokerError, Cancelled, Receipt, Refusal},
@@ -106,7 +107,8 @@ impl Client {
     /// # Errors
     /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_full`]: refused, Redis is at
     /// maxmemory; [`Error::is_unavailable`]: nothing was done; [`Error::is_unknown_outcome`]: it
-    /// was sent, and Redis went away before it answered.
+    /// was sent, and Redis went away before it answered, or did not confirm it as
+    /// [`ClientBuilder::durability`] asks.
     pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
         let submission = self.check(call.into_submission()?)?;
         let id = submission.id.clone();

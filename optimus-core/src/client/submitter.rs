@@ -9,16 +9,19 @@ use tokio::{
     time::Instant,
 };
 
-use super::parcels::{Answers, Chunk, Parcel, Waiting};
+use super::{
+    confirmer::{CALLS_MAX, Confirmer},
+    parcels::{Answers, Chunk, Parcel, Waiting},
+};
 use crate::{
     Error,
-    broker::{Batch, Broker, BrokerError, Receipt},
+    broker::{Batch, Broker, BrokerError, LEDGER_SLOTS, Receipt},
     id::QueueName,
     machine,
     record::Submission,
 };
 
-/// Calls that may be unanswered at once; must stay below the ledger's slots.
+/// Calls that may be unanswered at once, where answers come at once: more would be smaller ones.
 const CALLS_IN_FLIGHT: usize = 4;
 /// Parcels that wait to be taken in, and that are taken in at once.
 const ROUND_MAX: usize = 1024;
@@ -27,6 +30,9 @@ const CALLS_WAITING: usize = 16;
 const KEEP_EVERY: Duration = Duration::from_secs(3600);
 const RESEND_FIRST: Duration = Duration::from_millis(20);
 const RESEND_MAX: Duration = Duration::from_secs(1);
+
+/// A slot of the ledger is written anew once the call that it answers was answered.
+const _: () = assert!((CALLS_MAX as u64) < LEDGER_SLOTS && CALLS_IN_FLIGHT <= CALLS_MAX);
 
 /// The sending end.
 pub(super) struct Submitter(mpsc::Sender<Parcel>);
@@ -38,12 +44,13 @@ pub(super) struct Expected {
 }
 
 impl Submitter {
-    pub(super) fn spawn(broker: Broker, timeout: Duration) -> Self {
+    /// Starts it; with a confirmer, submits go through that.
+    pub(super) fn spawn(broker: Broker, confirmer: Option<Confirmer>, timeout: Duration) -> Self {
         let (sender, inbox) = mpsc::channel(ROUND_MAX);
         let client = machine::new_uuid().simple().to_string();
         tokio::spawn(async move {
-            let mut carrier = Carrier { broker, client, timeout, queues: HashMap::new() };
-            carrier.carry(inbox).await;
+            let way = Way { broker, confirmer, timeout };
+            Carrier { way, client, queues: HashMap::new() }.carry(inbox).await;
         });
         Self(sender)
     }
@@ -67,9 +74,8 @@ impl Expected {
 }
 
 struct Carrier {
-    broker: Broker,
+    way: Way,
     client: String,
-    timeout: Duration,
     queues: HashMap<QueueName, Ledger>,
 }
 
@@ -78,7 +84,7 @@ struct Carrier {
 struct Ledger {
     next_number: u64,
     kept_at: Option<Instant>,
-    /// Of the connection, at the last call.
+    /// Of its connections, at the last call.
     breaks: u64,
     announced: bool,
 }
@@ -94,15 +100,15 @@ impl Carrier {
     /// Until all clients are gone and all is answered.
     async fn carry(&mut self, mut inbox: mpsc::Receiver<Parcel>) {
         let (mut waiting, mut round, mut open) = (Waiting::default(), Vec::new(), true);
+        let calls_max = if self.way.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
         let mut in_flight = FuturesUnordered::new();
         while open || !waiting.is_empty() || !in_flight.is_empty() {
             let idle = in_flight.is_empty();
-            while in_flight.len() < CALLS_IN_FLIGHT
+            while in_flight.len() < calls_max
                 && let Some(chunk) = waiting.next(idle)
             {
                 let numbered = self.number(chunk).await;
-                let (broker, client) = (self.broker.clone(), self.client.clone());
-                let call = deliver(broker, client, self.timeout, numbered);
+                let call = deliver(self.way.clone(), self.client.clone(), numbered);
                 // Boxed and polled at once, so that calls of a queue arrive in their order.
                 in_flight.push(Box::pin(call));
             }
@@ -126,13 +132,13 @@ impl Carrier {
     async fn number(&mut self, chunk: Chunk) -> Numbered {
         let ledger = self.queues.entry(chunk.queue().clone()).or_default();
         // A failover may have lost what was done once, and it breaks every connection.
-        let breaks = self.broker.breaks();
+        let breaks = self.way.breaks();
         let moved = ledger.breaks != breaks;
         ledger.breaks = breaks;
         ledger.announced &= !moved;
         if !ledger.announced {
             // Inspectors find queues by this; a failure is tried again with the next call.
-            let quickly = self.broker.within(Duration::ZERO);
+            let quickly = self.way.broker.within(Duration::ZERO);
             ledger.announced = quickly.announce(chunk.queue()).await.is_ok();
         }
         let keep = moved || ledger.kept_at.is_none_or(|kept| kept.elapsed() > KEEP_EVERY);
@@ -160,46 +166,58 @@ struct Delivered {
     unkept: bool,
 }
 
-async fn deliver(
-    broker: Broker,
-    client: String,
-    timeout: Duration,
-    numbered: Numbered,
-) -> Delivered {
+async fn deliver(way: Way, client: String, numbered: Numbered) -> Delivered {
     let Numbered { chunk, number, keep } = numbered;
     let tasks = chunk.submissions();
     let batch = Batch { queue: chunk.queue(), client: &client, number, keep, tasks };
-    let receipts = send_until_answered(&broker, &batch, timeout).await;
+    let receipts = way.send_until_answered(&batch).await;
     let delivered = Delivered { queue: chunk.queue().clone(), unkept: keep && receipts.is_err() };
     chunk.answer(receipts);
     delivered
 }
 
-/// Sends a batch, again and again under the same number, until it is answered or time is up.
-async fn send_until_answered(
-    broker: &Broker,
-    batch: &Batch<'_>,
+/// How a batch gets to Redis, and for how long that is tried.
+#[derive(Clone)]
+struct Way {
+    broker: Broker,
+    confirmer: Option<Confirmer>,
     timeout: Duration,
-) -> Result<Vec<Receipt>, Error> {
-    let deadline = Instant::now() + timeout;
-    let (mut may_be_done, mut wait) = (false, RESEND_FIRST);
-    let (mut batch, breaks) = (*batch, broker.breaks());
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        batch.keep |= broker.breaks() != breaks;
-        let problem = match broker.within(left).submit(&batch).await {
-            Ok(receipts) => return Ok(receipts),
-            Err(problem) => problem,
-        };
-        may_be_done |= matches!(problem, BrokerError::Unknown(_));
-        let unknown = || Error::unknown_outcome(batch.tasks.iter().map(|t| t.id.clone()).collect());
-        if !problem.is_transient() {
-            return Err(if may_be_done { unknown() } else { problem.into() });
+}
+
+impl Way {
+    /// How often a connection was dropped so far.
+    fn breaks(&self) -> u64 {
+        self.broker.breaks() + self.confirmer.as_ref().map_or(0, Confirmer::breaks)
+    }
+
+    /// Sends a batch, again and again under the same number, until it is answered or time is up.
+    async fn send_until_answered(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let (mut maybe_done, mut wait) = (None, RESEND_FIRST);
+        let (mut batch, breaks) = (*batch, self.breaks());
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            batch.keep |= self.breaks() != breaks;
+            let answer = match &self.confirmer {
+                None => self.broker.within(left).submit(&batch).await,
+                Some(confirmer) => confirmer.submit(&batch).await,
+            };
+            let problem = match answer {
+                Ok(receipts) => return Ok(receipts),
+                Err(problem) => problem,
+            };
+            if let BrokerError::Unknown(why) = &problem {
+                maybe_done = Some(why.clone());
+            }
+            if !problem.is_transient() || Instant::now() + wait >= deadline {
+                let ids = || batch.tasks.iter().map(|task| task.id.clone()).collect();
+                return Err(match maybe_done {
+                    Some(why) => Error::unknown_outcome(ids(), why),
+                    None => problem.into(),
+                });
+            }
+            tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            wait = (wait * 2).min(RESEND_MAX);
         }
-        if Instant::now() + wait >= deadline {
-            return Err(if may_be_done { unknown() } else { problem.into() });
-        }
-        tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-        wait = (wait * 2).min(RESEND_MAX);
     }
 }

@@ -72,8 +72,18 @@ impl Bench {
         Self::new(endpoint, Raw::Own(connect(&server.url()).await, Arc::new(server)))
     }
 
+    /// On a server that the test restarts, with what is left of the last time.
+    pub(crate) async fn on(server: &RedisServer) -> Self {
+        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
+        Self::named(endpoint, Raw::Shared(connect(&server.url()).await), "restarted")
+    }
+
     fn new(endpoint: Endpoint, raw: Raw) -> Self {
-        let broker = Broker::new(endpoint, &namespace(), "test");
+        Self::named(endpoint, raw, &namespace())
+    }
+
+    fn named(endpoint: Endpoint, raw: Raw, namespace: &str) -> Self {
+        let broker = Broker::new(endpoint, namespace, "test");
         let queue = QueueName::new(QueueName::DEFAULT).expect("our own name is valid");
         Self { broker, raw, queue, last_number: AtomicU64::new(0) }
     }

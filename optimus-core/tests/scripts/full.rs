@@ -5,6 +5,7 @@ use optimus_core::broker::BrokerError;
 use crate::{
     bench::Bench,
     dump::Dump,
+    jobs::jobs,
     world::{SITUATIONS, World},
 };
 
@@ -27,12 +28,24 @@ async fn a_full_store_refuses_submits_whole_and_drains(bench: Bench) {
     }
 }
 
+/// Its tasks are stored: to be told that nothing was done would be wrong.
+async fn a_full_store_answers_a_submit_that_is_sent_again(bench: Bench) {
+    let tasks = jobs(2);
+    let first = bench.send(0, 1, &tasks).await.unwrap();
+    bench.set_full(true).await;
+    let again = bench.send(1, 1, &tasks).await;
+    bench.set_full(false).await;
+    assert_eq!(again.unwrap(), first);
+}
+
 #[tokio::test]
 async fn embedded() {
     a_full_store_refuses_submits_whole_and_drains(Bench::embedded()).await;
+    a_full_store_answers_a_submit_that_is_sent_again(Bench::embedded()).await;
 }
 
 #[tokio::test]
 async fn redis() {
     a_full_store_refuses_submits_whole_and_drains(Bench::own_redis().await).await;
+    a_full_store_answers_a_submit_that_is_sent_again(Bench::own_redis().await).await;
 }

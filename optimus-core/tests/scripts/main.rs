@@ -3,7 +3,7 @@
 //! One file a script, each test once on `memory://` and once on a real server. [`bench`] is the
 //! store under test, [`acts`] what nearly every test does with it (both are shared with the model
 //! test, in `common/`), [`world`] a store in which something of every kind is there. Across all
-//! scripts: `wrong_type`, `full`, `bytes`, and `page` for `lua/README.md`.
+//! scripts: `wrong_type`, `full`, `bytes`, `torn`, and `page` for `lua/README.md`.
 
 #[macro_use]
 #[path = "../common/mod.rs"]
@@ -37,4 +37,5 @@ mod stale;
 mod structure;
 mod submit;
 mod submit_ledger;
+mod torn;
 mod wrong_type;

@@ -5,6 +5,7 @@ mod processes;
 mod redis;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -132,9 +133,14 @@ impl Nemesis {
         }
     }
 
-    /// A time within this range.
-    fn within(&mut self, range: std::ops::Range<f64>) -> Duration {
+    /// A time of so many leases.
+    fn leases(&mut self, range: Range<f64>) -> Duration {
         let share = self.random.f64();
-        Duration::from_secs_f64(range.start + (range.end - range.start) * share)
+        self.stage.lease.mul_f64(range.start + (range.end - range.start) * share)
+    }
+
+    /// How long something short lasts: below half a lease, so that it explains nothing.
+    fn shortly(&mut self) -> Duration {
+        self.leases(0.05..0.45)
     }
 }

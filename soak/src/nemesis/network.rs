@@ -7,8 +7,6 @@ use optimus_testkit::{FaultProxy, Way};
 use tokio::time::sleep;
 
 use super::Nemesis;
-use super::processes::shortly;
-use crate::profile::LEASE;
 
 /// Within so many requests the one is that is lost or doubled.
 const REQUESTS: u64 = 6;
@@ -35,17 +33,17 @@ impl Nemesis {
 
     async fn disturb(&mut self, proxy: &FaultProxy) {
         let way = *self.random.choice(&[Way::Up, Way::Down, Way::Both]).unwrap_or(&Way::Both);
-        let mut lasting = shortly(&mut self.random);
+        let mut lasting = self.shortly();
         match self.random.u8(..10) {
             0 => {
                 // A silent connection is given up after half a lease.
                 proxy.half_open();
-                lasting = LEASE / 2;
+                lasting = self.stage.lease / 2;
             }
             1 => proxy.black_hole(way),
             2 => {
                 proxy.black_hole(way);
-                lasting = LEASE.mul_f64(1.2 + self.random.f64());
+                lasting = self.leases(1.2..2.2);
             }
             3 => proxy.reset(),
             4 => proxy.cut(),

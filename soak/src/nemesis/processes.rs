@@ -1,7 +1,6 @@
 //! Acts upon the processes of workers and clients.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use optimus_testkit::history::{What, now_ns};
 use tokio::task::spawn_blocking;
@@ -9,7 +8,6 @@ use tokio::time::sleep;
 
 use super::Nemesis;
 use crate::crew::{Who, leave};
-use crate::profile::LEASE;
 
 impl Nemesis {
     pub(super) fn kill_worker(&mut self) -> anyhow::Result<u64> {
@@ -45,8 +43,7 @@ impl Nemesis {
 
     /// Stops half of the workers for so many leases.
     pub(super) async fn freeze(&mut self, leases: Range<f64>) -> anyhow::Result<u64> {
-        let lasting =
-            self.within(leases.start * LEASE.as_secs_f64()..leases.end * LEASE.as_secs_f64());
+        let lasting = self.leases(leases);
         let mut victims = Vec::new();
         {
             let crew = self.stage.crew();
@@ -70,9 +67,4 @@ impl Nemesis {
         }
         Ok(victims.len() as u64)
     }
-}
-
-/// How long something short lasts: below half a lease, so that it explains nothing.
-pub(super) fn shortly(random: &mut fastrand::Rng) -> Duration {
-    LEASE.mul_f64(0.05 + 0.4 * random.f64())
 }

@@ -8,8 +8,6 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::Nemesis;
-use super::processes::shortly;
-use crate::profile::LEASE;
 
 /// Redis syncs its file once a second, and postpones that while an older sync is under way.
 const UNSYNCED_NS: u64 = 2_000_000_000;
@@ -21,7 +19,7 @@ impl Nemesis {
     pub(super) async fn kill_redis(&mut self) -> anyhow::Result<u64> {
         // Sometimes for longer than the lease.
         let away = if self.random.u8(..4) == 0 { 1.1..1.6 } else { 0.0..0.3 };
-        let away = self.within(away.start * LEASE.as_secs_f64()..away.end * LEASE.as_secs_f64());
+        let away = self.leases(away);
         let mut server = self.stage.store.server().await;
         let since = now_ns();
         server.kill();
@@ -38,7 +36,7 @@ impl Nemesis {
     }
 
     pub(super) async fn freeze_redis(&mut self) -> anyhow::Result<u64> {
-        let lasting = self.within(0.05..1.5 * LEASE.as_secs_f64());
+        let lasting = self.leases(0.025..1.5);
         let server = self.stage.store.server().await;
         let since = now_ns();
         server.pause();
@@ -81,7 +79,7 @@ impl Nemesis {
     }
 
     pub(super) async fn pause_clients(&mut self) -> anyhow::Result<u64> {
-        let lasting = self.within(0.05..1.5 * LEASE.as_secs_f64());
+        let lasting = self.leases(0.025..1.5);
         let mode = if self.random.bool() { "ALL" } else { "WRITE" };
         let since = now_ns();
         let ms = lasting.as_millis().to_string();
@@ -92,7 +90,7 @@ impl Nemesis {
     }
 
     pub(super) async fn sleep_redis(&mut self) -> anyhow::Result<u64> {
-        let lasting = self.within(0.05..1.5 * LEASE.as_secs_f64());
+        let lasting = self.leases(0.025..1.5);
         let since = now_ns();
         let slept = self.struck(&["DEBUG", "SLEEP", &lasting.as_secs_f64().to_string()]).await;
         self.stage.log.write(What::Outage { since, of: None });
@@ -112,7 +110,7 @@ impl Nemesis {
 
     /// A Redis that syncs always ends when its disk is full; then this is a kill with a reason.
     pub(super) async fn fill_disk(&mut self) -> anyhow::Result<u64> {
-        let lasting = shortly(&mut self.random);
+        let lasting = self.shortly();
         let mut server = self.stage.store.server().await;
         let since = now_ns();
         server.fill_disk()?;

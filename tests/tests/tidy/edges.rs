@@ -19,6 +19,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus", &["optimus-core", "optimus-embedded", "optimus-macros", "optimus-worker"]),
     ("optimus-testkit", &[]),
     ("optimus-bench", &["optimus", "optimus-core", "optimus-testkit", "optimus-worker"]),
+    ("optimus-fuzz", &["optimus-core", "optimus-embedded"]),
     ("optimus-soak", &["optimus", "optimus-testkit"]),
     (
         "optimus-simulation",
@@ -30,10 +31,11 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 /// An example is written against what users have.
 const EXAMPLES_KNOW: &[&str] = &["optimus"];
 
-const KNOW_REDIS: [&str; 7] = [
+const KNOW_REDIS: [&str; 8] = [
     "optimus-bench",
     "optimus-core",
     "optimus-embedded",
+    "optimus-fuzz",
     "optimus-simulation",
     "optimus-soak",
     "optimus-testkit",
@@ -41,8 +43,9 @@ const KNOW_REDIS: [&str; 7] = [
 ];
 
 /// Where `redis::` may stand besides test code.
-const DOORS: [&str; 7] = [
+const DOORS: [&str; 8] = [
     "benches/",
+    "fuzz/",
     "optimus-core/src/broker/",
     "optimus-embedded/",
     "simulation/",

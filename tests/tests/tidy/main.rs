@@ -10,6 +10,7 @@ mod functions;
 mod hygiene;
 mod layout;
 mod lua;
+mod mutants;
 mod scan;
 mod size;
 

@@ -1,0 +1,64 @@
+//! A plain task as the broker takes it, for what is measured without a client and a worker.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use optimus::{BoxError, Context, Submit as _, Task, TaskOptions};
+use optimus_core::broker::{Claimed, Completion};
+use optimus_core::{Lease, QueueName, Submission, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::protocol::PAYLOAD_BYTES;
+
+const QUEUE: &str = "bench";
+
+#[derive(Serialize, Deserialize)]
+struct Plain {
+    text: String,
+}
+
+impl Task for Plain {
+    const NAME: &'static str = "plain";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().queue(QUEUE)
+    }
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+/// Where they all go.
+pub(super) fn queue() -> anyhow::Result<QueueName> {
+    QueueName::new(QUEUE).context("our own name is valid")
+}
+
+/// One with the usual arguments.
+pub(super) fn submission() -> anyhow::Result<Submission> {
+    let text = "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len());
+    Ok(Plain { text }.call().into_submission()?)
+}
+
+/// The holds that a claim gave.
+pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item = Lease> {
+    claim.grants.iter().map(|grant| Lease {
+        id: grant.id.clone(),
+        worker: worker.clone(),
+        token: claim.token,
+    })
+}
+
+/// The report of one that ran for a millisecond.
+pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
+    Completion {
+        lease,
+        task: Plain::NAME,
+        attempt: 1,
+        took: Duration::from_millis(1),
+        ended_ms: now_ms + 1,
+        result: None,
+        biz_id: None,
+    }
+}

@@ -1,0 +1,4 @@
+//! The property `json`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| optimus_fuzz::check("json", data));

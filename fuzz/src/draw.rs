@@ -1,0 +1,49 @@
+//! Values drawn from bytes: [`Draw`]. Where the bytes end, all that is drawn is zero or empty.
+
+use std::time::Duration;
+
+/// What is left to draw from.
+pub(crate) struct Draw<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Draw<'a> {
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.bytes(1).first().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn is(&mut self) -> bool {
+        self.byte() % 2 == 1
+    }
+
+    /// Of up to 64 bits, and as often of few.
+    pub(crate) fn number(&mut self) -> u64 {
+        let count = usize::from(self.byte() % 9);
+        self.bytes(count).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    /// From 0.0 to 1.0.
+    pub(crate) fn share(&mut self) -> f64 {
+        f64::from(self.byte()) / 255.0
+    }
+
+    pub(crate) fn duration(&mut self) -> Duration {
+        Duration::from_millis(self.number())
+    }
+
+    /// Up to 255 bytes, as text.
+    pub(crate) fn text(&mut self) -> String {
+        let count = usize::from(self.byte());
+        String::from_utf8_lossy(self.bytes(count)).into_owned()
+    }
+
+    /// Something, or nothing.
+    pub(crate) fn option<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.is().then(|| draw(self))
+    }
+
+    /// Up to so many bytes.
+    pub(crate) fn bytes(&mut self, count: usize) -> &'a [u8] {
+        let (drawn, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        drawn
+    }
+}

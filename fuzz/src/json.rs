@@ -1,0 +1,63 @@
+//! The JSON of the embedded store's scripts: what is written is read back, and nothing that is JSON
+//! is refused.
+
+use std::cell::RefCell;
+
+use optimus_embedded::{Clock, Connection, Store};
+use redis::{Cmd, Value, aio::ConnectionLike as _};
+use tokio::runtime::{Builder, Runtime};
+
+/// Decodes; answers what it encodes to, or `nil` where it is refused or holds what JSON can't say.
+const SCRIPT: &str = "local ok, value = pcall(cjson.decode, ARGV[1])
+    if not ok then return { 'refused', value } end
+    local encoded, text = pcall(cjson.encode, value)
+    return { encoded and 'ok' or 'unwritten', text }";
+
+struct Vm {
+    runtime: Runtime,
+    connection: Connection,
+}
+
+thread_local! {
+    static VM: RefCell<Vm> = RefCell::new(Vm {
+        runtime: Builder::new_current_thread().build().expect("a runtime without drivers"),
+        connection: Store::new(Clock::manual(0)).connection(),
+    });
+}
+
+/// Any bytes are read, or refused with a word on where.
+pub(crate) fn check(data: &[u8]) {
+    let (word, text) = through_lua(data);
+    if word == "refused" {
+        // Lua's numbers hold what is too large for a text of JSON elsewhere, never the reverse.
+        assert!(serde_json::from_slice::<serde_json::Value>(data).is_err(), "{text:?}");
+        assert!(String::from_utf8_lossy(&text).contains("at character"), "{text:?}");
+    } else if word == "ok" {
+        let (word, again) = through_lua(&text);
+        assert_eq!(word, "ok");
+        assert_eq!(meaning(&again), meaning(&text), "written twice, it differs");
+    }
+}
+
+/// What a text says, for names come in any order; nothing where it is nested too deep for here.
+fn meaning(json: &[u8]) -> Option<serde_json::Value> {
+    serde_json::from_slice(json).ok()
+}
+
+fn through_lua(json: &[u8]) -> (String, Vec<u8>) {
+    let mut eval = Cmd::new();
+    eval.arg("EVAL").arg(SCRIPT).arg(0).arg(json);
+    let answer = VM.with_borrow_mut(|vm| {
+        let Vm { runtime, connection } = vm;
+        runtime.block_on(connection.req_packed_command(&eval)).expect("a store in this process")
+    });
+    match answer {
+        Value::Array(items) => match items.as_slice() {
+            [Value::BulkString(word), Value::BulkString(text)] => {
+                (String::from_utf8_lossy(word).into_owned(), text.clone())
+            }
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}

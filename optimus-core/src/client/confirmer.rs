@@ -1,0 +1,70 @@
+//! Submits that are answered when Redis has confirmed them: [`Confirmer`].
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    broker::{Batch, Broker, BrokerError, Receipt, Reply, ScriptCall},
+    durability::Durability,
+};
+
+/// Calls that one wait may cover. Must stay below the ledger's slots.
+pub(super) const CALLS_MAX: usize = 12;
+/// One wait, after which the calls are sent again. Below the time that an answer may take.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Carries calls over a connection of its own, as many at once as have come during the last wait.
+#[derive(Clone)]
+pub(super) struct Confirmer {
+    broker: Broker,
+    asks: mpsc::Sender<Ask>,
+}
+
+struct Ask {
+    call: ScriptCall,
+    answer: oneshot::Sender<Result<Reply, BrokerError>>,
+}
+
+impl Confirmer {
+    /// Starts it over a connection of `broker` that nothing else uses.
+    pub(super) fn spawn(broker: Broker, durability: Durability, timeout: Duration) -> Self {
+        let (asks, inbox) = mpsc::channel(CALLS_MAX);
+        let timeout = timeout.min(WAIT_MAX);
+        tokio::spawn(carry(broker.within(timeout), durability, timeout, inbox));
+        Self { broker, asks }
+    }
+
+    /// How often its connection was dropped so far.
+    pub(super) fn breaks(&self) -> u64 {
+        self.broker.breaks()
+    }
+
+    /// Submits a batch; `Unknown` if it was stored and not confirmed.
+    pub(super) async fn submit(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, BrokerError> {
+        let (answer, answered) = oneshot::channel();
+        let call = self.broker.submit_call(batch);
+        // A closed channel shows as a dropped answer.
+        drop(self.asks.send(Ask { call, answer }).await);
+        let ended = |_| BrokerError::Unknown("the client's runtime has ended".into());
+        Broker::read_submit(batch.queue, batch.tasks.len(), answered.await.map_err(ended)??)
+    }
+}
+
+async fn carry(
+    broker: Broker,
+    durability: Durability,
+    timeout: Duration,
+    mut inbox: mpsc::Receiver<Ask>,
+) {
+    let mut round = Vec::new();
+    while inbox.recv_many(&mut round, CALLS_MAX).await > 0 {
+        let (calls, waiting): (Vec<_>, Vec<_>) =
+            round.drain(..).map(|ask| (ask.call, ask.answer)).unzip();
+        let answers = broker.run_confirmed(&calls, durability, timeout).await;
+        for (waiting, answer) in waiting.into_iter().zip(answers) {
+            // Nobody may be waiting any more: the client was dropped.
+            drop(waiting.send(answer));
+        }
+    }
+}

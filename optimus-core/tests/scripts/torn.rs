@@ -1,0 +1,93 @@
+//! An append-only file that ends in the middle of a script: power went while it was written.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use optimus_testkit::{RedisServer, eventually};
+use redis::cmd;
+
+use crate::{
+    bench::Bench,
+    world::{SITUATIONS, World},
+};
+
+/// How much of what the script wrote is left, in percent.
+const LEFT: [usize; 3] = [10, 60, 99];
+
+/// A server whose file holds a world, and behind it what one script wrote.
+struct Written {
+    server: RedisServer,
+    file: PathBuf,
+    bytes: Vec<u8>,
+    before: usize,
+}
+
+impl Written {
+    async fn by(script: &str, situation: &str) -> Self {
+        let mut server = RedisServer::builder().appendonly_always().start();
+        let bench = Bench::on(&server).await;
+        let world = World::build(&bench).await;
+        let file = append_only_file(server.folder());
+        let before = fs::read(&file).unwrap().len();
+        world.act(&bench, script, situation).await.expect(situation);
+        server.kill();
+        let bytes = fs::read(&file).unwrap();
+        Self { server, file, bytes, before }
+    }
+
+    /// Starts the server with so much of the script's part.
+    async fn torn(&mut self, left: usize) -> Bench {
+        let end = self.before + (self.bytes.len() - self.before) * left / 100;
+        self.server.kill();
+        fs::write(&self.file, &self.bytes[..end]).unwrap();
+        self.server.restart();
+        Bench::on(&self.server).await
+    }
+}
+
+/// Redis 7 has a folder of them, of which it appends to one.
+fn append_only_file(folder: &Path) -> PathBuf {
+    let Ok(parts) = fs::read_dir(folder.join("appendonlydir")) else {
+        return folder.join("appendonly.aof");
+    };
+    let mut parts = parts.map(|entry| entry.unwrap().path());
+    parts.find(|part| part.to_string_lossy().ends_with(".incr.aof")).unwrap()
+}
+
+#[tokio::test]
+async fn a_script_that_was_half_written_was_not() {
+    for (script, situations) in SITUATIONS {
+        for situation in *situations {
+            let mut written = Written::by(script, situation).await;
+            for left in LEFT {
+                let bench = written.torn(left).await;
+                assert_eq!(bench.fsck().await, [""; 0], "{script}, {situation}, {left} %");
+            }
+        }
+    }
+}
+
+/// Redis cuts its file behind the last whole command, and leaves the `MULTI` of the script there:
+/// what is written next would be joined to the script's first half at the start after that.
+#[tokio::test]
+async fn a_torn_file_that_was_written_anew_is_sound_at_the_next_start_too() {
+    for (script, situation) in [("fail", "dead"), ("claim", "all"), ("submit", "every option")] {
+        let mut written = Written::by(script, situation).await;
+        let bench = written.torn(80).await;
+        let _: String = bench.raw(&cmd("BGREWRITEAOF")).await;
+        eventually("the file is written anew", Duration::from_secs(10), async || {
+            let info: String = bench.raw(cmd("INFO").arg("persistence")).await;
+            info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+        })
+        .await;
+        bench.now().pause(&bench.queue, true).await.unwrap();
+
+        written.server.restart();
+        let bench = Bench::on(&written.server).await;
+        assert_eq!(bench.fsck().await, [""; 0], "{script}, {situation}");
+        assert!(bench.field("meta", "paused").await.is_some(), "{script}");
+    }
+}

@@ -1,0 +1,82 @@
+//! The deliberate bugs of `tests/mutants/`: patch files that say what they break, who had that
+//! bug, and which tests must notice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PEER: &str = "Peer: ";
+const KILLED_BY: &str = "Killed by: ";
+
+/// A deliberate bug: one patch file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mutant {
+    /// Its file's name, without the extension: what it breaks.
+    pub name: String,
+    /// The patch.
+    pub path: PathBuf,
+    /// What is broken, in one sentence.
+    pub breaks: String,
+    /// `project#number, what happened there`.
+    pub peer: String,
+    /// Arguments of `cargo test` for the tests that must fail.
+    pub killed_by: Vec<String>,
+}
+
+impl Mutant {
+    /// All mutants of a folder, by name.
+    ///
+    /// # Errors
+    /// Names the file that can't be read or lacks a line of its head.
+    pub fn all(folder: &Path) -> Result<Vec<Self>, String> {
+        let unreadable = |problem| format!("{}: {problem}", folder.display());
+        let mut mutants = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|extension| extension == "patch") {
+                let text = fs::read_to_string(&path);
+                let text = text.map_err(|problem| format!("{}: {problem}", path.display()))?;
+                mutants.push(Self::parse(path, &text)?);
+            }
+        }
+        mutants.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(mutants)
+    }
+
+    /// Reads the head of a patch file: what is broken, `Peer: …`, `Killed by: …`, an empty line.
+    ///
+    /// # Errors
+    /// Says which line is missing.
+    pub fn parse(path: PathBuf, text: &str) -> Result<Self, String> {
+        let missing = |what: &str| format!("{}: its head has no {what}", path.display());
+        let mut head = text.lines();
+        let breaks = head.next().filter(|line| line.ends_with('.'));
+        let breaks = breaks.ok_or_else(|| missing("sentence that says what is broken"))?;
+        let peer = head.next().and_then(|line| line.strip_prefix(PEER));
+        let peer = peer.filter(|peer| names_a_thread(peer));
+        let peer = peer.ok_or_else(|| missing("`Peer: project#number, what happened there`"))?;
+        let killed_by = head.next().and_then(|line| line.strip_prefix(KILLED_BY));
+        let killed_by = killed_by.filter(|args| args.starts_with("-p "));
+        let killed_by = killed_by.ok_or_else(|| missing("`Killed by: -p <package> …`"))?;
+        if head.next() != Some("") {
+            return Err(missing("empty line at its end"));
+        }
+        Ok(Self {
+            name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            breaks: breaks.to_owned(),
+            peer: peer.to_owned(),
+            killed_by: killed_by.split_whitespace().map(str::to_owned).collect(),
+            path,
+        })
+    }
+}
+
+/// Whether it begins as `project#number, ` and goes on.
+fn names_a_thread(peer: &str) -> bool {
+    let thread = peer.split_once(", ").and_then(|(thread, what)| {
+        let (project, number) = thread.split_once('#')?;
+        Some((project, number, what))
+    });
+    thread.is_some_and(|(project, number, what)| {
+        !project.is_empty() && number.parse::<u32>().is_ok() && !what.is_empty()
+    })
+}

