@@ -48,7 +48,7 @@ impl Display for Tally {
         row("script calls", self.script_calls)?;
         row("tasks submitted", self.submitted)?;
         row("executions", self.executions)?;
-        for (name, count) in Fault::KINDS.iter().zip(self.faults) {
+        for (name, count) in Fault::KINDS.iter().zip(self.faults).filter(|(_, count)| *count > 0) {
             row(name, count)?;
         }
         row("processes killed", self.deaths)?;
