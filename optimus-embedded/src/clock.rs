@@ -92,10 +92,8 @@ impl Clock {
     }
 
     fn manual_time(&self) -> &watch::Sender<u64> {
-        match &self.0 {
-            Source::Manual(time) => time,
-            _ => panic!("only a Clock::manual can be moved"),
-        }
+        let Source::Manual(time) = &self.0 else { panic!("only a Clock::manual can be moved") };
+        time
     }
 }
 

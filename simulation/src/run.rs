@@ -70,9 +70,8 @@ async fn play(world: &Arc<World>, seed: u64) {
     }
     let shared = Arc::new(Shared::default());
     let (users, acts) = (random.usize(1..4), random.u32(20..80));
-    let users: Vec<JoinHandle<()>> = (0..users)
-        .map(|at| enlist(world, &shared, plan, (at as u64, acts, random.fork())))
-        .collect();
+    let users: Vec<JoinHandle<()>> =
+        (0..users).map(|at| enlist(world, &shared, (at as u64, acts, random.fork()))).collect();
     let mut nemesis = Nemesis::new(world.clone(), plan, random.fork());
     nemesis.run(Instant::now() + Duration::from_secs(random.u64(4..20))).await;
     network.set_weather(crate::weather::Fair);
@@ -94,7 +93,6 @@ async fn play(world: &Arc<World>, seed: u64) {
 fn enlist(
     world: &Arc<World>,
     shared: &Arc<Shared>,
-    plan: Plan,
     (at, acts, random): (u64, u32, fastrand::Rng),
 ) -> JoinHandle<()> {
     let (process, shared, all) = (world.next_process(), shared.clone(), world.clone());
@@ -106,9 +104,7 @@ fn enlist(
             }
         };
         let (network, next) = (all.network.clone(), at * NUMBERS);
-        let is_clock_true = !plan.sets_clock;
-        let user =
-            User { client, process, network, shared, random, next, is_clock_true, poisons: 1 };
+        let user = User { client, process, network, shared, random, next, poisons: 1 };
         user.run(acts).await;
     })
 }

@@ -53,8 +53,6 @@ pub struct User {
     pub random: fastrand::Rng,
     /// The number of its next task.
     pub next: u64,
-    /// Whether due times mean anything; not where the store's clock is set.
-    pub is_clock_true: bool,
     /// It may still submit so many tasks that kill their workers.
     pub poisons: u32,
 }
@@ -139,7 +137,7 @@ impl User {
         if self.random.u8(..8) == 0 {
             call = call.expires_in(Duration::from_secs(3_600));
         }
-        (call, biz, if self.is_clock_true { delay_ms } else { 0 })
+        (call, biz, delay_ms)
     }
 
     pub(crate) fn invoke(&self, task: u64, biz: Option<u64>, delay_ms: u64) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use optimus_testkit::history::{HistoryLog, What, now_ns};
-use optimus_testkit::{Tethered, find_faketime};
+use optimus_testkit::{Tethered, fake_clock};
 
 use crate::agent::{Role, Settings};
 
@@ -185,10 +185,8 @@ fn start(folder: &Path, settings: &Settings) -> anyhow::Result<Tethered> {
     let output = OpenOptions::new().create(true).append(true).open(folder.join(OUTPUT))?;
     let mut command = Tethered::command(program, None);
     command.arg("agent").arg(serde_json::to_string(settings)?);
-    if let (Some(offset), Some(library)) = (&settings.clock, find_faketime()) {
-        command.env("LD_PRELOAD", library).env("FAKETIME", offset);
-        // A clock that somebody sets wrong is that of the day alone.
-        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
+    if let Some(offset) = &settings.clock {
+        fake_clock(&mut command, offset);
     }
     command.stdout(Stdio::null()).stderr(output);
     Tethered::spawn(&mut command).context("no agent could be started")

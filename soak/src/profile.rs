@@ -61,6 +61,7 @@ const ON_REDIS: &[(u32, Act)] = &[
     (1, Act::PauseClients),
     (1, Act::SleepRedis),
     (1, Act::FreezeRedis),
+    (2, Act::SetClock),
     (2, Act::FillRedis),
     (1, Act::FillDisk),
     (8, Act::DisturbNetwork),

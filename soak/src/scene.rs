@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use optimus_testkit::history::HistoryLog;
-use optimus_testkit::{FaultProxy, find_faketime};
+use optimus_testkit::history::{HistoryLog, What};
+use optimus_testkit::{FaultProxy, has_faketime};
 use redis::Value;
 use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
@@ -65,6 +65,16 @@ impl Stage {
         Ok(())
     }
 
+    /// Sets the clock of Redis to so many seconds off the machine's, where that can be done.
+    ///
+    /// # Errors
+    /// When the clock's file can't be written.
+    pub(crate) async fn set_clock(&self, off_s: i64) -> anyhow::Result<bool> {
+        let Some(by_s) = self.store.server().await.set_clock(off_s)? else { return Ok(false) };
+        self.log.write(What::ClockSet { by_ms: by_s * 1_000 });
+        Ok(true)
+    }
+
     /// From now on what is acknowledged may be lost by a kill within two seconds.
     async fn sync_every_second(&self) -> anyhow::Result<()> {
         self.synced_always.store(false, Ordering::Relaxed);
@@ -80,9 +90,10 @@ impl Stage {
 pub(crate) fn play(options: &Options) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new().prefix("optimus-soak-").tempdir()?;
     println!("profile {}, seed {}", options.profile.name, options.seed);
-    match find_faketime() {
-        Some(_) => println!("clocks: one worker's {AHEAD}, one client's {BEHIND}"),
-        None => println!("clocks: all right, for there is no libfaketime"),
+    if has_faketime() {
+        println!("clocks: one worker's {AHEAD}, one client's {BEHIND}, and Redis' jumps");
+    } else {
+        println!("clocks: all right, for there is no libfaketime");
     }
     let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
     let outcome = runtime.block_on(run(options, folder.path()));
@@ -210,6 +221,7 @@ async fn heal(stage: &Arc<Stage>) -> anyhow::Result<()> {
     for (_, proxy) in &stage.proxies {
         proxy.pass();
     }
+    stage.set_clock(0).await?;
     let stage = stage.clone();
     tokio::task::spawn_blocking(move || {
         stage.crew().tend()?;

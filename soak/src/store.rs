@@ -19,7 +19,8 @@ pub(crate) struct Store {
 impl Store {
     /// Starts it. It syncs its file with each write until it is told otherwise.
     pub(crate) fn start() -> Self {
-        let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
+        let options = RedisServer::builder().tcp().appendonly_always();
+        let mut options = options.survives_a_full_disk().settable_clock();
         if needs_leave_to_debug() {
             options = options.arg("--enable-debug-command", "local");
         }

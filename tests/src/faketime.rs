@@ -1,7 +1,10 @@
-//! Where libfaketime is, which gives a process a wrong clock.
+//! libfaketime, which gives a process a wrong clock.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// For programs of several threads.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
@@ -9,9 +12,86 @@ const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 /// Where systems keep libraries. Debian has a folder for each architecture in the last one.
 const FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/local/lib", "/usr/lib"];
 
+/// A server that asks for the time before it can, asks for ever.
+const TRY_FOR: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A clock that somebody sets is that of the day alone.
+const KEEP_MONOTONIC: [(&str, &str); 2] =
+    [("FAKETIME_DONT_FAKE_MONOTONIC", "1"), ("DONT_FAKE_MONOTONIC", "1")];
+
 /// The library to preload, if the system has it.
-pub fn find_faketime() -> Option<PathBuf> {
+fn library() -> Option<PathBuf> {
     let inner = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = FOLDERS.iter().map(|folder| Path::new(folder).to_owned()).chain(inner);
     folders.map(|folder| folder.join(LIBRARY)).find(|library| library.is_file())
+}
+
+/// Whether clocks can be made wrong here.
+pub fn has_faketime() -> bool {
+    library().is_some()
+}
+
+/// Gives the process that this starts a clock that is wrong by `offset`, such as `+1d`, where that
+/// can be had.
+pub fn fake_clock(command: &mut Command, offset: &str) {
+    if let Some(library) = library() {
+        command.env("LD_PRELOAD", library).env("FAKETIME", offset).envs(KEEP_MONOTONIC);
+    }
+}
+
+/// The clock of a server, which can be set while it runs.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    preload: String,
+    /// What the library reads at each look.
+    file: PathBuf,
+    off_s: i64,
+}
+
+impl Clock {
+    /// A clock that is right, kept in that folder, if this server bears it.
+    pub(crate) fn new(server: &Path, folder: &Path) -> Option<Self> {
+        let preload = preload_for(server)?;
+        let clock = Self { preload, file: folder.join("clock"), off_s: 0 };
+        clock.write().is_ok().then_some(clock)
+    }
+
+    pub(crate) fn give_to(&self, command: &mut Command) {
+        command.env("LD_PRELOAD", &self.preload).env("FAKETIME_TIMESTAMP_FILE", &self.file);
+        command.env("FAKETIME_NO_CACHE", "1").envs(KEEP_MONOTONIC);
+    }
+
+    /// Sets it to so many seconds off the machine's. By how many that moves it.
+    pub(crate) fn set(&mut self, off_s: i64) -> io::Result<i64> {
+        let by_s = off_s - std::mem::replace(&mut self.off_s, off_s);
+        self.write()?;
+        Ok(by_s)
+    }
+
+    /// All at once, for the server may look at any time.
+    fn write(&self) -> io::Result<()> {
+        let fresh = self.file.with_extension("new");
+        fs::write(&fresh, format!("{:+}\n", self.off_s))?;
+        fs::rename(fresh, &self.file)
+    }
+}
+
+/// What to preload so that this server's clock can be set, if it bears that. The allocator of the C
+/// library goes along: jemalloc asks for the time before the library can tell it.
+fn preload_for(server: &Path) -> Option<String> {
+    let preload = format!("{}:libc.so.6", library()?.to_str()?);
+    let mut command = Command::new(server);
+    command.arg("--version").env("LD_PRELOAD", &preload).envs(KEEP_MONOTONIC);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+    let deadline = Instant::now() + TRY_FOR;
+    while Instant::now() < deadline {
+        if let Ok(Some(status)) = child.try_wait() {
+            return status.success().then_some(preload);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    // It is a child of one's own, so it can be ended.
+    child.kill().and_then(|()| child.wait()).ok();
+    None
 }

@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
+use crate::faketime::Clock;
 use crate::ping::Address;
 use crate::tether::Tethered;
 use crate::{REDIS_SERVER_VAR, RedisServer, find_redis_server};
@@ -33,6 +34,7 @@ pub struct RedisServerBuilder {
     under: Vec<String>,
     args: Vec<String>,
     tcp: bool,
+    settable_clock: bool,
     password: Option<String>,
 }
 
@@ -65,6 +67,12 @@ impl RedisServerBuilder {
     /// kills it at the first byte too many.
     pub fn survives_a_full_disk(self) -> Self {
         self.under(&["sh", "-c", IGNORE_LIMIT, "sh"].map(str::to_owned))
+    }
+
+    /// Runs with a clock that [can be set](RedisServer::set_clock), where that can be had.
+    pub fn settable_clock(mut self) -> Self {
+        self.settable_clock = true;
+        self
     }
 
     /// Asks every client for this password. Letters and digits only: it stands in the URL.
@@ -104,6 +112,7 @@ pub(crate) struct Launch {
     program: PathBuf,
     under: Vec<String>,
     args: Vec<String>,
+    pub(crate) clock: Option<Box<Clock>>,
 }
 
 impl Launch {
@@ -121,8 +130,10 @@ impl Launch {
         } else {
             Address::Socket(folder.path().join("redis.sock"))
         };
+        let clock = options.settable_clock.then(|| Clock::new(&program, folder.path())).flatten();
+        let clock = clock.map(Box::new);
         let RedisServerBuilder { under, args, password, .. } = options.clone();
-        Self { address, password, folder, program, under, args }
+        Self { address, password, folder, program, under, args, clock }
     }
 
     /// Starts the server's process, without waiting until it serves.
@@ -148,6 +159,9 @@ impl Launch {
         }
         if let Some(password) = &self.password {
             command.args(["--requirepass", password]);
+        }
+        if let Some(clock) = &self.clock {
+            clock.give_to(&mut command);
         }
         let complaints = File::create(self.folder.path().join(COMPLAINTS))?;
         command.args(&self.args).stdout(Stdio::null()).stderr(complaints);

@@ -42,7 +42,7 @@ mod proxy;
 mod signal;
 
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
-pub use faketime::find_faketime;
+pub use faketime::{fake_clock, has_faketime};
 pub use launch::RedisServerBuilder;
 pub use mutant::Mutant;
 pub use namespace::namespace;

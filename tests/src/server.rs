@@ -1,5 +1,6 @@
 //! A private Redis server that a test may kill, pause and restart.
 
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,6 +99,16 @@ impl RedisServer {
     /// Lets a paused server go on, with what was sent to it meanwhile.
     pub fn resume(&self) {
         self.process.signal("CONT").expect("the server is paused, not dead");
+    }
+
+    /// Sets its clock to so many seconds off the machine's. By how many that moves it; none where
+    /// it has no [settable clock](RedisServerBuilder::settable_clock).
+    ///
+    /// # Errors
+    ///
+    /// When the file of the clock can't be written.
+    pub fn set_clock(&mut self, off_s: i64) -> io::Result<Option<i64>> {
+        self.launch.clock.as_mut().map(|clock| clock.set(off_s)).transpose()
     }
 
     fn await_ready(&mut self) -> Result<(), String> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use optimus_testkit::{REDIS_SERVER_VAR, find_faketime};
+use optimus_testkit::{REDIS_SERVER_VAR, has_faketime};
 
 use crate::cargo::{cargo, run};
 use crate::{Command, install, redis};
@@ -24,7 +24,7 @@ pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
 }
 
 fn soak(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
-    if find_faketime().is_none()
+    if !has_faketime()
         && let Err(problem) = install::faketime()
     {
         eprintln!("No clock will be wrong: {problem:#}");

@@ -30,8 +30,8 @@ impl Actor {
         };
         let network = world.network.clone();
         let random = fastrand::Rng::with_seed(1);
-        let (next, is_clock_true, poisons) = (0, true, 0);
-        let user = User { client, process, network, shared, random, next, is_clock_true, poisons };
+        let (next, poisons) = (0, 0);
+        let user = User { client, process, network, shared, random, next, poisons };
         Self { user, world }
     }
 

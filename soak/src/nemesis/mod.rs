@@ -32,6 +32,8 @@ pub(crate) enum Act {
     KillRedis,
     /// SIGSTOP of Redis.
     FreezeRedis,
+    /// The clock of Redis jumps.
+    SetClock,
     /// SCRIPT FLUSH, many.
     FlushScripts,
     FlushOnce,
@@ -121,6 +123,7 @@ impl Nemesis {
             Act::FreezeShort => self.freeze(0.05..0.45).await,
             Act::KillRedis => self.kill_redis().await,
             Act::FreezeRedis => self.freeze_redis().await,
+            Act::SetClock => self.set_clock().await,
             Act::FlushScripts => self.flush(50, Duration::from_millis(10)).await,
             Act::FlushOnce => self.flush(1, Duration::ZERO).await,
             Act::KillConnections => self.kill_connections().await,

@@ -13,6 +13,9 @@ use super::Nemesis;
 const UNSYNCED_NS: u64 = 2_000_000_000;
 /// What a full Redis may still take: less than a batch of submits.
 const ROOM: u64 = 64 * 1024;
+/// How far off the clock of Redis may be, in s: by more than a lease, and not by so much that what
+/// waits for its time keeps the run waiting.
+const CLOCK_OFF_S: [i64; 5] = [-9, -3, 0, 3, 9];
 const FULL_FOR: Duration = Duration::from_millis(1_200);
 
 impl Nemesis {
@@ -44,6 +47,11 @@ impl Nemesis {
         server.resume();
         self.stage.log.write(What::Outage { since, of: None });
         Ok(1)
+    }
+
+    pub(super) async fn set_clock(&mut self) -> anyhow::Result<u64> {
+        let off_s = self.random.choice(CLOCK_OFF_S).unwrap_or_default();
+        Ok(u64::from(self.stage.set_clock(off_s).await?))
     }
 
     pub(super) async fn flush(&mut self, times: u32, pause: Duration) -> anyhow::Result<u64> {

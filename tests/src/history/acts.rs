@@ -54,6 +54,8 @@ pub(super) struct Acts {
     pub(super) outages: Vec<(Span, Option<u32>)>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
+    /// When the clock of Redis was set forward.
+    pub(super) hastened: Vec<u64>,
 }
 
 impl Acts {
@@ -67,6 +69,7 @@ impl Acts {
             }
             What::Outage { since, of } => self.outages.push((span(since), of)),
             What::Stalled { since } => self.stalls.push(span(since)),
+            What::ClockSet { by_ms } if by_ms > 0 => self.hastened.push(event.at),
             What::Rollback { since } => self.rollbacks.push(span(since)),
             _ => {}
         }
@@ -118,6 +121,11 @@ impl Acts {
     fn outages_of(&self, pid: u32) -> impl Iterator<Item = &Span> {
         let outages = self.outages.iter();
         outages.filter(move |(_, of)| of.is_none_or(|of| of == pid)).map(|(span, _)| span)
+    }
+
+    /// Whether something that was due later may have been due at once.
+    pub(super) fn hastened(&self, since: u64, until: u64) -> bool {
+        self.hastened.iter().any(|at| (since..=until).contains(at))
     }
 
     /// Whether something that was acknowledged in this time may be gone.

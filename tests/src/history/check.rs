@@ -193,7 +193,8 @@ impl Judge<'_> {
             let due = invoked.at + invoked.delay_ms * 1_000_000;
             // One that was cancelled and requeued is due at once.
             let requeued = account.requeued_at.iter().any(|at| *at <= first.begun);
-            if first.begun + EARLY_NS_MAX < due && !requeued {
+            let hastened = self.acts.hastened(invoked.at, first.begun);
+            if first.begun + EARLY_NS_MAX < due && !requeued && !hastened {
                 findings.add(self.task, "ran before it was due");
             }
         }

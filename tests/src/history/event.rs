@@ -129,6 +129,11 @@ pub enum What {
         /// When it began.
         since: u64,
     },
+    /// `clock <ms>`: the clock of Redis was set forward by so much, or back.
+    ClockSet {
+        /// By how much; negative for back.
+        by_ms: i64,
+    },
     /// `rollback <since ns>`: what Redis acknowledged from then until now may be gone.
     Rollback {
         /// When it began.
@@ -208,6 +213,7 @@ impl Display for Event {
             What::Frozen { victim, since } => write!(f, "frozen {victim} {since}"),
             What::Outage { since, of } => write!(f, "outage {since} {}", Optional(*of)),
             What::Stalled { since } => write!(f, "stalled {since}"),
+            What::ClockSet { by_ms } => write!(f, "clock {by_ms}"),
             What::Rollback { since } => write!(f, "rollback {since}"),
         }
     }
@@ -293,6 +299,7 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
         "frozen" => What::Frozen { victim: words.number()?, since: words.number()? },
         "outage" => What::Outage { since: words.number()?, of: words.optional()?.0 },
         "stalled" => What::Stalled { since: words.number()? },
+        "clock" => What::ClockSet { by_ms: words.number()? },
         "rollback" => What::Rollback { since: words.number()? },
         _ => return None,
     };
