@@ -184,6 +184,11 @@ pub(crate) const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
+    /// All that it does.
+    pub(crate) fn acts(&self) -> impl Iterator<Item = Act> {
+        self.troupes.iter().flat_map(|troupe| troupe.acts).map(|(_, act)| *act)
+    }
+
     /// The same for another time, whatever was to be reached.
     pub(crate) fn lasting(mut self, time: Duration) -> Self {
         self.time = Some(time);

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::agent::{Role, Settings};
 use crate::crew::{Crew, NUMBERS_EACH, Who};
-use crate::nemesis::{Done, Nemesis};
+use crate::nemesis::{Act, Done, Nemesis};
 use crate::options::Options;
 use crate::outcome::{self, Outcome};
 use crate::profile::{Profile, Sync};
@@ -91,7 +91,7 @@ pub(crate) fn play(options: &Options) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new().prefix("optimus-soak-").tempdir()?;
     println!("profile {}, seed {}", options.profile.name, options.seed);
     if has_faketime() {
-        println!("clocks: one worker's {AHEAD}, one client's {BEHIND}, and Redis' jumps");
+        println!("clocks: one worker's {AHEAD}, one client's {BEHIND}");
     } else {
         println!("clocks: all right, for there is no libfaketime");
     }
@@ -129,7 +129,7 @@ async fn set(
     folder: &Path,
     random: &mut fastrand::Rng,
 ) -> anyhow::Result<Stage> {
-    let store = Store::start();
+    let store = Store::start(profile.acts().any(|act| act == Act::SetClock));
     let mut proxies = Vec::new();
     let mut url = async |who: Who, index: usize| {
         if index.is_multiple_of(2) {

@@ -17,10 +17,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Starts it. It syncs its file with each write until it is told otherwise.
-    pub(crate) fn start() -> Self {
-        let options = RedisServer::builder().tcp().appendonly_always();
-        let mut options = options.survives_a_full_disk().settable_clock();
+    /// Starts it. It syncs its file with each write until it is told otherwise. A clock that can be
+    /// set slows it down.
+    pub(crate) fn start(sets_clock: bool) -> Self {
+        let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
+        if sets_clock {
+            options = options.settable_clock();
+        }
         if needs_leave_to_debug() {
             options = options.arg("--enable-debug-command", "local");
         }
