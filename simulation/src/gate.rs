@@ -102,16 +102,19 @@ impl ProcessGate {
         }
     }
 
-    async fn perform(&self, parcel: &Parcel) -> RedisResult<Vec<Value>> {
-        self.network.perform((self.process, parcel.number), &parcel.behind, &parcel.commands).await
+    /// Has some commands of a parcel done.
+    async fn perform(&self, parcel: &Parcel, commands: &[Cmd]) -> RedisResult<Vec<Value>> {
+        self.network.perform((self.process, parcel.number), &parcel.behind, commands).await
     }
 
     /// There and back. What was sent arrives, whether or not anybody still waits.
     async fn deliver(&self, parcel: Parcel, passage: &Passage) -> RedisResult<Vec<Value>> {
-        let Some((there, back)) = passage.latency else { return self.perform(&parcel).await };
+        let Some((there, back)) = passage.latency else {
+            return self.perform(&parcel, &parcel.commands).await;
+        };
         if parcel.blocks {
             sleep(there).await;
-            return self.perform(&parcel).await;
+            return self.perform(&parcel, &parcel.commands).await;
         }
         let (network, process, reset) = (self.network.clone(), self.process, passage.reset.clone());
         let (tell, told) = oneshot::channel();
@@ -141,9 +144,7 @@ impl ProcessGate {
                 self.network.probe.arm(nth, passing);
             }
             let one = std::slice::from_ref(command);
-            answers.extend(
-                self.network.perform((self.process, parcel.number), &parcel.behind, one).await?,
-            );
+            answers.extend(self.perform(parcel, one).await?);
             if fails {
                 self.network.probe.disarm();
             }
@@ -157,11 +158,9 @@ impl ProcessGate {
         for command in &parcel.commands {
             let one = std::slice::from_ref(command);
             if is_script(command) {
-                self.network.perform((self.process, parcel.number), &parcel.behind, one).await?;
+                self.perform(parcel, one).await?;
             }
-            answers.extend(
-                self.network.perform((self.process, parcel.number), &parcel.behind, one).await?,
-            );
+            answers.extend(self.perform(parcel, one).await?);
         }
         Ok(answers)
     }

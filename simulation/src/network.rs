@@ -29,7 +29,8 @@ const COPIES_MAX: usize = 8;
 pub struct Network {
     pub(crate) store: Store,
     pub(crate) time: Arc<VirtualTime>,
-    pub(crate) journal: Arc<Journal>,
+    /// What has happened so far.
+    pub journal: Arc<Journal>,
     pub(crate) probe: Probe,
     state: Mutex<State>,
 }
@@ -295,12 +296,11 @@ impl Network {
         let at_us = self.time.now_us();
         let mut state = self.state();
         let scripts = commands.iter().filter(|command| is_script(command)).count();
-        let blocks = commands.iter().any(|command| word(command, 0) == b"BLPOP");
         let number = state.exchanges;
         // The judge looks from outside.
         state.exchanges += u64::from(process != 0);
         let verb = commands.first().map_or("", |command| state.verb(command));
-        let exchange = Exchange { number, commands: commands.len(), scripts, verb, blocks };
+        let exchange = Exchange { number, commands: commands.len(), scripts, verb };
         let (mut fault, mut latency) = (None, None);
         if process != 0 {
             fault = state.weather.fault(&exchange);

@@ -97,12 +97,7 @@ fn enlist(
 ) -> JoinHandle<()> {
     let (process, shared, all) = (world.next_process(), shared.clone(), world.clone());
     world.spawn(process, async move {
-        let client = loop {
-            match all.client(process).await {
-                Ok(client) => break client,
-                Err(_) => sleep(Duration::from_millis(100)).await,
-            }
-        };
+        let client = all.client_at_last(process).await;
         let (network, next) = (all.network.clone(), at * NUMBERS);
         let user = User { client, process, network, shared, random, next, poisons: 1 };
         user.run(acts).await;

@@ -182,6 +182,17 @@ impl User {
         answer.ok().filter(|handle| !handle.is_duplicate())
     }
 
+    /// Submits calls together. The answer of each.
+    pub(crate) async fn submit_all(
+        &self,
+        calls: Vec<Call<Work>>,
+    ) -> Vec<Result<TaskHandle<u64>, Error>> {
+        match self.client.submit_all(calls).await {
+            Ok(handles) => handles.into_iter().map(Ok).collect(),
+            Err(problem) => problem.answers,
+        }
+    }
+
     async fn submit_batch(&mut self) {
         let mut calls = Vec::new();
         let mut numbers = Vec::new();
@@ -192,10 +203,7 @@ impl User {
             numbers.push(number);
             calls.push(call);
         }
-        let answers = match self.client.submit_all(calls).await {
-            Ok(handles) => handles.into_iter().map(Ok).collect(),
-            Err(problem) => problem.answers,
-        };
+        let answers = self.submit_all(calls).await;
         for (number, answer) in numbers.into_iter().zip(&answers) {
             self.answered(number, answer);
         }

@@ -15,8 +15,6 @@ pub struct Exchange {
     pub scripts: usize,
     /// What it asks for first: a script or a command.
     pub verb: &'static str,
-    /// It may wait in the store, as one that listens for a doorbell does.
-    pub blocks: bool,
 }
 
 /// How long an exchange is on its way, there and back.

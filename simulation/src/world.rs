@@ -13,7 +13,7 @@ use optimus_testkit::history::What;
 use optimus_worker::Worker;
 use tokio::runtime;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::ProcessGate;
@@ -25,6 +25,7 @@ use crate::work::{Desk, Neighbour, Poison, QUEUE, Rare, Work, be_quiet_about_pan
 pub const NAMESPACE: &str = "simulation";
 /// Every worker's.
 pub const LEASE: Duration = Duration::from_secs(2);
+const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 /// The instant at which every run begins, in ms since the epoch.
 const START_MS: u64 = 1_800_000_000_000;
 
@@ -125,6 +126,16 @@ impl World {
                 .await
         })
         .await
+    }
+
+    /// The same, again and again until it is connected.
+    pub async fn client_at_last(&self, process: u32) -> Client {
+        loop {
+            match self.client(process).await {
+                Ok(client) => return client,
+                Err(_) => sleep(CONNECT_AGAIN).await,
+            }
+        }
     }
 
     /// Starts a process of its own, which can be killed.

@@ -3,10 +3,10 @@
 use std::{
     sync::{Arc, mpsc},
     thread,
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
-use optimus_core::{Call, Due};
+use optimus_core::{Call, Client, Due, machine};
 use optimus_simulation::{
     ending::check_structure,
     user::queue,
@@ -14,7 +14,7 @@ use optimus_simulation::{
     work::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
 };
-use tokio::time::sleep;
+use optimus_testkit::eventually;
 
 const SETUP: Setup = Setup {
     concurrency: 2,
@@ -41,6 +41,13 @@ fn due_in(number: u64, ms: u64) -> Call<Work> {
     Work::new(number, Kind::Lasts(0)).due(Due::In(Duration::from_millis(ms)))
 }
 
+/// What is left of the only worker's lease; none before it has one.
+async fn lease_left(client: &Client) -> Option<Duration> {
+    let workers = client.inspector().workers(&queue()).await.unwrap();
+    let until = UNIX_EPOCH + Duration::from_millis(workers.first()?.lease_until_ms);
+    Some(until.duration_since(machine::now()).unwrap_or_default())
+}
+
 #[test]
 fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
     let calls = calls_of(async |world| {
@@ -48,7 +55,8 @@ fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
         let client = world.client(world.next_process()).await.unwrap();
         client.submit(Work::new(1, Kind::Lasts(2_000))).await.unwrap();
         client.submit(due_in(2, 500)).await.unwrap();
-        sleep(Duration::from_millis(100)).await;
+        let begun = async || world.network.journal.begun(1) == 1;
+        eventually("the first begins", LEASE, begun).await;
         worker.stop.cancel();
         worker.main.await.unwrap().unwrap();
     });
@@ -59,13 +67,16 @@ fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
 fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
     let calls = calls_of(async |world| {
         world.worker(SETUP);
-        sleep(Duration::from_millis(100)).await;
-        world.network.set_weather(NoHeartbeats);
-        // Some time between the doubt and the end of the lease.
-        sleep(LEASE.mul_f64(0.9)).await;
         let client = world.client(world.next_process()).await.unwrap();
+        let has_lease = async || lease_left(&client).await.is_some();
+        eventually("the worker has a lease", LEASE, has_lease).await;
+        world.network.set_weather(NoHeartbeats);
+        // It is in doubt for its last tenth.
+        let in_doubt = async || lease_left(&client).await < Some(LEASE / 16);
+        eventually("the lease is in doubt", LEASE, in_doubt).await;
         let handle = client.submit(Work::new(1, Kind::Lasts(0))).await.unwrap();
-        sleep(LEASE / 4).await;
+        let over = async || lease_left(&client).await == Some(Duration::ZERO);
+        eventually("the lease is over", LEASE, over).await;
         world.network.set_weather(Fair);
         handle.result().await.unwrap();
     });

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, io};
 
 /// For programs of several threads.
@@ -14,7 +15,6 @@ const FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/local/lib", "/usr/lib"];
 
 /// A server that asks for the time before it can, asks for ever.
 const TRY_FOR: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A clock that somebody sets is that of the day alone.
 const KEEP_MONOTONIC: [(&str, &str); 2] =
@@ -83,15 +83,11 @@ fn preload_for(server: &Path) -> Option<String> {
     let preload = format!("{}:libc.so.6", library()?.to_str()?);
     let mut command = Command::new(server);
     command.arg("--version").env("LD_PRELOAD", &preload).envs(KEEP_MONOTONIC);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-    let deadline = Instant::now() + TRY_FOR;
-    while Instant::now() < deadline {
-        if let Ok(Some(status)) = child.try_wait() {
-            return status.success().then_some(preload);
-        }
-        thread::sleep(LOOK_EVERY);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let (output, (tell, told)) = (child.stdout.take()?, mpsc::channel());
+    thread::spawn(move || tell.send(io::read_to_string(output)));
+    if told.recv_timeout(TRY_FOR).is_err() {
+        child.kill().ok()?;
     }
-    // It is a child of one's own, so it can be ended.
-    child.kill().and_then(|()| child.wait()).ok();
-    None
+    child.wait().ok()?.success().then_some(preload)
 }

@@ -22,12 +22,7 @@ pub struct Actor {
 impl Actor {
     /// One that has connected.
     pub async fn new(world: Arc<World>, process: u32, shared: Arc<Shared>) -> Self {
-        let client = loop {
-            match world.client(process).await {
-                Ok(client) => break client,
-                Err(_) => sleep(Duration::from_millis(100)).await,
-            }
-        };
+        let client = world.client_at_last(process).await;
         let network = world.network.clone();
         let random = fastrand::Rng::with_seed(1);
         let (next, poisons) = (0, 0);

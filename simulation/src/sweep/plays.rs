@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::{Call, Due, TaskId, TaskState};
+use optimus_core::{Call, Due, TaskHandle, TaskId, TaskState};
 use tokio::time::sleep;
 
 use super::Actor;
@@ -33,10 +33,7 @@ pub(super) async fn batch(actor: &Actor) {
         })
         .collect();
     (0..12).for_each(|number| actor.user.invoke(number, None, 0));
-    let answers = match actor.user.client.submit_all(calls).await {
-        Ok(handles) => handles.into_iter().map(Ok).collect(),
-        Err(problem) => problem.answers,
-    };
+    let answers = actor.user.submit_all(calls).await;
     for (number, answer) in (0..12).zip(answers) {
         actor.user.answered(number, &answer);
         if number % 4 == 3 {
@@ -137,13 +134,19 @@ pub(super) async fn requeue(actor: &Actor) {
     }
 }
 
-pub(super) async fn release(actor: &Actor) {
-    let handle = actor.submit(1, Kind::HangsOnce).await;
+/// Once all have begun; the second is ranked, the third has a biz id.
+async fn three_that_hang(actor: &Actor) -> [Option<TaskHandle<u64>>; 3] {
+    let plain = actor.submit(1, Kind::HangsOnce).await;
     let ranked = actor.call(2, Work::new(2, Kind::HangsOnce).priority(1)).await;
-    let cancelled = actor.call(3, Work::new(3, Kind::HangsOnce).biz_id("b3")).await;
+    let unique = actor.call(3, Work::new(3, Kind::HangsOnce).biz_id("b3")).await;
     for number in [1, 2, 3] {
         actor.begun(number, 1).await;
     }
+    [plain, ranked, unique]
+}
+
+pub(super) async fn release(actor: &Actor) {
+    let [handle, ranked, cancelled] = three_that_hang(actor).await;
     if let Some(handle) = &cancelled {
         actor.user.await_result(3, handle.clone());
         sleep(ms(5)).await;
@@ -159,12 +162,7 @@ pub(super) async fn release(actor: &Actor) {
 }
 
 pub(super) async fn reap(actor: &Actor) {
-    let handle = actor.submit(1, Kind::HangsOnce).await;
-    let ranked = actor.call(2, Work::new(2, Kind::HangsOnce).priority(1)).await;
-    let cancelled = actor.call(3, Work::new(3, Kind::HangsOnce).biz_id("b3")).await;
-    for number in [1, 2, 3] {
-        actor.begun(number, 1).await;
-    }
+    let [handle, ranked, cancelled] = three_that_hang(actor).await;
     for number in [1, 2, 3] {
         if let Some(process) = actor.begun(number, 1).await {
             actor.world.network.kill(process);
