@@ -2,7 +2,8 @@
 --
 -- Final at once for a task that waits. Its entry in the line stays as a tombstone, since removing
 -- it from the middle of a long list would take tens of ms, and is counted. The worker of a running
--- task hears of it through its doorbell, or with its next heartbeat.
+-- task hears of it through its doorbell, which names the attempt by its
+-- token, or with its next heartbeat.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id
@@ -29,6 +30,7 @@ local mark = biz and redis.call('GET', biz)
 local waiting = waiters_of(meta, waiters, { id })
 local ranked = redis.call('ZSCORE', priority, id)
 local stop_bell = derive(meta, 'wake', holder)
+local token = state == 'working' and redis.call('HGET', derive(meta, 'working', holder), id)
 redis.call('ZCARD', retry)
 redis.call('ZCARD', cancelled)
 redis.call('HLEN', cancel)
@@ -40,7 +42,7 @@ redis.call('LLEN', stop_bell)
 redis.call('HDEL', cancel, '')
 if state == 'working' then
   redis.call('HSET', cancel, id, whole(now))
-  redis.call('RPUSH', stop_bell, id)
+  redis.call('RPUSH', stop_bell, id .. ' ' .. token)
   redis.call('PEXPIRE', stop_bell, STOP_BELL_TTL_MS)
   return { 'OK', 'requested' }
 end

@@ -30,9 +30,10 @@ impl Role for StopBell {
     async fn tick(&mut self) -> Duration {
         let worker = self.shared.queues[self.queue].worker();
         match self.broker.wait_for_stop(&self.names, &worker, BLOCK_FOR).await {
-            Ok(Some(id)) => {
+            // It may tell of an earlier attempt, which has ended.
+            Ok(Some(lease)) => {
                 for attempt in self.shared.attempts.snapshot() {
-                    if attempt.lease.id == id && attempt.lease.worker == worker {
+                    if attempt.lease == lease {
                         attempt.stop(Stop::Cancelled);
                     }
                 }

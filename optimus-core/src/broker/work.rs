@@ -7,7 +7,7 @@ use redis::Value;
 use super::{Broker, BrokerError, Reply, ScriptCall, reply, scripts};
 use crate::{
     id::{QueueName, TaskId, WorkerId},
-    lease::Token,
+    lease::{Lease, Token},
 };
 
 /// Nobody else takes what a worker left behind when it died.
@@ -181,19 +181,21 @@ impl Broker {
         }))
     }
 
-    /// Waits until a task of this worker is asked to stop; `None` after `timeout`.
+    /// Waits until an attempt of this worker is asked to stop; `None` after `timeout`.
     pub async fn wait_for_stop(
         &self,
         queues: &[QueueName],
         worker: &WorkerId,
         timeout: Duration,
-    ) -> Result<Option<TaskId>, BrokerError> {
+    ) -> Result<Option<Lease>, BrokerError> {
         let bells: Vec<String> =
             queues.iter().map(|queue| self.keys(queue).owned("wake:", worker.as_str())).collect();
         let rung = self.block(&bells, timeout).await?;
-        Ok(rung.and_then(|(bell, id)| {
+        Ok(rung.and_then(|(bell, asked)| {
             let queue = &queues[bells.iter().position(|b| *b == bell)?];
-            TaskId::from_stored(queue.clone(), std::str::from_utf8(&id).ok()?).ok()
+            let (id, token) = std::str::from_utf8(&asked).ok()?.split_once(' ')?;
+            let id = TaskId::from_stored(queue.clone(), id).ok()?;
+            Some(Lease { id, worker: worker.clone(), token: Token::parse(token)? })
         }))
     }
 

@@ -73,11 +73,11 @@ impl Run<'_> {
         let heard = self.listener.wait_for_stop(&queues, &name, PATIENCE).await;
         self.tell(at, queue.into(), &format_args!("{name} is to stop {heard:?}"));
         match heard {
-            Ok(Some(id)) if id == expected => {
+            Ok(Some(lease)) if lease == expected => {
                 self.reach.count("a stop is heard");
                 Ok(())
             }
-            other => Err(format!("{name} is asked to stop {other:?}, to be {expected}")),
+            other => Err(format!("{name} is asked to stop {other:?}, to be {expected:?}")),
         }
     }
 }

@@ -60,7 +60,7 @@ async fn cancelling_twice_is_no_mistake(bench: Bench) {
 async fn a_running_task_is_asked_to_stop_and_its_worker_rung(bench: Bench) {
     let id = bench.add(0, job().biz_id("b")).await;
     let worker = bench.worker(0, "w").await;
-    bench.take(0, &worker, 1).await;
+    let lease = bench.take(0, &worker, 1).await;
     bench.wait(&id, "c").await;
     let before = bench.dump().await;
 
@@ -71,7 +71,7 @@ async fn a_running_task_is_asked_to_stop_and_its_worker_rung(bench: Bench) {
     let blocking = bench.now().blocking("bell");
     let queues = [bench.queue.clone()];
     let rung = blocking.wait_for_stop(&queues, &worker, ms(5_000)).await.unwrap();
-    assert_eq!(rung, Some(id.clone()));
+    assert_eq!(rung, Some(lease), "the attempt, and not another of the same task");
     bench.at(9).cancel(&id).await.unwrap();
     let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key("wake:w"))).await;
     assert!(ttl > 0, "a bell nobody hears goes by itself");

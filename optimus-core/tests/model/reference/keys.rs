@@ -75,7 +75,8 @@ impl Queue {
             }
         }
         for (name, bell) in &self.stop_bells {
-            picture.list(&format!("wake:{name}"), bell.iter().map(TaskId::stored));
+            let asked = bell.iter().map(|lease| format!("{} {}", lease.id.stored(), lease.token));
+            picture.list(&format!("wake:{name}"), asked);
         }
     }
 

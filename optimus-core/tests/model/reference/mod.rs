@@ -16,7 +16,7 @@ mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use optimus_core::{OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
+use optimus_core::{Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
 
 use crate::{answer::Answer, call::Call, witness::Witness};
 
@@ -40,7 +40,7 @@ pub(crate) struct Queue {
     /// What each client was told, in order.
     pub(crate) mail: BTreeMap<String, VecDeque<(TaskId, TaskState)>>,
     /// What each worker was asked to stop, in order.
-    pub(crate) stop_bells: BTreeMap<WorkerId, VecDeque<TaskId>>,
+    pub(crate) stop_bells: BTreeMap<WorkerId, VecDeque<Lease>>,
     /// The fence of the last claim that granted something.
     pub(crate) fence: u64,
     pub(crate) paused_since: Option<u64>,

@@ -1,7 +1,7 @@
 //! `cancel`, `requeue`, `pause`, `purge`: what operators and the janitor do.
 
 use optimus_core::{
-    TaskId, TaskState,
+    Lease, TaskId, TaskState,
     broker::{Cancelled, Refusal},
 };
 
@@ -22,7 +22,9 @@ impl Queue {
             TaskState::Working => {
                 self.task(id).stop_asked = Some(now);
                 let holder = self.holder(id).expect("a working task is held").clone();
-                self.stop_bells.entry(holder).or_default().push_back(id.clone());
+                let token = self.workers[&holder].holds[id];
+                let lease = Lease { id: id.clone(), worker: holder.clone(), token };
+                self.stop_bells.entry(holder).or_default().push_back(lease);
                 return Answer::Cancelled(Cancelled::Requested);
             }
             _ => {

@@ -1,0 +1,52 @@
+//! How a running task hears that it was cancelled.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Bench, Gate, Wait};
+use optimus_core::Task;
+use optimus_testkit::{RedisServer, eventually};
+
+const SOON: Duration = Duration::from_secs(20);
+/// No heartbeat comes in time to tell of a cancel.
+const LONG: Duration = Duration::from_secs(120);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_of_an_earlier_attempt_that_is_heard_late_stops_no_later_one() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let gate = Gate::new();
+    let builder = bench.worker().lease(LONG).task_type::<Wait>().data(gate.clone());
+    let worker = bench.start(builder);
+    let cancelled = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    let id = common::view(&bench, cancelled.id()).await;
+    let holder = id.worker.expect("it works").to_string();
+    let mut raw = bench.raw().await;
+    let stored = cancelled.id().stored();
+    let working = bench.key("default", &format!("working:{holder}"));
+    let token = raw.run_words(&[b"HGET", working.as_bytes(), stored.as_bytes()]).await.remove(0);
+    assert!(!cancelled.cancel().await.unwrap());
+    assert!(cancelled.result_within(SOON).await.unwrap_err().is_cancelled());
+    bench.client.requeue(cancelled.id()).await.unwrap();
+    gate.began.wait_for(2).await;
+
+    // What the cancel left in the list, had the worker been away from it meanwhile.
+    let late = [stored.as_bytes(), b" ", &token].concat();
+    let bell = bench.key("default", &format!("wake:{holder}"));
+    raw.run_words(&[b"RPUSH", bell.as_bytes(), &late]).await;
+    // What is heard after it tells that it was heard.
+    let marker = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(3).await;
+    assert!(!marker.cancel().await.unwrap());
+    assert!(marker.result_within(SOON).await.unwrap_err().is_cancelled());
+
+    gate.open.hit();
+    cancelled.result_within(SOON).await.unwrap();
+    eventually("nothing is left to hear", SOON, async || {
+        raw.run(&format!("EXISTS {bell}")).await == [b"0"]
+    })
+    .await;
+    worker.stop().await;
+}
