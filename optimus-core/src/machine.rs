@@ -1,10 +1,11 @@
-//! What a process takes from its machine: the time of day, a name, and ids that nobody else has.
+//! What a process takes from its machine: the time of day, a name, ids that nobody else has, and
+//! turns on its threads.
 //!
 //! For the other Optimus crates; nothing here is public API. With the feature `simulation` a
 //! thread can be told to take all of them from a clock and a seed, so that whatever it runs can be
 //! repeated exactly.
 
-use std::time::SystemTime;
+use std::{future::poll_fn, task::Poll, time::SystemTime};
 
 use uuid::Uuid;
 
@@ -45,6 +46,24 @@ pub fn process_id() -> u32 {
         return 1;
     }
     std::process::id()
+}
+
+/// Lets other tasks of this thread run first.
+///
+/// tokio's own `yield_now` wakes the task only after this thread has run its other tasks. One of
+/// them may block the thread. This one puts the task into the queue at once, where any idle thread
+/// of the runtime can take it.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(feature = "simulation")]

@@ -7,7 +7,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesOrdered};
-use optimus_core::broker::{BrokerError, Reply};
+use optimus_core::{
+    broker::{BrokerError, Reply},
+    machine,
+};
 
 use crate::{
     claims::{Ask, Claims, HALF_MIN},
@@ -108,7 +111,7 @@ impl Role for Claimer {
             if let Some(turn) = self.next().await {
                 worked &= self.finish(turn);
                 // What is ready runs first, so that what ends at once goes along.
-                tokio::task::yield_now().await;
+                machine::yield_now().await;
                 if worked && self.turns.is_empty() {
                     self.begin_turn();
                 }

@@ -2,6 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
+use optimus_core::machine;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +18,7 @@ pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &Cancellation
         let rest = role.tick().await;
         if rest.is_zero() {
             // What is ready goes first, so that a next turn takes along what ends at once.
-            tokio::task::yield_now().await;
+            machine::yield_now().await;
             continue;
         }
         tokio::select! {

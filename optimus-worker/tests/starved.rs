@@ -1,15 +1,19 @@
-//! Handlers that block every thread of the runtime they run on.
+//! Handlers that block one thread or all threads of the runtime they run on.
 
 mod common;
 
 use std::{
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
 
-use common::Bench;
-use optimus_core::{BoxError, Context, Data, DataKey, QueueName, Reason, Task, TaskState};
+use common::{Bench, Double};
+use optimus_core::{BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskState};
 use optimus_testkit::{Signal, eventually};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +43,40 @@ impl Task for Spin {
             thread::yield_now();
         }
         Ok(ctx.attempt())
+    }
+}
+
+/// Submits a task, then keeps its thread until it is released.
+#[derive(Serialize, Deserialize)]
+struct Hog {}
+
+#[derive(Clone)]
+struct Hold {
+    client: Client,
+    began: Signal,
+    released: Arc<AtomicBool>,
+}
+
+/// So long a test may take that fails.
+const HOG_MAX: Duration = Duration::from_secs(25);
+
+impl Task for Hog {
+    const NAME: &'static str = "hog";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Hold>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let hold: Hold = ctx.data().unwrap();
+        hold.client.submit(Double { number: 0 }.call().queue("other")).await?;
+        hold.began.hit();
+        let until = Instant::now() + HOG_MAX;
+        while !hold.released.load(Ordering::Relaxed) && Instant::now() < until {
+            thread::yield_now();
+        }
+        Ok(())
     }
 }
 
@@ -72,6 +110,29 @@ impl Drop for Lonely {
 }
 
 on_both! {
+    async fn while_one_handler_keeps_a_thread_tasks_are_submitted_and_claimed_on_the_other(
+        bench: Bench
+    ) {
+        let (began, released) = (Signal::new(), Arc::new(AtomicBool::new(false)));
+        let client = bench.client.clone();
+        let hold = Hold { client, began: began.clone(), released: released.clone() };
+        let builder = bench.worker().queues(["default", "other"]).data(hold);
+        let worker = bench.start(builder.task_type::<Hog>().task_type::<Double>());
+        let hog = bench.client.submit(Hog {}.call()).await.unwrap();
+        began.wait_for(1).await;
+        for number in 0..20 {
+            let double = Double { number }.call().queue("other");
+            let submitted = tokio::time::timeout(HOG_MAX / 2, bench.client.submit(double)).await;
+            let handle = submitted.expect("the submit is answered").unwrap();
+            let answer = handle.result_within(HOG_MAX / 2).await;
+            assert_eq!(answer.expect("it runs beside the other"), number * 2);
+        }
+        assert_eq!(hog.status().await.unwrap(), TaskState::Working);
+        released.store(true, Ordering::Relaxed);
+        hog.result_within(HOG_MAX).await.unwrap();
+        worker.stop().await;
+    }
+
     async fn a_handler_that_blocks_its_runtime_for_many_leases_keeps_its_task(bench: Bench) {
         let began = Signal::new();
         let lonely = Lonely::start(&bench, &began);

@@ -117,7 +117,7 @@ impl Carrier {
                 Some(delivered) = in_flight.next(), if !in_flight.is_empty() => {
                     self.note(&delivered);
                     // Who was just answered may go on to submit: their next shares a call.
-                    tokio::task::yield_now().await;
+                    machine::yield_now().await;
                 }
                 count = inbox.recv_many(&mut round, ROUND_MAX),
                     if open && waiting.len() < CALLS_WAITING =>
