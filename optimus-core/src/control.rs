@@ -1,15 +1,19 @@
 //! Control words: errors by which a handler says what should become of its task.
 //!
-//! They are found anywhere along the source chain, so `?`, `.context(…)` and wrapping keep them.
+//! They are found anywhere along the source chain, so `?`, `.context(…)` and wrapping keep them,
+//! also in `anyhow::Error` and `eyre::Report`.
+//!
+//! Those two hide the type of the error that they hold: `downcast_ref` does not find it once a
+//! report has become a `Box<dyn Error>`. They still show it, so each word notes on its thread that
+//! it was shown. No feature has to be enabled for that, and none can be forgotten.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{cell::Cell, error::Error, fmt, time::Duration};
 
 /// Any error of a handler.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Try again after exactly this wait, instead of the back-off's. Spends a retry.
-#[derive(Debug, thiserror::Error)]
-#[error("retry in {after:?}")]
+#[derive(Debug)]
 pub struct Retry {
     after: Duration,
     source: Option<BoxError>,
@@ -29,9 +33,8 @@ impl Retry {
 }
 
 /// Do not retry: the task is buried at once.
-#[derive(Debug, thiserror::Error)]
-#[error("fatal")]
-pub struct Fatal(#[source] BoxError);
+#[derive(Debug)]
+pub struct Fatal(BoxError);
 
 impl Fatal {
     /// Gives up because of `error`.
@@ -41,8 +44,7 @@ impl Fatal {
 }
 
 /// Not now: come back after this wait, without spending an attempt.
-#[derive(Debug, thiserror::Error)]
-#[error("snooze for {0:?}")]
+#[derive(Debug)]
 pub struct Snooze(Duration);
 
 impl Snooze {
@@ -53,9 +55,47 @@ impl Snooze {
 }
 
 /// The task is no longer wanted: it ends in `Cancelled`, not in `Dead`.
-#[derive(Debug, thiserror::Error)]
-#[error("cancelled by its handler")]
+#[derive(Debug)]
 pub struct Cancel;
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Control::RetryAfter(self.after).show(f)
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Control::Fatal.show(f)
+    }
+}
+
+impl fmt::Display for Snooze {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Control::Snooze(self.0).show(f)
+    }
+}
+
+impl fmt::Display for Cancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Control::Cancel.show(f)
+    }
+}
+
+impl Error for Retry {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+impl Error for Fatal {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+impl Error for Snooze {}
+impl Error for Cancel {}
 
 /// What a handler's error asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,26 +113,45 @@ pub enum Control {
     Cancel,
 }
 
+thread_local! {
+    /// The word that was shown last on this thread.
+    static SHOWN: Cell<Option<Control>> = const { Cell::new(None) };
+}
+
 impl Control {
     /// Reads the first control word along the source chain.
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
-            if let Some(retry) = error.downcast_ref::<Retry>() {
-                return Self::RetryAfter(retry.after);
-            }
-            if error.is::<Fatal>() {
-                return Self::Fatal;
-            }
-            if let Some(Snooze(wait)) = error.downcast_ref() {
-                return Self::Snooze(*wait);
-            }
-            if error.is::<Cancel>() {
-                return Self::Cancel;
+            if let Some(word) = Self::shown_by(error) {
+                return word;
             }
             next = error.source();
         }
         Self::Fail
+    }
+
+    /// The word that an error shows, if it shows nothing besides: a list of errors of which one is
+    /// a word asks for nothing.
+    fn shown_by(error: &(dyn Error + 'static)) -> Option<Self> {
+        SHOWN.take();
+        let shown = error.to_string();
+        SHOWN.take().filter(|word| word.text() == shown)
+    }
+
+    fn show(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        SHOWN.set(Some(self));
+        f.write_str(&self.text())
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Fail => "failed".into(),
+            Self::RetryAfter(wait) => format!("retry in {wait:?}"),
+            Self::Fatal => "fatal".into(),
+            Self::Snooze(wait) => format!("snooze for {wait:?}"),
+            Self::Cancel => "cancelled by its handler".into(),
+        }
     }
 }
 
@@ -112,31 +171,5 @@ impl fmt::Display for Chain<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("outer")]
-    struct Outer(#[source] BoxError);
-
-    #[test]
-    fn a_control_word_is_found_below_other_errors() {
-        let second = Duration::from_secs(1);
-        let cases: [(BoxError, Control); 5] = [
-            (Retry::after(second).because("boom").into(), Control::RetryAfter(second)),
-            (Fatal::new("boom").into(), Control::Fatal),
-            (Snooze::lasting(second).into(), Control::Snooze(second)),
-            (Cancel.into(), Control::Cancel),
-            ("boom".into(), Control::Fail),
-        ];
-        for (word, control) in cases {
-            assert_eq!(Control::of(&Outer(Box::new(Outer(word)))), control);
-        }
-    }
-
-    #[test]
-    fn an_error_is_written_with_all_its_sources() {
-        let error = Outer(Box::new(Outer("boom".into())));
-        assert_eq!(Chain(&error).to_string(), "outer\n  caused by: outer\n  caused by: boom");
-    }
-}
+#[path = "control_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+//! Every way in which a control word can be wrapped, and what is none.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+#[error("outer")]
+struct Outer(#[source] BoxError);
+
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Transparent(#[from] Snooze);
+
+fn through_anyhow(word: Snooze) -> anyhow::Result<()> {
+    Err(word)?
+}
+
+fn through_eyre(word: Snooze) -> eyre::Result<()> {
+    Err(word)?
+}
+
+fn found(error: impl Into<BoxError>) -> Control {
+    Control::of(&*error.into())
+}
+
+fn word() -> Snooze {
+    Snooze::lasting(SECOND)
+}
+
+#[test]
+fn a_control_word_is_found_below_other_errors() {
+    let cases: [(BoxError, Control); 5] = [
+        (Retry::after(SECOND).because("boom").into(), Control::RetryAfter(SECOND)),
+        (Fatal::new("boom").into(), Control::Fatal),
+        (word().into(), Control::Snooze(SECOND)),
+        (Cancel.into(), Control::Cancel),
+        ("boom".into(), Control::Fail),
+    ];
+    for (word, control) in cases {
+        assert_eq!(found(Outer(Box::new(Outer(word)))), control);
+    }
+}
+
+#[test]
+fn a_control_word_is_found_whichever_way_it_went_into_anyhow() {
+    use anyhow::Context as _;
+    let ensured = || -> anyhow::Result<()> {
+        anyhow::ensure!(false, word());
+        Ok(())
+    };
+    let bailed = || -> anyhow::Result<()> { anyhow::bail!(word()) };
+    let boxed: BoxError = word().into();
+    let ways = [
+        ("?", through_anyhow(word()).unwrap_err()),
+        ("into", word().into()),
+        ("new", anyhow::Error::new(word())),
+        ("msg", anyhow::Error::msg(word())),
+        ("from_boxed", anyhow::Error::from_boxed(word().into())),
+        ("anyhow!", anyhow::anyhow!(word())),
+        ("anyhow! of a box", anyhow::anyhow!(boxed)),
+        ("bail!", bailed().unwrap_err()),
+        ("ensure!", ensured().unwrap_err()),
+        ("context over it", through_anyhow(word()).context("above").unwrap_err()),
+        ("context of a result", Err::<(), _>(word()).context("above").unwrap_err()),
+        ("two contexts", through_anyhow(word()).context("above").context("top").unwrap_err()),
+        ("it is the context", Err::<(), _>(fmt::Error).context(word()).unwrap_err()),
+        ("it is a context of none", None::<()>.context(word()).unwrap_err()),
+        ("context over its box", anyhow::Error::from_boxed(word().into()).context("above")),
+        ("transparent", anyhow::Error::new(Transparent::from(word()))),
+        ("below another", anyhow::Error::new(Outer(word().into()))),
+        ("anyhow in anyhow", anyhow::anyhow!(BoxError::from(anyhow::Error::new(word())))),
+    ];
+    for (way, error) in ways {
+        assert_eq!(found(error), Control::Snooze(SECOND), "{way}");
+    }
+    let reallocated =
+        anyhow::Error::new(word()).reallocate_into_boxed_dyn_error_without_backtrace();
+    assert_eq!(Control::of(&*reallocated), Control::Snooze(SECOND));
+}
+
+#[test]
+fn a_control_word_is_found_whichever_way_it_went_into_eyre() {
+    use eyre::WrapErr as _;
+    let ensured = || -> eyre::Result<()> {
+        eyre::ensure!(false, word());
+        Ok(())
+    };
+    let bailed = || -> eyre::Result<()> { eyre::bail!(word()) };
+    let ways = [
+        ("?", through_eyre(word()).unwrap_err()),
+        ("into", word().into()),
+        ("new", eyre::Report::new(word())),
+        ("msg", eyre::Report::msg(word())),
+        ("eyre!", eyre::eyre!(word())),
+        ("bail!", bailed().unwrap_err()),
+        ("ensure!", ensured().unwrap_err()),
+        ("wrapped", through_eyre(word()).wrap_err("above").unwrap_err()),
+        ("it wraps", Err::<(), _>(fmt::Error).wrap_err(word()).unwrap_err()),
+        ("below another", eyre::Report::new(Outer(word().into()))),
+    ];
+    for (way, error) in ways {
+        assert_eq!(found(error), Control::Snooze(SECOND), "{way}");
+    }
+}
+
+#[test]
+fn the_first_word_of_a_chain_counts() {
+    let retry = || Retry::after(SECOND).because(Fatal::new("boom"));
+    assert_eq!(found(retry()), Control::RetryAfter(SECOND));
+    assert_eq!(found(anyhow::Error::new(retry())), Control::RetryAfter(SECOND));
+    assert_eq!(found(anyhow::Error::new(retry()).context(Cancel)), Control::Cancel);
+}
+
+#[test]
+fn an_error_that_only_tells_of_a_word_is_none() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("3 of 9 failed: {0}, and others")]
+    struct Several(Fatal);
+    let shown = Fatal::new("boom").to_string();
+    assert_eq!(found(Several(Fatal::new("boom"))), Control::Fail);
+    assert_eq!(found(shown.clone()), Control::Fail, "a text that was made before");
+    assert_eq!(found(anyhow::Error::msg(shown)), Control::Fail);
+}
+
+#[test]
+fn an_error_is_written_with_all_its_sources() {
+    let error = Outer(Box::new(Outer("boom".into())));
+    assert_eq!(Chain(&error).to_string(), "outer\n  caused by: outer\n  caused by: boom");
+    let fatal = anyhow::Error::new(Fatal::new("boom")).context("above");
+    let text = Chain(&*BoxError::from(fatal)).to_string();
+    assert_eq!(text, "above\n  caused by: fatal\n  caused by: boom");
+}
