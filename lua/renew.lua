@@ -20,14 +20,7 @@ if not redis.call('ZSCORE', workers, worker) then
 end
 local away, set_back = unwatched(meta, now, lease_ms)
 local held = all_held(working)
-local stopping = {}
-if #held > 0 and redis.call('HLEN', cancel) > 0 then
-  for i = 1, #held, 2 do
-    if redis.call('HEXISTS', cancel, held[i]) == 1 then
-      stopping[#stopping + 1] = held[i]
-    end
-  end
-end
+local stopping = asked_to_stop(cancel, working, held)
 
 -- Writes.
 redis.call('ZREM', workers, worker)

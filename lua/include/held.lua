@@ -14,14 +14,43 @@ end
 -- What it holds as id, token, ….
 local function all_held(working)
   local pairs_held = redis.call('HGETALL', working)
-  for i = 1, #pairs_held, 2 do
+  local size = #pairs_held
+  for i = 1, size, 2 do
     if pairs_held[i] == LAST_CLAIM then
-      table.remove(pairs_held, i + 1)
-      table.remove(pairs_held, i)
+      pairs_held[i], pairs_held[i + 1] = pairs_held[size - 1], pairs_held[size]
+      pairs_held[size - 1], pairs_held[size] = nil, nil
       break
     end
   end
   return pairs_held
+end
+
+-- Those of a worker's tasks that were asked to stop. What there is less of is looked up in the
+-- other.
+local function asked_to_stop(cancel, working, held)
+  local asked = #held > 0 and redis.call('HLEN', cancel) or 0
+  if asked == 0 then
+    return {}
+  end
+  local ids, other = {}, cancel
+  if 2 * asked < #held then
+    ids, other = redis.call('HKEYS', cancel), working
+  else
+    for i = 1, #held, 2 do
+      ids[#ids + 1] = held[i]
+    end
+  end
+  local stopping = {}
+  for first = 1, #ids, 4000 do
+    local last = math.min(first + 3999, #ids)
+    local found = redis.call('HMGET', other, unpack(ids, first, last))
+    for i = first, last do
+      if found[i - first + 1] then
+        stopping[#stopping + 1] = ids[i]
+      end
+    end
+  end
+  return stopping
 end
 
 -- Up to `limit` ids of what it holds, in no order.

@@ -14,6 +14,9 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::judge::Facts;
 
+/// Handlers know it, and they know no clock but the standard one.
+type Deadline = std::time::Instant;
+
 /// Why a running handler was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -97,6 +100,8 @@ type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     table: Mutex<Table>,
+    /// No deadline of a running attempt is earlier.
+    earliest: Mutex<Option<Deadline>>,
     pub(crate) deadlines: Watch,
     pub(crate) relief: Watch,
 }
@@ -116,6 +121,10 @@ impl Watch {
     }
 }
 
+fn earlier(first: Option<Deadline>, other: Deadline) -> Deadline {
+    first.map_or(other, |first| first.min(other))
+}
+
 fn key(lease: &Lease) -> Key {
     (lease.id.uuid().as_u128(), lease.token.fence)
 }
@@ -125,10 +134,40 @@ impl Attempts {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn earliest(&self) -> MutexGuard<'_, Option<Deadline>> {
+        self.earliest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No running attempt has to end before this.
+    pub(crate) fn earliest_deadline(&self) -> Option<Deadline> {
+        *self.earliest()
+    }
+
+    /// All of them; finds the earliest deadline on the way.
+    pub(crate) fn all_for_deadlines(&self) -> Vec<Arc<Attempt>> {
+        // First, since attempts that begin meanwhile add theirs.
+        *self.earliest() = None;
+        let all = self.snapshot();
+        let running = all.iter().filter(|attempt| !attempt.is_settled());
+        if let Some(first) = running.map(|attempt| attempt.ctx.deadline()).min() {
+            let mut earliest = self.earliest();
+            *earliest = Some(earlier(*earliest, first));
+        }
+        all
+    }
+
     /// Attempts must be here before they run, so that the heartbeat keeps their lease.
     pub(crate) fn insert<'a>(&self, attempts: impl Iterator<Item = &'a Arc<Attempt>>) {
-        let keyed = attempts.map(|attempt| (key(&attempt.lease), attempt.clone()));
+        let mut first: Option<Deadline> = None;
+        let keyed = attempts.map(|attempt| {
+            first = Some(earlier(first, attempt.ctx.deadline()));
+            (key(&attempt.lease), attempt.clone())
+        });
         self.table().extend(keyed);
+        if let Some(first) = first {
+            let mut earliest = self.earliest();
+            *earliest = Some(earlier(*earliest, first));
+        }
         self.deadlines.wake();
         self.relief.wake();
     }
@@ -158,6 +197,10 @@ impl Attempts {
     /// All of them, at this moment.
     pub(crate) fn snapshot(&self) -> Vec<Arc<Attempt>> {
         self.table().values().cloned().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table().len()
     }
 
     /// Nothing runs, and no report of an attempt is held.

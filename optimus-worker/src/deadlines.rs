@@ -1,8 +1,8 @@
 //! Keeps every attempt's deadline, from outside the runtime that the handlers may block.
 
-use std::{iter, sync::Arc, time::Duration};
+use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
-use optimus_core::TIMEOUT_GRACE;
+use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId};
 use tokio::time::Instant;
 
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often all attempts are looked at while no deadline has passed and every lease is certain:
+/// then only handlers that were told to stop can be overdue.
+const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
 /// Tasks often follow each other; only after so many looks at nothing it sleeps.
 const IDLE_LOOKS: u32 = 10;
@@ -23,20 +26,35 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 pub(crate) struct Deadlines {
     shared: Arc<Shared>,
     idle_looks: u32,
+    looked_at_all: Instant,
 }
 
 impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, idle_looks: 0 }
+        Self { shared, idle_looks: 0, looked_at_all: Instant::now() }
     }
 
-    fn look(&self, attempt: &Attempt, now: Instant) {
-        if attempt.is_settled() {
+    /// Looks at all attempts, or at none where a look could not find anything.
+    fn look_at_all(&mut self, now: Instant) {
+        let shared = self.shared.clone();
+        let (table, doubtful) = (&shared.attempts, doubtful(&shared));
+        let is_due =
+            table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
+        if !is_due && doubtful.is_empty() && now < self.looked_at_all + LOOK_AT_ALL_EVERY {
             return;
         }
+        self.looked_at_all = now;
+        let attempts = table.all_for_deadlines();
+        for attempt in attempts.iter().filter(|attempt| !attempt.is_settled()) {
+            self.look(attempt, now, &doubtful);
+        }
+    }
+
+    fn look(&self, attempt: &Attempt, now: Instant, doubtful: &HashMap<&QueueName, WorkerId>) {
+        let lease = &attempt.lease;
         if now.into_std() >= attempt.ctx.deadline() + TIMEOUT_GRACE {
             self.time_out(attempt);
-        } else if !self.lease_is_certain(attempt) {
+        } else if doubtful.get(lease.id.queue()) == Some(&lease.worker) {
             attempt.stop(Stop::Uncertain);
         }
         let stopped = attempt.stopped();
@@ -60,24 +78,19 @@ impl Deadlines {
             None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }
     }
+}
 
-    fn lease_is_certain(&self, attempt: &Attempt) -> bool {
-        let queue = self.shared.queues.iter().find(|queue| queue.name == *attempt.lease.id.queue());
-        queue.is_none_or(|queue| {
-            queue.worker() != attempt.lease.worker
-                || queue.lease_is_certain(self.shared.config.lease)
-        })
-    }
+/// Under which ids of this worker a lease may be over, by queue.
+fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
+    let lease = shared.config.lease;
+    let queues = shared.queues.iter().filter(|queue| !queue.lease_is_certain(lease));
+    queues.map(|queue| (&queue.name, queue.worker())).collect()
 }
 
 impl Role for Deadlines {
     async fn tick(&mut self) -> Duration {
-        let attempts = self.shared.attempts.snapshot();
-        let now = Instant::now();
-        for attempt in &attempts {
-            self.look(attempt, now);
-        }
-        self.idle_looks = if attempts.is_empty() { self.idle_looks + 1 } else { 0 };
+        self.look_at_all(Instant::now());
+        self.idle_looks = if self.shared.attempts.is_empty() { self.idle_looks + 1 } else { 0 };
         let table = &self.shared.attempts;
         if self.idle_looks > IDLE_LOOKS && table.let_sleep(&table.deadlines) {
             return REST;

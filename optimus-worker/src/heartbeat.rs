@@ -1,9 +1,9 @@
 //! Renews the leases, and learns what became of what the worker holds.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use optimus_core::{
-    Lease, WorkerId,
+    Lease, TaskId, Token, WorkerId,
     broker::{Broker, BrokerError, Give, Refusal, Release, Renewed},
 };
 use tokio::time::Instant;
@@ -19,6 +19,8 @@ use crate::{
 
 /// Three heartbeats a lease: one may get lost.
 const BEATS_PER_LEASE: u32 = 3;
+/// A heartbeat that takes more than this part of a lease is told of.
+const SLOW_PART: u32 = 10;
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// The role behind the worker's life.
@@ -40,18 +42,29 @@ impl Heartbeat {
         Self { shared, broker }
     }
 
-    /// A claim's answer that comes in after this can only add to what is held, never be missed.
-    fn before(&self, queue: &Served) -> Before {
-        let (worker, heard_seq) = (queue.worker(), queue.heard_seq());
-        let mut attempts = self.shared.attempts.snapshot();
-        attempts.retain(|a| *a.lease.id.queue() == queue.name && a.lease.worker == worker);
-        Before { worker, heard_seq, attempts }
+    /// For each queue. A claim's answer that comes in after this can only add to what is held,
+    /// never be missed: the attempts are looked at last.
+    fn befores(&self) -> Vec<Before> {
+        let before = |queue: &Served| {
+            let (worker, heard_seq) = (queue.worker(), queue.heard_seq());
+            Before { worker, heard_seq, attempts: Vec::new() }
+        };
+        let mut befores: Vec<Before> = self.shared.queues.iter().map(before).collect();
+        for attempt in self.shared.attempts.snapshot() {
+            let place = self.shared.queues.place(attempt.lease.id.queue());
+            if let Some(before) = place.map(|place| &mut befores[place])
+                && before.worker == attempt.lease.worker
+            {
+                before.attempts.push(attempt);
+            }
+        }
+        befores
     }
 
     async fn beat(&self) -> bool {
         let lease = self.shared.config.lease;
         let sent_at = Instant::now();
-        let befores: Vec<Before> = self.shared.queues.iter().map(|q| self.before(q)).collect();
+        let befores = self.befores();
         let calls = self
             .shared
             .queues
@@ -100,13 +113,15 @@ impl Heartbeat {
                 self.shared.turn.notify_one();
             }
         }
+        let held: HashSet<(&TaskId, Token)> =
+            renewed.held.iter().map(|(id, token)| (id, *token)).collect();
+        let stopping: HashSet<&TaskId> = renewed.stopping.iter().collect();
         for attempt in &before.attempts {
-            let held = (attempt.lease.id.clone(), attempt.lease.token);
-            if renewed.stopping.contains(&held.0) {
+            let id = &attempt.lease.id;
+            if stopping.contains(id) {
                 attempt.stop(Stop::Cancelled);
             }
-            if !attempt.is_settled() && !renewed.held.contains(&held) {
-                let id = &held.0;
+            if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
                 tracing::warn!(%id, "the lease is another's by now; the handler must stop");
                 attempt.stop(Stop::Lost);
             }
@@ -140,8 +155,21 @@ impl Heartbeat {
 
 impl Role for Heartbeat {
     async fn tick(&mut self) -> Duration {
+        let lease = self.shared.config.lease;
+        let began_at = Instant::now();
         let worked = self.beat().await;
-        let interval = self.shared.config.lease / BEATS_PER_LEASE;
+        let took = began_at.elapsed();
+        if worked && took > lease / SLOW_PART {
+            let held = self.shared.attempts.len();
+            tracing::warn!(
+                ?took,
+                ?lease,
+                held,
+                "a heartbeat was slow; at a third of the lease, leases are lost: use a longer \
+                 lease or less concurrency"
+            );
+        }
+        let interval = lease / BEATS_PER_LEASE;
         if worked { interval.mul_f64(0.9 + fastrand::f64() / 10.0) } else { AGAIN.min(interval) }
     }
 }

@@ -98,7 +98,7 @@ async fn a_claim_whose_answer_never_came_is_given_back() {
 #[tokio::test]
 async fn an_attempt_that_began_after_the_heartbeat_was_sent_is_not_taken_for_lost() {
     let still = Still::new("heartbeat-began-after").await;
-    let before = still.heartbeat.before(still.queue());
+    let before = still.heartbeat.befores().remove(0);
     let renewed = still.renew().await;
     let attempt = still.take_in(still.claim(1).await);
     still.heartbeat.reconcile(&before, &renewed);
@@ -109,7 +109,7 @@ async fn an_attempt_that_began_after_the_heartbeat_was_sent_is_not_taken_for_los
 async fn an_answer_taken_in_while_the_heartbeat_was_under_way_is_not_given_back() {
     let still = Still::new("heartbeat-under-way").await;
     let claimed = still.claim(1).await;
-    let before = still.heartbeat.before(still.queue());
+    let before = still.heartbeat.befores().remove(0);
     let renewed = still.renew().await;
     let attempt = still.take_in(claimed);
     still.heartbeat.reconcile(&before, &renewed);

@@ -1,6 +1,8 @@
-//! What the roles share about one queue that the worker serves: [`Served`].
+//! The queues that a worker serves, [`Queues`], and what the roles share about each: [`Served`].
 
 use std::{
+    collections::HashMap,
+    ops::Deref,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -10,6 +12,42 @@ use std::{
 
 use optimus_core::{QueueName, WorkerId};
 use tokio::time::Instant;
+
+/// All served queues, in the order in which they were named.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    served: Vec<Served>,
+    places: HashMap<QueueName, usize>,
+}
+
+impl Queues {
+    pub(crate) fn new(served: Vec<Served>) -> Self {
+        let places = served.iter().enumerate().map(|(at, queue)| (queue.name.clone(), at));
+        Self { places: places.collect(), served }
+    }
+
+    /// Where the queue of that name stands.
+    pub(crate) fn place(&self, name: &QueueName) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+}
+
+impl Deref for Queues {
+    type Target = [Served];
+
+    fn deref(&self) -> &[Served] {
+        &self.served
+    }
+}
+
+impl<'a> IntoIterator for &'a Queues {
+    type Item = &'a Served;
+    type IntoIter = std::slice::Iter<'a, Served>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.served.iter()
+    }
+}
 
 /// A queue, and this worker's standing in it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use optimus_core::{Data, broker::Broker};
 use tokio::sync::Notify;
 
 use crate::{
-    attempts::Attempts, config::Config, queues::Served, registry::Registry, reporter::Reporter,
+    attempts::Attempts, config::Config, queues::Queues, registry::Registry, reporter::Reporter,
     shutdown::Shutdown, slots::Slots, suspects::Suspects,
 };
 
@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     pub(crate) data: Arc<Data>,
     /// The connection of the claimer's turns.
     pub(crate) broker: Broker,
-    pub(crate) queues: Vec<Served>,
+    pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,

@@ -15,9 +15,21 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    WorkerBuilder, attempts::Attempts, claimer::Claimer, config::Config, keeper::Keeper,
-    queues::Served, registry::Registry, reporter::Reporter, role::play, shared::Shared,
-    shutdown::Shutdown, sign_off, slots::Slots, suspects::Suspects, work_bell::WorkBell,
+    WorkerBuilder,
+    attempts::Attempts,
+    claimer::Claimer,
+    config::Config,
+    keeper::Keeper,
+    queues::{Queues, Served},
+    registry::Registry,
+    reporter::Reporter,
+    role::play,
+    shared::Shared,
+    shutdown::Shutdown,
+    sign_off,
+    slots::Slots,
+    suspects::Suspects,
+    work_bell::WorkBell,
 };
 
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
@@ -128,7 +140,7 @@ impl Worker {
             registry: self.registry,
             data: Arc::new(self.data),
             broker,
-            queues,
+            queues: Queues::new(queues),
             attempts: Attempts::default(),
             reporter: Reporter::default(),
             slots,
