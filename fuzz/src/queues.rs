@@ -1,12 +1,18 @@
-//! `OPTIMUS_QUEUES`: what is printed is read back, and each idle slot is offered once.
+//! `OPTIMUS_QUEUES`: what is printed is read back, and no idle slot is offered twice.
 
 use crate::draw::Draw;
 
 #[path = "../../optimus-worker/src/config.rs"]
 #[allow(dead_code, reason = "what is parsed goes into a worker's settings, which have no parser")]
 mod config;
+#[path = "../../optimus-worker/src/shares.rs"]
+#[allow(dead_code, reason = "one turn is divided here, which nothing answers")]
+mod shares;
+
+use std::time::Instant;
 
 use config::{Order, parse_queues};
+use shares::{Open, Shares};
 
 /// More than a machine has.
 const IDLE_MAX: u64 = 100_000;
@@ -14,7 +20,7 @@ const IDLE_MAX: u64 = 100_000;
 /// Any text is read as queues, or refused with the fault and the syntax.
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
-    let (idle, random) = (draw.number() % IDLE_MAX, draw.number());
+    let (idle, running) = (draw.number() % IDLE_MAX, draw.number() % IDLE_MAX);
     let text = String::from_utf8_lossy(draw.0);
     let (order, queues) = match parse_queues(&text) {
         Ok(read) => read,
@@ -33,9 +39,12 @@ pub(crate) fn check(data: &[u8]) {
     assert!(again.0 == order || queues.len() == 1);
     assert_eq!(again.1, queues);
 
-    let weights: Vec<u32> = queues.iter().map(|(_, weight)| *weight).collect();
-    let idle = usize::try_from(idle).expect("it is small");
-    let random = usize::try_from(random).unwrap_or(usize::MAX);
-    let shares = order.divide(idle, &weights, random);
-    assert_eq!(shares.iter().sum::<usize>(), idle);
+    let slots = |number| usize::try_from(number).expect("it is small");
+    let (idle, running) = (slots(idle), slots(running));
+    let mut shares = Shares::new(order, queues.iter().map(|(_, weight)| *weight));
+    let open: Vec<Open> = (0..queues.len()).map(|at| Open { at, running }).collect();
+    let given = shares.divide(Instant::now(), idle, &open);
+    let all = given.iter().map(|(_, want)| want).sum::<usize>();
+    assert!(all <= idle && (idle == 0 || all > 0), "{given:?}");
+    assert!(given.iter().all(|(at, want)| *at < queues.len() && *want > 0), "{given:?}");
 }

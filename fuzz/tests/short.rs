@@ -86,7 +86,7 @@ properties! {
     a_pattern_matches_what_its_definition_says: "glob";
     an_id_is_printed_as_it_was_read_and_cannot_escape_its_key: "id";
     json_that_a_script_wrote_is_read_back_and_no_json_is_refused: "json";
-    queues_are_read_as_they_are_printed_and_each_slot_is_offered_once: "queues";
+    queues_are_read_as_they_are_printed_and_no_slot_is_offered_twice: "queues";
     a_record_keeps_its_payload_or_is_refused_with_its_fault: "record";
     an_answer_is_read_as_it_was_written_or_is_odd: "reply";
     a_call_is_stored_as_it_was_made_or_refused_with_its_fault: "submission";

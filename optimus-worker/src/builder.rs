@@ -69,6 +69,10 @@ impl WorkerBuilder {
     }
 
     /// Serves these queues, each with a share of the slots by its weight.
+    ///
+    /// While several queues have work, tasks are started by weight, over any second. A queue holds
+    /// no more than its share of the slots, rounded up, so tasks that run long leave the others
+    /// their slots. Slots that a queue has no work for go to the others.
     pub fn weighted<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = (Q, u32)>) -> Self {
         self.serve(Order::Weighted, queues)
     }

@@ -13,10 +13,9 @@ use crate::{
     prepare::{Claim, prepare},
     reporter::HELD_MAX,
     shared::Shared,
+    shares::{Open, Shares, TURN_TASKS_MAX},
 };
 
-/// Script calls of claims in one turn.
-const CALLS_MAX: usize = 8;
 /// From twice so many slots on, half of them are enough for one turn.
 pub(crate) const HALF_MIN: usize = 32;
 /// A claim that Redis rejects is asked again this much later.
@@ -30,6 +29,7 @@ const LOOK_FOR_THE_END: Duration = Duration::from_millis(50);
 pub(crate) struct Claims {
     shared: Arc<Shared>,
     lines: Vec<Line>,
+    shares: Shares,
     /// Slots that claims under way may fill.
     reserved: usize,
     overflowing: bool,
@@ -75,7 +75,9 @@ impl Line {
 impl Claims {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let lines = shared.queues.iter().map(|_| Line::default()).collect();
-        Self { shared, lines, reserved: 0, overflowing: false }
+        let weights = shared.queues.iter().map(|queue| queue.weight);
+        let order = shared.config.order;
+        Self { lines, shares: Shares::new(order, weights), reserved: 0, overflowing: false, shared }
     }
 
     /// Slots that no claim under way may fill.
@@ -86,7 +88,8 @@ impl Claims {
     /// The most that one turn claims.
     pub(crate) fn turn_max(&self) -> usize {
         let concurrency = self.shared.config.concurrency;
-        if concurrency < 2 * HALF_MIN { concurrency } else { concurrency.div_ceil(2) }
+        let most = if concurrency < 2 * HALF_MIN { concurrency } else { concurrency.div_ceil(2) };
+        most.min(TURN_TASKS_MAX)
     }
 
     /// Whether a queue is known to have work for so many idle slots.
@@ -146,17 +149,16 @@ impl Claims {
                 queue.hint();
             }
         }
-        let open: Vec<usize> = (0..self.lines.len())
+        let open: Vec<Open> = (0..self.lines.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
             // What is granted then could not start, and would come back at once, again and again.
             .filter(|at| self.shared.queues[*at].lease_is_certain(self.shared.config.lease))
             .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
             .filter(|at| asks.iter().all(|ask| ask.queue != *at))
+            .map(|at| Open { at, running: self.shared.slots.running(at) })
             .collect();
-        let weights: Vec<u32> = open.iter().map(|at| self.shared.queues[*at].weight).collect();
-        let shares = self.shared.config.order.divide(idle, &weights, fastrand::usize(..));
-        for (at, mut share) in open.into_iter().zip(shares) {
-            while share > 0 && asks.len() < CALLS_MAX {
+        for (at, mut share) in self.shares.divide(now.into_std(), idle, &open) {
+            while share > 0 {
                 let want = share.min(BATCH_MAX);
                 asks.push(self.ask(at, want, false));
                 share -= want;
@@ -209,9 +211,11 @@ impl Claims {
         line.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
+                self.shares.answered(ask.queue, ask.want, claimed.grants.len());
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
                 line.has_more = claimed.more;
                 if !claimed.more {
+                    self.shares.had_no_work(ask.queue);
                     queue.found_empty(ask.hints);
                     // Another queue may keep the turns going for ever.
                     self.shared.listen.notify_one();
@@ -219,26 +223,39 @@ impl Claims {
                     queue.hint();
                 }
                 self.start(&ask, claimed);
-                return true;
+                true
             }
-            Err(problem) => match problem.refusal() {
-                Some(Refusal::Paused) => queue.found_empty(ask.hints),
-                Some(Refusal::Lapsed) => {
-                    self.shared.beat.notify_one();
-                    return false;
-                }
-                Some(_) => {}
-                None if problem.is_transient() => {
-                    line.unanswered = Some(ask);
-                    return false;
-                }
-                None => {
-                    // It keeps neither slots nor turns from the worker's other queues.
-                    tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
-                    line.due_at = Some(Instant::now() + AFTER_REJECTION);
-                    queue.found_empty(ask.hints);
-                }
-            },
+            Err(problem) if problem.is_transient() => {
+                line.unanswered = Some(ask);
+                false
+            }
+            Err(problem) => {
+                self.shares.answered(ask.queue, ask.want, 0);
+                self.refused(&ask, &problem)
+            }
+        }
+    }
+
+    /// Nothing was granted. `true` if the exchange itself worked.
+    fn refused(&mut self, ask: &Ask, problem: &BrokerError) -> bool {
+        let queue = &self.shared.queues[ask.queue];
+        match problem.refusal() {
+            Some(Refusal::Paused) => {
+                self.shares.had_no_work(ask.queue);
+                queue.found_empty(ask.hints);
+            }
+            Some(Refusal::Lapsed) => {
+                self.shared.beat.notify_one();
+                return false;
+            }
+            Some(_) => {}
+            None => {
+                // It keeps neither slots nor turns from the worker's other queues.
+                tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
+                self.lines[ask.queue].due_at = Some(Instant::now() + AFTER_REJECTION);
+                self.shares.had_no_work(ask.queue);
+                queue.found_empty(ask.hints);
+            }
         }
         true
     }
@@ -251,7 +268,7 @@ impl Claims {
         let mut prepared = Vec::with_capacity(grants.len());
         for Grant { id, record, tries } in grants {
             let lease = Lease { id, worker: ask.worker.clone(), token };
-            match self.shared.slots.take().filter(|_| certain) {
+            match self.shared.slots.take(ask.queue).filter(|_| certain) {
                 Some(slot) => {
                     let claim = Claim { lease, record, tries, now_ms, alone: ask.alone };
                     prepared.extend(prepare(&self.shared, claim, slot));

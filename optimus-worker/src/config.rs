@@ -14,44 +14,11 @@ const LEASE_MIN: Duration = Duration::from_millis(500);
 /// How a worker divides itself between its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Order {
-    /// Each queue gets its share of the slots, by weight.
+    /// Each queue gets its share of the slots, by weight; see [`crate::shares`].
     #[default]
     Weighted,
     /// A queue gets what the ones before it have left.
     Strict,
-}
-
-impl Order {
-    /// Divides idle slots between queues of these weights: each slot is offered once. `random`
-    /// decides who gets what a fair division leaves over.
-    pub(crate) fn divide(self, idle: usize, weights: &[u32], random: usize) -> Vec<usize> {
-        let mut shares = vec![0; weights.len()];
-        if weights.is_empty() {
-            return shares;
-        }
-        if self == Self::Strict {
-            shares[0] = idle;
-            return shares;
-        }
-        let total: usize = weights.iter().map(|weight| *weight as usize).sum();
-        for (share, weight) in shares.iter_mut().zip(weights) {
-            *share = idle * *weight as usize / total;
-        }
-        let mut left = idle - shares.iter().sum::<usize>();
-        let mut ticket = random % total;
-        while left > 0 {
-            let mut at = 0;
-            let mut passed = weights[0] as usize;
-            while passed <= ticket {
-                at += 1;
-                passed += weights[at] as usize;
-            }
-            shares[at] += 1;
-            left -= 1;
-            ticket = passed % total;
-        }
-        shares
-    }
 }
 
 /// A worker's settings, checked.
@@ -135,21 +102,6 @@ mod tests {
     fn read(text: &str) -> (Order, Vec<(String, u32)>) {
         let (order, queues) = parse_queues(text).unwrap();
         (order, queues.into_iter().map(|(name, weight)| (name.to_string(), weight)).collect())
-    }
-
-    #[test]
-    fn every_idle_slot_is_offered_once_and_by_weight() {
-        for random in 0..50 {
-            let shares = Order::Weighted.divide(10, &[3, 1, 1], random);
-            assert_eq!(shares.iter().sum::<usize>(), 10);
-            assert_eq!(shares, [6, 2, 2]);
-            let shares = Order::Weighted.divide(1, &[3, 1, 1], random);
-            assert_eq!(shares.iter().sum::<usize>(), 1);
-        }
-        let first = (0..500).filter(|r| Order::Weighted.divide(1, &[3, 1, 1], *r)[0] == 1).count();
-        assert_eq!(first, 300);
-        assert_eq!(Order::Strict.divide(10, &[1, 1], 3), [10, 0]);
-        assert!(Order::Weighted.divide(10, &[], 3).is_empty());
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Still {
         let lease = Lease { id: grant.id, worker: self.queue().worker(), token };
         let (record, tries) = (grant.record, grant.tries);
         let claim = Claim { lease, record, tries, now_ms, alone: false };
-        let slot = self.shared.slots.take().unwrap();
+        let slot = self.shared.slots.take(0).unwrap();
         let attempt = crate::prepare::prepare(&self.shared, claim, slot).unwrap().attempt;
         self.shared.attempts.insert(std::iter::once(&attempt));
         self.queue().set_heard_seq(token.seq);

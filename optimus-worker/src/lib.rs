@@ -30,6 +30,7 @@ mod relief;
 mod reporter;
 mod role;
 mod shared;
+mod shares;
 mod shutdown;
 mod sign_off;
 mod slots;

@@ -11,6 +11,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct Slots {
     idle: AtomicUsize,
+    /// By queue.
+    running: Vec<AtomicUsize>,
     /// Told of each slot that becomes free.
     freed: Arc<Notify>,
     /// Told of the next one, if it asked for it.
@@ -20,12 +22,21 @@ pub(crate) struct Slots {
 
 /// One running task's place; free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<Slots>);
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
+    queue: usize,
+}
 
 impl Slots {
-    pub(crate) fn new(concurrency: usize, freed: Arc<Notify>, listen: Arc<Notify>) -> Arc<Self> {
+    pub(crate) fn new(
+        concurrency: usize,
+        queues: usize,
+        freed: Arc<Notify>,
+        listen: Arc<Notify>,
+    ) -> Arc<Self> {
         let (idle, awaited) = (AtomicUsize::new(concurrency), AtomicBool::new(false));
-        Arc::new(Self { idle, freed, listen, awaited })
+        let running = (0..queues).map(|_| AtomicUsize::new(0)).collect();
+        Arc::new(Self { idle, running, freed, listen, awaited })
     }
 
     pub(crate) fn idle(&self) -> usize {
@@ -46,18 +57,27 @@ impl Slots {
         }
     }
 
-    /// A slot, if one is idle.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Slot> {
+    /// How many are taken by tasks of this queue.
+    pub(crate) fn running(&self, queue: usize) -> usize {
+        self.running[queue].load(Ordering::Acquire)
+    }
+
+    /// A slot for a task of this queue, if one is idle.
+    pub(crate) fn take(self: &Arc<Self>, queue: usize) -> Option<Slot> {
         let less_one = |idle: usize| idle.checked_sub(1);
         let taken = self.idle.fetch_update(Ordering::AcqRel, Ordering::Acquire, less_one);
-        taken.is_ok().then(|| Slot(self.clone()))
+        taken.is_ok().then(|| {
+            self.running[queue].fetch_add(1, Ordering::AcqRel);
+            Slot { slots: self.clone(), queue }
+        })
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.idle.fetch_add(1, Ordering::SeqCst);
-        self.0.freed.notify_one();
-        self.0.tell_listener();
+        self.slots.running[self.queue].fetch_sub(1, Ordering::AcqRel);
+        self.slots.idle.fetch_add(1, Ordering::SeqCst);
+        self.slots.freed.notify_one();
+        self.slots.tell_listener();
     }
 }

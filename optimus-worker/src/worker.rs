@@ -134,7 +134,7 @@ impl Worker {
         }
         let turn = Arc::new(Notify::new());
         let listen = Arc::new(Notify::new());
-        let slots = Slots::new(self.config.concurrency, turn.clone(), listen.clone());
+        let slots = Slots::new(self.config.concurrency, queues.len(), turn.clone(), listen.clone());
         Ok(Arc::new(Shared {
             config: self.config,
             registry: self.registry,

@@ -1,0 +1,222 @@
+//! Which queues a turn claims from, and how many tasks of each: [`Shares`].
+//!
+//! Two rules. The queue that had the fewest tasks for its weight is served first (start-time fair
+//! queueing), so starts are shared by weight over any second. And no queue holds more than its
+//! share of the slots, rounded up, while others have work for them; else one of long tasks would
+//! gather all slots. A queue of short tasks may hold as many as it ends in a twentieth
+//! of a second: a call of many tasks costs Redis little more than a call of one.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    time::{Duration, Instant},
+};
+
+use optimus_core::broker::BATCH_MAX;
+
+use super::config::Order;
+
+/// Tasks that one turn claims.
+pub(crate) const TURN_TASKS_MAX: usize = 1_024;
+/// Queues that one turn claims from. Together with the above this bounds the script calls of a
+/// turn: 24 that are not full, and 8 that are.
+const TURN_QUEUES_MAX: usize = 24;
+/// A queue with work for all of its share gets it in so many lumps a second, or more.
+const LUMPS_PER_S: u64 = 20;
+/// What was served to a queue counts so much, divided by its weight.
+const SCALE: u128 = 1 << 32;
+/// How long a queue's rate remembers.
+const MEMORY: Duration = Duration::from_millis(250);
+/// How often it is measured.
+const SAMPLE_MIN: Duration = Duration::from_millis(10);
+
+/// What each queue has had, and is due.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    order: Order,
+    queues: Vec<Share>,
+    /// No queue with work was served less. A queue that had no work starts from here: what it did
+    /// not need is not owed to it.
+    floor: u128,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    weight: u32,
+    served: u128,
+    had_no_work: bool,
+    /// Asked of Redis and not answered.
+    asked: usize,
+    granted: u64,
+    rate: Rate,
+}
+
+/// How many tasks of a queue end in a thousand seconds.
+#[derive(Debug, Default)]
+struct Rate {
+    per_1000_s: u64,
+    ended: u64,
+    measured_at: Option<Instant>,
+}
+
+/// A queue that may have work, in one turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open {
+    /// Which of the worker's queues.
+    pub(crate) at: usize,
+    /// Slots that its tasks fill.
+    pub(crate) running: usize,
+}
+
+/// An open queue while a turn is divided.
+struct Place {
+    open: Open,
+    /// What it may get on top of what it holds.
+    room: usize,
+    /// What it gets at once, when it is served.
+    lump: usize,
+    given: usize,
+}
+
+impl Rate {
+    fn measure(&mut self, now: Instant, ended: u64) {
+        let Some(measured_at) = self.measured_at else {
+            (self.measured_at, self.ended) = (Some(now), ended);
+            return;
+        };
+        let passed = now.saturating_duration_since(measured_at);
+        if passed < SAMPLE_MIN {
+            return;
+        }
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let since = ended.saturating_sub(self.ended).saturating_mul(1_000_000_000);
+        let (part, whole) = (micros(passed.min(MEMORY)), micros(MEMORY));
+        let sample = since / micros(passed);
+        let kept = self.per_1000_s.saturating_mul(whole - part);
+        self.per_1000_s = kept.saturating_add(sample.saturating_mul(part)) / whole;
+        (self.measured_at, self.ended) = (Some(now), ended);
+    }
+
+    /// So many are one lump.
+    fn lump(&self) -> usize {
+        let lump = self.per_1000_s / 1_000 / LUMPS_PER_S;
+        usize::try_from(lump).unwrap_or(BATCH_MAX).clamp(1, BATCH_MAX)
+    }
+}
+
+impl Share {
+    fn price(&self, tasks: usize) -> u128 {
+        tasks as u128 * SCALE / u128::from(self.weight.max(1))
+    }
+}
+
+impl Shares {
+    pub(crate) fn new(order: Order, weights: impl Iterator<Item = u32>) -> Self {
+        let share = |weight| Share { weight, had_no_work: true, ..Share::default() };
+        Self { order, queues: weights.map(share).collect(), floor: 0 }
+    }
+
+    /// Divides idle slots between the queues that may have work: which of them get how many.
+    /// [`Shares::answered`] is told what came of each.
+    pub(crate) fn divide(
+        &mut self,
+        now: Instant,
+        idle: usize,
+        open: &[Open],
+    ) -> Vec<(usize, usize)> {
+        let idle = idle.min(TURN_TASKS_MAX);
+        if self.order == Order::Strict {
+            let first = open.iter().map(|open| open.at).min().filter(|_| idle > 0);
+            if let Some(at) = first {
+                self.queues[at].asked += idle;
+            }
+            return first.map(|at| (at, idle)).into_iter().collect();
+        }
+        for Open { at, running } in open {
+            let share = &mut self.queues[*at];
+            share.rate.measure(now, share.granted.saturating_sub(*running as u64));
+        }
+        let mut places = self.places(idle, open);
+        self.raise_floor(&places);
+        self.serve(idle, &mut places);
+        let given = places.into_iter().filter(|place| place.given > 0);
+        given.map(|place| (place.open.at, place.given)).collect()
+    }
+
+    /// How much each may get: the slots of the open queues are shared between these alone.
+    fn places(&self, idle: usize, open: &[Open]) -> Vec<Place> {
+        let held = |open: &Open| open.running + self.queues[open.at].asked;
+        let weight = |open: &Open| self.queues[open.at].weight as usize;
+        let pool = idle + open.iter().map(held).sum::<usize>();
+        let weights = open.iter().map(weight).sum::<usize>().max(1);
+        let place = |open: &Open| {
+            let lump = self.queues[open.at].rate.lump();
+            let share = pool.saturating_mul(weight(open)).div_ceil(weights).max(lump);
+            Place { open: *open, room: share.saturating_sub(held(open)), lump, given: 0 }
+        };
+        open.iter().map(place).collect()
+    }
+
+    fn raise_floor(&mut self, places: &[Place]) {
+        let behind = places.iter().filter(|place| place.room > 0).map(|place| place.open.at);
+        let behind = behind.filter(|at| !self.queues[*at].had_no_work);
+        let least = behind.map(|at| self.queues[at].served).min();
+        self.floor = self.floor.max(least.unwrap_or(0));
+        for place in places {
+            let share = &mut self.queues[place.open.at];
+            let credit = match (share.had_no_work, place.room) {
+                (true, _) => 0,
+                // Its own tasks keep it from more, not the others; that is not owed to it either.
+                (false, 0) => share.price(place.lump),
+                (false, _) => continue,
+            };
+            share.had_no_work = false;
+            share.served = share.served.max(self.floor.saturating_sub(credit));
+        }
+    }
+
+    /// Lump by lump to the queue that had the least, the heavier one of equals.
+    fn serve(&mut self, idle: usize, places: &mut [Place]) {
+        let (mut left, mut chosen) = (idle, 0);
+        let key = |share: &Share, nth| Reverse((share.served, Reverse(share.weight), nth));
+        let with_room = places.iter().enumerate().filter(|(_, place)| place.room > 0);
+        let mut next: BinaryHeap<_> =
+            with_room.map(|(nth, place)| key(&self.queues[place.open.at], nth)).collect();
+        while left > 0 {
+            let Some(Reverse((_, _, nth))) = next.pop() else { break };
+            let place = &mut places[nth];
+            if place.given == 0 && chosen == TURN_QUEUES_MAX {
+                continue;
+            }
+            chosen += usize::from(place.given == 0);
+            let lump = place.lump.min(place.room).min(left);
+            place.given += lump;
+            place.room -= lump;
+            left -= lump;
+            let share = &mut self.queues[place.open.at];
+            share.asked += lump;
+            share.served += share.price(lump);
+            if place.room > 0 {
+                next.push(key(share, nth));
+            }
+        }
+    }
+
+    /// A claim that asked for `asked` tasks was granted so many. The rest is not counted.
+    pub(crate) fn answered(&mut self, at: usize, asked: usize, granted: usize) {
+        let share = &mut self.queues[at];
+        share.asked = share.asked.saturating_sub(asked);
+        share.granted += granted as u64;
+        let unused = share.price(asked.saturating_sub(granted));
+        share.served = share.served.saturating_sub(unused);
+    }
+
+    /// Nothing was left in the queue.
+    pub(crate) fn had_no_work(&mut self, at: usize) {
+        self.queues[at].had_no_work = true;
+    }
+}
+
+#[cfg(test)]
+#[path = "shares_tests.rs"]
+mod tests;

@@ -1,0 +1,173 @@
+//! Shares by weight, counted over simulated seconds.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const SECOND_US: u64 = 1_000_000;
+
+/// A worker in simulated time: its tasks take so long as their queue says, and a turn follows each
+/// moment in which some ended.
+struct World {
+    shares: Shares,
+    slots: usize,
+    took_us: Vec<u64>,
+    /// Ends to come: when, in which queue, how many.
+    ends: BTreeMap<(u64, usize), usize>,
+    running: Vec<usize>,
+    /// What is left in each queue.
+    waiting: Vec<usize>,
+    calls: usize,
+}
+
+impl World {
+    fn new(slots: usize, queues: &[(u32, u64)]) -> Self {
+        Self {
+            shares: Shares::new(Order::Weighted, queues.iter().map(|(weight, _)| *weight)),
+            slots,
+            took_us: queues.iter().map(|(_, took_us)| *took_us).collect(),
+            ends: BTreeMap::new(),
+            running: vec![0; queues.len()],
+            waiting: vec![usize::MAX; queues.len()],
+            calls: 0,
+        }
+    }
+
+    /// Runs from one moment to another; what started in each queue.
+    fn run(&mut self, base: Instant, from_us: u64, to_us: u64) -> Vec<usize> {
+        let mut started = vec![0; self.running.len()];
+        let mut now = from_us;
+        while now < to_us {
+            while let Some((end, count)) = self.ends.first_key_value().map(|(e, c)| (*e, *c))
+                && end.0 <= now
+            {
+                self.running[end.1] -= count;
+                self.ends.remove(&end);
+            }
+            let idle = self.slots - self.running.iter().sum::<usize>();
+            let open = (0..self.running.len()).filter(|at| self.waiting[*at] > 0);
+            let open = open.map(|at| Open { at, running: self.running[at] }).collect::<Vec<_>>();
+            for (at, want) in self.shares.divide(base + Duration::from_micros(now), idle, &open) {
+                let granted = want.min(self.waiting[at]);
+                self.calls += want.div_ceil(BATCH_MAX);
+                self.shares.answered(at, want, granted);
+                self.running[at] += granted;
+                started[at] += granted;
+                *self.ends.entry((now + self.took_us[at], at)).or_default() += granted;
+                if self.waiting[at] != usize::MAX {
+                    self.waiting[at] -= granted;
+                    if self.waiting[at] == 0 {
+                        self.shares.had_no_work(at);
+                    }
+                }
+            }
+            assert!(self.running.iter().sum::<usize>() <= self.slots);
+            // A turn takes 200 us at least.
+            let next_end = self.ends.first_key_value().map_or(u64::MAX, |((at, _), _)| *at);
+            now = next_end.max(now + 200).min(now + 10_000);
+        }
+        started
+    }
+}
+
+/// Whether each got its share in every second after the first, but for some tasks, in percent.
+fn check_seconds(slots: usize, queues: &[(u32, u64)], seconds: u64, percent: usize, tasks: usize) {
+    let (mut world, base) = (World::new(slots, queues), Instant::now());
+    let total: usize = queues.iter().map(|(weight, _)| *weight as usize).sum();
+    for second in 0..seconds {
+        let started = world.run(base, second * SECOND_US, (second + 1) * SECOND_US);
+        let all: usize = started.iter().sum();
+        for (at, count) in started.iter().enumerate().filter(|_| second > 0) {
+            let due = all * queues[at].0 as usize / total;
+            let off = count.abs_diff(due);
+            assert!(
+                off <= due * percent / 100 + tasks,
+                "{slots} slots, second {second}: queue {at} of weight {} started {count}, not \
+                 {due}, of {all}",
+                queues[at].0
+            );
+        }
+    }
+}
+
+#[test]
+fn shares_are_by_weight_in_every_second_from_two_to_two_hundred_queues() {
+    for slots in [1, 2, 16, 64, 256, 4_096] {
+        for took_us in [1_000, 10_000] {
+            let mut nine = vec![(1, took_us); 8];
+            nine.push((100, took_us));
+            for queues in [nine, vec![(1, took_us); 2], vec![(3, took_us), (1, took_us)]] {
+                check_seconds(slots, &queues, 4, 10, 2);
+            }
+            check_seconds(slots, &vec![(7, took_us); 64], 4, 10, 2);
+            check_seconds(slots, &vec![(1, took_us); 200], 4, 10, 2);
+            let mixed: Vec<(u32, u64)> = (0..200).map(|at| (1 + at % 1_000, took_us)).collect();
+            check_seconds(slots, &mixed, 4, 10, 2);
+        }
+    }
+    let thousand = [(1, 2_000), (1_000, 2_000), (10, 2_000)];
+    check_seconds(256, &thousand, 4, 10, 2);
+}
+
+#[test]
+fn a_queue_of_long_tasks_leaves_the_others_their_slots() {
+    let (mut world, base) = (World::new(64, &[(1, 600 * SECOND_US), (1, 1_000)]), Instant::now());
+    let started = world.run(base, 0, 5 * SECOND_US);
+    assert_eq!(world.running[0], 32, "its share");
+    assert!(started[1] > 32 * 4_000, "{started:?}");
+    let (mut world, base) = (World::new(64, &[(1, 600 * SECOND_US), (100, 1_000)]), Instant::now());
+    world.run(base, 0, 5 * SECOND_US);
+    assert_eq!(world.running[0], 1);
+}
+
+#[test]
+fn a_queue_alone_has_all_slots_and_gives_them_up_to_one_that_comes() {
+    let (mut world, base) = (World::new(64, &[(1, 10_000), (1, 10_000)]), Instant::now());
+    world.waiting[1] = 0;
+    world.shares.had_no_work(1);
+    world.run(base, 0, 60 * SECOND_US);
+    assert_eq!(world.running, [64, 0]);
+    world.waiting[1] = usize::MAX;
+    // What it did not need for a minute is not made up for.
+    let started = world.run(base, 60 * SECOND_US, 61 * SECOND_US);
+    assert!(started[0].abs_diff(started[1]) < started[0] / 10, "{started:?}");
+}
+
+#[test]
+fn queues_that_bring_little_do_not_keep_slots_from_the_others() {
+    let (mut world, base) = (World::new(64, &[(1, 10_000), (1_000, 10_000)]), Instant::now());
+    for second in 0..5 {
+        world.waiting[1] = 3;
+        let started = world.run(base, second * SECOND_US, (second + 1) * SECOND_US);
+        assert_eq!(started[1], 3);
+        assert!(started[0] > 6_000, "{started:?}");
+    }
+}
+
+#[test]
+fn many_queues_of_short_tasks_are_served_deep_and_in_turn() {
+    let (mut world, base) = (World::new(64, &[(1, 200); 64]), Instant::now());
+    world.run(base, 0, SECOND_US);
+    world.calls = 0;
+    let started = world.run(base, SECOND_US, 2 * SECOND_US);
+    let all: usize = started.iter().sum();
+    assert!(all / world.calls >= 16, "{all} tasks in {} calls", world.calls);
+}
+
+#[test]
+fn a_turn_is_bounded() {
+    let mut shares = Shares::new(Order::Weighted, vec![1; 200].into_iter());
+    let open: Vec<Open> = (0..200).map(|at| Open { at, running: 0 }).collect();
+    let given = shares.divide(Instant::now(), 100_000, &open);
+    assert!(given.len() <= TURN_QUEUES_MAX);
+    assert!(given.iter().map(|(_, want)| want).sum::<usize>() <= TURN_TASKS_MAX);
+}
+
+#[test]
+fn strict_order_gives_all_to_the_first_with_work() {
+    let mut shares = Shares::new(Order::Strict, [1, 1].into_iter());
+    let open = [0, 1].map(|at| Open { at, running: 0 });
+    assert_eq!(shares.divide(Instant::now(), 10, &open), [(0, 10)]);
+    assert_eq!(shares.divide(Instant::now(), 10, &open[1..]), [(1, 10)]);
+    assert!(shares.divide(Instant::now(), 0, &open).is_empty());
+}
