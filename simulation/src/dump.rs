@@ -1,22 +1,39 @@
-//! The keys of the queue, as the fsck takes them.
+//! The keys of all queues, as the fsck takes them.
+
+use std::collections::BTreeMap;
 
 use optimus_embedded::Store;
 use optimus_embedded::simulation::Content as Held;
 use optimus_fsck::{Content, Dump};
 
-use crate::work::QUEUE;
 use crate::world::NAMESPACE;
 
-/// All keys of the queue, and the ms that each has left, in their order; -1 for one that stays.
-pub fn dump(store: &Store) -> (Dump, Vec<i64>) {
-    let prefix = format!("{{{NAMESPACE}:{QUEUE}:0}}:");
-    let mut all: Vec<(String, Held, Option<u64>)> = Vec::new();
+/// A key's name within its queue, what it holds, and the ms that it has left.
+type Key = (String, Held, Option<u64>);
+
+/// All keys of one queue.
+pub struct QueueDump {
+    /// What they hold.
+    pub keys: Dump,
+    /// The ms that each has left, in their order; -1 for one that stays.
+    pub lifetimes: Vec<i64>,
+}
+
+/// The keys of each queue that has some, by its name.
+pub fn dump(store: &Store) -> BTreeMap<String, QueueDump> {
+    let prefix = format!("{{{NAMESPACE}:");
+    let mut queues: BTreeMap<String, Vec<Key>> = BTreeMap::new();
     for (key, held, left) in store.view() {
         let key = String::from_utf8_lossy(&key).into_owned();
-        if let Some(name) = key.strip_prefix(&prefix) {
-            all.push((name.to_owned(), held, left));
+        let parts = key.strip_prefix(&prefix).and_then(|rest| rest.split_once(":0}:"));
+        if let Some((queue, name)) = parts {
+            queues.entry(queue.to_owned()).or_default().push((name.to_owned(), held, left));
         }
     }
+    queues.into_iter().map(|(queue, keys)| (queue, dump_queue(keys))).collect()
+}
+
+fn dump_queue(mut all: Vec<Key>) -> QueueDump {
     all.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     let lifetime = |left: &Option<u64>| left.map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX));
     let lifetimes = all.iter().map(|(_, _, left)| lifetime(left)).collect();
@@ -24,7 +41,7 @@ pub fn dump(store: &Store) -> (Dump, Vec<i64>) {
         let content = content(&name, held);
         (name, content)
     });
-    (contents.collect(), lifetimes)
+    QueueDump { keys: contents.collect(), lifetimes }
 }
 
 fn content(name: &str, held: Held) -> Content {

@@ -6,25 +6,43 @@ use std::time::Duration;
 
 use optimus_core::{Client, Error, TaskId, TaskState};
 use optimus_fsck::{check_lifetimes, fsck};
-use optimus_testkit::history::{Found, Rules, What, check_events};
+use optimus_testkit::history::{Event, Found, Rules, What, check_events};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::calm::TRIAL;
 use crate::dump::dump;
 use crate::nemesis::Nemesis;
 use crate::network::Network;
-use crate::user::{Shared, queue};
+use crate::queues::ALL;
+use crate::user::Shared;
 use crate::weather::Fair;
-use crate::world::{LEASE, Setup, World};
+use crate::world::{Crewman, LEASE, Setup, World};
 
 /// A task that nobody knew waits for up to a minute; all else is far quicker.
 const DRAINS_WITHIN: Duration = Duration::from_secs(180);
 /// A handle looks every 5 s.
 const HEARS_WITHIN: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Workers that were asked to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// The worker that is there in any case.
+const HELPER: Setup = Setup {
+    concurrency: 8,
+    poll: Duration::from_secs(5),
+    grace: Duration::from_secs(5),
+    knows_all: true,
+    lease: LEASE,
+    serves: ALL,
+};
 
 /// From here on nothing goes wrong. Waits until nothing is under way, and complains if that does
-/// not come about.
-pub async fn drain(world: &Arc<World>, shared: &Shared, nemesis: &mut Nemesis) {
+/// not come about. Workers that may stay do so: what they have been through must not show. The
+/// worker that helped them.
+pub async fn drain(
+    world: &Arc<World>,
+    shared: &Shared,
+    (nemesis, stays): (&mut Nemesis, impl Fn(&Setup) -> bool),
+) -> Crewman {
     let network = &world.network;
     network.set_weather(Fair);
     network.heal();
@@ -32,32 +50,22 @@ pub async fn drain(world: &Arc<World>, shared: &Shared, nemesis: &mut Nemesis) {
         sleep(LOOK_EVERY).await;
     }
     let client = judge(world).await;
-    if let Err(problem) = client.resume(&queue()).await {
-        network.complain(format!("the queue can't be resumed: {problem}"));
-    }
-    let setup = Setup {
-        concurrency: 8,
-        poll: Duration::from_millis(500),
-        grace: Duration::from_secs(5),
-        knows_all: true,
-    };
-    // Who does not know every task could keep one from who does.
-    nemesis.dismiss(Duration::from_secs(60)).await;
-    let mut helper = world.worker(setup);
-    let deadline = Instant::now() + DRAINS_WITHIN;
-    loop {
-        match client.inspector().counts(&queue()).await {
-            Ok(counts) if counts.ready + counts.delayed + counts.retry + counts.working == 0 => {
-                break;
-            }
-            answer if Instant::now() > deadline => {
-                network.complain(format!("the queue does not run empty: {answer:?}"));
-                break;
-            }
-            _ => sleep(LOOK_EVERY).await,
+    for queue in world.queues.names() {
+        if let Err(problem) = client.resume(queue).await {
+            network.complain(format!("queue {queue} can't be resumed: {problem}"));
         }
+    }
+    nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
+    let mut helper = world.worker(HELPER);
+    let deadline = Instant::now() + DRAINS_WITHIN;
+    while let Some(left) = is_left(world, &client).await {
+        if Instant::now() > deadline {
+            network.complain(format!("does not run empty: {left}"));
+            break;
+        }
+        sleep(LOOK_EVERY).await;
         if helper.main.is_finished() {
-            helper = world.worker(setup);
+            helper = world.worker(HELPER);
         }
     }
     for (process, task, wait) in shared.take_waits() {
@@ -65,11 +73,28 @@ pub async fn drain(world: &Arc<World>, shared: &Shared, nemesis: &mut Nemesis) {
             network.complain(format!("the handle of task {task} hears nothing"));
         }
     }
+    helper
+}
+
+/// Asks all workers to end, and complains if one does not.
+pub async fn dismiss(world: &Arc<World>, nemesis: &mut Nemesis, helper: Crewman) {
+    nemesis.dismiss(|_| true, ENDS_WITHIN).await;
     world.ask_to_end(helper.process);
     match timeout(Duration::from_secs(40), helper.main).await {
         Ok(Ok(Ok(()))) => {}
-        other => network.complain(format!("a worker does not end well: {other:?}")),
+        other => world.network.complain(format!("a worker does not end well: {other:?}")),
     }
+}
+
+/// A queue that has not run empty, and what it says of itself; none if all have.
+async fn is_left(world: &World, client: &Client) -> Option<String> {
+    for queue in world.queues.names() {
+        match client.inspector().counts(queue).await {
+            Ok(counts) if counts.ready + counts.delayed + counts.retry + counts.working == 0 => {}
+            answer => return Some(format!("{queue}: {answer:?}")),
+        }
+    }
+    None
 }
 
 /// Judges a run whose processes have ended.
@@ -80,20 +105,29 @@ pub async fn judge_all(world: &Arc<World>) {
         network.complain(format!("nobody can look: {problem}"));
     }
     check_structure(network);
-    let verdict = check_events(network.journal.events(), &Rules { lease: LEASE });
+    let events = events(network);
+    let verdict = check_events(events, &Rules { lease: LEASE });
     network.count_tasks(&verdict);
     for finding in &verdict.findings {
         network.complain(finding);
     }
 }
 
+/// What happened, but to the tasks of a trial, which judges them itself.
+fn events(network: &Network) -> impl Iterator<Item = Event> {
+    let events = network.journal.events().into_iter();
+    events.filter(|event| event.what.task().is_none_or(|task| task < TRIAL))
+}
+
 /// Complains of what is wrong with the keys.
 pub fn check_structure(network: &Network) {
-    let (dump, lifetimes) = dump(&network.store);
-    let wrong = fsck(&dump).into_iter().chain(check_lifetimes(&dump, &lifetimes));
-    // Scripts ring only if nobody has; a worker that passes a ring on does not ask.
-    for wrong in wrong.filter(|wrong| !wrong.starts_with("the doorbell holds")) {
-        network.complain(format!("fsck: {wrong}"));
+    for (queue, dump) in dump(&network.store) {
+        let lifetimes = check_lifetimes(&dump.keys, &dump.lifetimes);
+        let wrong = fsck(&dump.keys).into_iter().chain(lifetimes);
+        // Scripts ring only if nobody has; a worker that passes a ring on does not ask.
+        for wrong in wrong.filter(|wrong| !wrong.starts_with("the doorbell holds")) {
+            network.complain(format!("fsck: {queue}: {wrong}"));
+        }
     }
 }
 
@@ -105,7 +139,7 @@ async fn judge(world: &Arc<World>) -> Client {
 /// Writes down where each task is that has an id.
 async fn look(network: &Network, client: &Client) -> Result<(), Error> {
     let mut ids: BTreeMap<u64, String> = BTreeMap::new();
-    for event in network.journal.events() {
+    for event in events(network) {
         match event.what {
             What::Acked { task, id } | What::Begin { task, id, .. } => drop(ids.insert(task, id)),
             _ => {}

@@ -11,6 +11,7 @@
 //! broken. A store that comes back as it was never has its clock set back, too: then a fence could
 //! be given twice.
 
+pub mod calm;
 pub mod dump;
 pub mod ending;
 pub mod fault;
@@ -19,6 +20,7 @@ pub mod journal;
 pub mod nemesis;
 pub mod network;
 pub mod probe;
+pub mod queues;
 pub mod run;
 pub mod sites;
 pub mod sweep;

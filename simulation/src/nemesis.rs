@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::queues::ALL;
 use crate::world::{Crewman, Setup, World};
+
+/// How many tasks a worker runs at once; most run few, so that they stand in each other's way.
+const SLOTS: [usize; 10] = [1, 1, 2, 4, 4, 16, 16, 64, 256, 4_096];
 
 /// What a run may suffer beside its [weather](crate::weather).
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +59,30 @@ impl Nemesis {
     pub fn tend(&mut self) {
         self.crew.retain(|member| !member.main.is_finished());
         while self.crew.len() < self.plan.workers {
-            let random = Setup {
-                concurrency: [1, 2, 4, 16, 64][self.random.usize(..5)],
-                poll: Duration::from_millis([500, 5_000][self.random.usize(..2)]),
-                grace: Duration::from_millis([0, 500, 3_000][self.random.usize(..3)]),
-                knows_all: self.random.bool(),
-            };
-            self.crew.push(self.world.worker(self.plan.setup.unwrap_or(random)));
+            let setup = self.plan.setup.unwrap_or_else(|| self.some_setup());
+            self.crew.push(self.world.worker(setup));
         }
         self.leaving.retain(|member| !member.main.is_finished());
+    }
+
+    /// The workers that run, and how each is set up.
+    pub fn crew(&self) -> impl Iterator<Item = (u32, Setup)> {
+        let running = self.crew.iter().filter(|member| !member.main.is_finished());
+        running.map(|member| (member.process, member.setup))
+    }
+
+    fn some_setup(&mut self) -> Setup {
+        let random = &mut self.random;
+        let queues = self.world.queues.names().len();
+        let some = 1 << random.usize(..queues) | random.u64(..) & random.u64(..);
+        Setup {
+            concurrency: SLOTS[random.usize(..SLOTS.len())],
+            poll: Duration::from_millis([500, 5_000][random.usize(..2)]),
+            grace: Duration::from_millis([0, 500, 3_000][random.usize(..3)]),
+            knows_all: random.bool(),
+            lease: Duration::from_secs([1, 2, 2, 6][random.usize(..4)]),
+            serves: if random.u8(..4) == 0 { some } else { ALL },
+        }
     }
 
     fn ask_to_leave(&mut self, at: usize) {
@@ -97,10 +116,10 @@ impl Nemesis {
         Duration::from_millis(self.random.u64(50..5_000))
     }
 
-    /// Asks everybody to end, and waits for it.
-    pub async fn dismiss(&mut self, within: Duration) {
-        while !self.crew.is_empty() {
-            self.ask_to_leave(0);
+    /// Asks those to end whose setup is such, and waits for it.
+    pub async fn dismiss(&mut self, whose: impl Fn(&Setup) -> bool, within: Duration) {
+        while let Some(at) = self.crew.iter().position(|member| whose(&member.setup)) {
+            self.ask_to_leave(at);
         }
         let deadline = Instant::now() + within;
         while !self.leaving.is_empty() && Instant::now() < deadline {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::ending::{drain, judge_all};
+use crate::calm::trial;
+use crate::ending::{dismiss, drain, judge_all};
 use crate::nemesis::{Nemesis, Plan};
+use crate::queues::Queues;
 use crate::tally::Tally;
 use crate::user::{NUMBERS, Shared, User};
 use crate::weather::Rough;
@@ -40,21 +42,22 @@ pub enum Voice {
 
 /// Does the run of a seed.
 pub fn run(seed: u64, voice: Voice) -> Outcome {
-    simulate(seed, async |world| {
+    simulate(seed, async |mut world| {
+        // Not that of the product's own random numbers.
+        let mut random = fastrand::Rng::with_seed(!seed);
+        world.queues = Queues::random(&mut random);
         let world = Arc::new(world);
         if voice == Voice::Loud {
             world.network.be_loud();
         }
-        play(&world, seed).await;
+        play(&world, random).await;
         let (trace, tally) = (world.network.trace(), world.network.tally());
         Outcome { seed, trace, tally, wrong: world.network.wrong() }
     })
 }
 
-async fn play(world: &Arc<World>, seed: u64) {
+async fn play(world: &Arc<World>, mut random: fastrand::Rng) {
     let network = &world.network;
-    // Not that of the product's own random numbers.
-    let mut random = fastrand::Rng::with_seed(!seed);
     let fails_over = random.u8(..4) == 0;
     let plan = Plan {
         workers: random.usize(1..4),
@@ -85,7 +88,11 @@ async fn play(world: &Arc<World>, seed: u64) {
     if timeout(USERS_END_WITHIN, ended).await.is_err() {
         network.complain("a user's call does not end");
     }
-    drain(world, &shared, &mut nemesis).await;
+    // Who does not know every task could keep one from who does.
+    let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
+    let workers = nemesis.crew().chain([(helper.process, helper.setup)]).collect();
+    trial(world, workers, random).await;
+    dismiss(world, &mut nemesis, helper).await;
     judge_all(world).await;
 }
 
@@ -98,8 +105,8 @@ fn enlist(
     let (process, shared, all) = (world.next_process(), shared.clone(), world.clone());
     world.spawn(process, async move {
         let client = all.client_at_last(process).await;
-        let (network, next) = (all.network.clone(), at * NUMBERS);
-        let user = User { client, process, network, shared, random, next, poisons: 1 };
+        let (network, queues, next) = (all.network.clone(), all.queues.clone(), at * NUMBERS);
+        let user = User { client, process, network, shared, queues, random, next, poisons: 1 };
         user.run(acts).await;
     })
 }

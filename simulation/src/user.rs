@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use optimus_core::{Call, Client, Due, Error, QueueName, Submit, TaskHandle, TaskId, TaskState};
+use optimus_core::{Call, Client, Due, Error, Submit, TaskHandle, TaskId, TaskState};
 use optimus_testkit::history::What;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::network::Network;
-use crate::work::{Kind, Poison, QUEUE, Rare, Work};
+use crate::queues::Queues;
+use crate::work::{Kind, Poison, Rare, Work};
 
 /// Biz ids that tasks share.
 const BIZ_IDS: u64 = 4;
@@ -49,6 +50,8 @@ pub struct User {
     pub network: Arc<Network>,
     /// What it shares with others.
     pub shared: Arc<Shared>,
+    /// Where it submits to.
+    pub queues: Queues,
     /// Decides what it does.
     pub random: fastrand::Rng,
     /// The number of its next task.
@@ -112,7 +115,8 @@ impl User {
     fn call(&mut self, number: u64) -> (Call<Work>, Option<u64>, u64) {
         let kind = self.kind();
         let padding = if self.random.u8(..40) == 0 { "x".repeat(LARGE) } else { String::new() };
-        let mut call = Call::new(Work { number, kind, padding });
+        let at = self.queues.pick(&mut self.random);
+        let mut call = Call::new(Work { number, kind, padding }).queue(at.as_str());
         if kind == Kind::Hangs {
             call = call.timeout(Duration::from_millis(400)).max_retry(1);
         }
@@ -122,7 +126,8 @@ impl User {
         let (mut biz, mut delay_ms) = (None, 0);
         if self.random.u8(..6) == 0 {
             let id = self.random.u64(..BIZ_IDS);
-            (call, biz) = (call.biz_id(format!("b{id}")), Some(id));
+            let taken = self.queues.position(at.as_str()).unwrap_or(0) as u64 * BIZ_IDS + id;
+            (call, biz) = (call.biz_id(format!("b{id}")), Some(taken));
             if self.random.bool() {
                 call = call.biz_window(Duration::from_millis(500));
             }
@@ -217,13 +222,15 @@ impl User {
 
     async fn submit_rare(&mut self) {
         let number = self.number();
-        self.submit_plain(number, Call::new(Rare { number })).await;
+        let queue = self.queues.pick(&mut self.random).to_string();
+        self.submit_plain(number, Call::new(Rare { number }).queue(queue)).await;
     }
 
     async fn submit_poison(&mut self) {
         self.poisons -= 1;
         let number = self.number();
-        self.submit_plain(number, Call::new(Poison { number })).await;
+        let queue = self.queues.pick(&mut self.random).to_string();
+        self.submit_plain(number, Call::new(Poison { number }).queue(queue)).await;
     }
 
     /// Waits for a result beside all else.
@@ -274,7 +281,7 @@ impl User {
     }
 
     async fn requeue(&mut self) {
-        let queue = queue();
+        let queue = self.queues.pick(&mut self.random).clone();
         let state = if self.random.bool() { TaskState::Dead } else { TaskState::Cancelled };
         let Ok(page) = self.client.inspector().list(&queue, state, 0, 50).await else { return };
         let known = self.shared.known().clone();
@@ -285,7 +292,7 @@ impl User {
     }
 
     async fn pause(&mut self) {
-        let queue = queue();
+        let queue = self.queues.pick(&mut self.random).clone();
         if self.client.pause(&queue).await.is_ok() {
             sleep(Duration::from_millis(self.random.u64(..500))).await;
         }
@@ -299,12 +306,8 @@ impl User {
         if let Some((_, id)) = self.some_task() {
             drop(inspector.get(&id).await);
         }
-        drop(inspector.counts(&queue()).await);
-        drop(inspector.workers(&queue()).await);
+        let queue = self.queues.pick(&mut self.random);
+        drop(inspector.counts(queue).await);
+        drop(inspector.workers(queue).await);
     }
-}
-
-/// The queue of all tasks.
-pub fn queue() -> QueueName {
-    QueueName::new(QUEUE).expect("our own name is valid")
 }

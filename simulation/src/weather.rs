@@ -44,6 +44,28 @@ impl Weather for Fair {
     }
 }
 
+/// Nothing goes wrong, and exchanges take up to some ms.
+#[derive(Clone, Debug)]
+pub struct Calm(fastrand::Rng);
+
+impl Calm {
+    /// How long each takes is decided by that.
+    pub fn new(random: fastrand::Rng) -> Self {
+        Self(random)
+    }
+}
+
+impl Weather for Calm {
+    fn fault(&mut self, _: &Exchange) -> Option<Fault> {
+        None
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        let mut way = || Duration::from_micros(self.0.u64(50..3_000));
+        Some((way(), way()))
+    }
+}
+
 /// One fault, at one exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Once {

@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
 use crate::network::Network;
+use crate::queues::QUEUE;
 
-/// The queue of all tasks.
-pub const QUEUE: &str = "work";
 /// No task but a poisonous one is buried for its lost workers: many are killed.
 const LOSSES_MAX: u32 = 100_000;
 const SOON: Backoff = Backoff::Fixed { wait: Duration::from_millis(50), jitter: 1.0 };

@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::ProcessGate;
 use crate::journal::Journal;
 use crate::network::Network;
-use crate::work::{Desk, Neighbour, Poison, QUEUE, Rare, Work, be_quiet_about_panics};
+use crate::queues::{ALL, Queues};
+use crate::work::{Desk, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
 
 /// The prefix of all keys.
 pub const NAMESPACE: &str = "simulation";
-/// Every worker's.
+/// That of a worker of which nothing else is said.
 pub const LEASE: Duration = Duration::from_secs(2);
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 /// The instant at which every run begins, in ms since the epoch.
@@ -36,6 +37,8 @@ static WORLDS: AtomicU64 = AtomicU64::new(0);
 pub struct World {
     /// What lies between them.
     pub network: Arc<Network>,
+    /// What there is to serve.
+    pub queues: Queues,
     name: u64,
     processes: AtomicU32,
     stops: Mutex<HashMap<u32, CancellationToken>>,
@@ -45,6 +48,8 @@ pub struct World {
 pub struct Crewman {
     /// Its number.
     pub process: u32,
+    /// How it is set up.
+    pub setup: Setup,
     /// Asks it to end.
     pub stop: CancellationToken,
     /// Its main task.
@@ -71,6 +76,18 @@ pub struct Setup {
     pub grace: Duration,
     /// Whether it knows every task.
     pub knows_all: bool,
+    /// How long it keeps its tasks when nothing is heard of it.
+    pub lease: Duration,
+    /// The queues that it serves, by their bits.
+    pub serves: u64,
+}
+
+impl Setup {
+    /// Of a worker of all queues with so many slots, which knows every task.
+    pub fn of(concurrency: usize) -> Self {
+        let (poll, grace) = (Duration::from_secs(1), Duration::from_secs(1));
+        Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL }
+    }
 }
 
 /// Runs something on one thread, on virtual time, with all its random numbers from the seed.
@@ -95,7 +112,8 @@ impl World {
         let store = Store::new(time.clock());
         let network = Network::new(store, time, Arc::new(Journal::new()));
         let name = WORLDS.fetch_add(1, Ordering::Relaxed);
-        Self { network, name, processes: AtomicU32::new(1), stops: Mutex::default() }
+        let (processes, queues) = (AtomicU32::new(1), Queues::default());
+        Self { network, queues, name, processes, stops: Mutex::default() }
     }
 
     /// The number of a new process.
@@ -168,12 +186,12 @@ impl World {
         let main = tokio::spawn(async move {
             let running = world.at_url(process, async |url| {
                 let desk = Desk { network: world.network.clone(), process };
-                let mut builder = Worker::builder(url)
-                    .quiet()
-                    .namespace(NAMESPACE)
-                    .queues([QUEUE])
+                let builder = Worker::builder(url).quiet().namespace(NAMESPACE);
+                let mut builder = world
+                    .queues
+                    .serve(builder, setup.serves)
                     .concurrency(setup.concurrency)
-                    .lease(LEASE)
+                    .lease(setup.lease)
                     .poll(setup.poll)
                     .shutdown_grace(setup.grace)
                     .only_named_tasks()
@@ -194,8 +212,10 @@ impl World {
             world.network.journal.write(process, What::Left { worker: process, since });
             Ok(())
         });
+        let lease_ms = u64::try_from(setup.lease.as_millis()).unwrap_or(u64::MAX);
+        self.network.journal.write(0, What::Lease { worker: process, ms: lease_ms });
         self.stops().insert(process, stop.clone());
         self.network.begin(process, main.abort_handle());
-        Crewman { process, stop, main }
+        Crewman { process, setup, stop, main }
     }
 }

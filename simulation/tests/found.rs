@@ -9,19 +9,12 @@ use std::{
 use optimus_core::{Call, Client, Due, machine};
 use optimus_simulation::{
     ending::check_structure,
-    user::queue,
+    queues::queue,
     weather::{Fair, NoHeartbeats},
     work::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
 };
 use optimus_testkit::eventually;
-
-const SETUP: Setup = Setup {
-    concurrency: 2,
-    poll: Duration::from_secs(1),
-    grace: Duration::from_secs(3),
-    knows_all: true,
-};
 
 /// How many script calls a scene took. Who spins lets no virtual time pass, so it takes for ever.
 fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
@@ -51,7 +44,7 @@ async fn lease_left(client: &Client) -> Option<Duration> {
 #[test]
 fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
     let calls = calls_of(async |world| {
-        let worker = world.worker(SETUP);
+        let worker = world.worker(Setup { grace: Duration::from_secs(3), ..Setup::of(2) });
         let client = world.client(world.next_process()).await.unwrap();
         client.submit(Work::new(1, Kind::Lasts(2_000))).await.unwrap();
         client.submit(due_in(2, 500)).await.unwrap();
@@ -66,7 +59,7 @@ fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
 #[test]
 fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
     let calls = calls_of(async |world| {
-        world.worker(SETUP);
+        world.worker(Setup::of(2));
         let client = world.client(world.next_process()).await.unwrap();
         let has_lease = async || lease_left(&client).await.is_some();
         eventually("the worker has a lease", LEASE, has_lease).await;

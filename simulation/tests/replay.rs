@@ -1,5 +1,5 @@
 //! One seed is one run, to the last byte.
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use optimus_simulation::{
     work::{Kind, Work},
@@ -8,13 +8,7 @@ use optimus_simulation::{
 
 async fn scene(world: World) -> (u64, u64, Vec<u64>) {
     let world = Arc::new(world);
-    let setup = Setup {
-        concurrency: 4,
-        poll: Duration::from_secs(1),
-        grace: Duration::from_secs(1),
-        knows_all: true,
-    };
-    let worker = world.worker(setup);
+    let worker = world.worker(Setup::of(4));
     let process = world.next_process();
     let client = world.client(process).await.unwrap();
     let mut results = Vec::new();

@@ -71,6 +71,16 @@ fn a_plain_life_is_good_and_counted() {
 }
 
 #[test]
+fn a_worker_is_judged_by_its_own_lease() {
+    let began = "0 1 invoke 7 - 0\n5 1 acked 7 q/a\n10 2 begin 7 q/a 1 100\n";
+    let away = "3000 4 outage 1500ms 2\n";
+    ran_again(&format!("{began}{away}"), Why::Outage);
+    let again = "3500 3 begin 7 q/a 2 200\n3510 3 end 7 200 ok\n9990 1 found 7 success 200";
+    let longer = format!("1 4 lease 2 6000\n{began}{away}{again}");
+    is_bad(&longer, "ran once more without a reason");
+}
+
+#[test]
 fn what_ran_once_more_is_told_by_its_reason() {
     let submit = "0 1 invoke 7 - 0\n5 1 acked 7 q/a\n";
     let began = format!("{submit}10 2 begin 7 q/a 1 100\n");

@@ -26,7 +26,8 @@ impl Actor {
         let network = world.network.clone();
         let random = fastrand::Rng::with_seed(1);
         let (next, poisons) = (0, 0);
-        let user = User { client, process, network, shared, random, next, poisons };
+        let queues = world.queues.clone();
+        let user = User { client, process, network, shared, queues, random, next, poisons };
         Self { user, world }
     }
 

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 pub use self::actor::Actor;
 pub use self::calls::fail_each_call;
 pub use self::scene::Scene;
-use crate::ending::{drain, judge_all};
+use crate::ending::{dismiss, drain, judge_all};
 use crate::fault::{Fault, Silence};
 use crate::nemesis::{Nemesis, Plan};
 use crate::probe::Probe;
@@ -83,12 +83,8 @@ fn play(scene: Scene, weather: impl Weather + 'static, voice: Voice) -> Performa
 
 /// To its end and the verdict. How many exchanges the scene itself had.
 async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
-    let setup = Setup {
-        concurrency: 4,
-        poll: Duration::from_secs(1),
-        grace: Duration::ZERO,
-        knows_all: scene.knows_all(),
-    };
+    let (grace, knows_all) = (Duration::ZERO, scene.knows_all());
+    let setup = Setup { grace, knows_all, ..Setup::of(4) };
     let plan =
         Plan { workers: 2, setup: Some(setup), fails_over: false, sets_clock: false, rarity: 0 };
     let mut nemesis = Nemesis::new(world.clone(), plan, fastrand::Rng::with_seed(SEED));
@@ -109,7 +105,9 @@ async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
         world.network.complain("the scene does not end");
     }
     let exchanges = world.network.exchanges();
-    drain(world, &shared, &mut nemesis).await;
+    // A task that waits to be told to stop is told so by that.
+    let helper = drain(world, &shared, (&mut nemesis, |_| false)).await;
+    dismiss(world, &mut nemesis, helper).await;
     judge_all(world).await;
     scene.judge(world);
     exchanges

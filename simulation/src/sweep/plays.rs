@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::Actor;
 use crate::dump::dump;
-use crate::user::queue;
+use crate::queues::queue;
 use crate::work::{Kind, Neighbour, Poison, Rare, Work};
 
 const LARGE: usize = 20 * 1024;
@@ -278,7 +278,7 @@ pub(super) async fn purge(actor: &Actor) {
     // Who starts cleans up first.
     network.kill(1);
     sleep(Duration::from_secs(1)).await;
-    let is_gone = !dump(&network.store).0.contains_key("tasks");
+    let is_gone = dump(&network.store).values().all(|queue| !queue.keys.contains_key("tasks"));
     if all && network.faults() == 0 && !is_gone {
         network.complain("what is a year old is still kept");
     }

@@ -54,6 +54,8 @@ pub(super) struct Acts {
     pub(super) outages: Vec<(Span, Option<u32>)>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
+    /// Of those workers that have told.
+    leases: HashMap<u32, Duration>,
     /// When the clock of Redis was set forward.
     pub(super) hastened: Vec<u64>,
 }
@@ -71,6 +73,9 @@ impl Acts {
             What::Stalled { since } => self.stalls.push(span(since)),
             What::ClockSet { by_ms } if by_ms > 0 => self.hastened.push(event.at),
             What::Rollback { since } => self.rollbacks.push(span(since)),
+            What::Lease { worker, ms } => {
+                self.leases.insert(worker, Duration::from_millis(ms));
+            }
             _ => {}
         }
     }
@@ -102,8 +107,9 @@ impl Acts {
 
     /// What kept a process from its heartbeats in this time, if for so long that its lease may have
     /// run out. Several short hindrances that follow each other count together, and one that is
-    /// just over counts until the next heartbeat.
-    pub(super) fn kept(&self, pid: u32, since: u64, until: u64, lease: Duration) -> Option<Why> {
+    /// just over counts until the next heartbeat. Its lease is `usual` unless it told another.
+    pub(super) fn kept(&self, pid: u32, since: u64, until: u64, usual: Duration) -> Option<Why> {
+        let lease = self.leases.get(&pid).copied().unwrap_or(usual);
         let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
         let outages = self.outages_of(pid).map(|span| (span.works_on(lease), Why::Outage));
         let stalls = self.stalls.iter().map(|span| (*span, Why::Stalled));

@@ -20,7 +20,8 @@ const REQUEUE_ARRIVES_NS: u64 = 10_000_000_000;
 /// What the checker must know of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// The workers' lease. What keeps one from its work for half of it is harmless.
+    /// The lease of a worker that told none. What keeps one from its work for half of it is
+    /// harmless.
     pub lease: Duration,
 }
 

@@ -134,6 +134,13 @@ pub enum What {
         /// By how much; negative for back.
         by_ms: i64,
     },
+    /// `lease <pid> <ms>`: a worker keeps its tasks for so long when nothing is heard of it.
+    Lease {
+        /// The process.
+        worker: u32,
+        /// Its lease.
+        ms: u64,
+    },
     /// `rollback <since ns>`: what Redis acknowledged from then until now may be gone.
     Rollback {
         /// When it began.
@@ -215,6 +222,7 @@ impl Display for Event {
             What::Stalled { since } => write!(f, "stalled {since}"),
             What::ClockSet { by_ms } => write!(f, "clock {by_ms}"),
             What::Rollback { since } => write!(f, "rollback {since}"),
+            What::Lease { worker, ms } => write!(f, "lease {worker} {ms}"),
         }
     }
 }
@@ -301,6 +309,7 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
         "stalled" => What::Stalled { since: words.number()? },
         "clock" => What::ClockSet { by_ms: words.number()? },
         "rollback" => What::Rollback { since: words.number()? },
+        "lease" => What::Lease { worker: words.number()?, ms: words.number()? },
         _ => return None,
     };
     Some(Event { at, pid, what })

@@ -1,13 +1,14 @@
 //! What lies between all processes and the store: [`Network`].
 
+mod harm;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use optimus_core::broker::script_texts;
 use optimus_embedded::simulation::{Snapshot, VirtualTime};
 use optimus_embedded::{Connection, Store};
-use optimus_testkit::history::{Verdict, What};
+use optimus_testkit::history::Verdict;
 use redis::aio::ConnectionLike as _;
 use redis::{Cmd, RedisResult, Value};
 use tokio::task::AbortHandle;
@@ -187,100 +188,16 @@ impl Network {
         self.state().lives.get(&process).is_none_or(|life| !life.death.is_cancelled())
     }
 
-    /// Ends a process as kill -9 does: nothing of it ever reaches the store again.
-    pub fn kill(&self, process: u32) {
-        let at_us = self.time.now_us();
-        let mut state = self.state();
-        let life = state.lives.entry(process).or_default();
-        if life.death.is_cancelled() {
-            return;
-        }
-        let (death, main) = (life.death.clone(), life.main.take());
-        let asked = state.asked.remove(&process);
-        state.trace.note(at_us, process, "killed");
-        state.tally.deaths += 1;
-        drop(state);
-        self.journal.write(0, What::Killed { victim: process });
-        if let Some(since) = asked {
-            self.journal.write(0, What::Left { worker: process, since });
-        }
-        death.cancel();
-        main.inspect(AbortHandle::abort);
-    }
-
-    /// The store comes back as it was so many script calls ago, and every connection breaks.
-    pub fn roll_back(&self, calls: usize) {
-        let at_us = self.time.now_us();
-        let mut state = self.state();
-        let Some(copies) = &mut state.copies else { return };
-        let keep = copies.len().saturating_sub(calls.max(1));
-        let mut gone = copies.split_off(keep);
-        let Some((since, copy)) = gone.pop_front() else { return };
-        state.trace.note(at_us, 0, "rolled back");
-        state.tally.rollbacks += 1;
-        let reset = std::mem::take(&mut state.reset);
-        drop(state);
-        self.store.restore(copy);
-        self.journal.write(0, What::Rollback { since });
-        self.journal.write(0, What::Outage { since: self.journal.now_ns(), of: None });
-        reset.cancel();
-    }
-
-    /// For so long no exchange of that process arrives, or of any.
-    pub fn cut(&self, of: Option<u32>, lasting: Duration) {
-        let at_us = self.time.now_us();
-        let mut state = self.state();
-        state.trace.note(at_us, of.unwrap_or(0), "cut off");
-        let (since, until) = (self.journal.now_ns(), Instant::now() + lasting);
-        state.cuts.push(Cut { of, since, until });
-    }
-
-    /// Ends all that lasts: no process is cut off, and the store's clock is right.
-    pub fn heal(&self) {
-        let until = Instant::now();
-        let mut state = self.state();
-        state.cuts.iter_mut().for_each(|cut| cut.until = cut.until.min(until));
-        let by_ms = -state.clock_ms;
-        drop(state);
-        self.note_ended_cuts();
-        if by_ms != 0 {
-            self.set_clock(by_ms);
-        }
-    }
-
-    /// Writes down which cuts are over.
-    fn note_ended_cuts(&self) {
-        let now = Instant::now();
-        let mut state = self.state();
-        let (over, lasting) = state.cuts.drain(..).partition(|cut: &Cut| cut.until <= now);
-        state.cuts = lasting;
-        for cut in over {
-            self.journal.write(0, What::Outage { since: cut.since, of: cut.of });
-        }
-    }
-
-    /// Sets the store's clock forward or back.
-    pub fn set_clock(&self, by_ms: i64) {
-        let (at_us, now_ns) = (self.time.now_us(), self.journal.now_ns());
-        let mut state = self.state();
-        state.trace.note(at_us, 0, &format!("clock set by {by_ms} ms"));
-        state.tally.clock_steps += 1;
-        state.clock_ms += by_ms;
-        self.time.set_by_ms(by_ms);
-        self.journal.write(0, What::ClockSet { by_ms });
-        // All leases are shorter by that.
-        let since = now_ns.saturating_sub(by_ms.max(0).unsigned_abs() * 1_000_000);
-        self.journal.write(0, What::Stalled { since });
-    }
-
-    /// The store forgets the scripts that it was told.
-    pub fn forget_scripts(&self) {
-        self.store.forget_scripts();
-    }
-
     /// From now on the structure of the keys is looked at after each so many script calls.
     pub fn check_every(&self, calls: u64) {
         self.state().check_every = calls;
+    }
+
+    /// From now on no copies are kept, and the keys are not looked at: what comes is a lot.
+    pub fn be_quick(&self) {
+        let mut state = self.state();
+        state.check_every = 0;
+        state.copies = None;
     }
 
     /// Counts what the checker found of tasks.

@@ -1,0 +1,65 @@
+//! Hand-made records: what is wrong in them is found, and what may be is not.
+
+use std::time::Duration;
+
+use super::{
+    live,
+    record::{Happened, Member, Record, Step},
+};
+use crate::world::Setup;
+
+const MS: u64 = 1_000_000;
+
+/// What a worker of so many slots did, with queues of these weights.
+struct Story(Record);
+
+impl Story {
+    fn of(slots: usize, weights: &[u32]) -> Self {
+        let workers = vec![Member { process: 1, setup: Setup::of(slots) }];
+        Self(Record { workers, weights: weights.to_vec(), steps: Vec::new() })
+    }
+
+    fn add(&mut self, ms: u64, what: Happened) {
+        self.0.steps.push(Step { at: ms * MS, what });
+    }
+}
+
+fn only(wrong: &[String]) -> &str {
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    &wrong[0]
+}
+
+#[test]
+fn an_idle_slot_beside_a_task_is_found_after_half_a_second() {
+    let begins_after = |ms: u64| {
+        let mut story = Story::of(4, &[1]);
+        story.add(1_000, Happened::Waits { queue: 0 });
+        story.add(1_000 + ms, Happened::Begins { queue: 0, worker: 0 });
+        live::check(&story.0)
+    };
+    assert!(begins_after(499).is_empty());
+    assert_eq!(
+        only(&begins_after(501)),
+        "worker 1 left 4 of 4 slots idle beside queue 0 for 501 ms"
+    );
+}
+
+#[test]
+fn a_busy_worker_may_let_tasks_wait() {
+    let mut story = Story::of(1, &[1]);
+    (0..2).for_each(|_| story.add(1, Happened::Waits { queue: 0 }));
+    story.add(2, Happened::Begins { queue: 0, worker: 0 });
+    story.add(5_000, Happened::Ends { worker: 0 });
+    story.add(5_001, Happened::Begins { queue: 0, worker: 0 });
+    assert!(live::check(&story.0).is_empty());
+}
+
+#[test]
+fn a_worker_may_leave_alone_what_it_does_not_serve() {
+    let mut story = Story::of(4, &[1, 1]);
+    let setup = Setup { serves: 0b01, lease: Duration::from_secs(6), ..Setup::of(4) };
+    story.0.workers[0].setup = setup;
+    story.add(1, Happened::Waits { queue: 1 });
+    story.add(9_000, Happened::Waits { queue: 1 });
+    assert!(live::check(&story.0).is_empty());
+}
