@@ -113,15 +113,8 @@ local reply = answer(token, more, next_due and math.max(0, next_due - now) or -1
 local is_rung = more and redis.call('LLEN', wake) > 0
 
 -- Writes.
-if line_length > want or from_line < line_length then
-  redis.call('LTRIM', ready, from_line == want and want_text or whole(from_line), '-1')
-elseif from_line > 0 or more then
-  redis.call('UNLINK', ready)
-end
+local keeps_line = line_length > want or from_line < line_length
 if used then
-  if #unranked > 0 then
-    redis.call('ZREM', priority, unpack(unranked))
-  end
   if #due_delayed > 0 then
     redis.call('ZREM', delayed, unpack(due_delayed))
   end
@@ -131,11 +124,21 @@ if used then
   if started < #due then
     local rest, rest_ranks = { unpack(due, started + 1) }, nil
     rest_ranks = due_ranks and { unpack(due_ranks, started + 1, #due) }
+    -- What was claimed leaves its key after this, so neither is emptied and written again.
     line_up(ready, priority, wake, rest, rest_ranks, now)
+    keeps_line = true
   end
-  if may_skip then
-    strike_off(skips, meta, passed, skip)
+  if #unranked > 0 then
+    redis.call('ZREM', priority, unpack(unranked))
   end
+end
+if keeps_line then
+  redis.call('LTRIM', ready, from_line == want and want_text or whole(from_line), '-1')
+elseif from_line > 0 or more then
+  redis.call('UNLINK', ready)
+end
+if may_skip then
+  strike_off(skips, meta, passed, skip)
 end
 if #ids > 0 then
   local granted = { LAST_CLAIM, token .. (alone and ALONE or '') .. PADDING, ids[1], token }

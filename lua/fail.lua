@@ -55,7 +55,9 @@ for i = 1, #ids do
     redis.call('ZADD', retry, whole(due), id)
     sooner = sooner or due < due_first
   else
-    redis.call('HDEL', cancel, id)
+    if intents and intents[i] then
+      redis.call('HDEL', cancel, id)
+    end
     redis.call('ZADD', verdict == 'dead' and dead or cancelled, whole(now), id)
     if marks[i] then
       biz_release(marks[i][1], marks[i][2], id)

@@ -12,7 +12,7 @@ redis.call('HLEN', meta)
 redis.call('LLEN', wake)
 
 -- Writes.
-redis.call('HDEL', meta, 'paused')
+redis.call('HDEL', meta, paused and '' or 'paused')
 if paused then
   redis.call('HSET', meta, 'paused', whole(now))
 else

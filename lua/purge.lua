@@ -38,17 +38,22 @@ for _, side in ipairs(sides) do
 end
 local idle = redis.call('ZRANGEBYSCORE', ledgers, '-inf', whole(now - idle_ms), 'LIMIT', 0,
   PURGE_MAX)
+for _, client in ipairs(idle) do
+  redis.call('EXISTS', derive(meta, 'ledger', client))
+end
 redis.call('HLEN', meta)
 local live = redis.call('ZCARD', workers)
 
 -- Writes.
 redis.call('ZREM', dead, '', unpack(from_dead))
 redis.call('ZREM', cancelled, '', unpack(from_cancelled))
-for i, id in ipairs(ids) do
-  redis.call('HDEL', tasks, id)
+if #ids > 0 then
+  redis.call('HDEL', tasks, unpack(ids))
   for _, side in ipairs(sides) do
-    redis.call('HDEL', side, id)
+    redis.call('HDEL', side, unpack(ids))
   end
+end
+for i, id in ipairs(ids) do
   if marks[i] then
     biz_release(marks[i][1], marks[i][2], id)
   end

@@ -39,6 +39,7 @@ for _, worker in ipairs(lapsed) do
     emptied[#emptied + 1] = worker
   end
 end
+local is_somebody_left = redis.call('ZCARD', workers) > #emptied
 local records, counts, histories, intents, marks = {}, {}, {}, {}, {}
 local ranks, waiting
 if #ids > 0 then
@@ -100,4 +101,5 @@ for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)
   redis.call('UNLINK', derive(meta, 'worker', worker), derive(meta, 'working', worker))
 end
-return { 'OK', whole(#ids), more and '1' or '0', next_expiry_in(workers, self, now), lapsed }
+local next_expiry = is_somebody_left and next_expiry_in(workers, self, now) or '-1'
+return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed }

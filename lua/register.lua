@@ -15,7 +15,7 @@ redis.call('ZCARD', workers)
 redis.call('HLEN', worker_info)
 
 -- Writes.
-redis.call('ZREM', workers, worker)
+redis.call('ZREM', workers, '')
 mend_leases(workers, now, lease_ms, away, set_back)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms))

@@ -23,7 +23,7 @@ local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 
 -- Writes.
-redis.call('ZREM', workers, worker)
+redis.call('ZREM', workers, '')
 mend_leases(workers, now, lease_ms, away, set_back)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))

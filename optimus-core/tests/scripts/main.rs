@@ -3,7 +3,7 @@
 //! One file a script, each test once on `memory://` and once on a real server. [`bench`] is the
 //! store under test, [`acts`] what nearly every test does with it (both are shared with the model
 //! test, in `common/`), [`world`] a store in which something of every kind is there. Across all
-//! scripts: `wrong_type`, `full`, `bytes`, `torn`, and `page` for `lua/README.md`.
+//! scripts: `wrong_type`, `full`, `bytes`, `torn`, `migrating`, and `page` for `lua/README.md`.
 
 #[macro_use]
 #[path = "../common/mod.rs"]
@@ -24,6 +24,7 @@ mod fail;
 mod full;
 mod inspect;
 mod leave;
+mod migrating;
 mod page;
 mod pause;
 mod purge;

@@ -26,7 +26,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("complete", &["all that it holds"]),
     ("fail", &["retry", "dead", "cancelled"]),
     ("release", &["head", "snooze", "misfit"]),
-    ("register", &["a new worker", "a new worker after an outage"]),
+    ("register", &["a new worker", "a new worker after an outage", "a known worker"]),
     ("renew", &["in time", "after an outage"]),
     ("reap", &["a lapsed worker", "after an outage"]),
     ("leave", &["an idle worker", "a busy worker"]),
@@ -64,6 +64,10 @@ impl World {
 
     pub(crate) fn id(&self, name: &str) -> &TaskId {
         &self.tasks[name]
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.tasks.keys().copied()
     }
 
     async fn submit(&mut self, bench: &Bench, at: u64, tasks: Vec<(&'static str, Submission)>) {
@@ -176,7 +180,8 @@ impl World {
             "complete" | "fail" | "release" => self.report_in(bench, script, situation).await,
             "register" => {
                 let newcomer = WorkerId::from_stored("newcomer");
-                broker.register(queue, &newcomer, LEASE, "{}").await.map(drop)
+                let worker = if situation == "a known worker" { busy } else { &newcomer };
+                broker.register(queue, worker, LEASE, "{}").await.map(drop)
             }
             "renew" => broker.renew(queue, busy, LEASE).await.map(drop),
             "reap" => broker.reap(queue, busy, LEASE, 128).await.map(drop),

@@ -55,7 +55,7 @@ pub(crate) fn named_keys(text: &str) -> Vec<String> {
 }
 
 /// The key of that name in the world.
-fn in_world(name: &str, situation: &str) -> String {
+pub(crate) fn in_world(name: &str, situation: &str) -> String {
     let worker = match situation {
         "a new worker" | "a new worker after an outage" => "newcomer",
         "an idle worker" => "idle",

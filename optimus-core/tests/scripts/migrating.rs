@@ -1,0 +1,168 @@
+//! A slot of a cluster that is being moved: there Redis stops a script at a key that is not there, or
+//! that the script itself has emptied, and undoes nothing. Each call must be refused whole or done
+//! whole.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use optimus_testkit::{RedisServer, eventually};
+use redis::{Cmd, cmd};
+
+use crate::{
+    bench::Bench,
+    dump::{Content, Dump},
+    world::{SITUATIONS, World},
+    wrong_type::{TEXTS, in_world, named_keys},
+};
+
+/// A server that has the slot of the bench's queue, and one to which that slot can move.
+struct Cluster {
+    bench: Bench,
+    slot: u32,
+    target: String,
+    _servers: [RedisServer; 2],
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let node = || {
+            let server = RedisServer::builder().tcp().arg("--cluster-enabled", "yes");
+            server.arg("--cluster-require-full-coverage", "no").start()
+        };
+        let servers = [node(), node()];
+        let (bench, other) = (Bench::on(&servers[0]).await, Bench::on(&servers[1]).await);
+        let slot: u32 = bench.raw(cmd("CLUSTER").arg("KEYSLOT").arg(bench.key("meta"))).await;
+        let _: () = bench.raw(cmd("CLUSTER").arg("ADDSLOTS").arg(slot)).await;
+        let target: String = other.raw(cmd("CLUSTER").arg("MYID")).await;
+        let url = servers[1].url();
+        let port = url.trim_end_matches('/').rsplit(':').next().expect("a port");
+        let _: () = bench.raw(cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(port)).await;
+        eventually("the cluster is up", Duration::from_secs(30), async || {
+            let info: String = bench.raw(cmd("CLUSTER").arg("INFO")).await;
+            let nodes: String = bench.raw(cmd("CLUSTER").arg("NODES")).await;
+            info.contains("cluster_state:ok") && nodes.contains(&target)
+        })
+        .await;
+        Self { bench, slot, target, _servers: servers }
+    }
+
+    async fn set_migrating(&self, migrating: bool) {
+        let mut set_slot = Cmd::new();
+        set_slot.arg("CLUSTER").arg("SETSLOT").arg(self.slot);
+        if migrating {
+            set_slot.arg("MIGRATING").arg(&self.target);
+        } else {
+            set_slot.arg("STABLE");
+        }
+        let _: () = self.bench.raw(&set_slot).await;
+    }
+}
+
+/// A key with an element that no call takes notice of.
+fn filler(name: &str) -> Content {
+    let kind = name.split_inclusive(':').next().unwrap_or(name);
+    match kind {
+        "ready" | "success" | "wake" | "wake:" | "mail:" => Content::List(vec![b"1".to_vec()]),
+        "priority" | "delayed" | "retry" | "dead" | "cancelled" | "workers" | "ledgers" => {
+            Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
+        }
+        "biz:" | "result:" => Content::Text(b"filler:0:D".to_vec()),
+        _ => Content::Hash(vec![(b"filler".to_vec(), b"0:0:0".to_vec())]),
+    }
+}
+
+/// Of a key's elements those that the call removed or replaced, so that it empties the key.
+fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
+    let missing = |pairs: &[(Vec<u8>, Vec<u8>)], left: &[(Vec<u8>, Vec<u8>)]| {
+        pairs.iter().filter(|pair| !left.contains(pair)).cloned().collect::<Vec<_>>()
+    };
+    let kept = match (before, after) {
+        (Content::List(items), Some(Content::List(left))) => {
+            Content::List(items.iter().filter(|item| !left.contains(item)).cloned().collect())
+        }
+        (Content::Hash(pairs), Some(Content::Hash(left))) => Content::Hash(missing(pairs, left)),
+        (Content::Zset(pairs), Some(Content::Zset(left))) => Content::Zset(missing(pairs, left)),
+        _ => return None,
+    };
+    let is_empty = match &kept {
+        Content::List(items) => items.is_empty(),
+        Content::Hash(pairs) | Content::Zset(pairs) => pairs.is_empty(),
+        Content::Text(_) => true,
+    };
+    (!is_empty && kept != *before).then_some(kept)
+}
+
+/// Stores in which the call finds every key that it needs: with much in each, with no more in one
+/// of them than the call takes out, and so in all of them.
+fn stores(
+    world: &World,
+    (script, situation): (&str, &str),
+    before: &Dump,
+    after: &Dump,
+) -> Vec<Dump> {
+    let text = TEXTS.iter().find(|(name, _)| *name == script).expect(script).1;
+    let mut full = before.clone();
+    for (name, content) in after {
+        full.entry(name.clone()).or_insert_with(|| content.clone());
+    }
+    for name in named_keys(text).iter().map(|name| in_world(name, situation)) {
+        full.entry(name.clone()).or_insert_with(|| filler(&name));
+    }
+    let of_tasks = world.names().flat_map(|name| {
+        [format!("biz:job:{name}"), format!("result:{}", world.id(name).stored())]
+    });
+    let of_workers = ["busy", "idle", "lost"]
+        .into_iter()
+        .flat_map(|worker| ["working:", "worker:", "wake:"].map(|kind| [kind, worker].concat()));
+    for name in of_tasks.chain(of_workers) {
+        full.entry(name.clone()).or_insert_with(|| filler(&name));
+    }
+    let thin = full.iter().filter_map(|(name, content)| {
+        thinned(content, after.get(name)).map(|content| (name.clone(), content))
+    });
+    let thin: Dump = thin.collect();
+    let mut stores = vec![before.clone(), full.clone()];
+    for (name, content) in &thin {
+        let mut store = full.clone();
+        store.insert(name.clone(), content.clone());
+        stores.push(store);
+    }
+    full.extend(thin);
+    // Nothing but what a pause writes again.
+    let mut paused = full.clone();
+    paused.insert("meta".into(), Content::Hash(vec![(b"paused".to_vec(), b"1".to_vec())]));
+    stores.extend([full, paused]);
+    stores
+}
+
+#[tokio::test]
+async fn a_call_in_a_slot_that_moves_is_refused_whole_or_done_whole() {
+    let cluster = Cluster::start().await;
+    let bench = &cluster.bench;
+    let (mut halves, mut done) = (Vec::new(), BTreeSet::new());
+    for (script, situations) in SITUATIONS {
+        for situation in *situations {
+            bench.restore(&Dump::new()).await;
+            let world = World::build(bench).await;
+            let before = bench.dump().await;
+            world.act(bench, script, situation).await.expect(situation);
+            let after = bench.dump().await;
+            for store in stores(&world, (script, situation), &before, &after) {
+                bench.restore(&store).await;
+                cluster.set_migrating(true).await;
+                let answer = world.act(bench, script, situation).await;
+                cluster.set_migrating(false).await;
+                if let Err(problem) = answer {
+                    let changed = bench.changes(&store).await;
+                    if !changed.is_empty() {
+                        halves.push(format!("{script}, {situation}: {changed:?}: {problem:?}"));
+                    }
+                } else {
+                    done.insert(*script);
+                }
+            }
+        }
+    }
+    assert_eq!(halves, [""; 0], "half a transition");
+    let all: BTreeSet<_> = SITUATIONS.iter().map(|(script, _)| *script).collect();
+    assert_eq!(done, all, "each is done in some store");
+}
