@@ -208,6 +208,11 @@ impl Attempts {
         self.table().is_empty()
     }
 
+    /// The attempt under exactly this lease.
+    pub(crate) fn of(&self, lease: &Lease) -> Option<Arc<Attempt>> {
+        self.table().get(&key(lease)).filter(|attempt| attempt.lease == *lease).cloned()
+    }
+
     /// How many handlers have not ended.
     pub(crate) fn running(&self) -> usize {
         self.table().values().filter(|attempt| !attempt.is_settled()).count()

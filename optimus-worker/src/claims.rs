@@ -124,7 +124,7 @@ impl Claims {
     fn ask(&mut self, at: usize, want: usize, alone: bool) -> Ask {
         self.lines[at].seq += 1;
         let (seq, queue) = (self.lines[at].seq, &self.shared.queues[at]);
-        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.hints(), alone }
+        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.ask(), alone }
     }
 
     /// What to claim now: never more, over all queues and turns, than there are idle slots.
@@ -214,11 +214,11 @@ impl Claims {
                 self.shares.answered(ask.queue, ask.want, claimed.grants.len());
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
                 line.has_more = claimed.more;
+                // Another queue may keep the turns going for ever.
+                self.shared.listen.notify_one();
                 if !claimed.more {
                     self.shares.had_no_work(ask.queue);
                     queue.found_empty(ask.hints);
-                    // Another queue may keep the turns going for ever.
-                    self.shared.listen.notify_one();
                 } else if !queue.may_have_work() {
                     queue.hint();
                 }

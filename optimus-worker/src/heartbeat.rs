@@ -38,7 +38,7 @@ struct Before {
 
 impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.broker.separate("heartbeat");
+        let broker = shared.maintenance.clone();
         Self { shared, broker }
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct Janitor {
 
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.broker.separate("janitor");
+        let broker = shared.maintenance.clone();
         Self { shared, broker }
     }
 }

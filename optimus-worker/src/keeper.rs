@@ -1,6 +1,6 @@
 //! The thread that handlers can't block: own runtime, own connections.
 
-use std::{convert::Infallible, io, sync::Arc, thread};
+use std::{convert::Infallible, io, sync::Arc, thread, time::Duration};
 
 use tokio::{
     runtime,
@@ -10,8 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     deadlines::Deadlines, heartbeat::Heartbeat, janitor::Janitor, reaper::Reaper, relief::Relief,
-    role::play, shared::Shared, stop_bell::StopBell,
+    role::play, shared::Shared, stop_bell::StopBell, work_bell::WorkBell,
 };
+
+/// A wait for work that is asked to return does so within this, unless Redis is away.
+const BELL_GRACE: Duration = Duration::from_secs(1);
 
 /// Ends its thread when dropped.
 pub(crate) struct Keeper {
@@ -58,20 +61,33 @@ impl Drop for Keeper {
 
 async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
     let never = Notify::new();
-    let stop_bells = futures_util::future::join_all((0..shared.queues.len()).map(async |queue| {
-        // A bell is a hint, so its wait may be dropped half-way.
+    let work_bell = async {
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            () = play(StopBell::new(shared.clone(), queue), &never, &stop) => {}
+            () = play(WorkBell::new(shared.clone(), stop.clone()), &shared.listen, &stop) => {}
+            () = later_than(&stop, BELL_GRACE) => {}
         }
-    }));
+    };
+    let stop_bell = async {
+        tokio::select! {
+            biased;
+            // What it may have popped is for this worker only.
+            () = stop.cancelled() => {}
+            () = play(StopBell::new(shared.clone()), &never, &stop) => {}
+        }
+    };
     tokio::join!(
         play(Heartbeat::new(shared.clone()), &shared.beat, &stop),
         play(Deadlines::new(shared.clone()), &shared.attempts.deadlines.woken, &stop),
         play(Relief::new(shared.clone()), &shared.attempts.relief.woken, &stop),
         play(Reaper::new(shared.clone()), &shared.reap, &stop),
         play(Janitor::new(shared.clone()), &never, &stop),
-        stop_bells,
+        work_bell,
+        stop_bell,
     );
+}
+
+async fn later_than(stop: &CancellationToken, grace: Duration) {
+    stop.cancelled().await;
+    tokio::time::sleep(grace).await;
 }

@@ -56,6 +56,8 @@ pub(crate) struct Served {
     pub(crate) weight: u32,
     /// How often there was reason to think that it holds work: it was rung, polled, left with more.
     hints: AtomicU64,
+    /// As many of them as there were when the last claim was sent.
+    asked: AtomicU64,
     /// As many of them as a claim that came after them has answered: nothing was left.
     settled: AtomicU64,
     standing: Mutex<Standing>,
@@ -76,8 +78,8 @@ impl Served {
     pub(crate) fn new(name: QueueName, weight: u32, worker: WorkerId) -> Self {
         let standing =
             Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
-        let (hints, settled) = (AtomicU64::new(1), AtomicU64::new(0));
-        Self { name, weight, hints, settled, standing: Mutex::new(standing) }
+        let (hints, asked, settled) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
+        Self { name, weight, hints, asked, settled, standing: Mutex::new(standing) }
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -126,14 +128,25 @@ impl Served {
         self.hints() > self.settled.load(Ordering::Acquire)
     }
 
-    /// To be kept with a claim before it is sent, for [`Served::found_empty`].
-    pub(crate) fn hints(&self) -> u64 {
+    fn hints(&self) -> u64 {
         self.hints.load(Ordering::Acquire)
     }
 
-    /// It may hold work.
-    pub(crate) fn hint(&self) {
-        self.hints.fetch_add(1, Ordering::AcqRel);
+    /// A claim is sent. What is answered is to be kept with it, for [`Served::found_empty`].
+    pub(crate) fn ask(&self) -> u64 {
+        let hints = self.hints();
+        self.asked.fetch_max(hints, Ordering::AcqRel);
+        hints
+    }
+
+    /// Whether a claim was sent since it had so many hints.
+    pub(crate) fn was_asked(&self, hints: u64) -> bool {
+        self.asked.load(Ordering::Acquire) >= hints
+    }
+
+    /// It may hold work. Answers how many hints there are now.
+    pub(crate) fn hint(&self) -> u64 {
+        self.hints.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// A claim that was sent at so many hints left nothing. A doorbell that rang since then may
@@ -150,11 +163,11 @@ mod tests {
     #[test]
     fn a_claim_that_finds_nothing_does_not_settle_a_ring_that_came_after_it_was_sent() {
         let queue = Served::new(QueueName::new("q").unwrap(), 1, WorkerId::generate("test", 1));
-        let sent_at = queue.hints();
+        let sent_at = queue.ask();
         queue.hint();
         queue.found_empty(sent_at);
         assert!(queue.may_have_work());
-        queue.found_empty(queue.hints());
+        queue.found_empty(queue.ask());
         assert!(!queue.may_have_work());
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Reaper {
 
 impl Reaper {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.broker.separate("reaper");
+        let broker = shared.maintenance.clone();
         Self { shared, broker }
     }
 

@@ -23,15 +23,19 @@ pub(crate) struct Relief {
 
 impl Relief {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.broker.separate("relief");
+        let broker = shared.maintenance.clone();
         Self { shared, broker, idle_looks: 0 }
     }
 }
 
 impl Role for Relief {
     async fn tick(&mut self) -> Duration {
-        if self.shared.reporter.waited() > OVERDUE {
-            let groups = self.shared.reporter.take(CALLS_MAX);
+        for _ in 0..CALLS_MAX {
+            if self.shared.reporter.waited() <= OVERDUE {
+                break;
+            }
+            // One at a time: a heartbeat may have to wait behind large results.
+            let groups = self.shared.reporter.take(1);
             let calls = groups.iter().map(|group| group.call(&self.broker)).collect();
             let mut answers = self.broker.run_all(calls).await.into_iter();
             take_in_reports(&self.shared, groups, &mut answers);

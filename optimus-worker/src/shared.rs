@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) data: Arc<Data>,
     /// The connection of the claimer's turns.
     pub(crate) broker: Broker,
+    /// The connection of all roles on the keeper's thread.
+    pub(crate) maintenance: Broker,
     pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,

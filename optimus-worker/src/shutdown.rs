@@ -30,6 +30,11 @@ impl Shutdown {
         self.quiet.is_cancelled()
     }
 
+    /// Resolves once nothing new is claimed any more.
+    pub(crate) async fn quieted(&self) {
+        self.quiet.cancelled().await;
+    }
+
     /// Skips to the release: a second signal.
     pub(crate) fn hurry(&self) {
         self.now.cancel();

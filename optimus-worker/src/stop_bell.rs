@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::{QueueName, broker::Broker};
+use optimus_core::{
+    QueueName, WorkerId,
+    broker::{Broker, BrokerError},
+};
 
 use crate::{attempts::Stop, role::Role, shared::Shared};
 
@@ -10,36 +13,47 @@ const BLOCK_FOR: Duration = Duration::from_secs(20);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::ZERO;
 
-/// Waits on this worker's own doorbell in one queue, for its id may differ from queue to queue.
+/// Waits on this worker's own doorbells in all queues at once, since its id may differ from queue
+/// to queue. Apart from the wait for work: that ends at each ring, and Redis would have to enter
+/// and remove these lists with it each time.
 pub(crate) struct StopBell {
     shared: Arc<Shared>,
     broker: Broker,
-    queue: usize,
-    names: [QueueName; 1],
+    /// It was said that Redis refuses the wait.
+    is_refused: bool,
 }
 
 impl StopBell {
-    pub(crate) fn new(shared: Arc<Shared>, queue: usize) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.broker.blocking("stop bell");
-        let names = [shared.queues[queue].name.clone()];
-        Self { shared, broker, queue, names }
+        Self { shared, broker, is_refused: false }
+    }
+
+    /// Says once that Redis refuses the wait. That it is away, the connection says.
+    fn note_problem(&mut self, problem: Option<&BrokerError>) {
+        let refused = problem.filter(|problem| !problem.is_transient());
+        if let (Some(problem), false) = (refused, self.is_refused) {
+            tracing::error!(%problem, "can't wait for cancels with BLPOP; heartbeats tell them");
+        }
+        self.is_refused = refused.is_some();
     }
 }
 
 impl Role for StopBell {
     async fn tick(&mut self) -> Duration {
-        let worker = self.shared.queues[self.queue].worker();
-        match self.broker.wait_for_stop(&self.names, &worker, BLOCK_FOR).await {
-            // It may tell of an earlier attempt, which has ended.
-            Ok(Some(lease)) => {
-                for attempt in self.shared.attempts.snapshot() {
-                    if attempt.lease == lease {
-                        attempt.stop(Stop::Cancelled);
-                    }
+        let queues = self.shared.queues.iter();
+        let standings: Vec<(QueueName, WorkerId)> =
+            queues.map(|queue| (queue.name.clone(), queue.worker())).collect();
+        let heard = self.broker.wait_for_stop(&standings, BLOCK_FOR).await;
+        self.note_problem(heard.as_ref().err());
+        match heard {
+            Ok(asked) => {
+                // It may tell of an earlier attempt, which has ended.
+                if let Some(attempt) = asked.and_then(|lease| self.shared.attempts.of(&lease)) {
+                    attempt.stop(Stop::Cancelled);
                 }
                 AGAIN
             }
-            Ok(None) => AGAIN,
             Err(_) => AFTER_ERROR,
         }
     }

@@ -1,97 +1,218 @@
 //! Waits for work to come to an idle worker: doorbells, and a poll in case one was lost.
+//!
+//! A queue's doorbell is a list that holds one token at most, and whoever pops it owes the queue a
+//! claim. So a worker listens only to queues that it found empty, only while it has idle slots, and
+//! passes a token on that its claimer does not take up: its slots may be full by then, or its
+//! handlers may keep every thread of its runtime.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use optimus_core::{
-    QueueName,
+    QueueName, WorkerId,
     broker::{Broker, BrokerError, Woken},
 };
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
-use crate::{queues::Served, role::Role, shared::Shared};
+use crate::{role::Role, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const UNTIL_WOKEN: Duration = Duration::from_secs(3600);
 /// So soon a claim that a ring brought about is answered. If it leaves the queue empty, one wait
 /// serves for all queues; else there is one for the others, which is made to return later.
 const CLAIM_FIRST: Duration = Duration::from_millis(2);
+/// A claimer that runs sends a claim sooner than this after a ring.
+const TAKE_UP_WITHIN: Duration = Duration::from_millis(20);
+/// A wait is made to return no more often, so a queue that was found empty meanwhile is not
+/// listened to for as long.
+const ROUSE_EVERY: Duration = Duration::from_millis(5);
 const AGAIN: Duration = Duration::ZERO;
 
 /// Waits on the doorbells of the queues that were found empty, while there are idle slots.
 pub(crate) struct WorkBell {
     shared: Arc<Shared>,
+    /// Its waits block it.
     broker: Broker,
+    stop: CancellationToken,
+    /// When all queues that were found empty are looked at, whether they rang or not.
+    poll_at: Instant,
+    /// The next time that a wait may be made to return.
+    rouse_at: Instant,
+    rings: Vec<Ring>,
+    /// It was said that Redis refuses the wait.
+    is_refused: bool,
+}
+
+/// A token that was popped, and not passed on yet.
+struct Ring {
+    queue: usize,
+    /// Of the queue, with this one.
+    hints: u64,
+    due: Instant,
 }
 
 impl WorkBell {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
         let broker = shared.broker.blocking("work bell");
-        Self { shared, broker }
+        let poll_at = Instant::now() + shared.config.poll;
+        let (rouse_at, rings) = (Instant::now(), Vec::new());
+        Self { shared, broker, stop, poll_at, rouse_at, rings, is_refused: false }
     }
 
-    fn empty_queues(&self) -> impl Iterator<Item = &Served> {
-        self.shared.queues.iter().filter(|queue| !queue.may_have_work())
+    fn ends(&self) -> bool {
+        self.stop.is_cancelled() || self.shared.shutdown.is_quiet()
+    }
+
+    fn empty_queues(&self) -> Vec<usize> {
+        let queues = self.shared.queues.iter().enumerate();
+        queues.filter(|(_, queue)| !queue.may_have_work()).map(|(at, _)| at).collect()
     }
 
     /// Until a bell rings. A queue that is found empty meanwhile is waited for, too: a blocking
     /// command can't be given up without losing what it may have popped, so it is made to return.
-    async fn wait(&self, empty: &[QueueName]) -> Result<Option<Woken>, BrokerError> {
-        let home = &self.shared.queues[0];
+    async fn wait(&mut self, listened: &[usize]) -> Result<Option<Woken>, BrokerError> {
+        let shared = self.shared.clone();
+        let home = &shared.queues[0];
         let worker = home.worker();
         let waiter = (&home.name, &worker);
-        let mut rung = pin!(self.broker.wait_for_work(empty, waiter, self.shared.config.poll));
+        let names: Vec<QueueName> =
+            listened.iter().map(|at| shared.queues[*at].name.clone()).collect();
+        let timeout = self.poll_at.saturating_duration_since(Instant::now());
+        // A poll is not put off for want of a connection.
+        let broker = self.broker.within(timeout.min(CONNECT_WITHIN));
+        let mut rung = pin!(broker.wait_for_work(&names, waiter, timeout));
         loop {
+            let ends = self.ends();
+            let must_return = ends || self.should_hear_more(listened);
+            let overdue = self.rings.iter().map(|ring| ring.due).min();
             tokio::select! {
                 biased;
                 answer = &mut rung => return answer,
-                () = self.shared.listen.notified() => {}
+                roused = rouse(&shared, waiter, self.rouse_at), if must_return => {
+                    let rest = if roused { ROUSE_EVERY } else { AFTER_ERROR };
+                    self.rouse_at = Instant::now() + rest;
+                    if roused {
+                        return rung.await;
+                    }
+                }
+                () = shared.listen.notified(), if !must_return => {}
+                () = shared.shutdown.quieted(), if !ends => {}
+                () = self.stop.cancelled(), if !ends => {}
+                () = sleep_until(overdue.unwrap_or(self.poll_at)), if overdue.is_some() => {}
             }
-            if self.empty_queues().any(|queue| !empty.contains(&queue.name)) {
-                // Where this fails, Redis is away, and the wait fails with it.
-                drop(self.shared.broker.rouse(&home.name, &worker).await);
-                return rung.await;
-            }
+            self.pass_on_overdue().await;
         }
     }
 
-    fn mark(&self, queues: &[QueueName]) {
-        for queue in self.shared.queues.iter().filter(|queue| queues.contains(&queue.name)) {
-            queue.hint();
+    /// Whether a queue is empty that is not listened to, and there is a slot for what may come.
+    fn should_hear_more(&self, listened: &[usize]) -> bool {
+        let unheard = |at: &usize| listened.binary_search(at).is_err();
+        if !self.empty_queues().iter().any(unheard) {
+            return false;
+        }
+        if self.shared.slots.idle() == 0 {
+            self.shared.slots.await_idle();
+            return false;
+        }
+        true
+    }
+
+    /// Takes in that a queue rang.
+    async fn answer(&mut self, name: &QueueName) {
+        let queues = &self.shared.queues;
+        let Some(queue) = queues.place(name) else { return };
+        let hints = queues[queue].hint();
+        self.shared.turn.notify_one();
+        let due = Instant::now() + TAKE_UP_WITHIN;
+        self.rings.push(Ring { queue, hints, due });
+        if self.ends() || self.shared.slots.idle() == 0 || self.shared.suspects.any() {
+            self.pass_on(|_| true).await;
+        }
+    }
+
+    /// Somebody else may have a slot and a thread for it.
+    async fn pass_on_overdue(&mut self) {
+        let now = Instant::now();
+        self.pass_on(|ring| ring.due <= now).await;
+    }
+
+    /// A token that is lost on the way costs the next worker its poll.
+    async fn pass_on(&mut self, is_due: impl Fn(&Ring) -> bool) {
+        let shared = &self.shared;
+        self.rings.retain(|ring| !shared.queues[ring.queue].was_asked(ring.hints));
+        for ring in self.rings.extract_if(.., |ring| is_due(ring)) {
+            drop(shared.maintenance.ring(&shared.queues[ring.queue].name).await);
+        }
+    }
+
+    /// All of them may have work.
+    fn hint_all(&self, queues: &[usize]) {
+        for at in queues {
+            self.shared.queues[*at].hint();
         }
         self.shared.turn.notify_one();
     }
+
+    /// Says once that Redis refuses the wait. That it is away, the connection says.
+    fn note_problem(&mut self, problem: Option<&BrokerError>) {
+        let refused = problem.filter(|problem| !problem.is_transient());
+        if let (Some(problem), false) = (refused, self.is_refused) {
+            tracing::error!(%problem, "can't wait for work with BLPOP; polling instead");
+        }
+        self.is_refused = refused.is_some();
+    }
+
+    /// Until a ring is to be passed on.
+    fn rest(&self) -> Duration {
+        let overdue = self.rings.iter().map(|ring| ring.due).min();
+        overdue.map_or(UNTIL_WOKEN, |due| due.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Has the wait return as soon as it may; `false` if Redis did not take that.
+async fn rouse(shared: &Shared, waiter: (&QueueName, &WorkerId), not_before: Instant) -> bool {
+    sleep_until(not_before).await;
+    shared.maintenance.rouse(waiter.0, waiter.1).await.is_ok()
 }
 
 impl Role for WorkBell {
     async fn tick(&mut self) -> Duration {
-        let empty: Vec<QueueName> = self.empty_queues().map(|queue| queue.name.clone()).collect();
-        if empty.is_empty() {
+        if self.ends() {
+            self.pass_on(|_| true).await;
             return UNTIL_WOKEN;
+        }
+        self.pass_on_overdue().await;
+        let empty = self.empty_queues();
+        if empty.is_empty() {
+            return self.rest();
         }
         if self.shared.slots.idle() == 0 {
             // Another queue may fill each slot anew and leave the claimer nothing to tell.
             self.shared.slots.await_idle();
-            return UNTIL_WOKEN;
+            return self.rest();
         }
-        match self.wait(&empty).await {
-            Ok(Some(Woken::Roused)) => AGAIN,
+        if self.poll_at <= Instant::now() {
+            self.poll_at = Instant::now() + self.shared.config.poll;
+            self.hint_all(&empty);
+            return CLAIM_FIRST;
+        }
+        let heard = self.wait(&empty).await;
+        self.note_problem(heard.as_ref().err());
+        match heard {
             Ok(Some(Woken::Work(queue))) => {
-                self.mark(std::slice::from_ref(&queue));
-                if self.shared.slots.idle() == 0 || self.shared.suspects.any() {
-                    // Somebody else may have a slot; a lost ring costs that worker its poll only.
-                    drop(self.broker.ring(&queue).await);
-                }
-                if self.shared.queues.len() == 1 { AGAIN } else { CLAIM_FIRST }
+                self.answer(&queue).await;
+                CLAIM_FIRST
             }
-            Ok(None) => {
-                self.mark(&empty);
-                AGAIN
-            }
+            Ok(Some(Woken::Roused) | None) => AGAIN,
             Err(problem) => {
                 // One foreign key must not make the worker deaf for its other queues.
                 if !problem.is_transient() {
-                    self.mark(&empty);
+                    self.hint_all(&empty);
                 }
-                AFTER_ERROR
+                // Nothing may cut this short: the claims that follow would.
+                tokio::time::sleep(AFTER_ERROR).await;
+                AGAIN
             }
         }
     }

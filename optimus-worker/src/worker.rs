@@ -29,7 +29,6 @@ use crate::{
     sign_off,
     slots::Slots,
     suspects::Suspects,
-    work_bell::WorkBell,
 };
 
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
@@ -80,13 +79,11 @@ impl Worker {
         let ended = CancellationToken::new();
         let _guard = ended.clone().drop_guard();
         let claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
-        let bell = tokio::spawn(listen_until(shared.clone(), ended.clone()));
         let output = stop.await;
         let hurry = tokio::spawn(hurry_on_second_signal(shared.shutdown.clone()));
         shared.shutdown.run(&shared).await;
         hurry.abort();
         ended.cancel();
-        bell.abort();
         // The claimer's last turn is waited for: what was sent executes.
         drop(claimer.await);
         // A heartbeat after the last word would register the worker anew.
@@ -139,6 +136,7 @@ impl Worker {
             config: self.config,
             registry: self.registry,
             data: Arc::new(self.data),
+            maintenance: broker.separate("maintenance"),
             broker,
             queues: Queues::new(queues),
             attempts: Attempts::default(),
@@ -157,10 +155,6 @@ impl Worker {
 
 async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {
     play(Claimer::new(shared.clone()), &shared.turn, &ended).await;
-}
-
-async fn listen_until(shared: Arc<Shared>, ended: CancellationToken) {
-    play(WorkBell::new(shared.clone()), &shared.listen, &ended).await;
 }
 
 /// Never used twice: every start of a process, and every lost lease, takes a new one.

@@ -4,8 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Gate};
-use optimus_core::{BoxError, Client, Context, DataKey, Task};
+use common::{Bench, Double, Gate, Raw, Wait};
+use optimus_core::{BoxError, Client, Context, DataKey, Task, TaskState};
+use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -77,4 +78,119 @@ on_both! {
         submitting.join_all().await;
         worker.stop().await;
     }
+}
+
+/// Keeps its thread until the gate is open.
+#[derive(Serialize, Deserialize)]
+struct Hold {}
+
+impl Task for Hold {
+    const NAME: &'static str = "hold";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Gate>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let gate: Gate = ctx.data().unwrap();
+        gate.began.hit();
+        while gate.open.hits() == 0 {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+async fn until_so_many_wait(raw: &mut Raw, count: u64) {
+    let what = format!("{count} wait");
+    eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_shuts_down_takes_no_ring_from_another() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let gate = Gate::new();
+    let build = || {
+        let builder = bench.worker().poll(NEVER).concurrency(2).task_type::<Wait>();
+        builder.task_type::<Double>().data(gate.clone())
+    };
+    let leaving = bench.start(build());
+    let running = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    until_so_many_wait(&mut raw, 2).await;
+    let staying = bench.start(build());
+    until_so_many_wait(&mut raw, 4).await;
+    let leaving = tokio::spawn(leaving.stop());
+    // It waits for nothing but cancels any more.
+    until_so_many_wait(&mut raw, 3).await;
+    for number in 0..5 {
+        let handle = bench.client.submit(Double { number }.call()).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    gate.open.hit();
+    running.result_within(SOON).await.unwrap();
+    leaving.await.unwrap();
+    staying.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let gate = Gate::new();
+    let builder = bench.worker().poll(NEVER).queues(["hold", "default"]).concurrency(4);
+    let builder = builder.task_type::<Hold>().task_type::<Double>().data(gate.clone());
+    let held = builder.build().unwrap();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let stopped = async {
+            drop(tokio::task::spawn_blocking(move || stopped.recv()).await);
+        };
+        runtime.unwrap().block_on(held.run_until(stopped)).unwrap();
+    });
+    until_so_many_wait(&mut raw, 2).await;
+    let holding = bench.client.submit(Hold {}.call().queue("hold")).await.unwrap();
+    gate.began.wait_for(1).await;
+    until_so_many_wait(&mut raw, 2).await;
+    // It stands behind the one that is held, which is rung first.
+    let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
+    until_so_many_wait(&mut raw, 4).await;
+    for number in 0..5 {
+        let handle = bench.client.submit(Double { number }.call()).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    gate.open.hit();
+    holding.result_within(SOON).await.unwrap();
+    free.stop().await;
+    drop(stop);
+    thread.join().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_whose_ring_is_lost_is_polled_though_others_ring_all_the_time() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let (mut waiter, mut raw) = (bench.raw().await, bench.raw().await);
+    let wait = format!("BLPOP {} 0", bench.key("quiet", "wake"));
+    let eaten = tokio::spawn(async move { waiter.run(&wait).await.len() });
+    until_so_many_wait(&mut raw, 1).await;
+    let builder = bench.worker().poll(Duration::from_secs(1)).queues(["busy", "quiet"]);
+    let worker = bench.start(builder.task_type::<Double>());
+    until_so_many_wait(&mut raw, 3).await;
+    let lost = bench.client.submit(Double { number: 21 }.call().queue("quiet")).await.unwrap();
+    assert_eq!(eaten.await.unwrap(), 2, "the key and its token");
+    let mut others = 0;
+    while lost.status().await.unwrap() != TaskState::Success {
+        let call = Double { number: 1 }.call().queue("busy");
+        let other = bench.client.submit(call).await.unwrap();
+        assert_eq!(other.result_within(SOON).await.unwrap(), 2);
+        others += 1;
+        assert!(others < 20_000, "it is polled for");
+    }
+    worker.stop().await;
 }

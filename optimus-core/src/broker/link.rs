@@ -154,7 +154,33 @@ impl Link {
     fn log_down(&self, why: &str) {
         if !self.0.down.swap(true, Ordering::AcqRel) {
             let redis = self.0.endpoint.describe();
-            tracing::warn!(role = self.0.role, redis, why, "no connection; trying until there is");
+            let advice = advice(why);
+            let role = self.0.role;
+            tracing::warn!(role, redis, why, "no connection; trying until there is{advice}");
         }
+    }
+}
+
+/// What the operator can do about it, where trying again does not help by itself.
+fn advice(why: &str) -> &'static str {
+    if why.contains("Too many open files") {
+        "; raise this process' limit of open files (ulimit -n)"
+    } else if why.contains("max number of clients") {
+        "; raise maxclients of Redis, or connect fewer processes"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lacks_a_connection_for_want_of_room_is_told_where_to_make_it() {
+        let full = "Failed to refresh: ERR max number of clients reached";
+        assert!(advice(full).contains("maxclients"));
+        assert!(advice("Too many open files (os error 24)").contains("ulimit -n"));
+        assert_eq!(advice("Connection refused (os error 111)"), "");
     }
 }

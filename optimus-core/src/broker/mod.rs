@@ -2,6 +2,7 @@
 //!
 //! For the other Optimus crates; nothing here is public API. No type of the `redis` crate shows.
 
+mod bell;
 mod call;
 mod confirm;
 pub(crate) mod connect;
@@ -28,6 +29,7 @@ use redis::{Cmd, Pipeline, Value};
 
 pub use self::reply::Reply;
 pub use self::{
+    bell::Woken,
     call::ScriptCall,
     connect::Endpoint,
     error::BrokerError,
@@ -38,7 +40,7 @@ pub use self::{
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
     submit::{Batch, LEDGER_SLOTS, Receipt},
-    work::{Claimed, Grant, Reaped, Woken},
+    work::{Claimed, Grant, Reaped},
 };
 use self::{keys::Keys, link::Link, scripts::Script};
 use crate::{id::QueueName, machine};

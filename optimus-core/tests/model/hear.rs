@@ -69,8 +69,8 @@ impl Run<'_> {
         let mut bells = side.reference.stop_bells.iter_mut().filter(|(_, bell)| !bell.is_empty());
         let Some((name, bell)) = bells.next() else { return Ok(()) };
         let (name, expected) = (name.clone(), bell.pop_front().expect("it is not empty"));
-        let queues = [side.bench.queue.clone()];
-        let heard = self.listener.wait_for_stop(&queues, &name, PATIENCE).await;
+        let standings = [(side.bench.queue.clone(), name.clone())];
+        let heard = self.listener.wait_for_stop(&standings, PATIENCE).await;
         self.tell(at, queue.into(), &format_args!("{name} is to stop {heard:?}"));
         match heard {
             Ok(Some(lease)) if lease == expected => {

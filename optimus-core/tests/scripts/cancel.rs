@@ -69,8 +69,8 @@ async fn a_running_task_is_asked_to_stop_and_its_worker_rung(bench: Bench) {
     assert_eq!(bench.state(&id).await, TaskState::Working);
     assert_eq!(bench.changes(&before).await, ["cancel", "wake:w"]);
     let blocking = bench.now().blocking("bell");
-    let queues = [bench.queue.clone()];
-    let rung = blocking.wait_for_stop(&queues, &worker, ms(5_000)).await.unwrap();
+    let standings = [(bench.queue.clone(), worker)];
+    let rung = blocking.wait_for_stop(&standings, ms(5_000)).await.unwrap();
     assert_eq!(rung, Some(lease), "the attempt, and not another of the same task");
     bench.at(9).cancel(&id).await.unwrap();
     let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key("wake:w"))).await;

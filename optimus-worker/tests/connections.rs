@@ -1,0 +1,85 @@
+//! How many connections a worker has, and what becomes of it where it can't have them.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Bench, Double, Gate, Raw, Wait};
+use optimus_core::Task;
+use optimus_testkit::{RedisServer, eventually};
+
+const SOON: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_secs(1);
+/// Turns, maintenance, the wait for work and that for cancels.
+const CONNECTIONS: usize = 4;
+const QUEUES: usize = 200;
+
+/// The ids of the server's clients whose entry holds this text.
+async fn clients(raw: &mut Raw, which: &str) -> Vec<String> {
+    let list = String::from_utf8(raw.run("CLIENT LIST").await.remove(0)).unwrap();
+    let found = list.lines().filter(|line| line.contains(which));
+    found.map(|line| line.split([' ', '=']).nth(1).unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_has_four_connections_however_many_queues_it_serves() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let queue = |n| format!("queue-{n}");
+    let handles = async |numbers: std::ops::Range<usize>| {
+        let call = |n: usize| Double { number: 1 }.call().queue(queue(n));
+        bench.client.submit_all(numbers.map(call)).await.unwrap()
+    };
+    // What the client needs to submit and to hear of a result, it has already.
+    drop(handles(0..QUEUES).await);
+    let before = clients(&mut raw, "").await.len();
+
+    let builder = bench.worker().task_type::<Double>().queues((0..QUEUES).map(queue));
+    let worker = bench.start(builder);
+    eventually("all have run", SOON, async || {
+        let mut left = 0;
+        for n in 0..QUEUES {
+            let name = optimus_core::QueueName::new(queue(n)).unwrap();
+            left += bench.client.inspector().counts(&name).await.unwrap().ready;
+        }
+        left == 0
+    })
+    .await;
+    eventually("both waits are there", SOON, async || {
+        clients(&mut raw, "cmd=blpop").await.len() == 2
+    })
+    .await;
+
+    let connections = clients(&mut raw, "").await.len() - before;
+    assert!(connections <= CONNECTIONS, "{connections} connections");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_gets_no_connection_to_wait_on_polls() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let gate = Gate::new();
+    let builder = bench.worker().poll(POLL).task_type::<Wait>().data(gate.clone());
+    let worker = bench.start(builder);
+    eventually("both waits are there", SOON, async || {
+        clients(&mut raw, "cmd=blpop").await.len() == 2
+    })
+    .await;
+    raw.run("CONFIG SET maxclients 1").await;
+    for id in clients(&mut raw, "cmd=blpop").await {
+        raw.run(&format!("CLIENT KILL ID {id}")).await;
+    }
+    for number in 1..=3 {
+        let submitted_at = Instant::now();
+        bench.client.submit(Wait {}.call()).await.unwrap();
+        gate.began.wait_for(number).await;
+        let took = submitted_at.elapsed();
+        assert!(took < POLL * 3, "found only after {took:?}");
+    }
+    raw.run("CONFIG SET maxclients 1000").await;
+    gate.open.hit();
+    worker.stop().await;
+}
