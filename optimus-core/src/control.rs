@@ -7,7 +7,18 @@
 //! report has become a `Box<dyn Error>`. They still show it, so each word notes on its thread that
 //! it was shown. No feature has to be enabled for that, and none can be forgotten.
 
-use std::{cell::Cell, error::Error, fmt, time::Duration};
+use std::{
+    cell::Cell,
+    error::Error,
+    fmt::{self, Write},
+    time::Duration,
+};
+
+/// Further down nobody looks: an error may be its own source.
+const SOURCES_MAX: usize = 1_000;
+
+/// No word's text is longer.
+const WORD_BYTES_MAX: usize = 100;
 
 /// Any error of a handler.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -122,7 +133,8 @@ impl Control {
     /// Reads the first control word along the source chain.
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
-        while let Some(error) = next {
+        for _ in 0..SOURCES_MAX {
+            let Some(error) = next else { break };
             if let Some(word) = Self::shown_by(error) {
                 return word;
             }
@@ -135,8 +147,9 @@ impl Control {
     /// a word asks for nothing.
     fn shown_by(error: &(dyn Error + 'static)) -> Option<Self> {
         SHOWN.take();
-        let shown = error.to_string();
-        SHOWN.take().filter(|word| word.text() == shown)
+        let mut shown = Short(String::new());
+        write!(shown, "{error}").ok()?;
+        SHOWN.take().filter(|word| word.text() == shown.0)
     }
 
     fn show(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,6 +165,19 @@ impl Control {
             Self::Snooze(wait) => format!("snooze for {wait:?}"),
             Self::Cancel => "cancelled by its handler".into(),
         }
+    }
+}
+
+/// Takes no more than the text of a word: an error may write endlessly.
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        if self.0.len() + more.len() > WORD_BYTES_MAX {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(more);
+        Ok(())
     }
 }
 

@@ -37,7 +37,7 @@ pub use self::{
     context::Context,
     control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     data::{Data, DataKey},
-    definition::{RunError, RunOutput, TaskDefinition},
+    definition::{RunError, RunOutput, Running, TaskDefinition},
     durability::Durability,
     error::Error,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
@@ -46,7 +46,7 @@ pub use self::{
     lease::{Lease, Token},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     record::{BLOB_BYTES_MIN, RECORD_VERSION, RecordError, Submission, TaskRecord},
-    retry::{BACKOFF_MAX, Backoff, BackoffFn},
+    retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     state::{AttemptError, Reason, TaskState},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
 };

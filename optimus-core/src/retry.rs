@@ -3,7 +3,42 @@
 use std::{error::Error, fmt, time::Duration};
 
 /// A user's own formula: the failed attempts so far (from 1) and the error → the wait.
+///
+/// The error is the handler's own, or an [`Interrupted`] where the handler returned none:
+///
+/// ```
+/// use std::{error::Error, time::Duration};
+///
+/// use optimus_core::Interrupted;
+///
+/// fn patient(failures: u32, error: &(dyn Error + 'static)) -> Duration {
+///     match error.downcast_ref() {
+///         Some(Interrupted::TimedOut { after }) => *after * 2,
+///         _ => Duration::from_secs(10) * failures,
+///     }
+/// }
+/// # let _: optimus_core::BackoffFn = patient;
+/// ```
+///
+/// It runs on the runtime of the handlers. In place of one that panics, or that does not return
+/// until the attempt's deadline, the worker uses [`Backoff::Sidekiq`]; likewise for a handler that
+/// times out while it keeps its thread.
 pub type BackoffFn = fn(u32, &(dyn Error + 'static)) -> Duration;
+
+/// An attempt that ended without an error of its handler's, as a [`BackoffFn`] sees it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Interrupted {
+    /// The timeout passed.
+    #[error("still running after {after:?}")]
+    TimedOut {
+        /// How long the attempt had run.
+        after: Duration,
+    },
+    /// The handler panicked with this text.
+    #[error("{0}")]
+    Panicked(String),
+}
 
 /// The longest wait that any formula may give: 90 days.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);

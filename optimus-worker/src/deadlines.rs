@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
-    judge::{Ended, judge},
+    judge,
     role::Role,
     shared::Shared,
 };
@@ -73,7 +73,7 @@ impl Deadlines {
             return;
         }
         tracing::warn!(id = %attempt.lease.id, "timed out, and its handler blocks the runtime");
-        match judge(attempt, Ended::TimedOut, fastrand::f64()) {
+        match judge::time_out(attempt, fastrand::f64()) {
             Some(report) => self.shared.reporter.push(report),
             None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }

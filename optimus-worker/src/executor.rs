@@ -1,10 +1,15 @@
 //! Runs prepared attempts: handler under its deadline → report.
 
-use std::{any::Any, iter, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    iter,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use optimus_core::{
-    Lease, RunError, RunOutput, TaskDefinition,
+    Lease, RunError, Running, TaskDefinition,
     broker::{BrokerError, Give, Release},
 };
 use tracing::Instrument;
@@ -14,6 +19,7 @@ use crate::{
     judge::{self, Ended, Report},
     prepare::{Payload, Prepared},
     shared::Shared,
+    user_code::{discard, panic_text},
 };
 
 const FETCH_AGAIN: Duration = Duration::from_millis(200);
@@ -38,45 +44,59 @@ pub(crate) fn give_back(shared: &Shared, lease: Lease) {
     shared.turn.notify_one();
 }
 
-/// One attempt, to its report.
+/// One attempt, to its report. Only then the user's values are dropped, which may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let Prepared { attempt, definition, payload, slot } = prepared;
-    let handler = AssertUnwindSafe(handle(&shared, &attempt, definition, payload));
-    let ended = tokio::select! {
+    let mut running = None;
+    let mut ended = tokio::select! {
         biased;
-        returned = handler.catch_unwind() => match returned {
-            Ok(output) => Ended::Returned(output),
-            Err(panic) => Ended::Panicked(panic_text(&*panic)),
-        },
+        ended = handle(&shared, &attempt, definition, payload, &mut running) => ended,
         () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => Ended::TimedOut,
         () = attempt.abandon.notified() => Ended::Abandoned,
     };
     attempt.ctx.cancel();
+    // This calls the user's code: where it does not return, the keeper settles at the deadline.
+    let report = judge::judge(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
-        log(&ended);
-        match judge::judge(&attempt, ended, fastrand::f64()) {
+        match report {
             Some(report) => shared.reporter.push(report),
             None => shared.attempts.remove(iter::once(&attempt.lease)),
         }
+        log(&ended);
     }
+    discard(running);
+    discard(ended);
     // A free slot wakes the claimer, which takes the report along.
     drop(slot);
 }
 
-/// Fetches what the record alone doesn't hold, then runs the handler.
+/// Fetches what the record alone doesn't hold, then runs the handler. What is left of that stays in
+/// `running`.
 async fn handle(
     shared: &Shared,
     attempt: &Attempt,
     definition: TaskDefinition,
     payload: Payload,
-) -> RunOutput {
+    running: &mut Option<Running>,
+) -> Ended {
     let payload = match payload {
         Payload::Here(payload) => payload,
-        Payload::InBlobs => Box::pin(fetch_blob(shared, attempt)).await?,
+        Payload::InBlobs => match Box::pin(fetch_blob(shared, attempt)).await {
+            Ok(payload) => payload,
+            Err(problem) => return Ended::Returned(Err(problem)),
+        },
     };
-    let running = definition.run(&payload, attempt.ctx.clone())?;
+    let begin = AssertUnwindSafe(|| definition.run(&payload, attempt.ctx.clone()));
+    let handler = match catch_unwind(begin) {
+        Ok(Ok(handler)) => running.insert(handler),
+        Ok(Err(problem)) => return Ended::Returned(Err(problem)),
+        Err(panic) => return Ended::Panicked(panic),
+    };
     drop(payload);
-    running.await
+    match AssertUnwindSafe(handler).catch_unwind().await {
+        Ok(output) => Ended::Returned(output),
+        Err(panic) => Ended::Panicked(panic),
+    }
 }
 
 async fn fetch_blob(shared: &Shared, attempt: &Attempt) -> Result<Vec<u8>, RunError> {
@@ -94,19 +114,13 @@ fn unreadable(problem: &BrokerError) -> String {
     format!("the arguments can't be read: {problem}")
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
-}
-
 fn log(ended: &Ended) {
     match ended {
         Ended::Returned(Ok(_)) => tracing::debug!("done"),
-        Ended::Returned(Err(problem)) => tracing::warn!(%problem, "failed"),
-        Ended::Panicked(text) => tracing::error!(text, "panicked"),
+        Ended::Returned(Err(problem)) => {
+            tracing::warn!(problem = judge::text(problem), "failed");
+        }
+        Ended::Panicked(panic) => tracing::error!(text = panic_text(&**panic), "panicked"),
         Ended::TimedOut => tracing::warn!("timed out"),
         Ended::Abandoned => tracing::warn!("dropped before it ended"),
     }

@@ -1,13 +1,21 @@
-//! How an attempt ended → what is reported of it. Pure: no clock, no Redis.
+//! How an attempt ended → what is reported of it. No Redis.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{
+    any::Any,
+    error::Error,
+    fmt::{self, Write},
+    time::Duration,
+};
 
 use optimus_core::{
-    AttemptError, Backoff, Chain, Control, Lease, Reason, RunError, RunOutput,
+    AttemptError, Backoff, Chain, Control, Interrupted, Lease, Reason, RunError, RunOutput,
     broker::{Completion, Failure, Give, Release, Verdict},
 };
 
-use crate::attempts::{Attempt, Stop};
+use crate::{
+    attempts::{Attempt, Stop},
+    user_code::{guarded, panic_text},
+};
 
 /// The longest message that the error history keeps, in bytes.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
@@ -30,8 +38,8 @@ pub(crate) struct Facts {
 pub(crate) enum Ended {
     /// It returned.
     Returned(RunOutput),
-    /// It panicked with this text.
-    Panicked(String),
+    /// It panicked.
+    Panicked(Box<dyn Any + Send>),
     /// Its deadline passed.
     TimedOut,
     /// It was asked to stop, did not, and was dropped.
@@ -56,47 +64,86 @@ impl Report {
     }
 }
 
-/// A panic or a timeout, as back-off functions see it.
-#[derive(Debug)]
-struct NoError(String);
-
-impl fmt::Display for NoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for NoError {}
-
 /// The report of an attempt; none if its lease is lost and nobody would hear it.
-pub(crate) fn judge(attempt: &Attempt, ended: Ended, random: f64) -> Option<Report> {
+pub(crate) fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option<Report> {
     let stop = attempt.stopped().map(|(why, _)| why);
+    let failure = |reason, problem: &(dyn Error + 'static)| {
+        Some(failure(attempt, attempt.facts.backoff, reason, problem, random))
+    };
     match (ended, stop) {
-        (Ended::Returned(Ok(result)), _) => Some(success(attempt, result)),
+        (Ended::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
         (_, Some(Stop::Lost)) => None,
-        (Ended::TimedOut, _) => {
-            let message = format!("still running after {:?}", attempt.started_at.elapsed());
-            Some(failure(attempt, Reason::TimedOut, &NoError(message), random))
-        }
+        (Ended::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
         (_, Some(Stop::Cancelled)) => Some(fail(attempt, Verdict::Cancelled, String::new())),
         // It stopped because it was asked to, for a reason that is not its own.
         (Ended::Returned(Err(_)) | Ended::Abandoned, Some(Stop::Shutdown | Stop::Uncertain)) => {
             Some(give_back(attempt))
         }
         (Ended::Abandoned, _) => Some(give_back(attempt)),
-        (Ended::Panicked(text), _) => {
-            Some(failure(attempt, Reason::Panicked, &NoError(text), random))
+        (Ended::Panicked(panic), _) => {
+            failure(Reason::Panicked, &Interrupted::Panicked(panic_text(&**panic)))
         }
-        (Ended::Returned(Err(RunError::Undecodable(problem))), _) => {
-            let message = RunError::Undecodable(problem).to_string();
-            Some(fail(attempt, Verdict::Dead, error(attempt, Reason::Undecodable, &message)))
+        (Ended::Returned(Err(problem @ RunError::Undecodable(_))), _) => {
+            let error = error(attempt, Reason::Undecodable, &text(problem));
+            Some(fail(attempt, Verdict::Dead, error))
         }
         (Ended::Returned(Err(RunError::Failed(problem))), _) => {
-            Some(failed(attempt, &*problem, random))
+            Some(failed(attempt, &**problem, random))
         }
-        (Ended::Returned(Err(problem)), _) => {
-            Some(failure(attempt, Reason::Failed, &problem, random))
-        }
+        (Ended::Returned(Err(problem)), _) => failure(Reason::Failed, problem),
+    }
+}
+
+/// The report of an attempt whose handler keeps its thread beyond the deadline. It is made on the
+/// keeper's thread, so the user's own back-off is not asked.
+pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
+    if attempt.stopped().is_some_and(|(why, _)| why == Stop::Lost) {
+        return None;
+    }
+    let backoff = match attempt.facts.backoff {
+        Backoff::Custom(_) => Backoff::default(),
+        built_in => built_in,
+    };
+    Some(failure(attempt, backoff, Reason::TimedOut, &timed_out(attempt), random))
+}
+
+fn timed_out(attempt: &Attempt) -> Interrupted {
+    Interrupted::TimedOut { after: attempt.started_at.elapsed() }
+}
+
+/// An error's text with that of its sources. It is cut at [`MESSAGE_BYTES_MAX`], however much the
+/// error writes.
+pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
+    let mut text = Bounded(String::new());
+    // What does not fit is left out.
+    let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
+    let Bounded(mut text) = text;
+    if let Err(panic) = written {
+        tracing::error!(text = panic, "panicked while an error was written");
+        text.push_str("(the text of the error panicked: ");
+        text.push_str(&panic);
+        text.push(')');
+    }
+    text
+}
+
+/// At most so many bytes of it, between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Takes as much text as the error history keeps.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let fitting = cut(more, MESSAGE_BYTES_MAX - self.0.len());
+        self.0.push_str(fitting);
+        if fitting.len() < more.len() { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
@@ -116,8 +163,9 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
 
 /// The handler's own error, which may say what it wants.
 fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Report {
-    let message = Chain(problem).to_string();
-    match Control::of(problem) {
+    let message = text(problem);
+    // A source that panics says nothing.
+    match guarded(|| Control::of(problem)).unwrap_or(Control::Fail) {
         Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
             attempt,
             Verdict::Retry(wait.min(optimus_core::BACKOFF_MAX)),
@@ -133,24 +181,30 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Re
             lease: attempt.lease.clone(),
             give: Give::Snooze(wait.min(optimus_core::BACKOFF_MAX)),
         }),
-        _ => failure(attempt, Reason::Failed, problem, random),
+        _ => failure(attempt, attempt.facts.backoff, Reason::Failed, problem, random),
     }
 }
 
 /// Retry while retries are left, after the back-off's wait.
 fn failure(
     attempt: &Attempt,
+    backoff: Backoff,
     reason: Reason,
     problem: &(dyn Error + 'static),
     random: f64,
 ) -> Report {
     let facts = &attempt.facts;
     let verdict = if retries_left(facts) {
-        Verdict::Retry(facts.backoff.wait(facts.failures + 1, problem, random))
+        let n = facts.failures + 1;
+        let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
+            tracing::error!(text = panic, "the back-off function panicked; Sidekiq's is used");
+            Backoff::default().wait(n, problem, random)
+        });
+        Verdict::Retry(wait)
     } else {
         Verdict::Dead
     };
-    fail(attempt, verdict, error(attempt, reason, &Chain(problem).to_string()))
+    fail(attempt, verdict, error(attempt, reason, &text(problem)))
 }
 
 fn retries_left(facts: &Facts) -> bool {
@@ -178,11 +232,7 @@ pub(crate) fn bury(lease: Lease, attempt: u32, reason: Reason, message: &str) ->
 
 /// An entry of the error history: JSON without line breaks.
 fn error_entry(lease: &Lease, attempt: u32, reason: Reason, message: &str) -> String {
-    let mut message = message.to_owned();
-    if message.len() > MESSAGE_BYTES_MAX {
-        let end = (0..=MESSAGE_BYTES_MAX).rev().find(|at| message.is_char_boundary(*at));
-        message.truncate(end.unwrap_or(0));
-    }
+    let message = cut(message, MESSAGE_BYTES_MAX).to_owned();
     let entry =
         AttemptError { reason, message, attempt, worker: lease.worker.to_string(), at_ms: 0 };
     serde_json::to_string(&entry).expect("plain fields")

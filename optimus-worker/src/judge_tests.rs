@@ -34,15 +34,15 @@ fn error(problem: impl Into<BoxError>) -> Ended {
     Ended::Returned(Err(RunError::Failed(problem.into())))
 }
 
-fn verdict(attempt: &Attempt, ended: Ended) -> Verdict {
-    match judge(attempt, ended, 0.5) {
+fn verdict(attempt: &Attempt, mut ended: Ended) -> Verdict {
+    match judge(attempt, &mut ended, 0.5) {
         Some(Report::Fail(failure)) => failure.verdict,
         other => panic!("not a failure: {other:?}"),
     }
 }
 
-fn give(attempt: &Attempt, ended: Ended) -> Give {
-    match judge(attempt, ended, 0.5) {
+fn give(attempt: &Attempt, mut ended: Ended) -> Give {
+    match judge(attempt, &mut ended, 0.5) {
         Some(Report::Release(release)) => release.give,
         other => panic!("not given back: {other:?}"),
     }
@@ -50,7 +50,7 @@ fn give(attempt: &Attempt, ended: Ended) -> Give {
 
 #[test]
 fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
-    for make in [|| error("boom"), || Ended::Panicked("boom".into()), || Ended::TimedOut] {
+    for make in [|| error("boom"), || Ended::Panicked(Box::new("boom")), || Ended::TimedOut] {
         assert_eq!(verdict(&attempt(0), make()), Verdict::Retry(MINUTE));
         assert_eq!(verdict(&attempt(1), make()), Verdict::Retry(MINUTE));
         assert_eq!(verdict(&attempt(2), make()), Verdict::Dead);
@@ -89,7 +89,7 @@ fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
 fn a_cancelled_handler_that_still_succeeds_has_succeeded() {
     let attempt = attempt(0);
     attempt.stop(Stop::Cancelled);
-    let report = judge(&attempt, Ended::Returned(Ok(None)), 0.5);
+    let report = judge(&attempt, &mut Ended::Returned(Ok(None)), 0.5);
     assert!(matches!(report, Some(Report::Complete(_))));
     assert_eq!(verdict(&attempt, error("stopped")), Verdict::Cancelled);
 }
@@ -99,7 +99,7 @@ fn nothing_is_reported_of_a_lost_attempt_that_failed() {
     let attempt = attempt(0);
     attempt.stop(Stop::Uncertain);
     attempt.stop(Stop::Lost);
-    assert!(judge(&attempt, error("late"), 0.5).is_none());
+    assert!(judge(&attempt, &mut error("late"), 0.5).is_none());
 }
 
 #[test]
@@ -109,4 +109,58 @@ fn a_message_is_cut_at_8_kib_between_characters_and_stays_on_one_line() {
     assert!(!entry.contains('\n'));
     let read: AttemptError = serde_json::from_str(&entry).unwrap();
     assert!(read.message.len() <= MESSAGE_BYTES_MAX && read.message.starts_with("a\nä"));
+}
+
+#[test]
+fn a_handler_that_keeps_its_thread_is_timed_out_without_its_own_back_off() {
+    let of = |backoff| {
+        let mut attempt = attempt(0);
+        attempt.facts.backoff = backoff;
+        match time_out(&attempt, 0.5) {
+            Some(Report::Fail(failure)) => failure.verdict,
+            other => panic!("not a failure: {other:?}"),
+        }
+    };
+    assert_eq!(of(Backoff::Fixed { wait: MINUTE, jitter: 0.0 }), Verdict::Retry(MINUTE));
+    let sidekiq = Backoff::Sidekiq.wait(1, &fmt::Error, 0.5);
+    assert_eq!(of(Backoff::Custom(|_, _| unreachable!())), Verdict::Retry(sidekiq));
+}
+
+#[test]
+fn a_back_off_function_is_told_of_panics_and_timeouts_by_a_type_that_it_can_name() {
+    let by_reason = |_: u32, error: &(dyn Error + 'static)| match error.downcast_ref() {
+        Some(Interrupted::Panicked(text)) if text == "boom" => MINUTE,
+        Some(Interrupted::TimedOut { .. }) => 2 * MINUTE,
+        _ => 3 * MINUTE,
+    };
+    let mut attempt = attempt(0);
+    attempt.facts.backoff = Backoff::Custom(by_reason);
+    let panicked = Ended::Panicked(Box::new("boom"));
+    assert_eq!(verdict(&attempt, panicked), Verdict::Retry(MINUTE));
+    assert_eq!(verdict(&attempt, Ended::TimedOut), Verdict::Retry(2 * MINUTE));
+    assert_eq!(verdict(&attempt, error("boom")), Verdict::Retry(3 * MINUTE));
+}
+
+/// An error that is its own source, and writes for as long as somebody reads.
+#[derive(Debug)]
+struct Endless;
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            f.write_str("on and on, ")?;
+        }
+    }
+}
+
+impl Error for Endless {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self)
+    }
+}
+
+#[test]
+fn an_endless_error_is_cut() {
+    assert_eq!(text(&Endless).len(), MESSAGE_BYTES_MAX);
+    assert_eq!(verdict(&attempt(0), error(Endless)), Verdict::Retry(MINUTE));
 }

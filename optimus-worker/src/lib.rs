@@ -36,6 +36,7 @@ mod sign_off;
 mod slots;
 mod stop_bell;
 mod suspects;
+mod user_code;
 mod work_bell;
 mod worker;
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    Backoff, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
+    Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release},
 };
 use tokio::time::Instant;
@@ -89,7 +89,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         RecordError::Newer(_) => misfit(&problem.to_string()),
         _ => bury(Reason::Undecodable, &problem.to_string()),
     })?;
-    let definition = *shared
+    let (definition, formula) = shared
         .registry
         .get(&record.task)
         .ok_or_else(|| misfit(&format!("no task {:?} is known here", record.task)))?;
@@ -108,7 +108,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         attempt,
         failures,
         max_retry: record.max_retry,
-        backoff: record.backoff.unwrap_or_else(|| own_formula(&definition)),
+        backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         biz_id: record.biz_id,
     };
@@ -120,12 +120,4 @@ fn expired(record: &TaskRecord, lease: &Lease, now_ms: u64) -> Option<Duration> 
     let accepted_ms = record.accepted_ms.unwrap_or_else(|| lease.id.made_ms());
     let waited = Duration::from_millis(now_ms.saturating_sub(accepted_ms));
     record.expires_in.filter(|expires_in| waited > *expires_in)
-}
-
-/// A function can't be stored, so the record only says that there is one.
-fn own_formula(definition: &TaskDefinition) -> Backoff {
-    match definition.options().backoff_formula() {
-        formula @ Backoff::Custom(_) => formula,
-        _ => Backoff::Sidekiq,
-    }
 }

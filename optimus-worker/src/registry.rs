@@ -2,29 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{Data, Error, QueueName, TaskDefinition};
+use optimus_core::{Backoff, Data, Error, QueueName, TaskDefinition};
 
 /// Task name → definition.
 #[derive(Debug)]
-pub(crate) struct Registry(BTreeMap<&'static str, TaskDefinition>);
+pub(crate) struct Registry(BTreeMap<&'static str, Known>);
+
+#[derive(Debug)]
+struct Known {
+    definition: TaskDefinition,
+    /// A function can't be stored, so a record only says that there is one.
+    formula: Backoff,
+}
 
 impl Registry {
     /// Refuses two different tasks of one name; the same one twice is one.
     pub(crate) fn new(tasks: impl IntoIterator<Item = TaskDefinition>) -> Result<Self, Error> {
-        let mut known: BTreeMap<&'static str, TaskDefinition> = BTreeMap::new();
+        let mut known: BTreeMap<&'static str, Known> = BTreeMap::new();
         for task in tasks {
             if let Some(other) = known.get(task.name())
-                && other.type_name() != task.type_name()
+                && other.definition.type_name() != task.type_name()
             {
                 return Err(Error::invalid(format!(
                     "two tasks are named {:?}: {} and {}; give one of them another name with \
                      #[task(name = \"…\")]",
                     task.name(),
-                    other.type_name(),
+                    other.definition.type_name(),
                     task.type_name()
                 )));
             }
-            known.insert(task.name(), task);
+            // Asked for once: options are the user's code, which the claimer must not wait for.
+            let formula = match task.options().backoff_formula() {
+                formula @ Backoff::Custom(_) => formula,
+                _ => Backoff::default(),
+            };
+            known.insert(task.name(), Known { definition: task, formula });
         }
         if known.is_empty() {
             return Err(Error::invalid(
@@ -38,7 +50,7 @@ impl Registry {
 
     /// Options that can't be meant and data that nobody gave, before the first task is claimed.
     pub(crate) fn check(&self, data: &Data) -> Result<(), Error> {
-        for task in self.0.values() {
+        for task in self.iter() {
             optimus_core::validate_name(task.name())
                 .map_err(|problem| Error::invalid(format!("the task's name: {problem}")))?;
             task.options().validate(task.name())?;
@@ -53,14 +65,14 @@ impl Registry {
         Ok(())
     }
 
-    /// The task of that name.
-    pub(crate) fn get(&self, name: &str) -> Option<&TaskDefinition> {
-        self.0.get(name)
+    /// The task of that name, and its back-off where a record does not hold one.
+    pub(crate) fn get(&self, name: &str) -> Option<(TaskDefinition, Backoff)> {
+        self.0.get(name).map(|known| (known.definition, known.formula))
     }
 
     /// All of them, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskDefinition> {
-        self.0.values()
+        self.0.values().map(|known| &known.definition)
     }
 
     /// The queues that their definitions name.

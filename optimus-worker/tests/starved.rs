@@ -13,7 +13,10 @@ use std::{
 };
 
 use common::{Bench, Double};
-use optimus_core::{BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskState};
+use optimus_core::{
+    Backoff, BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskOptions,
+    TaskState,
+};
 use optimus_testkit::{Signal, eventually};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +46,25 @@ impl Task for Spin {
             thread::yield_now();
         }
         Ok(ctx.attempt())
+    }
+}
+
+/// Spins, and has a back-off that must not be asked where it does.
+#[derive(Serialize, Deserialize)]
+struct SpinAndPanic {
+    ms: u64,
+}
+
+impl Task for SpinAndPanic {
+    const NAME: &'static str = "spin_and_panic";
+    type Output = u32;
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().backoff(Backoff::Custom(|_, error| panic!("asked about {error}")))
+    }
+
+    async fn run(self, ctx: Context) -> Result<u32, BoxError> {
+        Spin { ms: self.ms }.run(ctx).await
     }
 }
 
@@ -88,7 +110,8 @@ struct Lonely {
 
 impl Lonely {
     fn start(bench: &Bench, began: &Signal) -> Self {
-        let builder = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
+        let builder = bench.worker().lease(LEASE).data(Began(began.clone()));
+        let builder = builder.task_type::<Spin>().task_type::<SpinAndPanic>();
         let worker = builder.shutdown_grace(Duration::ZERO).build().unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
@@ -167,6 +190,22 @@ on_both! {
         drop(lonely);
         let counts = bench.client.inspector().counts(&QueueName::new("default").unwrap()).await;
         assert_eq!(counts.unwrap().working, 0);
+    }
+
+    async fn the_deadlines_of_blocking_handlers_are_kept_whatever_their_back_offs_do(bench: Bench) {
+        let began = Signal::new();
+        let lonely = Lonely::start(&bench, &began);
+        for _ in 0..2 {
+            let spin = SpinAndPanic { ms: 2_000 }.call().timeout(Duration::from_millis(300));
+            let handle = bench.client.submit(spin).await.unwrap();
+            eventually("the task is in retry", Duration::from_secs(20), async || {
+                handle.status().await.unwrap() == TaskState::Retry
+            })
+            .await;
+            let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
+            assert_eq!(task.errors[0].reason, Reason::TimedOut);
+        }
+        drop(lonely);
     }
 }
 

@@ -53,7 +53,7 @@ pub mod __private;
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
 pub use optimus_macros::task;
 
-pub use optimus_core::{Backoff, OnLost};
+pub use optimus_core::{Backoff, Interrupted, OnLost};
 pub use optimus_core::{Call, Due, ErasedCall, Submit};
 
 pub use optimus_core::{Client, ClientBuilder, Durability, QueueName};

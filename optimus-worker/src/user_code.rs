@@ -1,0 +1,61 @@
+//! Calls into code of the user's, which may panic: [`guarded`], [`discard`].
+//!
+//! A handler, its error's text, a back-off function and the drop of any of their values are such
+//! code. It may also block or never return, so it runs neither on the keeper's thread nor while a
+//! lock is held.
+
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// What the call returns, or what it panicked with.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        let text = panic_text(&*payload);
+        discard(payload);
+        text
+    })
+}
+
+/// Drops a value of the user's.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        tracing::error!(text = panic_text(&*payload), "panicked when it was dropped");
+        // The drop of this payload may panic as well.
+        mem::forget(payload);
+    }
+}
+
+/// What a panic says.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::panic_any;
+
+    use super::*;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[test]
+    fn a_panic_is_caught_even_if_the_drop_of_its_payload_panics_again() {
+        assert_eq!(guarded(|| 1), Ok(1));
+        assert_eq!(guarded(|| panic!("boom {}", 1)), Err::<(), _>("boom 1".to_owned()));
+        assert_eq!(guarded(|| panic_any(Bomb)), Err::<(), _>("a panic without a text".to_owned()));
+        discard(Bomb);
+    }
+}
