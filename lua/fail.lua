@@ -26,7 +26,8 @@ local histories = redis.call('HMGET', errors, unpack(ids))
 local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
 local records = redis.call('HMGET', tasks, unpack(ids))
 local waiting = waiters_of(meta, waiters, ids)
-local due_first = tonumber(redis.call('ZRANGE', retry, 0, 0, 'WITHSCORES')[2] or math.huge)
+local due_hint = redis.call('HGET', meta, 'due')
+redis.call('ZCARD', retry)
 redis.call('ZCARD', dead)
 redis.call('ZCARD', cancelled)
 redis.call('LLEN', wake)
@@ -41,7 +42,7 @@ end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
-local sooner = false
+local due_first = nil
 for i = 1, #ids do
   local id = ids[i]
   local verdict, wait = string.match(verdicts[i], '^(%a+):(%d*)$')
@@ -53,7 +54,7 @@ for i = 1, #ids do
   if verdict == 'retry' then
     local due = now + tonumber(wait)
     redis.call('ZADD', retry, whole(due), id)
-    sooner = sooner or due < due_first
+    due_first = math.min(due_first or due, due)
   else
     if intents and intents[i] then
       redis.call('HDEL', cancel, id)
@@ -65,7 +66,7 @@ for i = 1, #ids do
     notify(meta, waiters, id, waiting and waiting[i], verdict)
   end
 end
-if sooner then
-  ring(wake)
+if due_first then
+  due_at_latest(meta, wake, due_hint, due_first)
 end
 return reply

@@ -25,7 +25,8 @@ local ranks = priorities_of(priorities, ids)
 local counts = redis.call('HMGET', tries, unpack(ids))
 local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
 local waiting = waiters_of(meta, waiters, ids)
-local due_first = tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or math.huge)
+local due_hint = redis.call('HGET', meta, 'due')
+redis.call('ZCARD', delayed)
 redis.call('ZCARD', cancelled)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)
@@ -38,7 +39,7 @@ end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
-local back, back_ranks, sooner = {}, ranks and {}, false
+local back, back_ranks, due_first = {}, ranks and {}, nil
 for i = 1, #ids do
   local id = ids[i]
   local how, value = string.match(hows[i], '^(%a+):(.*)$')
@@ -61,13 +62,13 @@ for i = 1, #ids do
     end
     local due = now + tonumber(value)
     redis.call('ZADD', delayed, whole(due), id)
-    sooner = sooner or due < due_first
+    due_first = math.min(due_first or due, due)
   end
 end
 if #back > 0 then
   line_up_again(ready, priority, wake, back, back_ranks, now)
 end
-if sooner then
-  ring(wake)
+if due_first then
+  due_at_latest(meta, wake, due_hint, due_first)
 end
 return reply

@@ -26,7 +26,7 @@ if owner and owner ~= id then
   return { 'DUPLICATE', owner }
 end
 local ranks = priorities_of(priorities, { id })
-redis.call('HLEN', tries)
+local was_tried = redis.call('HEXISTS', tries, id) == 1
 redis.call('HLEN', cancel)
 redis.call('LLEN', ready)
 redis.call('ZCARD', priority)
@@ -35,7 +35,10 @@ redis.call('LLEN', wake)
 -- Writes.
 redis.call('ZREM', dead, id)
 redis.call('ZREM', cancelled, id)
-redis.call('HDEL', tries, id)
+if was_tried then
+  -- So that a claim tells that something is kept of it.
+  redis.call('HSET', tries, id, tries_text(0, 0, 0))
+end
 redis.call('HDEL', cancel, id)
 if biz then
   local window = tonumber(header.w)

@@ -21,7 +21,8 @@ local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local priority, priorities, delayed, blobs, ledgers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local plain = ARGV[5] == ''
-local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS = 9, 6, '86400000'
+local meta = KEYS[10]
+local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS = 10, 6, '86400000'
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 1] or 0)
@@ -61,84 +62,40 @@ if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
-local special, taken, owners, marks, ranked, ranked_by, ranks, later, big
+local asked = nil
 if options > 0 then
-  special, taken, owners, marks, ranked = {}, {}, {}, {}, {}
-  ranked_by, ranks, later, big = {}, {}, {}, {}
-end
-for i = 0, options - 1 do
-  local position, due, rank_of, biz, window, blob, stamped =
-    string.match(ARGV[first_option + i], '^(%d+);(.-);(.-);(%d+);(%d+);(%d+);(%d)$')
-  position = tonumber(position)
-  local id = ARGV[FIRST_TASK + 2 * position - 2]
-  local key = biz ~= '0' and KEYS[FIXED_KEYS + tonumber(biz)]
-  local owner
-  if key then
-    owner = owners[key] or biz_owner(tasks, redis.call('GET', key), now)
-    if owner == id then
-      owner = nil
-    end
+  local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
+    delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
+    blobs_given = { unpack(ARGV, first_option + options) } }
+  local ids = {}
+  for i = 1, count do
+    ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
   end
-  if owner then
-    taken[#taken + 1] = position .. '=' .. owner
-    special[position] = 'taken'
-  else
-    if key then
-      owners[key] = id
-      marks[#marks + 1] = { key, biz_mark(id, window == '0' and 0 or now + tonumber(window)) }
-    end
-    if blob ~= '0' then
-      big[#big + 1] = id
-      big[#big + 1] = ARGV[first_option + options + tonumber(blob) - 1]
-    end
-    if rank_of ~= '' then
-      ranks[#ranks + 1] = id
-      ranks[#ranks + 1] = rank_of
-    end
-    if stamped == '1' then
-      ARGV[FIRST_TASK + 2 * position - 1] = stamp_of(now) .. ARGV[FIRST_TASK + 2 * position - 1]
-    end
-    local unit, ms = string.match(due, '^(%a+)(%d+)$')
-    local due_ms = unit == 'in' and now + tonumber(ms) or tonumber(ms or 0)
-    if due_ms > now then
-      later[#later + 1] = whole(due_ms)
-      later[#later + 1] = id
-      special[position] = 'later'
-    elseif rank_of ~= '' then
-      ranked[#ranked + 1] = id
-      ranked_by[#ranked] = rank_of
-      special[position] = 'ranked'
-    end
-  end
+  local _, read_options = seldom()
+  asked = read_options(queue, { unpack(ARGV, first_option, first_option + options - 1) }, ids, now)
 end
 local line, in_line = {}, 0
 for i = 1, count do
-  if not (special and special[i]) then
+  if not (asked and asked.apart[i]) then
     in_line = in_line + 1
     line[in_line] = ARGV[FIRST_TASK + 2 * i - 2]
   end
 end
 local records, first_record, last_record = ARGV, FIRST_TASK, past_tasks - 1
-local answer, due_first = number, nil
-if options > 0 then
-  if #taken > 0 then
-    answer = number .. ' ' .. table.concat(taken, ' ')
-    records, first_record, last_record = {}, 1, 2 * (count - #taken)
-    for i = 1, count do
-      if special[i] ~= 'taken' then
-        records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 2]
-        records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 1]
-      end
+local answer = number
+if asked and (#asked.taken > 0 or next(asked.stamps)) then
+  records = {}
+  for i = 1, count do
+    if asked.apart[i] ~= 'taken' then
+      local record, stamp = ARGV[FIRST_TASK + 2 * i - 1], asked.stamps[i]
+      records[#records + 1] = ARGV[FIRST_TASK + 2 * i - 2]
+      records[#records + 1] = stamp and stamp .. record or record
     end
   end
-  due_first = #later > 0 and redis.call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2]
-  if #ranks > 0 then
-    redis.call('HLEN', priorities)
-    redis.call('ZCARD', priority)
-  end
-  if #big > 0 then
-    redis.call('HLEN', blobs)
-  end
+  first_record, last_record = 1, #records
+end
+if asked and #asked.taken > 0 then
+  answer = number .. ' ' .. table.concat(asked.taken, ' ')
 end
 
 -- Writes.
@@ -149,33 +106,14 @@ redis.call('HSET', ledger, slot, answer)
 if clocks_agree then
   append(ready, wake, line)
 else
+  local line_up = seldom()
   line_up(ready, priority, wake, line, nil, now)
 end
 if client ~= '' then
   redis.call('ZADD', ledgers, whole(now), client)
 end
-if options == 0 then
+if not asked then
   return 'OK'
 end
-for first = 1, #big, 4000 do
-  redis.call('HSET', blobs, unpack(big, first, math.min(first + 3999, #big)))
-end
-for first = 1, #ranks, 4000 do
-  redis.call('HSET', priorities, unpack(ranks, first, math.min(first + 3999, #ranks)))
-end
-for _, mark in ipairs(marks) do
-  redis.call('SET', mark[1], mark[2])
-end
-rank(priority, wake, ranked, ranked_by, now)
-local earliest = tonumber(due_first or math.huge)
-for first = 1, #later, 4000 do
-  redis.call('ZADD', delayed, unpack(later, first, math.min(first + 3999, #later)))
-end
-for i = 1, #later, 2 do
-  if tonumber(later[i]) < earliest then
-    ring(wake)
-    break
-  end
-end
-table.insert(taken, 1, 'OK')
-return taken
+asked.write()
+return { 'OK', unpack(asked.taken) }

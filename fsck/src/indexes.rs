@@ -44,6 +44,9 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
             wrong.push(format!("the error history of {id} has more than {ERRORS_MAX} lines"));
         }
     }
+    for id in errors_without_tries(shelf) {
+        wrong.push(format!("{id} has an error history and no tries, so no report would drop it"));
+    }
     let success = shelf.items("success");
     if success.len() > SUCCESS_MAX {
         wrong.push(format!("{} summaries are kept", success.len()));
@@ -54,4 +57,9 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
             wrong.push(format!("{id} has succeeded and still has a record"));
         }
     }
+}
+
+fn errors_without_tries(shelf: &Shelf<'_>) -> impl Iterator<Item = String> {
+    let tries = shelf.pairs("tries");
+    shelf.pairs("errors").into_keys().filter(move |id| !tries.contains_key(id))
 }

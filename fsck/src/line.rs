@@ -23,6 +23,10 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
         let told = shelf.meta("tombstones");
         wrong.push(format!("meta counts {told} tombstones, skips {tombstones}"));
     }
+    let tried = shelf.pairs("tries");
+    for entry in line.iter().filter(|entry| tried.contains_key(*entry)) {
+        wrong.push(format!("{entry} was tried, and its entry does not say so"));
+    }
     let ranked = shelf.pairs("priorities");
     for entry in line.iter().filter(|entry| ranked.contains_key(entry_id(entry))) {
         wrong.push(format!("{entry} is in the line and has a priority"));

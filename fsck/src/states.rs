@@ -8,6 +8,7 @@ use super::shelf::{Shelf, entry_id};
 const ZSETS: [&str; 5] = ["delayed", "retry", "dead", "cancelled", "priority"];
 
 pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
+    check_due(shelf, wrong);
     let records = shelf.pairs("tasks");
     let places = places(shelf);
     for id in records.keys() {
@@ -20,6 +21,19 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
     for (id, places) in &places {
         if !records.contains_key(id) {
             wrong.push(format!("{id} is in {} and has no record", places.join(" and ")));
+        }
+    }
+}
+
+/// No claim looks at what is due before `due` in `meta`.
+fn check_due(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
+    let hint = shelf.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
+    for name in ["delayed", "retry"] {
+        for (id, due) in shelf.pairs(name) {
+            let due = due.parse::<u64>().ok();
+            if hint.is_none_or(|hint| due.is_none_or(|due| hint > due)) {
+                wrong.push(format!("{id} is due before anybody will look for it"));
+            }
         }
     }
 }

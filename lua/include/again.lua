@@ -1,12 +1,15 @@
 -- again: tasks that were out of the line come back to its front.
 
--- Returns tasks to the front of the line, first one foremost, in it since their birth.
+-- Returns tasks to the front of the line, first one foremost, in it since their birth. Their
+-- entries have stamps, which tells a claim that they may have been tried.
 local function line_up_again(ready, priority, wake, ids, ranks, now)
   local plain, ranked, theirs = split(ids, ranks)
-  for i = #plain, 1, -1 do
-    if redis.call('LPUSH', ready, plain[i]) == 1 then
-      ring(wake)
-    end
+  local entries, count = {}, #plain
+  for i = 1, count do
+    entries[count + 1 - i] = stamp_of(math.min(born_ms(plain[i]), now)) .. ':' .. plain[i]
+  end
+  if count > 0 and redis.call('LPUSH', ready, unpack(entries)) == count then
+    ring(wake)
   end
   local births = {}
   for i = 1, #ranked do

@@ -1,4 +1,5 @@
--- entry: what stands in `ready`. An id: in line since it was born. `<stamp>:<id>`: since then.
+-- entry: what stands in `ready`. An id: in line since it was born, and never tried. `<stamp>:<id>`:
+-- in line since then.
 
 local ID_LENGTH = 22
 local STAMPED_LENGTH = 9 + ID_LENGTH
@@ -9,9 +10,4 @@ local function entry_id(entry)
     return entry
   end
   return #entry == STAMPED_LENGTH and string.sub(entry, 10) or nil
-end
-
--- Since when it is in line.
-local function entry_since(entry)
-  return #entry == ID_LENGTH and born_ms(entry) or tonumber(string.sub(entry, 1, 8), 36) or 0
 end

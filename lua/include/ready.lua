@@ -1,4 +1,5 @@
--- ready: the line of tasks, and the ranked beside it. Only this file and `again` add to them.
+-- ready: the line of tasks, and the ranked beside it. Only this file, `append` and `again` add to
+-- them.
 
 -- One step of priority is worth a minute in line, so a low priority ages but never starves.
 local PRIORITY_STEP_MS = 60000
@@ -42,17 +43,6 @@ local function split(ids, ranks)
     end
   end
   return plain, ranked, theirs
-end
-
--- Adds entries of tasks without a priority to the end of the line.
-local function append(ready, wake, entries)
-  local count = #entries
-  for first = 1, count, 4000 do
-    local last = math.min(first + 3999, count)
-    if redis.call('RPUSH', ready, unpack(entries, first, last)) == last - first + 1 then
-      ring(wake)
-    end
-  end
 end
 
 -- Adds tasks to the end of the line, in it from now on.

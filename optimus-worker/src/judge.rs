@@ -31,6 +31,8 @@ pub(crate) struct Facts {
     pub(crate) backoff: Backoff,
     pub(crate) result_ttl: Duration,
     pub(crate) biz_id: Option<String>,
+    /// Something is kept of the task beside its record: tries, a blob, a priority.
+    pub(crate) has_sides: bool,
 }
 
 /// How the handler came to an end.
@@ -158,6 +160,7 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
         took,
         ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         result: result.filter(|_| !facts.result_ttl.is_zero()).map(|r| (r, facts.result_ttl)),
+        has_sides: facts.has_sides,
     })
 }
 

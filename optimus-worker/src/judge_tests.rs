@@ -24,6 +24,7 @@ fn attempt(failures: u32) -> Attempt {
         backoff: Backoff::Fixed { wait: MINUTE, jitter: 0.0 },
         result_ttl: MINUTE,
         biz_id: None,
+        has_sides: false,
     };
     let deadline = Instant::now() + MINUTE;
     let ctx = Context::new(lease.id.clone(), failures + 1, 1, deadline, Data::new().into());

@@ -32,7 +32,7 @@ impl Keeper {
         if optimus_core::machine::is_simulated() {
             // There one thread does all, and no handler blocks it.
             tokio::spawn(async move {
-                keeping.await;
+                Box::pin(keeping).await;
                 drop(alive);
             });
             return Ok(Self { stop, ended });

@@ -37,6 +37,8 @@ pub(crate) struct Claim {
     pub(crate) record: Vec<u8>,
     /// Failures, losses and misfits so far.
     pub(crate) tries: (u32, u32, u32),
+    /// That much, or its error history, is kept of it.
+    pub(crate) was_tried: bool,
     /// Redis' clock at the claim, in ms.
     pub(crate) now_ms: u64,
     /// The worker holds nothing else.
@@ -71,7 +73,8 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
 }
 
 fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
-    let Claim { lease, record, tries: (failures, losses, misfits), now_ms, alone } = claim;
+    let Claim { lease, record, tries: (failures, losses, misfits), was_tried, now_ms, alone } =
+        claim;
     let attempt = 1 + failures + losses;
     let bury = |reason, why: &str| {
         Obstacle::Reported(Box::new(judge::bury(lease.clone(), attempt, reason, why)))
@@ -111,6 +114,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         biz_id: record.biz_id,
+        has_sides: was_tried || record.has_blob || record.priority != 0,
     };
     Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
 }

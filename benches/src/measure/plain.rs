@@ -59,6 +59,7 @@ pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
         took: Duration::from_millis(1),
         ended_ms: now_ms + 1,
         result: None,
+        has_sides: false,
         biz_id: None,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::{collections::HashMap, io::Write as _, time::Duration};
 
-use super::{
-    Broker, BrokerError, Reply, ScriptCall,
-    scripts::{self, Script},
-};
+use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
     id::{QueueName, WorkerId},
     lease::{Lease, Token},
     record::millis,
 };
+
+/// Of the keys of `complete`, what a call without extras passes.
+const PLAIN_KEYS: usize = 6;
 
 /// An attempt that succeeded.
 #[derive(Debug, Clone)]
@@ -29,9 +29,16 @@ pub struct Completion {
     pub ended_ms: u64,
     /// What the handler returned and how long to keep it.
     pub result: Option<(Vec<u8>, Duration)>,
+    /// Tries, a blob or a priority are kept beside its record, and go with it.
+    pub has_sides: bool,
 }
 
 impl Completion {
+    /// Neither a result nor a biz id, and nothing beside its record, which is what makes it cheap.
+    fn is_plain(&self) -> bool {
+        self.result.is_none() && self.biz_id.is_none() && !self.has_sides
+    }
+
     /// Its line in the list of the last successes.
     fn write_summary(&self, bytes: &mut Vec<u8>) {
         let Self { lease, task, attempt, ended_ms, .. } = self;
@@ -93,38 +100,16 @@ impl Broker {
         done: &[Completion],
     ) -> ScriptCall {
         let keys = self.keys(queue);
+        let is_plain = done.iter().all(Completion::is_plain);
+        let key_count = if is_plain { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
-            self.report_call(&scripts::COMPLETE, queue, worker, done.iter().map(|d| &d.lease));
+            ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
+        push_leases(&mut call, done.iter().map(|d| &d.lease));
         for completion in done {
             call.push_with(|bytes| completion.write_summary(bytes));
         }
-        let (mut extras, mut bodies) = (Vec::new(), Vec::new());
-        // Two tasks of one biz id can't be live at once, but one key must not be declared twice.
-        let mut declared = HashMap::new();
-        for (at, completion) in done.iter().enumerate() {
-            if completion.result.is_none() && completion.biz_id.is_none() {
-                continue;
-            }
-            let (mut result, mut ttl, mut body) = (0, 0, 0);
-            if let Some((bytes, keep)) = &completion.result {
-                result = call.extra_key(&keys.owned("result:", &completion.lease.id.stored()));
-                bodies.push(bytes);
-                (ttl, body) = (millis(*keep).max(1), bodies.len());
-            }
-            let biz = completion.biz_id.as_ref().map_or(0, |id| {
-                let key = keys.biz(completion.task, id);
-                *declared.entry(key).or_insert_with_key(|key| call.extra_key(key))
-            });
-            extras.push(format!("{};{result};{ttl};{body};{biz}", at + 1));
-        }
-        if !extras.is_empty() {
-            call.push(extras.len());
-        }
-        for extra in extras {
-            call.push(extra);
-        }
-        for body in bodies {
-            call.push_bytes(body);
+        if !is_plain {
+            push_extras(&mut call, &keys, done);
         }
         call
     }
@@ -136,8 +121,8 @@ impl Broker {
         worker: &WorkerId,
         failed: &[Failure],
     ) -> ScriptCall {
-        let mut call =
-            self.report_call(&scripts::FAIL, queue, worker, failed.iter().map(|f| &f.lease));
+        let mut call = self.call(&scripts::FAIL, queue, worker.as_str());
+        push_leases(&mut call, failed.iter().map(|f| &f.lease));
         for failure in failed {
             match failure.verdict {
                 Verdict::Retry(wait) => call.push(format_args!("retry:{}", millis(wait))),
@@ -158,40 +143,14 @@ impl Broker {
         worker: &WorkerId,
         given: &[Release],
     ) -> ScriptCall {
-        let mut call =
-            self.report_call(&scripts::RELEASE, queue, worker, given.iter().map(|g| &g.lease));
+        let mut call = self.call(&scripts::RELEASE, queue, worker.as_str());
+        push_leases(&mut call, given.iter().map(|g| &g.lease));
         for release in given {
             match release.give {
                 Give::Head => call.push("head:"),
                 Give::Snooze(wait) => call.push(format_args!("snooze:{}", millis(wait))),
                 Give::Misfit(wait) => call.push(format_args!("misfit:{}", millis(wait))),
             }
-        }
-        call
-    }
-
-    /// What all reports have in common: runs of equal tokens, then the ids.
-    fn report_call<'a>(
-        &self,
-        script: &'static Script,
-        queue: &QueueName,
-        worker: &WorkerId,
-        leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
-    ) -> ScriptCall {
-        let mut runs: Vec<(Token, usize)> = Vec::new();
-        for lease in leases.clone() {
-            match runs.last_mut() {
-                Some((token, length)) if *token == lease.token => *length += 1,
-                _ => runs.push((lease.token, 1)),
-            }
-        }
-        let mut call = self.call(script, queue, worker.as_str()).arg(runs.len());
-        for (token, length) in runs {
-            call.push(token);
-            call.push(length);
-        }
-        for lease in leases {
-            call.push_id(&lease.id);
         }
         call
     }
@@ -214,5 +173,59 @@ impl Broker {
     /// One report on its own.
     pub async fn report(&self, call: ScriptCall) -> Result<Vec<usize>, BrokerError> {
         Self::read_report(self.run(call).await?)
+    }
+}
+
+/// What all reports have in common: runs of equal tokens, then the ids.
+fn push_leases<'a>(
+    call: &mut ScriptCall,
+    leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
+) {
+    let mut runs: Vec<(Token, usize)> = Vec::new();
+    for lease in leases.clone() {
+        match runs.last_mut() {
+            Some((token, length)) if *token == lease.token => *length += 1,
+            _ => runs.push((lease.token, 1)),
+        }
+    }
+    call.push(runs.len());
+    for (token, length) in runs {
+        call.push(token);
+        call.push(length);
+    }
+    for lease in leases {
+        call.push_id(&lease.id);
+    }
+}
+
+/// How many extras there are, the extras, and the results.
+fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[Completion]) {
+    let (mut extras, mut bodies) = (Vec::new(), Vec::new());
+    // Two tasks of one biz id can't be live at once, but one key must not be declared twice.
+    let mut declared = HashMap::new();
+    for (at, completion) in done.iter().enumerate().filter(|(_, done)| !done.is_plain()) {
+        if completion.result.is_none() && completion.biz_id.is_none() {
+            extras.push((at + 1).to_string());
+            continue;
+        }
+        let (mut result, mut ttl, mut body) = (0, 0, 0);
+        if let Some((bytes, keep)) = &completion.result {
+            result = call.extra_key(&keys.owned("result:", &completion.lease.id.stored()));
+            bodies.push(bytes);
+            (ttl, body) = (millis(*keep).max(1), bodies.len());
+        }
+        let biz = completion.biz_id.as_ref().map_or(0, |id| {
+            let key = keys.biz(completion.task, id);
+            *declared.entry(key).or_insert_with_key(|key| call.extra_key(key))
+        });
+        let sides = u8::from(completion.has_sides);
+        extras.push(format!("{};{sides};{result};{ttl};{body};{biz}", at + 1));
+    }
+    call.push(extras.len());
+    for extra in extras {
+        call.push(extra);
+    }
+    for body in bodies {
+        call.push_bytes(body);
     }
 }

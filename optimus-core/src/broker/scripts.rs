@@ -20,14 +20,25 @@ impl fmt::Debug for Script {
     }
 }
 
+/// Includes behind `seldom` stand within one function of that name, which gives the functions it
+/// names: what a usual call does not need, it does not build.
 macro_rules! scripts {
-    ($($id:ident = $name:literal: [$($include:literal),*] [$($key:literal),* $(,)?];)*) => {
+    ($(
+        $id:ident = $name:literal: [$($include:literal),* $(,)?]
+            $(seldom [$($rare:literal),* $(,)?] -> $given:literal)?
+            [$($key:literal),* $(,)?];
+    )*) => {
         $(
             #[doc = concat!("`lua/", $name, ".lua`.")]
             pub static $id: Script = Script {
                 name: $name,
                 source: concat!(
                     $(include_str!(concat!("../../lua/include/", $include, ".lua")),)*
+                    $(
+                        "local function seldom()\n",
+                        $(include_str!(concat!("../../lua/include/", $rare, ".lua")),)*
+                        "return ", $given, "\nend\n",
+                    )?
                     include_str!(concat!("../../lua/", $name, ".lua")),
                 ),
                 keys: &[$($key),*],
@@ -42,29 +53,33 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT = "submit": ["clock", "second", "bell", "stamp", "ready", "biz"] [
+    SUBMIT = "submit": ["clock", "second", "bell", "append"]
+    seldom ["stamp", "ready", "biz", "next_due", "options"] -> "line_up, read_options"
+    [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
-        "ledgers",
+        "ledgers", "meta",
     ];
-    CLAIM = "claim": [
-        "clock", "bell", "stamp", "born", "entry", "ready", "due", "skips", "merge", "last_claim"
-    ] [
+    CLAIM = "claim": ["clock", "bell", "entry", "plain_line", "grants", "last_claim"]
+    seldom ["append", "stamp", "born", "ready", "due", "skips", "merge", "mixed_line", "repeated"]
+        -> "mixed_ids, repeated_claim"
+    [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "skips", "workers",
         "working:", "tries", "wake",
     ];
     COMPLETE = "complete": ["clock", "report", "derive", "biz_end", "waiters"] [
-        "tasks", "working:", "success", "tries", "errors", "blobs", "cancel", "priorities",
-        "waiters", "meta",
+        "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
+        "priorities",
     ];
     FAIL = "fail": [
-        "clock", "report", "derive", "header", "bell", "biz_key", "biz_end", "tries", "waiters"
+        "clock", "report", "derive", "header", "bell", "next_due", "biz_key", "biz_end", "tries",
+        "waiters",
     ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "report", "derive", "header", "bell", "stamp", "born", "ready", "again",
-        "biz_key", "biz_end", "tries", "waiters"
+        "clock", "report", "derive", "header", "bell", "next_due", "append", "stamp", "born",
+        "ready", "again", "biz_key", "biz_end", "tries", "waiters",
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
@@ -74,7 +89,7 @@ scripts! {
         "meta", "workers", "working:", "cancel",
     ];
     REAP = "reap": [
-        "clock", "derive", "header", "bell", "stamp", "born", "ready", "again", "biz_key",
+        "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again", "biz_key",
         "biz_end", "tries", "waiters", "lease", "last_claim", "held"
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
@@ -86,7 +101,8 @@ scripts! {
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
-        "clock", "derive", "header", "bell", "stamp", "ready", "biz", "biz_key", "find"
+        "clock", "derive", "header", "bell", "append", "stamp", "ready", "biz", "biz_key", "tries",
+        "find",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake",

@@ -34,6 +34,8 @@ pub struct Grant {
     pub record: Vec<u8>,
     /// Failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
+    /// That much, or its error history, is kept of it.
+    pub was_tried: bool,
 }
 
 /// What a reap did.
@@ -80,10 +82,11 @@ impl Broker {
         for id in ids {
             let id = TaskId::from_stored(queue.clone(), &id)
                 .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
-            grants.push(Grant { id, record: reply.bytes()?, tries: (0, 0, 0) });
+            grants.push(Grant { id, record: reply.bytes()?, tries: (0, 0, 0), was_tried: false });
         }
         for (grant, tries) in grants.iter_mut().zip(reply.rest()?) {
             grant.tries = read_tries(&tries);
+            grant.was_tried = !tries.is_empty();
         }
         Ok(Claimed { token, now_ms, more, next_due, grants })
     }

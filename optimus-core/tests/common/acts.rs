@@ -180,6 +180,7 @@ pub(crate) fn done(lease: &Lease) -> Completion {
         took: ms(5),
         ended_ms: START + 7,
         result: None,
+        has_sides: true,
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) struct Granted {
 pub(crate) struct Grant {
     pub(crate) id: TaskId,
     pub(crate) tries: (u32, u32, u32),
+    pub(crate) was_tried: bool,
     pub(crate) record: Record,
 }
 

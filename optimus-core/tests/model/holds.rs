@@ -19,6 +19,7 @@ struct Hold {
     lease: Lease,
     task: &'static str,
     biz: Option<String>,
+    has_sides: bool,
 }
 
 impl Holds {
@@ -28,7 +29,9 @@ impl Holds {
             let lease = Lease { id: grant.id.clone(), worker: worker.clone(), token: *token };
             if !self.0.iter().any(|hold| hold.lease == lease) {
                 let task = if grant.record.task == "job" { "job" } else { "fragile" };
-                self.0.push(Hold { lease, task, biz: grant.record.biz.clone() });
+                let record = &grant.record;
+                let has_sides = grant.was_tried || record.has_blob || record.priority != 0;
+                self.0.push(Hold { lease, task, biz: record.biz.clone(), has_sides });
             }
         }
     }
@@ -114,8 +117,8 @@ impl Hand<'_> {
 impl Hold {
     fn done(self, now: u64, at: usize) -> Completion {
         let result = at.is_multiple_of(2).then(|| (b"42".to_vec(), Duration::from_secs(600)));
-        let Self { lease, task, biz: biz_id } = self;
+        let Self { lease, task, biz: biz_id, has_sides } = self;
         let took = Duration::from_millis(5);
-        Completion { lease, task, biz_id, attempt: 1, took, ended_ms: now, result }
+        Completion { lease, task, biz_id, attempt: 1, took, ended_ms: now, result, has_sides }
     }
 }

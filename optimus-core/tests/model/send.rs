@@ -107,6 +107,7 @@ fn granted(claimed: Claimed) -> Answer {
     let grant = |grant: optimus_core::broker::Grant| Grant {
         id: grant.id,
         tries: grant.tries,
+        was_tried: grant.was_tried,
         record: record(grant.record),
     };
     Answer::Granted(Granted {

@@ -33,7 +33,7 @@ impl Side<'_> {
         answer: &Answer,
         dump: &Dump,
     ) -> Result<(), String> {
-        let due_before = self.reference.next_due();
+        let due_before = self.reference.due_hint;
         self.reference.follow(now, call, &Witness::of(answer, dump, &self.bench.queue))?;
         let difference = Picture::of(dump, now).difference(&self.reference.picture(now));
         if !difference.is_empty() {
@@ -48,7 +48,7 @@ impl Side<'_> {
         if self.reference.claimable() && !heard {
             return Err("something is ready, and the doorbell does not ring".into());
         }
-        let due = self.reference.next_due();
+        let due = self.reference.due_hint;
         let is_earlier = |due: u64| due_before.is_none_or(|before| due < before);
         if due.is_some_and(is_earlier) && !self.rings {
             return Err("a task is due earlier than all, and the doorbell does not ring".into());

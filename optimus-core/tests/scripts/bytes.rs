@@ -16,6 +16,7 @@ const SUBMIT: &str = concat!(
     include_str!("../../lua/include/clock.lua"),
     include_str!("../../lua/include/second.lua"),
     include_str!("../../lua/include/bell.lua"),
+    include_str!("../../lua/include/append.lua"),
     include_str!("../../lua/include/stamp.lua"),
     include_str!("../../lua/include/ready.lua"),
     include_str!("../../lua/include/biz.lua"),

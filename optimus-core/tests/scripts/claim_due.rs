@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use optimus_core::{Due, TaskState, broker::Verdict};
+use optimus_core::{
+    Due, TaskState,
+    broker::{Give, Verdict},
+};
 
 use crate::{
-    acts::{Grants, failed, ids_of, ms},
+    acts::{Grants, done, failed, given, ids_of, ms},
     bench::Bench,
     jobs::{job, jobs, ready},
 };
@@ -77,6 +80,49 @@ async fn a_due_task_stands_in_line_since_a_claim_found_it_due(bench: Bench) {
     assert_eq!(bench.claim(60_070, &worker, 2, 8).await.ids(), [before, due, after]);
 }
 
+async fn a_delayed_task_that_was_cancelled_costs_one_look(bench: Bench) {
+    let (gone, later) = (Due::In(ms(10)), Due::In(ms(40)));
+    let gone = bench.add(0, job().due(gone)).await;
+    let later = bench.add(0, job().due(later)).await;
+    bench.at(0).cancel(&gone).await.unwrap();
+    let worker = bench.worker(0, "w").await;
+    assert_eq!(bench.claim(0, &worker, 1, 8).await.next_due, Some(ms(10)), "too early is harmless");
+    let looked = bench.claim(10, &worker, 2, 8).await;
+    assert_eq!((looked.ids(), looked.next_due), (vec![], Some(ms(30))));
+    assert_eq!(bench.claim(40, &worker, 3, 8).await.ids(), [later]);
+    assert_eq!(bench.field("meta", "due").await, None, "nothing is delayed");
+}
+
+async fn a_task_that_comes_back_brings_its_tries_whatever_its_way(bench: Bench) {
+    let ids = jobs(3);
+    bench.submit(0, &ids).await;
+    let ids = ids_of(&ids);
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let leases = bench.claim(0, &worker, 1, 8).await.leases(&worker);
+    let reports: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(5)))).collect();
+    assert!(bench.fail(0, &reports).await.is_empty());
+    // Due and granted; then given back to the head of the line; then dead and requeued.
+    let retried = bench.claim(5, &worker, 2, 8).await;
+    assert!(retried.grants.iter().all(|g| (g.tries, g.was_tried) == ((1, 0, 0), true)));
+    let leases = retried.leases(&worker);
+    assert!(bench.release(6, &[given(&leases[0], Give::Head)]).await.is_empty());
+    let back = bench.claim(6, &worker, 3, 8).await;
+    assert_eq!((back.ids(), back.grants[0].tries), (vec![leases[0].id.clone()], (1, 0, 0)));
+    assert!(bench.fail(7, &[failed(&leases[1], Verdict::Dead)]).await.is_empty());
+    bench.at(8).requeue(&leases[1].id).await.unwrap();
+    let requeued = bench.claim(8, &worker, 4, 8).await;
+    assert_eq!(requeued.ids(), [leases[1].id.clone()]);
+    assert_eq!((requeued.grants[0].tries, requeued.grants[0].was_tried), ((0, 0, 0), true));
+    for lease in [&back.leases(&worker)[0], &requeued.leases(&worker)[0], &leases[2]] {
+        assert!(bench.complete(9, &[done(lease)]).await.is_empty());
+    }
+    let left = bench.names().await;
+    assert!(
+        !left.iter().any(|name| ["tries", "errors"].contains(&name.as_str())),
+        "{ids:?}: {left:?}"
+    );
+}
+
 async fn at_most_128_of_each_kind_become_ready_in_a_call(bench: Bench) {
     let retries = jobs(200);
     bench.submit(0, &retries).await;
@@ -133,6 +179,8 @@ async fn a_paused_queue_moves_nothing_that_is_due(bench: Bench) {
 }
 
 on_both![
+    a_delayed_task_that_was_cancelled_costs_one_look,
+    a_task_that_comes_back_brings_its_tries_whatever_its_way,
     what_is_due_is_claimed_and_nothing_sooner,
     a_retry_is_claimed_when_it_is_due_with_its_tries,
     the_next_due_time_is_the_earlier_of_both_kinds,

@@ -33,7 +33,7 @@ async fn each_verdict_has_its_state(bench: Bench) {
         assert_eq!(found.errors, format!("{} {{\"reason\":\"failed\"}}", START + 9));
         assert!(!found.record.is_empty());
     }
-    let changed = ["cancelled", "dead", "errors", "retry", "tries", "working:w"];
+    let changed = ["cancelled", "dead", "errors", "meta", "retry", "tries", "working:w"];
     assert_eq!(bench.changes(&before).await, changed);
 }
 

@@ -39,4 +39,5 @@ mod structure;
 mod submit;
 mod submit_ledger;
 mod torn;
+mod used;
 mod wrong_type;

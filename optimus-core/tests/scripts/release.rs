@@ -1,7 +1,7 @@
 //! `release`: Working → Ready | Delayed, without spending an attempt.
 
 use optimus_core::{
-    Due, TaskState,
+    Due, Submission, TaskState,
     broker::{Give, Release},
 };
 
@@ -15,10 +15,13 @@ fn head() -> Give {
     Give::Head
 }
 
+fn stored(tasks: &[Submission]) -> Vec<String> {
+    tasks.iter().map(|task| task.id().stored()).collect()
+}
+
 async fn released_tasks_go_to_the_head_in_their_old_order(bench: Bench) {
     let tasks = jobs(3);
     bench.submit(0, &tasks).await;
-    let entries = bench.list("ready").await;
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 3).await;
     let later = bench.add(5, job()).await;
@@ -28,7 +31,7 @@ async fn released_tasks_go_to_the_head_in_their_old_order(bench: Bench) {
         claimed.leases(&worker).iter().map(|lease| given(lease, Give::Head)).collect();
     assert!(bench.release(6, &back).await.is_empty());
 
-    assert_eq!(bench.list("ready").await[..3], entries);
+    assert_eq!(bench.line().await[..3], stored(&tasks));
     assert_eq!(bench.changes(&before).await, ["ready", "working:w"]);
     let again = bench.claim(7, &worker, 2, 8).await;
     assert_eq!(again.ids(), [ids_of(&tasks), vec![later]].concat());
@@ -44,8 +47,7 @@ async fn a_requeued_task_goes_back_to_the_head_like_any_other(bench: Bench) {
     let leases = bench.claim(50, &worker, 1, 8).await.leases(&worker);
     let back: Vec<_> = leases.iter().map(|lease| given(lease, head())).collect();
     assert!(bench.release(60, &back).await.is_empty());
-    let entries: Vec<String> = tasks.iter().map(|task| task.id().stored()).collect();
-    assert_eq!(bench.list("ready").await, entries);
+    assert_eq!(bench.line().await, stored(&tasks));
     assert_eq!(bench.claim(60, &worker, 2, 8).await.ids(), ids_of(&tasks));
 }
 

@@ -64,7 +64,8 @@ pub(super) async fn later(actor: &Actor) {
     }
     // More are due at once than there are slots.
     for number in 10..20 {
-        let call = Work::new(number, Kind::Lasts(20)).due(Due::In(ms(400)));
+        // A submit takes 2 ms.
+        let call = Work::new(number, Kind::Lasts(20)).due(Due::In(ms(440 - 2 * number)));
         drop(actor.user.submit(number, call, None, 0).await);
     }
     sleep(ms(900)).await;

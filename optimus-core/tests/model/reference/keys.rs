@@ -33,6 +33,7 @@ impl Queue {
         }
         let meta = [
             ("fence", self.fence),
+            ("due", self.due_hint.unwrap_or(0)),
             ("tombstones", self.tombstones() as u64),
             ("purged", self.purged),
             ("paused", self.paused_since.unwrap_or(0)),

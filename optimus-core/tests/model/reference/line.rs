@@ -52,7 +52,8 @@ impl Queue {
             let task = self.task(id);
             if task.priority == 0 {
                 task.place = Place::Ready;
-                self.line.push_front(Entry { id: id.clone(), stamp: None, tombstone: false });
+                let stamp = Some(id.made_ms().min(now));
+                self.line.push_front(Entry { id: id.clone(), stamp, tombstone: false });
             } else {
                 task.place = Self::rank(id.made_ms().min(now), task.priority);
             }

@@ -44,6 +44,8 @@ pub(crate) struct Queue {
     /// The fence of the last claim that granted something.
     pub(crate) fence: u64,
     pub(crate) paused_since: Option<u64>,
+    /// No claim looks for what is due before then; none while nothing is delayed or retried.
+    pub(crate) due_hint: Option<u64>,
     /// When somebody last looked after the leases.
     pub(crate) watched_at: Option<u64>,
     /// How many tasks were purged so far.

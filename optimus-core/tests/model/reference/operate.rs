@@ -49,7 +49,9 @@ impl Queue {
             return refused(Refusal::Duplicate, &owner.stored());
         }
         self.take_biz(now, id);
-        self.task(id).tries = None;
+        // That it was tried stays known, as does its error history.
+        let task = self.task(id);
+        task.tries = task.tries.map(|_| (0, 0, 0));
         self.line_up(now, id, Some(now));
         Answer::Done
     }

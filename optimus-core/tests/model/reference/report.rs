@@ -73,7 +73,10 @@ impl Queue {
                 Verdict::Retry(_) if task.stop_asked.is_some() => {
                     self.end_cancelled(now, &lease.id);
                 }
-                Verdict::Retry(wait) => task.place = Place::Retry(now + ms(*wait)),
+                Verdict::Retry(wait) => {
+                    task.place = Place::Retry(now + ms(*wait));
+                    self.due_at_latest(now + ms(*wait));
+                }
                 Verdict::Dead => self.end(&lease.id, Place::Dead(now)),
                 Verdict::Cancelled => self.end_cancelled(now, &lease.id),
             }
@@ -90,11 +93,15 @@ impl Queue {
             match give {
                 _ if task.stop_asked.is_some() => self.end_cancelled(now, &lease.id),
                 Give::Head => back.push(lease.id.clone()),
-                Give::Snooze(wait) => task.place = Place::Delayed(now + ms(*wait)),
+                Give::Snooze(wait) => {
+                    task.place = Place::Delayed(now + ms(*wait));
+                    self.due_at_latest(now + ms(*wait));
+                }
                 Give::Misfit(wait) => {
                     let (failures, losses, misfits) = task.tries.unwrap_or_default();
                     task.tries = Some((failures, losses, misfits + 1));
                     task.place = Place::Delayed(now + ms(*wait));
+                    self.due_at_latest(now + ms(*wait));
                 }
             }
         }

@@ -67,6 +67,7 @@ impl Queue {
         };
         if due > now {
             self.task(&wanted.id).place = Place::Delayed(due);
+            self.due_at_latest(due);
         } else {
             self.line_up(now, &wanted.id, stamp);
         }

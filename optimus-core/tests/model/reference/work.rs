@@ -59,7 +59,7 @@ impl Queue {
             return Err("the claim says that nothing is left, and something is".into());
         }
         let grants = ids.iter().map(|id| self.grant(id)).collect();
-        let next_due_ms = self.next_due().map(|due| due.saturating_sub(now));
+        let next_due_ms = self.due_hint.map(|due| due.saturating_sub(now));
         Ok(Answer::Granted(Granted { token, more: answer.more, next_due_ms, grants }))
     }
 
@@ -79,7 +79,8 @@ impl Queue {
         count: usize,
         seen: &Witness<'_>,
     ) -> Result<Vec<TaskId>, Departure> {
-        let mut due: VecDeque<TaskId> = self.due(now);
+        let looks = self.due_hint.is_some_and(|hint| hint <= now);
+        let mut due: VecDeque<TaskId> = if looks { self.due(now) } else { VecDeque::new() };
         let mut ids = Vec::new();
         for _ in 0..count {
             let id = self.take_next(&mut due).ok_or("more is granted than there is")?;
@@ -91,6 +92,9 @@ impl Queue {
         self.pass_over(seen.line.len().saturating_sub(joining))?;
         for id in &due {
             self.line_up(now, id, Some(now));
+        }
+        if looks {
+            self.due_hint = self.next_due().map(|due| due.max(now));
         }
         Ok(ids)
     }
@@ -107,8 +111,13 @@ impl Queue {
         of(Place::delayed_until).chain(of(Place::retry_at)).collect()
     }
 
+    /// Something is due then.
+    pub(super) fn due_at_latest(&mut self, due: u64) {
+        self.due_hint = Some(self.due_hint.map_or(due, |hint| hint.min(due)));
+    }
+
     /// When the next task is due.
-    pub(crate) fn next_due(&self) -> Option<u64> {
+    fn next_due(&self) -> Option<u64> {
         let places = || self.tasks.values().map(|task| task.place);
         places().filter_map(|place| place.delayed_until().or(place.retry_at())).min()
     }
@@ -128,7 +137,12 @@ impl Queue {
 
     fn grant(&self, id: &TaskId) -> Grant {
         let task = &self.tasks[id];
-        Grant { id: id.clone(), tries: task.tries.unwrap_or_default(), record: task.record() }
+        Grant {
+            id: id.clone(),
+            tries: task.tries.unwrap_or_default(),
+            was_tried: task.tries.is_some(),
+            record: task.record(),
+        }
     }
 }
 

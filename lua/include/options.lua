@@ -1,0 +1,93 @@
+-- options: what those tasks of a submit ask for that are not plain.
+
+-- Judges one task by its option, by the store and by what the call has accepted so far. `found`
+-- gathers what becomes of all.
+local function read_option(queue, found, option, id, now)
+  local position, due, rank_of, biz, window, blob, stamped =
+    string.match(option, '^(%d+);(.-);(.-);(%d+);(%d+);(%d+);(%d)$')
+  position = tonumber(position)
+  local key, owner = biz ~= '0' and queue.biz_keys[tonumber(biz)], nil
+  if key then
+    owner = found.owners[key] or biz_owner(queue.tasks, redis.call('GET', key), now)
+  end
+  if owner and owner ~= id then
+    found.taken[#found.taken + 1] = position .. '=' .. owner
+    found.apart[position] = 'taken'
+    return
+  end
+  if key then
+    found.owners[key] = id
+    found.marks[#found.marks + 1] = { key,
+      biz_mark(id, window == '0' and 0 or now + tonumber(window)) }
+  end
+  if blob ~= '0' then
+    found.blobs[#found.blobs + 1] = id
+    found.blobs[#found.blobs + 1] = queue.blobs_given[tonumber(blob)]
+  end
+  if rank_of ~= '' then
+    found.priorities[#found.priorities + 1] = id
+    found.priorities[#found.priorities + 1] = rank_of
+  end
+  if stamped == '1' then
+    found.stamps[position] = stamp_of(now)
+  end
+  local unit, ms = string.match(due, '^(%a+)(%d+)$')
+  local due_ms = unit == 'in' and now + tonumber(ms) or tonumber(ms or 0)
+  if due_ms > now then
+    found.later[#found.later + 1] = whole(due_ms)
+    found.later[#found.later + 1] = id
+    found.due_first = math.min(found.due_first or due_ms, due_ms)
+    found.apart[position] = 'later'
+  elseif rank_of ~= '' then
+    found.ranked[#found.ranked + 1] = id
+    found.ranks[#found.ranks + 1] = rank_of
+    found.apart[position] = 'ranked'
+  end
+end
+
+local function hset_all(key, pairs_of)
+  for first = 1, #pairs_of, 4000 do
+    redis.call('HSET', key, unpack(pairs_of, first, math.min(first + 3999, #pairs_of)))
+  end
+end
+
+-- `apart` says of each position that does not join the line why, `taken` who has the biz ids of
+-- those that are not admitted, `stamps` what goes before records; `write` writes all but records
+-- and line.
+local function read_options(queue, options, ids, now)
+  local found = { apart = {}, taken = {}, owners = {}, marks = {}, blobs = {}, priorities = {},
+    stamps = {}, later = {}, ranked = {}, ranks = {} }
+  for _, option in ipairs(options) do
+    local position = tonumber(string.match(option, '^%d+'))
+    read_option(queue, found, option, ids[position], now)
+  end
+  local due_hint
+  if #found.later > 0 then
+    redis.call('ZCARD', queue.delayed)
+    due_hint = redis.call('HGET', queue.meta, 'due')
+  end
+  if #found.priorities > 0 then
+    redis.call('HLEN', queue.priorities)
+    redis.call('ZCARD', queue.priority)
+  end
+  if #found.blobs > 0 then
+    redis.call('HLEN', queue.blobs)
+  end
+
+  function found.write()
+    hset_all(queue.blobs, found.blobs)
+    hset_all(queue.priorities, found.priorities)
+    for _, mark in ipairs(found.marks) do
+      redis.call('SET', mark[1], mark[2])
+    end
+    rank(queue.priority, queue.wake, found.ranked, found.ranks, now)
+    for first = 1, #found.later, 4000 do
+      redis.call('ZADD', queue.delayed,
+        unpack(found.later, first, math.min(first + 3999, #found.later)))
+    end
+    if found.due_first then
+      due_at_latest(queue.meta, queue.wake, due_hint, found.due_first)
+    end
+  end
+  return found
+end
