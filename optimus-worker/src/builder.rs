@@ -88,13 +88,15 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a worker that is not heard of keeps its tasks; 15 s by default.
+    /// How long a worker that is not heard of keeps its tasks, from 500 ms to a day; 15 s by
+    /// default.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
         self
     }
 
-    /// How often an idle worker looks without having been woken; 5 s by default. Doorbells are
+    /// How often an idle worker looks without having been woken, from 10 ms to a day; 5 s by
+    /// default. Doorbells are
     /// hints that may get lost; this is the bound.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.config.poll = poll;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::{Error, QueueName};
+use optimus_core::{Error, QueueName, broker::Endpoint};
 
 /// A lost task waits for a whole lease.
 const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -10,6 +10,9 @@ const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 const CONCURRENCY_MAX: usize = 100_000;
 /// The shortest lease: a heartbeat is a third of it, and must outlive a slow round trip.
 const LEASE_MIN: Duration = Duration::from_millis(500);
+/// More often, an idle worker would be busy with looking.
+const POLL_MIN: Duration = Duration::from_millis(10);
+const POLL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How a worker divides itself between its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +43,7 @@ pub(crate) struct Config {
 impl Config {
     /// Refuses what can't be meant, before anything starts.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        Endpoint::parse(&self.url)?;
         let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
         if self.concurrency == 0 {
             return refuse("concurrency is 0; it would never run anything");
@@ -60,8 +64,14 @@ impl Config {
         if self.lease < LEASE_MIN {
             return refuse("the lease is below 500 ms; no heartbeat could keep it");
         }
-        if self.poll.is_zero() {
-            return refuse("the poll interval is zero; an idle worker would spin");
+        if self.poll < POLL_MIN {
+            return refuse("the poll interval is below 10 ms; an idle worker would spin");
+        }
+        if self.poll > POLL_MAX {
+            return refuse(
+                "the poll interval is above a day; a task whose doorbell was lost would wait that \
+                 long",
+            );
         }
         if self.queues.iter().any(|(_, weight)| *weight == 0) {
             return refuse("a queue has weight 0; leave it out instead");
@@ -82,6 +92,9 @@ pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>),
     let separator = if order == Order::Strict { '>' } else { ',' };
     let mut queues = Vec::new();
     for part in text.split(separator).map(str::trim) {
+        if order == Order::Strict && part.contains('=') {
+            return Err(invalid(part, "has a weight, which strict order has no use for"));
+        }
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
         let name = QueueName::new(name.trim())
             .map_err(|problem| invalid(part, &format!("is no queue: {problem}")))?;
@@ -113,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_can_not_be_meant_is_refused_with_the_syntax() {
-        for text in ["", "a,", "a=0", "a=x", "a b", "a,a", "a{b}"] {
+        for text in ["", "a,", "a=0", "a=x", "a b", "a,a", "a{b}", "a>b=3", "a=3>b", "a>b,c"] {
             let problem = parse_queues(text).expect_err(text);
             assert!(problem.to_string().contains("critical>default"), "{problem}");
         }

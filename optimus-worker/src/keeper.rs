@@ -27,7 +27,7 @@ impl Keeper {
     pub(crate) fn start(shared: Arc<Shared>) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let (alive, ended) = oneshot::channel();
-        let keeping = keep(shared, stop.clone());
+        let keeping = Box::pin(keep(shared, stop.clone()));
         #[cfg(feature = "simulation")]
         if optimus_core::machine::is_simulated() {
             // There one thread does all, and no handler blocks it.

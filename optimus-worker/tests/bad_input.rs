@@ -77,7 +77,8 @@ async fn start_error(builder: WorkerBuilder) -> Error {
 async fn a_url_of_another_scheme_is_refused_by_client_and_worker() {
     for url in ["", "localhost:6379", "http://localhost", "amqp://me:secret@host"] {
         let by_client = Client::connect(url).await.err().unwrap();
-        let by_worker = start_error(Worker::builder(url).quiet().only_named_tasks()).await;
+        let builder = Worker::builder(url).quiet().only_named_tasks();
+        let by_worker = refused(builder.task_type::<Double>());
         for problem in [by_client, by_worker] {
             assert!(problem.is_invalid() && problem.to_string().contains("redis://"), "{problem}");
             assert!(!problem.to_string().contains("secret"), "{problem}");
@@ -235,11 +236,22 @@ fn a_worker_that_could_never_run_anything_refuses_to_build() {
         (worker().lease(Duration::from_millis(499)), "lease"),
         (worker().lease(Duration::MAX), "lease"),
         (worker().poll(Duration::ZERO), "poll"),
+        (worker().poll(Duration::from_micros(9_999)), "poll"),
+        (worker().poll(Duration::MAX), "poll"),
         (worker().weighted([("mail", 0)]), "weight"),
+        (Worker::builder("redis://host:port"), "URL"),
+        (Worker::builder("redis://host/db"), "URL"),
     ] {
         let problem = refused(builder).to_string();
         assert!(problem.contains(setting), "{problem}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_could_never_submit_anything_is_refused() {
+    let builder = Client::builder("memory://no-time").submit_timeout(Duration::ZERO);
+    let problem = builder.connect().await.err().unwrap();
+    assert!(problem.is_invalid() && problem.to_string().contains("timeout"), "{problem}");
 }
 
 on_both! {

@@ -77,6 +77,11 @@ impl ClientBuilder {
     /// [`durability`](Self::durability) asks for.
     pub async fn connect(self) -> Result<Client, Error> {
         validate_name(&self.namespace)?;
+        if self.submit_timeout.is_zero() {
+            return Err(Error::invalid(
+                "client: the submit timeout is zero; no submit would be sent",
+            ));
+        }
         let broker = Broker::new(Endpoint::parse(&self.url)?, &self.namespace, "client");
         broker.within(Duration::ZERO).ping().await?;
         let confirmer = self.confirmer(&broker).await?;
