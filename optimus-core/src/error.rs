@@ -56,6 +56,11 @@ enum Kind {
     WrongResult { id: TaskId, problem: serde_json::Error },
     #[error("the client's runtime has ended; connect again on the one that is running")]
     Closed,
+    #[error(
+        "the worker ended because {0}; what it ran is given back, or taken back once its lease is \
+         over; start it again"
+    )]
+    Broken(String),
 }
 
 fn last_words(last: Option<&AttemptError>) -> String {
@@ -107,6 +112,8 @@ constructors! {
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
     /// The background task of the client is gone.
     closed() => Kind::Closed;
+    /// A part of the worker has ended that it can't be without.
+    broken(why: impl Into<String>) => Kind::Broken(why.into());
 }
 
 macro_rules! predicates {
@@ -150,6 +157,8 @@ predicates! {
     is_cancelled => Kind::Cancelled { .. },
     /// The task ended badly; see [`Error::attempt_error`].
     is_dead => Kind::Dead { .. },
+    /// A part of the worker panicked, so it has ended. Start it again.
+    is_broken => Kind::Broken(_),
     /// Waiting took longer than was asked for; the task itself goes on.
     is_timeout => Kind::WaitedTooLong { .. },
 }

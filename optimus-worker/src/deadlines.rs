@@ -72,11 +72,11 @@ impl Deadlines {
         if !attempt.settle() {
             return;
         }
-        tracing::warn!(id = %attempt.lease.id, "timed out, and its handler blocks the runtime");
         match judge::time_out(attempt, fastrand::f64()) {
             Some(report) => self.shared.reporter.push(report),
             None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }
+        tracing::warn!(id = %attempt.lease.id, "timed out, and its handler blocks the runtime");
     }
 }
 

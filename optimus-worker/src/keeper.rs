@@ -9,8 +9,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    deadlines::Deadlines, heartbeat::Heartbeat, janitor::Janitor, reaper::Reaper, relief::Relief,
-    role::play, shared::Shared, stop_bell::StopBell, work_bell::WorkBell,
+    deadlines::Deadlines,
+    heartbeat::Heartbeat,
+    janitor::Janitor,
+    reaper::Reaper,
+    relief::Relief,
+    role::{play, supervise},
+    shared::Shared,
+    stop_bell::StopBell,
+    work_bell::WorkBell,
 };
 
 /// A wait for work that is asked to return does so within this, unless Redis is away.
@@ -48,7 +55,7 @@ impl Keeper {
     /// Stops it and waits for the last act; the last thing that a worker does.
     pub(crate) async fn stop(mut self) {
         self.stop.cancel();
-        // It tells nothing, and one that panicked has said so on stderr.
+        // It tells nothing.
         drop((&mut self.ended).await);
     }
 }
@@ -76,14 +83,16 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
             () = play(StopBell::new(shared.clone()), &never, &stop) => {}
         }
     };
+    let Shared { shutdown, attempts, beat, reap, .. } = &*shared;
+    let (deadlines, relief) = (&attempts.deadlines.woken, &attempts.relief.woken);
     tokio::join!(
-        play(Heartbeat::new(shared.clone()), &shared.beat, &stop),
-        play(Deadlines::new(shared.clone()), &shared.attempts.deadlines.woken, &stop),
-        play(Relief::new(shared.clone()), &shared.attempts.relief.woken, &stop),
-        play(Reaper::new(shared.clone()), &shared.reap, &stop),
-        play(Janitor::new(shared.clone()), &never, &stop),
-        work_bell,
-        stop_bell,
+        supervise("heartbeat", shutdown, play(Heartbeat::new(shared.clone()), beat, &stop)),
+        supervise("deadlines", shutdown, play(Deadlines::new(shared.clone()), deadlines, &stop)),
+        supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, &stop)),
+        supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reap, &stop)),
+        supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, &stop)),
+        supervise("work bell", shutdown, work_bell),
+        supervise("stop bell", shutdown, stop_bell),
     );
 }
 

@@ -1,10 +1,16 @@
 //! The one shape of background roles, and the one loop that runs them.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt;
 use optimus_core::machine;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::{
+    shutdown::Shutdown,
+    user_code::{discard, panic_text},
+};
 
 /// Something that acts, and says how long it can rest.
 pub(crate) trait Role {
@@ -27,5 +33,13 @@ pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &Cancellation
             () = wake.notified() => {}
             () = tokio::time::sleep(rest) => {}
         }
+    }
+}
+
+/// Ends the worker if a role panics. The others go on until then, so leases are kept meanwhile.
+pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, playing: impl Future<Output = ()>) {
+    if let Err(panic) = AssertUnwindSafe(playing).catch_unwind().await {
+        shutdown.fail(format!("its {name} panicked: {}", panic_text(&*panic)));
+        discard(panic);
     }
 }

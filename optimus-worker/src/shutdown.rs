@@ -4,7 +4,11 @@
 //! rest is asked to stop. *Release*: what still runs is dropped and given back, and costs no
 //! attempt. The heartbeat goes on until all is reported, so no lease is lost on the way.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +26,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) struct Shutdown {
     quiet: CancellationToken,
     now: CancellationToken,
+    failed: CancellationToken,
+    /// Why the worker can't go on.
+    failure: Arc<OnceLock<String>>,
 }
 
 impl Shutdown {
@@ -38,6 +45,18 @@ impl Shutdown {
     /// Skips to the release: a second signal.
     pub(crate) fn hurry(&self) {
         self.now.cancel();
+    }
+
+    /// The worker can't go on. The first reason counts.
+    pub(crate) fn fail(&self, why: String) {
+        self.failure.get_or_init(|| why);
+        self.failed.cancel();
+    }
+
+    /// Resolves once the worker can't go on, to the reason.
+    pub(crate) async fn failed(&self) -> String {
+        self.failed.cancelled().await;
+        self.failure.get().cloned().unwrap_or_default()
     }
 
     /// Goes through the phases. The claimer still runs, and carries the last reports.

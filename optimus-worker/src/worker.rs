@@ -23,7 +23,7 @@ use crate::{
     queues::{Queues, Served},
     registry::Registry,
     reporter::Reporter,
-    role::play,
+    role::{play, supervise},
     shared::Shared,
     shutdown::Shutdown,
     sign_off,
@@ -63,7 +63,8 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the
-    /// start; after that an outage is waited out.
+    /// start; after that an outage is waited out. [`Error::is_broken`] if a part of the worker
+    /// panicked.
     pub async fn run(self) -> Result<(), Error> {
         self.run_until(first_signal()?).await
     }
@@ -79,7 +80,11 @@ impl Worker {
         let ended = CancellationToken::new();
         let _guard = ended.clone().drop_guard();
         let claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
-        let output = stop.await;
+        let output = tokio::select! {
+            biased;
+            output = stop => Ok(output),
+            why = shared.shutdown.failed() => Err(Error::broken(why)),
+        };
         let hurry = tokio::spawn(hurry_on_second_signal(shared.shutdown.clone()));
         shared.shutdown.run(&shared).await;
         hurry.abort();
@@ -90,7 +95,7 @@ impl Worker {
         keeper.stop().await;
         sign_off::leave(&shared).await;
         tracing::info!("stopped");
-        Ok(output)
+        output
     }
 
     pub(crate) async fn start(self) -> Result<Arc<Shared>, Error> {
@@ -154,7 +159,8 @@ impl Worker {
 }
 
 async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {
-    play(Claimer::new(shared.clone()), &shared.turn, &ended).await;
+    let claiming = play(Claimer::new(shared.clone()), &shared.turn, &ended);
+    supervise("claimer", &shared.shutdown, claiming).await;
 }
 
 /// Never used twice: every start of a process, and every lost lease, takes a new one.
