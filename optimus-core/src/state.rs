@@ -97,6 +97,10 @@ pub enum Reason {
     Unknown,
     /// It was not started before its `expires_in`.
     Expired,
+    /// It succeeded, but its result is larger than the worker's limit.
+    ResultTooLarge,
+    /// Redis refused the report of how it ended, though it took those of others.
+    Unreported,
 }
 
 impl Reason {
@@ -110,6 +114,8 @@ impl Reason {
             Self::Undecodable => "undecodable",
             Self::Unknown => "unknown",
             Self::Expired => "expired",
+            Self::ResultTooLarge => "result_too_large",
+            Self::Unreported => "unreported",
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::{
     registry::Registry,
 };
 
+/// That of payloads, too.
+const RESULT_LIMIT: usize = 1024 * 1024;
+
 /// Settings of a [`Worker`], each with a default.
 #[must_use = "a builder does nothing until `.run().await`"]
 pub struct WorkerBuilder {
@@ -32,6 +35,7 @@ impl WorkerBuilder {
             poll: Duration::from_secs(5),
             misfit_grace: Duration::from_secs(3600),
             shutdown_grace: Duration::from_secs(25),
+            result_limit: RESULT_LIMIT,
             banner: true,
         };
         Self { config, data: Data::new(), tasks: Vec::new(), inventory: true, problem: None }
@@ -112,6 +116,14 @@ impl WorkerBuilder {
     /// How long a shutdown lets running tasks finish before it cancels them; 25 s by default.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.shutdown_grace = grace;
+        self
+    }
+
+    /// The most bytes of a task's result, as JSON; 1 MiB by default. A task whose result is larger
+    /// ends Dead with [`Reason::ResultTooLarge`](optimus_core::Reason::ResultTooLarge), for to run
+    /// it again would not help. A result that is not kept (`result_ttl` of zero) may have any size.
+    pub fn result_limit(mut self, bytes: usize) -> Self {
+        self.config.result_limit = bytes;
         self
     }
 

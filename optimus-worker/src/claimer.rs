@@ -14,13 +14,14 @@ use optimus_core::{
 
 use crate::{
     claims::{Ask, Claims, HALF_MIN},
-    reporter::{Group, take_in_reports},
+    group::Group,
+    reporter::take_in_reports,
     role::Role,
     shared::Shared,
 };
 
 /// Script calls of reports in one turn.
-const REPORT_CALLS_MAX: usize = 8;
+const REPORT_CALLS_MAX: usize = 24;
 const TURNS_MAX: usize = 2;
 const AGAIN: Duration = Duration::ZERO;
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
@@ -70,7 +71,7 @@ impl Claimer {
     /// Whether another turn beside those under way would carry enough.
     fn is_second_worth_it(&self) -> bool {
         let enough = HALF_MIN.max(self.claims.turn_max() / 2);
-        let reports = self.shared.reporter.waiting();
+        let reports = self.shared.reporter.ready();
         self.turns.len() < TURNS_MAX && (reports >= enough || self.claims.could_fill(enough))
     }
 

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::{
     executor,
     prepare::{Claim, prepare},
-    reporter::HELD_MAX,
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},
 };
@@ -153,6 +152,7 @@ impl Claims {
             .filter(|at| self.shared.queues[*at].may_have_work())
             // What is granted then could not start, and would come back at once, again and again.
             .filter(|at| self.shared.queues[*at].lease_is_certain(self.shared.config.lease))
+            .filter(|at| !self.shared.reporter.is_full_of(&self.shared.queues[*at].name))
             .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
             .filter(|at| asks.iter().all(|ask| ask.queue != *at))
             .map(|at| Open { at, running: self.shared.slots.running(at) })
@@ -168,7 +168,7 @@ impl Claims {
     }
 
     fn is_overflowing(&mut self) -> bool {
-        let overflowing = self.shared.reporter.len() > HELD_MAX;
+        let overflowing = self.shared.reporter.is_full();
         if overflowing && !self.overflowing {
             tracing::error!(
                 held = self.shared.reporter.len(),
@@ -290,7 +290,8 @@ impl Claims {
         if self.shared.suspects.any() || self.overflowing {
             return LOOK_FOR_THE_END;
         }
-        let next_due = self.lines.iter().filter_map(|line| line.due_at).min();
+        let next_due = self.lines.iter().filter_map(|line| line.due_at);
+        let next_due = next_due.chain(self.shared.reporter.ready_at()).min();
         next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
     }
 }

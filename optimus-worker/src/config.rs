@@ -37,6 +37,7 @@ pub(crate) struct Config {
     pub(crate) poll: Duration,
     pub(crate) misfit_grace: Duration,
     pub(crate) shutdown_grace: Duration,
+    pub(crate) result_limit: usize,
     pub(crate) banner: bool,
 }
 

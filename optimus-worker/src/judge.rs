@@ -30,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) max_retry: u32,
     pub(crate) backoff: Backoff,
     pub(crate) result_ttl: Duration,
+    /// The most bytes of a result that is kept.
+    pub(crate) result_limit: usize,
     pub(crate) biz_id: Option<String>,
     /// Something is kept of the task beside its record: tries, a blob, a priority.
     pub(crate) has_sides: bool,
@@ -62,6 +64,15 @@ impl Report {
             Self::Complete(completion) => &completion.lease,
             Self::Fail(failure) => &failure.lease,
             Self::Release(release) => &release.lease,
+        }
+    }
+
+    /// What it weighs beside its lease.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Complete(done) => done.result.as_ref().map_or(0, |(bytes, _)| bytes.len()),
+            Self::Fail(failure) => failure.error.len(),
+            Self::Release(_) => 0,
         }
     }
 }
@@ -152,6 +163,11 @@ impl Write for Bounded {
 fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     let facts = &attempt.facts;
     let took = attempt.started_at.elapsed();
+    let result = result.filter(|_| !facts.result_ttl.is_zero());
+    if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > facts.result_limit) {
+        let message = too_large(bytes, facts.result_limit);
+        return fail(attempt, Verdict::Dead, error(attempt, Reason::ResultTooLarge, &message));
+    }
     Report::Complete(Completion {
         lease: attempt.lease.clone(),
         task: facts.task,
@@ -159,9 +175,18 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
         attempt: facts.attempt,
         took,
         ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        result: result.filter(|_| !facts.result_ttl.is_zero()).map(|r| (r, facts.result_ttl)),
+        result: result.map(|bytes| (bytes, facts.result_ttl)),
         has_sides: facts.has_sides,
     })
+}
+
+/// To run again would not help.
+fn too_large(bytes: usize, limit: usize) -> String {
+    format!(
+        "it succeeded, but its result has {bytes} bytes, above the limit of {limit}; store it \
+         elsewhere and return a reference, set result_ttl to zero, or raise \
+         WorkerBuilder::result_limit"
+    )
 }
 
 /// The handler's own error, which may say what it wants.

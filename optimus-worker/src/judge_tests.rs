@@ -23,6 +23,7 @@ fn attempt(failures: u32) -> Attempt {
         max_retry: 2,
         backoff: Backoff::Fixed { wait: MINUTE, jitter: 0.0 },
         result_ttl: MINUTE,
+        result_limit: 100,
         biz_id: None,
         has_sides: false,
     };
@@ -164,4 +165,23 @@ impl Error for Endless {
 fn an_endless_error_is_cut() {
     assert_eq!(text(&Endless).len(), MESSAGE_BYTES_MAX);
     assert_eq!(verdict(&attempt(0), error(Endless)), Verdict::Retry(MINUTE));
+}
+
+#[test]
+fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
+    let returned = |bytes| Ended::Returned(Ok(Some(vec![b'1'; bytes])));
+    let is_success = |attempt: &Attempt, bytes| {
+        matches!(judge(attempt, &mut returned(bytes), 0.5), Some(Report::Complete(_)))
+    };
+    assert!(is_success(&attempt(0), 100));
+    let Some(Report::Fail(failure)) = judge(&attempt(0), &mut returned(101), 0.5) else {
+        panic!("it is kept");
+    };
+    assert_eq!(failure.verdict, Verdict::Dead, "to run it again would not help");
+    let entry: AttemptError = serde_json::from_str(&failure.error).unwrap();
+    assert_eq!(entry.reason, Reason::ResultTooLarge);
+    assert!(entry.message.contains("101") && entry.message.contains("result_limit"));
+    let mut unkept = attempt(0);
+    unkept.facts.result_ttl = Duration::ZERO;
+    assert!(is_success(&unkept, 101));
 }

@@ -113,6 +113,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         max_retry: record.max_retry,
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
+        result_limit: shared.config.result_limit,
         biz_id: record.biz_id,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };

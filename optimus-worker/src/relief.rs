@@ -39,6 +39,8 @@ impl Role for Relief {
             let calls = groups.iter().map(|group| group.call(&self.broker)).collect();
             let mut answers = self.broker.run_all(calls).await.into_iter();
             take_in_reports(&self.shared, groups, &mut answers);
+            // The claimer may wait for what these reports held up.
+            self.shared.turn.notify_one();
         }
         let table = &self.shared.attempts;
         let idle = table.is_empty() && self.shared.reporter.len() == 0;

@@ -1,50 +1,62 @@
 //! Reports on their way to Redis, and those that could not be sent: [`Reporter`].
 //!
 //! A report is held until Redis has answered it, however long that takes; while it is held, its
-//! lease is kept. What fails goes back to the front of the line.
+//! lease is kept. Each queue has a lane for each kind of report. A lane that Redis refuses is sent
+//! again with a back-off of its own, and no other waits for it.
 
 use std::{
-    collections::VecDeque,
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use optimus_core::{
-    Lease, QueueName,
-    broker::{BATCH_MAX, Broker, BrokerError, Completion, Failure, Release, Reply, ScriptCall},
+    QueueName,
+    broker::{Broker, BrokerError, Reply},
 };
 use tokio::time::Instant;
 
-use crate::{judge::Report, shared::Shared};
+use crate::{
+    group::{Group, Kind},
+    judge::Report,
+    lane::{Lane, Refused},
+    shared::Shared,
+};
 
-/// Above this many unsent reports a worker stops claiming until Redis takes some.
-pub(crate) const HELD_MAX: usize = 10_000;
-const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Above this many unsent reports of a queue, a worker claims nothing from it.
+const QUEUE_HELD_MAX: usize = 10_000;
+/// Above so many reports, or bytes of results and errors, it claims nothing at all.
+const HELD_MAX: usize = 100_000;
+const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Results and errors that one turn carries.
+const TURN_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// The line of reports.
+/// The lanes of reports.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter(Mutex<Held>);
 
-/// What waits is grouped as it comes, so that a turn takes whole calls.
 #[derive(Debug, Default)]
 struct Held {
-    waiting: VecDeque<Group>,
+    lanes: BTreeMap<QueueName, [Lane; Kind::COUNT]>,
     reports: usize,
-}
-
-/// Reports of one kind, queue and worker: one script call.
-#[derive(Debug)]
-pub(crate) struct Group {
-    since: Instant,
-    reports: Reports,
     bytes: usize,
 }
 
-#[derive(Debug)]
-enum Reports {
-    Complete(Vec<Completion>),
-    Fail(Vec<Failure>),
-    Release(Vec<Release>),
+impl Held {
+    fn all(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.values().flatten()
+    }
+
+    fn lane(&mut self, group: &Group) -> &mut Lane {
+        self.lane_of(group.queue(), group.kind)
+    }
+
+    fn lane_of(&mut self, queue: &QueueName, kind: Kind) -> &mut Lane {
+        if !self.lanes.contains_key(queue) {
+            self.lanes.insert(queue.clone(), Default::default());
+        }
+        &mut self.lanes.get_mut(queue).expect("it is there")[kind as usize]
+    }
 }
 
 impl Reporter {
@@ -53,13 +65,11 @@ impl Reporter {
     }
 
     pub(crate) fn push(&self, report: Report) {
+        let (kind, bytes) = (Kind::of(&report), report.bytes());
         let mut held = self.held();
         held.reports += 1;
-        let bytes = size(&report);
-        match held.waiting.iter_mut().rev().find(|group| group.takes(&report, bytes)) {
-            Some(group) => group.add(report, bytes),
-            None => held.waiting.push_back(Group::of(report, bytes)),
-        }
+        held.bytes += bytes;
+        held.lane_of(report.lease().id.queue(), kind).push(report);
     }
 
     /// Reports that are not answered yet.
@@ -67,37 +77,95 @@ impl Reporter {
         self.held().reports
     }
 
-    /// Reports that are not sent yet.
-    pub(crate) fn waiting(&self) -> usize {
-        self.held().waiting.iter().map(Group::len).sum()
+    /// Reports that could be sent now.
+    pub(crate) fn ready(&self) -> usize {
+        let now = Instant::now();
+        self.held().all().map(|lane| lane.ready(now)).sum()
     }
 
-    /// How long the oldest has waited to be sent.
+    /// When the first can be sent.
+    pub(crate) fn ready_at(&self) -> Option<Instant> {
+        self.held().all().filter_map(Lane::ready_at).min()
+    }
+
+    /// How long one has waited that could be sent.
     pub(crate) fn waited(&self) -> Duration {
-        self.held().waiting.front().map_or(Duration::ZERO, |group| group.since.elapsed())
+        self.ready_at().map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Takes up to so many script calls' worth out of the line. Each group must be answered or
-    /// given back.
+    /// Whether so much is held that nothing must be claimed, from any queue.
+    pub(crate) fn is_full(&self) -> bool {
+        let held = self.held();
+        held.reports > HELD_MAX || held.bytes > HELD_BYTES_MAX
+    }
+
+    /// Whether so much of this queue is held that nothing must be claimed from it.
+    pub(crate) fn is_full_of(&self, queue: &QueueName) -> bool {
+        let held = self.held();
+        let lanes = held.lanes.get(queue).into_iter().flatten();
+        lanes.map(|lane| lane.held).sum::<usize>() > QUEUE_HELD_MAX
+    }
+
+    /// Takes up to so many script calls' worth, what waits longest first. Each group must be
+    /// answered, given back or refused.
     pub(crate) fn take(&self, calls: usize) -> Vec<Group> {
-        let mut held = self.held();
-        let calls = calls.min(held.waiting.len());
-        held.waiting.drain(..calls).collect()
+        let (mut held, now) = (self.held(), Instant::now());
+        let (mut groups, mut bytes) = (Vec::new(), 0);
+        while groups.len() < calls && bytes < TURN_BYTES_MAX {
+            let lanes = held.lanes.values_mut().flatten();
+            let ready = lanes.filter_map(|lane| Some((lane.ready_at()?, lane)));
+            let first = ready.min_by_key(|(at, _)| *at).filter(|(at, _)| *at <= now);
+            let Some(group) = first.and_then(|(_, lane)| lane.take(now)) else { break };
+            bytes += group.bytes;
+            groups.push(group);
+        }
+        groups
     }
 
     /// The answer has come: nothing of the group is held any more.
-    pub(crate) fn answered(&self, group: &Group) {
-        self.held().reports -= group.len();
+    fn answered(&self, group: &Group) {
+        let mut held = self.held();
+        held.reports -= group.len();
+        held.bytes -= group.bytes;
+        if held.lane(group).pass(group.len()) {
+            tracing::info!(queue = %group.queue(), "reports are taken again");
+        }
     }
 
-    /// No answer has come: the group waits again, foremost.
-    pub(crate) fn give_back(&self, mut group: Group) {
-        group.since = Instant::now();
-        self.held().waiting.push_front(group);
+    /// No answer has come.
+    pub(crate) fn give_back(&self, group: Group) {
+        self.held().lane(&group).give_back(group);
+    }
+
+    /// The answer was an error that will not pass by itself.
+    fn refused(&self, group: Group, problem: &BrokerError) {
+        let (queue, kind, now) = (group.queue().clone(), group.kind, Instant::now());
+        let mut held = self.held();
+        match held.lane(&group).refuse(group, now) {
+            Refused::Held => {}
+            Refused::LaneWaits => {
+                tracing::error!(%queue, ?kind, %problem, "reports are refused; held, sent again");
+            }
+            Refused::Culprit(group) => {
+                let before = group.bytes;
+                let id = group.lease(0).map(|lease| lease.id.clone());
+                match group.into_verdict(&problem.to_string()) {
+                    Ok(verdict) => {
+                        tracing::error!(?id, %problem, "a report is refused; its task is Dead");
+                        held.bytes = held.bytes + verdict.bytes - before;
+                        held.lane(&verdict).push_group(verdict);
+                    }
+                    Err(group) => {
+                        tracing::error!(?id, %problem, "a task can't be reported; held");
+                        held.lane(&group).park(group, now);
+                    }
+                }
+            }
+        }
     }
 }
 
-/// Takes in the answers of reports; those that got none are held on. `true` if all got one.
+/// Takes in the answers of reports; those that got none are held on. `true` if Redis answered all.
 pub(crate) fn take_in_reports(
     shared: &Shared,
     groups: Vec<Group>,
@@ -108,107 +176,18 @@ pub(crate) fn take_in_reports(
         let answer = answers.next().expect("an answer for each call");
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
-                for position in stale {
-                    if let Some(lease) = group.lease(position) {
-                        tracing::debug!(id = %lease.id, "reported before, or lost");
-                    }
+                for lease in stale.into_iter().filter_map(|position| group.lease(position)) {
+                    tracing::debug!(id = %lease.id, "reported before, or lost");
                 }
                 shared.attempts.remove(group.leases());
                 shared.reporter.answered(&group);
             }
-            Err(problem) => {
-                if !problem.is_transient() {
-                    let queue = group.queue();
-                    tracing::error!(%queue, %problem, "a report was rejected; held");
-                }
+            Err(problem) if problem.is_transient() => {
                 shared.reporter.give_back(group);
                 worked = false;
             }
+            Err(problem) => shared.reporter.refused(group, &problem),
         }
     }
     worked
-}
-
-fn size(report: &Report) -> usize {
-    match report {
-        Report::Complete(done) => done.result.as_ref().map_or(0, |(bytes, _)| bytes.len()),
-        Report::Fail(failure) => failure.error.len(),
-        Report::Release(_) => 0,
-    }
-}
-
-impl Group {
-    fn of(report: Report, bytes: usize) -> Self {
-        let reports = match report {
-            Report::Complete(completion) => Reports::Complete(vec![completion]),
-            Report::Fail(failure) => Reports::Fail(vec![failure]),
-            Report::Release(release) => Reports::Release(vec![release]),
-        };
-        Self { since: Instant::now(), reports, bytes }
-    }
-
-    fn takes(&self, report: &Report, bytes: usize) -> bool {
-        let same_kind = matches!(
-            (&self.reports, report),
-            (Reports::Complete(_), Report::Complete(_))
-                | (Reports::Fail(_), Report::Fail(_))
-                | (Reports::Release(_), Report::Release(_))
-        );
-        let (ours, its) = (self.first(), report.lease());
-        same_kind
-            && self.len() < BATCH_MAX
-            && self.bytes + bytes <= CALL_BYTES_MAX
-            && ours.id.queue() == its.id.queue()
-            && ours.worker == its.worker
-    }
-
-    fn add(&mut self, report: Report, bytes: usize) {
-        self.bytes += bytes;
-        match (&mut self.reports, report) {
-            (Reports::Complete(done), Report::Complete(completion)) => done.push(completion),
-            (Reports::Fail(failed), Report::Fail(failure)) => failed.push(failure),
-            (Reports::Release(given), Report::Release(release)) => given.push(release),
-            _ => unreachable!("a group takes its own kind only"),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match &self.reports {
-            Reports::Complete(done) => done.len(),
-            Reports::Fail(failed) => failed.len(),
-            Reports::Release(given) => given.len(),
-        }
-    }
-
-    fn first(&self) -> &Lease {
-        self.lease(0).expect("a group has a report")
-    }
-
-    /// The lease of the report at that position.
-    pub(crate) fn lease(&self, position: usize) -> Option<&Lease> {
-        match &self.reports {
-            Reports::Complete(done) => done.get(position).map(|completion| &completion.lease),
-            Reports::Fail(failed) => failed.get(position).map(|failure| &failure.lease),
-            Reports::Release(given) => given.get(position).map(|release| &release.lease),
-        }
-    }
-
-    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
-        (0..self.len()).filter_map(|position| self.lease(position))
-    }
-
-    /// The queue of all of them.
-    pub(crate) fn queue(&self) -> &QueueName {
-        self.first().id.queue()
-    }
-
-    /// The call that reports the whole group.
-    pub(crate) fn call(&self, broker: &Broker) -> ScriptCall {
-        let (queue, worker) = (self.queue(), &self.first().worker);
-        match &self.reports {
-            Reports::Complete(done) => broker.complete_call(queue, worker, done),
-            Reports::Fail(failed) => broker.fail_call(queue, worker, failed),
-            Reports::Release(given) => broker.release_call(queue, worker, given),
-        }
-    }
 }

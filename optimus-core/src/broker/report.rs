@@ -1,6 +1,6 @@
 //! `complete`, `fail`, `release`: how attempts end.
 
-use std::{collections::HashMap, io::Write as _, time::Duration};
+use std::{borrow::Borrow, collections::HashMap, io::Write as _, time::Duration};
 
 use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
@@ -97,15 +97,15 @@ impl Broker {
         &self,
         queue: &QueueName,
         worker: &WorkerId,
-        done: &[Completion],
+        done: &[impl Borrow<Completion>],
     ) -> ScriptCall {
         let keys = self.keys(queue);
-        let is_plain = done.iter().all(Completion::is_plain);
+        let is_plain = done.iter().all(|d| d.borrow().is_plain());
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
             ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
-        push_leases(&mut call, done.iter().map(|d| &d.lease));
-        for completion in done {
+        push_leases(&mut call, done.iter().map(|d| &d.borrow().lease));
+        for completion in done.iter().map(Borrow::borrow) {
             call.push_with(|bytes| completion.write_summary(bytes));
         }
         if !is_plain {
@@ -119,18 +119,18 @@ impl Broker {
         &self,
         queue: &QueueName,
         worker: &WorkerId,
-        failed: &[Failure],
+        failed: &[impl Borrow<Failure>],
     ) -> ScriptCall {
         let mut call = self.call(&scripts::FAIL, queue, worker.as_str());
-        push_leases(&mut call, failed.iter().map(|f| &f.lease));
-        for failure in failed {
+        push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease));
+        for failure in failed.iter().map(Borrow::borrow) {
             match failure.verdict {
                 Verdict::Retry(wait) => call.push(format_args!("retry:{}", millis(wait))),
                 Verdict::Dead => call.push("dead:"),
                 Verdict::Cancelled => call.push("cancelled:"),
             }
         }
-        for failure in failed {
+        for failure in failed.iter().map(Borrow::borrow) {
             call.push(&failure.error);
         }
         call
@@ -141,11 +141,11 @@ impl Broker {
         &self,
         queue: &QueueName,
         worker: &WorkerId,
-        given: &[Release],
+        given: &[impl Borrow<Release>],
     ) -> ScriptCall {
         let mut call = self.call(&scripts::RELEASE, queue, worker.as_str());
-        push_leases(&mut call, given.iter().map(|g| &g.lease));
-        for release in given {
+        push_leases(&mut call, given.iter().map(|g| &g.borrow().lease));
+        for release in given.iter().map(Borrow::borrow) {
             match release.give {
                 Give::Head => call.push("head:"),
                 Give::Snooze(wait) => call.push(format_args!("snooze:{}", millis(wait))),
@@ -199,11 +199,13 @@ fn push_leases<'a>(
 }
 
 /// How many extras there are, the extras, and the results.
-fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[Completion]) {
+fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completion>]) {
     let (mut extras, mut bodies) = (Vec::new(), Vec::new());
     // Two tasks of one biz id can't be live at once, but one key must not be declared twice.
     let mut declared = HashMap::new();
-    for (at, completion) in done.iter().enumerate().filter(|(_, done)| !done.is_plain()) {
+    for (at, completion) in
+        done.iter().map(Borrow::borrow).enumerate().filter(|(_, done)| !done.is_plain())
+    {
         if completion.result.is_none() && completion.biz_id.is_none() {
             extras.push((at + 1).to_string());
             continue;

@@ -1,0 +1,85 @@
+//! Reports that Redis refuses, and what goes on beside them.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Bench, died_of, view};
+use optimus_core::{BoxError, Context, Reason, Task, TaskState};
+use optimus_testkit::{Signal, eventually};
+use serde::{Deserialize, Serialize};
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// Returns so many bytes.
+#[derive(Serialize, Deserialize)]
+struct Return {
+    bytes: usize,
+}
+
+impl Task for Return {
+    const NAME: &'static str = "return";
+    type Output = String;
+
+    async fn run(self, ctx: Context) -> Result<String, BoxError> {
+        if let Some(ran) = ctx.data::<Signal>() {
+            ran.hit();
+        }
+        Ok("x".repeat(self.bytes))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_that_refuses_reports_holds_up_no_other_and_loses_nothing() {
+    let bench = Bench::on_redis().await;
+    let call = |queue| Return { bytes: 1 }.call().queue(queue);
+    let mut raw = bench.raw().await;
+    let success = bench.key("broken", "success");
+    raw.run(&format!("SET {success} odd")).await;
+    let held = bench.client.submit_all((0..2_000).map(|_| call("broken"))).await.unwrap();
+    let builder = bench.worker().queues(["broken", "fine"]).concurrency(64);
+    let ran = Signal::new();
+    let worker = bench.start(builder.task_type::<Return>().data(ran.clone()));
+    ran.wait_for(2_000).await;
+    let fine = bench.client.submit_all((0..200).map(|_| call("fine"))).await.unwrap();
+    for handle in fine {
+        assert_eq!(handle.result_within(Duration::from_secs(5)).await.unwrap(), "x");
+    }
+    raw.run(&format!("DEL {success}")).await;
+    for handle in held {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), "x");
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_that_redis_does_not_take_ends_its_task_and_none_beside_it() {
+    let bench = Bench::on_redis().await;
+    let call = || Return { bytes: 1 }.call();
+    let culprit = bench.client.submit(call().biz_id("odd")).await.unwrap();
+    let mut raw = bench.raw().await;
+    let biz = bench.key("default", "biz:return:odd");
+    raw.run(&format!("DEL {biz}")).await;
+    raw.run(&format!("RPUSH {biz} odd")).await;
+    let worker = bench.start(bench.worker().task_type::<Return>());
+    eventually("others pass, and it is dead", SOON, async || {
+        let beside = bench.client.submit(call()).await.unwrap();
+        assert_eq!(beside.result_within(SOON).await.unwrap(), "x");
+        view(&bench, culprit.id()).await.state == TaskState::Dead
+    })
+    .await;
+    died_of(&culprit, Reason::Unreported).await;
+    worker.stop().await;
+}
+
+on_both! {
+    async fn a_result_above_the_limit_ends_its_task_with_that_reason(bench: Bench) {
+        let builder = bench.worker().result_limit(1_000).task_type::<Return>();
+        let worker = bench.start(builder);
+        let large = bench.client.submit(Return { bytes: 1_000 }.call()).await.unwrap();
+        let fits = bench.client.submit(Return { bytes: 998 }.call()).await.unwrap();
+        assert_eq!(fits.result_within(SOON).await.unwrap().len(), 998);
+        died_of(&large, Reason::ResultTooLarge).await;
+        worker.stop().await;
+    }
+}
