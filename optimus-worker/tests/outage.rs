@@ -134,3 +134,38 @@ async fn a_server_that_takes_no_connection_is_asked_less_and_less_often() {
     let asked = *asked.lock().unwrap();
     assert!((2..=8).contains(&asked), "asked {asked} times in a second");
 }
+
+/// Credentials are rotated: for a while the server knows others than its clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_that_were_right_once_are_tried_until_they_are_right_again() {
+    let redis = RedisServer::builder().tcp().password("sesame").start();
+    let bench = Bench::at(&redis.url()).await;
+    let log = Log::default();
+    let worker = bench.start(bench.worker().task_type::<Count>().data(log.clone()));
+    let mut admin = redis.admin().await;
+    let mut change = async |password: &str| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg(&["SET", "requirepass", password]);
+        let () = set.query_async(&mut admin).await.unwrap();
+        let mut kill = redis::cmd("CLIENT");
+        kill.arg(&["KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        kill.query_async::<usize>(&mut admin).await.unwrap()
+    };
+    let first = bench.client.submit(Count { long: false }.call()).await.unwrap();
+    first.result().await.unwrap();
+
+    assert!(change("pumpkin").await > 1, "client and worker lose their connections");
+    let submit = tokio::spawn({
+        let client = bench.client.clone();
+        async move { client.submit(Count { long: false }.call()).await }
+    });
+    let looked = async || bench.client.inspector().queues().await;
+    eventually("it is an outage", OUTAGE, async || looked().await.is_err()).await;
+    assert!(looked().await.unwrap_err().is_unavailable());
+    change("sesame").await;
+
+    let second = submit.await.unwrap().unwrap();
+    second.result().await.unwrap();
+    worker.stop().await;
+    assert_eq!(log.runs.lock().unwrap()[second.id()], 1);
+}

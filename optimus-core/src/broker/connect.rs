@@ -1,6 +1,12 @@
 //! Where Redis is: URLs, and the settings that must not stay at the client library's defaults.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{
     AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
@@ -9,6 +15,7 @@ use redis::{
 };
 use socket2::TcpKeepalive;
 
+use super::BrokerError;
 use crate::Error;
 
 /// Longer than any fork or slow script of a healthy server; a timeout means *outcome unknown*.
@@ -18,11 +25,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 const PIPELINE_BUFFER: usize = 4096;
 const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
+/// What else than `redis://` there is.
+const OTHER_URLS: &str = if cfg!(feature = "embedded") {
+    ", unix:///path/to/redis.sock or memory://name"
+} else {
+    " or unix:///path/to/redis.sock"
+};
+
 /// A place to connect to.
 #[derive(Clone)]
 pub enum Endpoint {
     /// A Redis or Valkey server.
-    Server(Box<redis::Client>, String),
+    Server(Box<redis::Client>, String, Arc<AtomicBool>),
     /// The in-process store behind `memory://`.
     #[cfg(feature = "embedded")]
     Memory(optimus_embedded::Store),
@@ -65,10 +79,15 @@ impl Endpoint {
             "rediss" | "valkeys" => Err(Error::invalid(
                 "TLS is not supported yet; connect to redis://… through a TLS tunnel",
             )),
+            #[cfg(not(feature = "embedded"))]
+            "memory" => Err(Error::invalid(
+                "memory:// is the store of the feature `embedded`, which is not enabled; enable \
+                 it, or use redis://…",
+            )),
             _ => Err(Error::invalid(format!(
-                "{:?} is no URL of a store; use redis://[user:password@]host[:port][/db], \
-                 unix:///path/to/redis.sock or memory://name",
-                redact(url)
+                "{:?} is no URL of a store; use redis://[user:password@]host[:port][/db]{}",
+                redact(url),
+                OTHER_URLS
             ))),
         }
     }
@@ -85,7 +104,28 @@ impl Endpoint {
         #[cfg(target_os = "linux")]
         let tcp = tcp.set_user_timeout(Duration::from_secs(20));
         let client = redis::Client::open(info.set_tcp_settings(tcp)).map_err(invalid)?;
-        Ok(Self::Server(Box::new(client), redact(url)))
+        Ok(Self::Server(Box::new(client), redact(url), Arc::default()))
+    }
+
+    /// Notes that the server answered, so its URL and credentials were right.
+    pub(super) fn was_right(&self) {
+        if let Self::Server(_, _, right) = self
+            && !right.load(Ordering::Relaxed)
+        {
+            right.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What the server says against the URL or its credentials, as an error. Where they were right
+    /// before, they may be again: passwords are rotated, users are loaded late.
+    pub(super) fn objection(&self, problem: BrokerError) -> BrokerError {
+        match (self, problem) {
+            (
+                Self::Server(_, _, right),
+                BrokerError::Unauthorized(why) | BrokerError::Misconfigured(why),
+            ) if right.load(Ordering::Relaxed) => BrokerError::NotDone(why),
+            (_, problem) => problem,
+        }
     }
 
     /// Whether the store lives in this process.
@@ -96,7 +136,7 @@ impl Endpoint {
     /// Connects once. A connection for blocking commands never gives up on an answer by itself.
     pub(super) async fn connect(&self, blocking: bool) -> redis::RedisResult<Connection> {
         match self {
-            Self::Server(client, _) => {
+            Self::Server(client, ..) => {
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(CONNECT_TIMEOUT))
                     .set_response_timeout((!blocking).then_some(RESPONSE_TIMEOUT))
@@ -114,7 +154,7 @@ impl Endpoint {
     /// The address for messages, without credentials.
     pub fn describe(&self) -> String {
         match self {
-            Self::Server(client, url) => match client.get_connection_info().addr() {
+            Self::Server(client, url, _) => match client.get_connection_info().addr() {
                 ConnectionAddr::Tcp(host, port) => format!("redis://{host}:{port}"),
                 _ => url.clone(),
             },
@@ -150,6 +190,16 @@ mod tests {
             assert!(problem.is_invalid());
             assert!(problem.to_string().contains("redis://"), "{problem}");
             assert!(!problem.to_string().contains("secret"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn only_a_store_that_is_built_in_is_proposed() {
+        let problem = Endpoint::parse("http://x").err().expect("no store").to_string();
+        assert_eq!(problem.contains("memory://"), cfg!(feature = "embedded"), "{problem}");
+        match Endpoint::parse("memory://x") {
+            Ok(endpoint) => assert!(endpoint.is_memory() && cfg!(feature = "embedded")),
+            Err(problem) => assert!(problem.to_string().contains("`embedded`"), "{problem}"),
         }
     }
 

@@ -17,9 +17,12 @@ pub enum BrokerError {
     /// Redis is at maxmemory.
     #[error("Redis is full")]
     Full,
-    /// Wrong user or password.
+    /// Wrong user or password, and they never were right in this process.
     #[error("{0}")]
     Unauthorized(String),
+    /// The server can't be used as the URL asks for it.
+    #[error("{0}")]
+    Misconfigured(String),
     /// Redis says no, and will again: a key of another type, a missing permission.
     #[error("{0}")]
     Rejected(String),
@@ -73,6 +76,7 @@ impl From<BrokerError> for crate::Error {
             BrokerError::NotDone(why) | BrokerError::Unknown(why) => Self::unavailable(why),
             BrokerError::Full => Self::full(),
             BrokerError::Unauthorized(why) => Self::unauthorized(why),
+            BrokerError::Misconfigured(why) => Self::invalid(why),
             other => Self::rejected(other.to_string()),
         }
     }
@@ -125,6 +129,7 @@ mod tests {
         assert!(public(BrokerError::Unknown("away".into())).is_unavailable());
         assert!(public(BrokerError::Full).is_full());
         assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
+        assert!(public(BrokerError::Misconfigured("no".into())).is_invalid());
         assert!(public(BrokerError::Rejected("no".into())).is_rejected());
         assert!(public(BrokerError::Odd("what".into())).is_rejected());
     }

@@ -94,8 +94,7 @@ impl Link {
                 Ok(connection) => return Ok(self.came_up(&mut live, connection)),
                 Err(problem) => {
                     let problem = self.stayed_down(&mut live, &problem);
-                    let fatal = matches!(problem, BrokerError::Unauthorized(_));
-                    if fatal || Instant::now() >= deadline {
+                    if !problem.is_transient() || Instant::now() >= deadline {
                         return Err(problem);
                     }
                 }
@@ -118,18 +117,22 @@ impl Link {
         live.failures += 1;
         live.not_before = Some(Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0));
         self.log_down(&problem.to_string());
-        let why = format!("{} at {}", problem, self.0.endpoint.describe());
-        if problem.kind() == redis::ErrorKind::AuthenticationFailed
-            || matches!(problem.code(), Some("NOAUTH" | "WRONGPASS"))
-        {
-            return BrokerError::Unauthorized(why);
-        }
-        BrokerError::NotDone(why)
+        self.0.endpoint.objection(refusal_of(problem, &self.0.endpoint.describe()))
     }
 
     /// How often a connection was dropped so far. What comes after may be another server.
     pub(super) fn breaks(&self) -> u64 {
         self.0.breaks.load(Ordering::Acquire)
+    }
+
+    /// As the endpoint judges it: see [`Endpoint::objection`].
+    pub(super) fn objection(&self, problem: BrokerError) -> BrokerError {
+        self.0.endpoint.objection(problem)
+    }
+
+    /// Notes that the server answered as it should.
+    pub(super) fn was_right(&self) {
+        self.0.endpoint.was_right();
     }
 
     /// Drops the connection: it does not answer in time. The next one is tried at once, for who
@@ -159,6 +162,25 @@ impl Link {
             tracing::warn!(role, redis, why, "no connection; trying until there is{advice}");
         }
     }
+}
+
+/// Why a connection could not be made.
+fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
+    let why = format!("{problem} at {place}");
+    let no_database = why.contains("refused to switch database");
+    if problem.kind() == redis::ErrorKind::AuthenticationFailed
+        || matches!(problem.code(), Some("NOAUTH" | "WRONGPASS"))
+        || (no_database && why.contains("Authentication required"))
+    {
+        return BrokerError::Unauthorized(why);
+    }
+    if no_database {
+        return BrokerError::Misconfigured(format!(
+            "the database that the URL names can't be selected ({why}); name one below `databases` \
+             of redis.conf, which is 16 unless set, and 0 on a cluster"
+        ));
+    }
+    BrokerError::NotDone(why)
 }
 
 /// What the operator can do about it, where trying again does not help by itself.

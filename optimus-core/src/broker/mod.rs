@@ -168,16 +168,28 @@ impl Broker {
         }
         match self.link.request(&pipeline, count, self.within).await {
             Ok(values) => {
-                let answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
-                if answers.iter().any(is_demoted) {
-                    // A failover left this connection at what is a replica now.
+                let mut answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
+                // A failover left this connection at what is a replica now, or it is not logged in.
+                if answers.iter().any(|answer| is_demoted(answer) || is_locked_out(answer)) {
                     self.link.reset().await;
+                }
+                if answers.iter().any(is_locked_out) {
+                    answers = answers
+                        .into_iter()
+                        .map(|a| a.map_err(|p| self.link.objection(p)))
+                        .collect();
+                } else if answers.iter().any(Result::is_ok) {
+                    self.link.was_right();
                 }
                 answers
             }
             Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
         }
     }
+}
+
+fn is_locked_out(answer: &Result<Value, BrokerError>) -> bool {
+    matches!(answer, Err(BrokerError::Unauthorized(_)))
 }
 
 fn is_unknown_script(answer: &Result<Value, BrokerError>) -> bool {
