@@ -2,11 +2,12 @@
 --
 -- Gives tasks back, each only if the caller still holds it under its token: to the head of the line
 -- (shutdown), or to come back later (a snooze, or a misfit, which is counted). A task that was
--- asked to stop is cancelled instead.
+-- asked to stop is cancelled instead. One that was started never expires from then on.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how
---        how: `head:` · `snooze:<ms>` · `misfit:<ms>`
+--        how: `head:` · `interrupted:`, to the head after it was started · `snooze:<ms>` ·
+--        `misfit:<ms>`
 -- REPLY  OK, then the position of each task whose lease is another's by now
 
 local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -31,8 +32,17 @@ redis.call('ZCARD', cancelled)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)
 redis.call('LLEN', wake)
-local marks = {}
+local marks, counted = {}, {}
 for i = 1, #ids do
+  local how = string.match(hows[i], '^(%a+)')
+  local failures, losses, misfits, start_by = tries_of(counts[i])
+  -- A record that opens with its stamp is of a task that can expire.
+  local can_expire = records[i] and string.sub(records[i], 1, 1) ~= '{'
+  if how == 'misfit' then
+    counted[i] = tries_text(failures, losses, misfits + 1, start_by)
+  elseif how ~= 'head' and can_expire and failures + losses == 0 and start_by ~= '0' then
+    counted[i] = tries_text(failures, losses, misfits, '0')
+  end
   local biz = intents and intents[i] and biz_key(meta, header_of(records[i]))
   marks[i] = biz and { biz, redis.call('GET', biz) }
 end
@@ -43,6 +53,9 @@ local back, back_ranks, due_first = {}, ranks and {}, nil
 for i = 1, #ids do
   local id = ids[i]
   local how, value = string.match(hows[i], '^(%a+):(.*)$')
+  if counted[i] and not (intents and intents[i]) then
+    redis.call('HSET', tries, id, counted[i])
+  end
   if intents and intents[i] then
     redis.call('HDEL', cancel, id)
     redis.call('ZADD', cancelled, whole(now), id)
@@ -50,16 +63,12 @@ for i = 1, #ids do
       biz_release(marks[i][1], marks[i][2], id)
     end
     notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
-  elseif how == 'head' then
+  elseif how == 'head' or how == 'interrupted' then
     back[#back + 1] = id
     if back_ranks then
       back_ranks[#back] = ranks[i]
     end
   else
-    if how == 'misfit' then
-      local failures, losses, misfits = tries_of(counts[i])
-      redis.call('HSET', tries, id, tries_text(failures, losses, misfits + 1))
-    end
     local due = now + tonumber(value)
     redis.call('ZADD', delayed, whole(due), id)
     due_first = math.min(due_first or due, due)

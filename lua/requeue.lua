@@ -1,7 +1,8 @@
 -- requeue: Dead | Cancelled → Ready, by an operator
 --
--- Starts the counts of tries anew and keeps the error history. Takes the biz id again, or is
--- refused naming who has it. Its tombstone in the line, if it has one, stays one.
+-- Resets the counts of tries and keeps the error history. A task that can expire has its whole time
+-- again. Takes the biz id again, or is refused naming who has it. Its tombstone in the line, if it
+-- has one, stays one.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id
@@ -21,6 +22,7 @@ if state ~= 'dead' and state ~= 'cancelled' then
 end
 local header = header_of(redis.call('HGET', tasks, id))
 local biz = biz_key(meta, header)
+local expires_in = tonumber(header.e)
 local owner = biz and biz_owner(tasks, redis.call('GET', biz), now)
 if owner and owner ~= id then
   return { 'DUPLICATE', owner }
@@ -35,9 +37,10 @@ redis.call('LLEN', wake)
 -- Writes.
 redis.call('ZREM', dead, id)
 redis.call('ZREM', cancelled, id)
-if was_tried then
-  -- So that a claim tells that something is kept of it.
-  redis.call('HSET', tries, id, tries_text(0, 0, 0))
+if was_tried or expires_in then
+  -- A claim tells by it that something is kept of the task, and by when it must be started.
+  local start_by = expires_in and whole(now + expires_in)
+  redis.call('HSET', tries, id, tries_text(0, 0, 0, start_by))
 end
 redis.call('HDEL', cancel, id)
 if biz then

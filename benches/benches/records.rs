@@ -92,7 +92,7 @@ fn execute(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let deadline = Instant::now() + Duration::from_secs(600);
                 let ctx = Context::new(id.clone(), 1, 1, deadline, data.clone());
-                let run = definition.run(black_box(stored.as_bytes()), ctx);
+                let run = definition.run(black_box(stored.as_bytes()), ctx, Duration::ZERO);
                 let mut run = run.expect("arguments of its own");
                 let polled = run.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
                 assert!(matches!(polled, Poll::Ready(Ok(None))), "it awaits nothing");

@@ -34,8 +34,8 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
         }
     }
     for (id, tries) in shelf.pairs("tries") {
-        let counts: Vec<_> = tries.split(':').map(str::parse::<u32>).collect();
-        if counts.len() != 3 || counts.iter().any(Result::is_err) {
+        let counts: Vec<_> = tries.split(':').map(str::parse::<u64>).collect();
+        if !(3..=4).contains(&counts.len()) || counts.iter().any(Result::is_err) {
             wrong.push(format!("the tries of {id} are {tries:?}"));
         }
     }

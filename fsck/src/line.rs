@@ -23,8 +23,11 @@ pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
         let told = shelf.meta("tombstones");
         wrong.push(format!("meta counts {told} tombstones, skips {tombstones}"));
     }
-    let tried = shelf.pairs("tries");
-    for entry in line.iter().filter(|entry| tried.contains_key(*entry)) {
+    // A tombstone is passed over, whatever became of its task: it was requeued, say.
+    let (tried, skipped) = (shelf.pairs("tries"), shelf.pairs("skips"));
+    let is_passed_over = |entry: &String| skipped.contains_key(entry);
+    let plain = line.iter().filter(|entry| !is_passed_over(entry));
+    for entry in plain.filter(|entry| tried.contains_key(*entry)) {
         wrong.push(format!("{entry} was tried, and its entry does not say so"));
     }
     let ranked = shelf.pairs("priorities");

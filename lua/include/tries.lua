@@ -1,12 +1,17 @@
 -- tries: what a task has been through, `<failures>:<losses>:<misfits>`; absent until the first.
+-- A fourth number, where its record does not tell by when it must be started: that instant in ms
+-- after a requeue, 0 once it was started.
 
 local function tries_of(stored)
-  local failures, losses, misfits = string.match(stored or '', '^(%d+):(%d+):(%d+)$')
-  return tonumber(failures or 0), tonumber(losses or 0), tonumber(misfits or 0)
+  local failures, losses, misfits, start_by =
+    string.match(stored or '', '^(%d+):(%d+):(%d+):?(%d*)$')
+  return tonumber(failures or 0), tonumber(losses or 0), tonumber(misfits or 0), start_by or ''
 end
 
-local function tries_text(failures, losses, misfits)
-  return whole(failures) .. ':' .. whole(losses) .. ':' .. whole(misfits)
+-- `start_by` as text, '' for what the record says; of no use once there is a failure or a loss.
+local function tries_text(failures, losses, misfits, start_by)
+  local counts = whole(failures) .. ':' .. whole(losses) .. ':' .. whole(misfits)
+  return (start_by or '') == '' and counts or counts .. ':' .. start_by
 end
 
 -- The error history: one line an attempt, `<ms> <json>`, the last ten.

@@ -1,18 +1,17 @@
 //! A task with its arguments and options, not yet submitted: [`Call`].
 
-use std::{sync::Arc, time::Duration};
+use std::{any::TypeId, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use crate::{
-    Error,
+    Error, arguments,
     client::{Client, TaskHandle},
     context::Context,
     control::BoxError,
     data::Data,
     id::{QueueName, TaskId},
-    options::DURATION_MAX,
     options::{CallOptions, Due, OnLost},
     record::Submission,
     retry::Backoff,
@@ -57,7 +56,8 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// The wait before each retry.
+    /// The wait before each retry. A function can't be stored, so [`Backoff::Custom`] is refused
+    /// here unless it is the definition's.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.options.backoff = Some(backoff);
         self
@@ -69,7 +69,8 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// How long after its submit the biz id stays taken, even once the task has succeeded.
+    /// How long after its submit the biz id stays taken at least, even once the task has succeeded.
+    /// A task that lives on keeps it beyond that.
     pub fn biz_window(mut self, window: Duration) -> Self {
         self.options.biz_window = Some(window);
         self
@@ -81,7 +82,8 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// Not started this long after its submit, it is buried as expired.
+    /// Not started once within this time of its submit, it ends as expired. Retries and snoozes do
+    /// not expire; a requeue gives it the whole time again. A delay must be shorter.
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
         self.options.expires_in = Some(expires_in);
         self
@@ -157,21 +159,25 @@ impl<T: Task> Call<T> {
 
     /// Checks the options and encodes the arguments: the last step that knows the type.
     fn prepare(&self) -> Result<Submission, Error> {
-        let options = self.options.over(T::options());
+        let definition = T::options();
+        let options = self.options.over(definition);
         options.validate(T::NAME)?;
-        if matches!(self.options.due, Due::In(wait) if wait > DURATION_MAX) {
+        let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
+        self.options.check(T::NAME, &definition, &options, biz_id.as_deref())?;
+        let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
+        if unkept && TypeId::of::<T::Output>() == TypeId::of::<()>() {
             return Err(Error::invalid(format!(
-                "task {:?}: the delay must be below 1,800 days",
+                "task {:?}: it has no result that result_ttl could keep, since its definition says \
+                 result_ttl = 0; set a time there",
                 T::NAME
             )));
         }
         let queue = self.options.queue.as_deref().unwrap_or(options.queue);
         let queue = QueueName::new(queue)
             .map_err(|problem| Error::invalid(format!("task {:?}: queue: {problem}", T::NAME)))?;
-        let payload = serde_json::to_vec(&self.task).map_err(|problem| {
+        let payload = arguments::encode(&self.task).map_err(|problem| {
             Error::invalid(format!("task {:?}: arguments as JSON: {problem}", T::NAME))
         })?;
-        let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
         Ok(Submission {
             id: TaskId::new(queue),
             task: T::NAME.into(),

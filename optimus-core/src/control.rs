@@ -23,6 +23,9 @@ const WORD_BYTES_MAX: usize = 100;
 /// Any error of a handler.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
+/// The shortest snooze: it spends no attempt, so nothing else ends a task that always snoozes.
+const SNOOZE_MIN: Duration = Duration::from_millis(100);
+
 /// Try again after exactly this wait, instead of the back-off's. Spends a retry.
 #[derive(Debug)]
 pub struct Retry {
@@ -59,9 +62,9 @@ impl Fatal {
 pub struct Snooze(Duration);
 
 impl Snooze {
-    /// Comes back after `wait`.
+    /// Comes back after `wait`, or after 100 ms if that is longer, so that no task spins.
     pub fn lasting(wait: Duration) -> Self {
-        Self(wait)
+        Self(wait.max(SNOOZE_MIN))
     }
 }
 

@@ -105,6 +105,14 @@ fn a_control_word_is_found_whichever_way_it_went_into_eyre() {
 }
 
 #[test]
+fn no_snooze_is_so_short_that_its_task_spins() {
+    for short in [Duration::ZERO, Duration::from_millis(1)] {
+        let least = Control::Snooze(Duration::from_millis(100));
+        assert_eq!(found(Snooze::lasting(short)), least);
+    }
+}
+
+#[test]
 fn the_first_word_of_a_chain_counts() {
     let retry = || Retry::after(SECOND).because(Fatal::new("boom"));
     assert_eq!(found(retry()), Control::RetryAfter(SECOND));

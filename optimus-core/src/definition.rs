@@ -1,6 +1,6 @@
 //! A task with its type erased: what a worker keeps for each name.
 
-use std::{any::TypeId, pin::Pin};
+use std::{any::TypeId, pin::Pin, time::Duration};
 
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct TaskDefinition {
     type_name: fn() -> &'static str,
     options: fn() -> TaskOptions,
     required_data: fn() -> Vec<DataKey>,
-    run: fn(&[u8], Context) -> Result<Running, RunError>,
+    run: fn(&[u8], Context, Duration) -> Result<Running, RunError>,
 }
 
 inventory::collect!(TaskDefinition);
@@ -75,20 +75,25 @@ impl TaskDefinition {
         (self.required_data)()
     }
 
-    /// Decodes the arguments and begins one attempt.
+    /// Decodes the arguments and begins one attempt, whose result is kept for `result_ttl`.
     ///
     /// # Errors
     /// [`RunError::Undecodable`]; the attempt's own come with its output.
-    pub fn run(&self, payload: &[u8], ctx: Context) -> Result<Running, RunError> {
-        (self.run)(payload, ctx)
+    pub fn run(
+        &self,
+        payload: &[u8],
+        ctx: Context,
+        result_ttl: Duration,
+    ) -> Result<Running, RunError> {
+        (self.run)(payload, ctx, result_ttl)
     }
 }
 
-fn start<T: Task>(payload: &[u8], ctx: Context) -> Result<Running, RunError> {
+fn start<T: Task>(payload: &[u8], ctx: Context, result_ttl: Duration) -> Result<Running, RunError> {
     let task: T = serde_json::from_slice(payload).map_err(RunError::Undecodable)?;
     Ok(Box::pin(async move {
         let output = task.run(ctx).await.map_err(RunError::Failed)?;
-        if TypeId::of::<T::Output>() == TypeId::of::<()>() || T::options().result_ttl.is_zero() {
+        if TypeId::of::<T::Output>() == TypeId::of::<()>() || result_ttl.is_zero() {
             return Ok(None);
         }
         encode(&output).map(Some)
@@ -101,10 +106,7 @@ fn encode(output: &impl Serialize) -> Result<Vec<u8>, RunError> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::Arc,
-        time::{Duration, Instant},
-    };
+    use std::{sync::Arc, time::Instant};
 
     use futures_util::FutureExt;
     use serde::Deserialize;
@@ -116,7 +118,7 @@ mod tests {
     };
 
     macro_rules! task {
-        ($task:ident, $output:ty, $ttl:expr, |$this:ident| $result:expr) => {
+        ($task:ident, $output:ty, |$this:ident| $result:expr) => {
             #[derive(Serialize, Deserialize)]
             struct $task {
                 number: u32,
@@ -127,7 +129,7 @@ mod tests {
                 type Output = $output;
 
                 fn options() -> TaskOptions {
-                    TaskOptions::new().result_ttl($ttl)
+                    TaskOptions::new().queue("mail")
                 }
 
                 fn required_data() -> Vec<DataKey> {
@@ -144,14 +146,17 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    task!(Double, u32, HOUR, |this| Ok(this.number * 2));
-    task!(Unkept, u32, Duration::ZERO, |this| Ok(this.number));
-    task!(Nothing, (), HOUR, |this| if this.number > 0 { Ok(()) } else { Err("zero".into()) });
+    task!(Double, u32, |this| Ok(this.number * 2));
+    task!(Nothing, (), |this| if this.number > 0 { Ok(()) } else { Err("zero".into()) });
 
     fn run(definition: TaskDefinition, payload: &str) -> RunOutput {
+        run_keeping(definition, payload, HOUR)
+    }
+
+    fn run_keeping(definition: TaskDefinition, payload: &str, result_ttl: Duration) -> RunOutput {
         let id = TaskId::new(QueueName::new("q").unwrap());
         let ctx = Context::new(id, 1, 1, Instant::now() + HOUR, Arc::new(Data::new()));
-        let running = definition.run(payload.as_bytes(), ctx)?;
+        let running = definition.run(payload.as_bytes(), ctx, result_ttl)?;
         running.now_or_never().expect("it awaits nothing")
     }
 
@@ -168,8 +173,7 @@ mod tests {
     fn an_attempt_decodes_its_arguments_and_encodes_a_result_that_is_kept() {
         let double = TaskDefinition::of::<Double>();
         assert_eq!(run(double, r#"{"number":21}"#).unwrap(), Some(b"42".to_vec()));
-        let unkept = TaskDefinition::of::<Unkept>();
-        assert_eq!(run(unkept, r#"{"number":21}"#).unwrap(), None);
+        assert_eq!(run_keeping(double, r#"{"number":21}"#, Duration::ZERO).unwrap(), None);
         let nothing = TaskDefinition::of::<Nothing>();
         assert_eq!(run(nothing, r#"{"number":1}"#).unwrap(), None);
         assert!(matches!(run(nothing, r#"{"number":0}"#), Err(RunError::Failed(_))));

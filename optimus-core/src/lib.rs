@@ -8,6 +8,7 @@
 //! `broker` calls the Lua scripts, one method each, and alone knows Redis.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod arguments;
 mod call;
 mod client;
 mod context;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, id::QueueName, retry::Backoff};
+use crate::{Error, id::QueueName, machine, retry::Backoff};
 
 /// How far from zero a priority may be.
 pub const PRIORITY_MAX: i8 = 100;
@@ -90,7 +90,8 @@ impl TaskOptions {
         self
     }
 
-    /// How long after its submit a biz id stays taken, even once its task has succeeded.
+    /// How long after its submit a biz id stays taken at least, even once its task has succeeded. A
+    /// task that lives on keeps it beyond that.
     pub const fn biz_window(mut self, window: Duration) -> Self {
         self.biz_window = Some(window);
         self
@@ -102,7 +103,8 @@ impl TaskOptions {
         self
     }
 
-    /// A task not started this long after its submit is buried as expired.
+    /// A task that was not started once within this time of its submit ends as expired. Retries and
+    /// snoozes do not expire; a requeue gives it the whole time again. A delay must be shorter.
     pub const fn expires_in(mut self, expires_in: Duration) -> Self {
         self.expires_in = Some(expires_in);
         self
@@ -209,6 +211,45 @@ impl CallOptions {
         options.expires_in = self.expires_in.or(options.expires_in);
         options.on_lost = self.on_lost.unwrap_or(options.on_lost);
         options
+    }
+
+    /// Refuses what contradicts itself: `definition` is without this call, `options` with it.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`], naming the task and saying what to write instead.
+    pub(crate) fn check(
+        &self,
+        task: &str,
+        definition: &TaskOptions,
+        options: &TaskOptions,
+        biz_id: Option<&str>,
+    ) -> Result<(), Error> {
+        let refuse = |what: String| Err(Error::invalid(format!("task {task:?}: {what}")));
+        let delay = match self.due {
+            Due::Now => Duration::ZERO,
+            Due::In(wait) => wait,
+            Due::At(at) => (at - DateTime::from(machine::now())).to_std().unwrap_or_default(),
+        };
+        if matches!(self.due, Due::In(wait) if wait > DURATION_MAX) {
+            return refuse("the delay must be below 1,800 days".into());
+        }
+        if let Some(expires_in) = options.expires_in.filter(|expires_in| delay >= *expires_in) {
+            return refuse(format!(
+                "it is due {delay:?} after its submit and would expire before, after \
+                 {expires_in:?}; set a longer expires_in or a shorter delay"
+            ));
+        }
+        if options.biz_window.is_some() && biz_id.is_none() {
+            return refuse("biz_window does nothing without a biz id; set a biz_id, too".into());
+        }
+        if matches!(options.backoff, Backoff::Custom(_)) && options.backoff != definition.backoff {
+            return refuse(
+                "a call can't carry a backoff function, for a function can't be stored; set it in \
+                 the task's definition, or use another formula here"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 }
 

@@ -111,7 +111,7 @@ pub struct TaskRecord {
     pub biz_window: Option<Duration>,
     /// How long a result is kept.
     pub result_ttl: Duration,
-    /// Not started this long after its submit, it is buried.
+    /// Not started once within this time of its submit or requeue, it is buried.
     pub expires_in: Option<Duration>,
     /// What becomes of it when its worker is lost.
     pub on_lost: OnLost,
@@ -190,7 +190,7 @@ fn one() -> u32 {
 }
 
 /// Field names are short because every queued task carries them. `lua/include/header.lua` reads
-/// `t`, `z`, `l` and `m` on rare paths.
+/// `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
 #[derive(Serialize, Deserialize)]
 struct Header<'a> {
     #[serde(default = "one", skip_serializing_if = "is_one")]

@@ -266,12 +266,12 @@ impl Claims {
             queue.worker() == ask.worker && queue.lease_is_certain(self.shared.config.lease);
         let Claimed { token, now_ms, grants, .. } = claimed;
         let mut prepared = Vec::with_capacity(grants.len());
-        for Grant { id, record, tries, was_tried } in grants {
+        for Grant { id, record, tries, was_tried, start_by } in grants {
             let lease = Lease { id, worker: ask.worker.clone(), token };
             match self.shared.slots.take(ask.queue).filter(|_| certain) {
                 Some(slot) => {
                     let alone = ask.alone;
-                    let claim = Claim { lease, record, tries, was_tried, now_ms, alone };
+                    let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone };
                     prepared.extend(prepare(&self.shared, claim, slot));
                 }
                 None => executor::give_back(&self.shared, lease),

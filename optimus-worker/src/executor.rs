@@ -86,7 +86,8 @@ async fn handle(
             Err(problem) => return Ended::Returned(Err(problem)),
         },
     };
-    let begin = AssertUnwindSafe(|| definition.run(&payload, attempt.ctx.clone()));
+    let keep = attempt.facts.result_ttl;
+    let begin = AssertUnwindSafe(|| definition.run(&payload, attempt.ctx.clone(), keep));
     let handler = match catch_unwind(begin) {
         Ok(Ok(handler)) => running.insert(handler),
         Ok(Err(problem)) => return Ended::Returned(Err(problem)),

@@ -53,7 +53,8 @@ impl Still {
         let grant = grants.remove(0);
         let lease = Lease { id: grant.id, worker: self.queue().worker(), token };
         let (record, tries, was_tried) = (grant.record, grant.tries, grant.was_tried);
-        let claim = Claim { lease, record, tries, was_tried, now_ms, alone: false };
+        let start_by = grant.start_by;
+        let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone: false };
         let slot = self.shared.slots.take(0).unwrap();
         let attempt = crate::prepare::prepare(&self.shared, claim, slot).unwrap().attempt;
         self.shared.attempts.insert(std::iter::once(&attempt));

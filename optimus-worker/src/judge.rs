@@ -243,9 +243,9 @@ fn fail(attempt: &Attempt, verdict: Verdict, error: String) -> Report {
     Report::Fail(Failure { lease: attempt.lease.clone(), verdict, error })
 }
 
-/// To the head of the line, without spending an attempt.
+/// To the head of the line, without spending the attempt that was begun.
 pub(crate) fn give_back(attempt: &Attempt) -> Report {
-    Report::Release(Release { lease: attempt.lease.clone(), give: Give::Head })
+    Report::Release(Release { lease: attempt.lease.clone(), give: Give::Interrupted })
 }
 
 fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {

@@ -82,7 +82,7 @@ fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
         for ended in [error("stopped"), Ended::Abandoned] {
             let attempt = attempt(0);
             attempt.stop(why);
-            assert_eq!(give(&attempt, ended), Give::Head);
+            assert_eq!(give(&attempt, ended), Give::Interrupted);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
-    broker::{Give, Release},
+    broker::{Give, Release, StartBy},
 };
 use tokio::time::Instant;
 
@@ -39,6 +39,7 @@ pub(crate) struct Claim {
     pub(crate) tries: (u32, u32, u32),
     /// That much, or its error history, is kept of it.
     pub(crate) was_tried: bool,
+    pub(crate) start_by: StartBy,
     /// Redis' clock at the claim, in ms.
     pub(crate) now_ms: u64,
     /// The worker holds nothing else.
@@ -73,8 +74,8 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
 }
 
 fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
-    let Claim { lease, record, tries: (failures, losses, misfits), was_tried, now_ms, alone } =
-        claim;
+    let Claim { lease, record, tries, was_tried, start_by, now_ms, alone } = claim;
+    let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
     let bury = |reason, why: &str| {
         Obstacle::Reported(Box::new(judge::bury(lease.clone(), attempt, reason, why)))
@@ -96,7 +97,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         .registry
         .get(&record.task)
         .ok_or_else(|| misfit(&format!("no task {:?} is known here", record.task)))?;
-    if let Some(expires_in) = expired(&record, &lease, now_ms) {
+    if let Some(expires_in) = expired(&record, &lease, start_by, now_ms) {
         return Err(bury(Reason::Expired, &format!("not started within {expires_in:?}")));
     }
     if !alone && is_suspect(losses, record.max_losses) {
@@ -120,9 +121,16 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
 }
 
-/// How long it was allowed to wait, if it waited longer.
-fn expired(record: &TaskRecord, lease: &Lease, now_ms: u64) -> Option<Duration> {
-    let accepted_ms = record.accepted_ms.unwrap_or_else(|| lease.id.made_ms());
-    let waited = Duration::from_millis(now_ms.saturating_sub(accepted_ms));
-    record.expires_in.filter(|expires_in| waited > *expires_in)
+/// How long it was allowed to wait for its first start, if it waited longer.
+fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -> Option<Duration> {
+    let expires_in = record.expires_in?;
+    let start_by_ms = match start_by {
+        StartBy::Started => return None,
+        StartBy::At(ms) => ms,
+        StartBy::AsSubmitted => {
+            let accepted_ms = record.accepted_ms.unwrap_or_else(|| lease.id.made_ms());
+            accepted_ms.saturating_add(u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX))
+        }
+    };
+    (now_ms > start_by_ms).then_some(expires_in)
 }

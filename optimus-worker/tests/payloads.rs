@@ -2,10 +2,13 @@
 
 mod common;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use common::{Bench, Double, died_of, view};
-use optimus_core::{BoxError, Call, Context, Due, Reason, Task, TaskState};
+use optimus_core::{BoxError, Call, Context, Reason, Retry, Snooze, Task, TaskOptions, TaskState};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -52,6 +55,53 @@ impl Task for Weigh {
 
     async fn run(self, _: Context) -> Result<usize, BoxError> {
         Ok(self.cargo.len())
+    }
+}
+
+/// Long enough for a task to be started in, on a busy machine.
+const EXPIRY: Duration = Duration::from_secs(2);
+
+/// Ends well once it would have expired.
+#[derive(Serialize, Deserialize)]
+struct Late {
+    by_snooze: bool,
+    made: SystemTime,
+}
+
+impl Late {
+    fn new(by_snooze: bool) -> Call<Self> {
+        Self { by_snooze, made: SystemTime::now() }.call()
+    }
+}
+
+impl Task for Late {
+    const NAME: &'static str = "late";
+    type Output = Duration;
+
+    async fn run(self, _: Context) -> Result<Duration, BoxError> {
+        let waited = self.made.elapsed()?;
+        if waited > EXPIRY {
+            return Ok(waited);
+        }
+        let rest = EXPIRY.saturating_sub(waited) + Duration::from_millis(50);
+        Err(if self.by_snooze { Snooze::lasting(rest).into() } else { Retry::after(rest).into() })
+    }
+}
+
+/// Its result is kept only where a call says so.
+#[derive(Serialize, Deserialize)]
+struct Unkept {}
+
+impl Task for Unkept {
+    const NAME: &'static str = "unkept";
+    type Output = u8;
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().result_ttl(Duration::ZERO)
+    }
+
+    async fn run(self, _: Context) -> Result<u8, BoxError> {
+        Ok(7)
     }
 }
 
@@ -203,14 +253,42 @@ on_both! {
     }
 
     async fn a_task_that_is_not_started_in_time_is_dead_and_never_run(bench: Bench) {
-        let worker = bench.start(bench.worker().task_type::<Double>());
-        let due = Due::In(Duration::from_millis(30));
-        let call = Double { number: 1 }.call().expires_in(Duration::from_millis(1)).due(due);
+        let call = Double { number: 1 }.call().expires_in(Duration::from_millis(1));
         let handle = bench.client.submit(call).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        let worker = bench.start(bench.worker().task_type::<Double>());
         died_of(&handle, Reason::Expired).await;
         let in_time = Double { number: 1 }.call().expires_in(SOON);
         let handle = bench.client.submit(in_time).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+        worker.stop().await;
+    }
+
+    async fn a_task_that_was_started_in_time_is_retried_and_snoozed_beyond_it(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Late>());
+        let calls = [false, true].map(|by_snooze| Late::new(by_snooze).expires_in(EXPIRY));
+        for handle in bench.client.submit_all(calls).await.unwrap() {
+            let waited = handle.result_within(SOON).await.unwrap();
+            assert!(waited > EXPIRY, "it ended {waited:?} after its submit");
+        }
+        worker.stop().await;
+    }
+
+    async fn an_expired_task_runs_once_it_is_requeued(bench: Bench) {
+        let call = Double { number: 1 }.call().expires_in(EXPIRY);
+        let handle = bench.client.submit(call).await.unwrap();
+        tokio::time::sleep(EXPIRY + Duration::from_millis(10)).await;
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        died_of(&handle, Reason::Expired).await;
+        bench.client.requeue(handle.id()).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+        worker.stop().await;
+    }
+
+    async fn the_result_ttl_of_a_call_counts_where_the_definition_keeps_none(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Unkept>());
+        let kept = bench.client.submit(Unkept {}.call().result_ttl(SOON)).await.unwrap();
+        assert_eq!(kept.result_within(SOON).await.unwrap(), 7);
         worker.stop().await;
     }
 

@@ -40,7 +40,7 @@ pub use self::{
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
     submit::{Batch, LEDGER_SLOTS, Receipt},
-    work::{Claimed, Grant, Reaped},
+    work::{Claimed, Grant, Reaped, StartBy},
 };
 use self::{keys::Keys, link::Link, scripts::Script};
 use crate::{id::QueueName, machine};

@@ -82,8 +82,10 @@ pub struct Release {
 /// How a task is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Give {
-    /// To the head of the line.
+    /// To the head of the line; it was not started.
     Head,
+    /// To the head of the line, after it was started.
+    Interrupted,
     /// To come back after this wait.
     Snooze(Duration),
     /// To come back after this wait, counted as a worker that could not run it.
@@ -148,6 +150,7 @@ impl Broker {
         for release in given.iter().map(Borrow::borrow) {
             match release.give {
                 Give::Head => call.push("head:"),
+                Give::Interrupted => call.push("interrupted:"),
                 Give::Snooze(wait) => call.push(format_args!("snooze:{}", millis(wait))),
                 Give::Misfit(wait) => call.push(format_args!("misfit:{}", millis(wait))),
             }

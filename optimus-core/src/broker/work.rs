@@ -36,6 +36,20 @@ pub struct Grant {
     pub tries: (u32, u32, u32),
     /// That much, or its error history, is kept of it.
     pub was_tried: bool,
+    /// By when it must be started.
+    pub start_by: StartBy,
+}
+
+/// By when a task that can expire must be started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StartBy {
+    /// As its record says, counted from its submit.
+    #[default]
+    AsSubmitted,
+    /// By this instant, in ms: it was requeued.
+    At(u64),
+    /// It was started before, so it does not expire.
+    Started,
 }
 
 /// What a reap did.
@@ -82,11 +96,18 @@ impl Broker {
         for id in ids {
             let id = TaskId::from_stored(queue.clone(), &id)
                 .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
-            grants.push(Grant { id, record: reply.bytes()?, tries: (0, 0, 0), was_tried: false });
+            grants.push(Grant {
+                id,
+                record: reply.bytes()?,
+                tries: (0, 0, 0),
+                was_tried: false,
+                start_by: StartBy::default(),
+            });
         }
         for (grant, tries) in grants.iter_mut().zip(reply.rest()?) {
             grant.tries = read_tries(&tries);
             grant.was_tried = !tries.is_empty();
+            grant.start_by = read_start_by(&tries, grant.tries);
         }
         Ok(Claimed { token, now_ms, more, next_due, grants })
     }
@@ -162,9 +183,33 @@ pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
     (next(), next(), next())
 }
 
+/// What stands behind the counts of `tries`. An attempt that failed or was lost had been started.
+fn read_start_by(stored: &str, (failures, losses, _): (u32, u32, u32)) -> StartBy {
+    match stored.splitn(4, ':').nth(3).and_then(|ms| ms.parse().ok()) {
+        _ if failures > 0 || losses > 0 => StartBy::Started,
+        None => StartBy::AsSubmitted,
+        Some(0) => StartBy::Started,
+        Some(ms) => StartBy::At(ms),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_started_once_has_no_time_by_which_to_start() {
+        for (stored, expected) in [
+            ("", StartBy::AsSubmitted),
+            ("0:0:3", StartBy::AsSubmitted),
+            ("0:0:3:1700000000000", StartBy::At(1_700_000_000_000)),
+            ("0:0:0:0", StartBy::Started),
+            ("1:0:0", StartBy::Started),
+            ("0:1:0", StartBy::Started),
+        ] {
+            assert_eq!(read_start_by(stored, read_tries(stored)), expected, "{stored}");
+        }
+    }
 
     #[test]
     fn a_claim_that_names_more_tasks_than_it_carries_is_odd() {

@@ -196,7 +196,7 @@ impl Actors {
             due,
             priority: plan.priority,
             biz: plan.biz.map(|biz| format!("b{biz}")),
-            window_ms: plan.window.then_some(WINDOW_MS),
+            window_ms: (plan.window && plan.biz.is_some()).then_some(WINDOW_MS),
             on_lost: if plan.kind == Kind::AtMostOnce { OnLost::Dead } else { OnLost::Retry },
             expires_in_ms: plan.expires.then_some(60_000),
             large: plan.kind == Kind::Large,

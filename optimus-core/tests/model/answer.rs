@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{
     TaskId, TaskState, Token, WorkerId,
-    broker::{Cancelled, Counts, Refusal},
+    broker::{Cancelled, Counts, Refusal, StartBy},
 };
 
 /// The answer to one call.
@@ -61,6 +61,7 @@ pub(crate) struct Grant {
     pub(crate) id: TaskId,
     pub(crate) tries: (u32, u32, u32),
     pub(crate) was_tried: bool,
+    pub(crate) start_by: StartBy,
     pub(crate) record: Record,
 }
 

@@ -143,6 +143,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 fn give() -> impl Strategy<Value = Give> {
     prop_oneof![
         3 => Just(Give::Head),
+        1 => Just(Give::Interrupted),
         1 => wait().prop_map(Give::Snooze),
         1 => wait().prop_map(Give::Misfit),
     ]

@@ -108,6 +108,7 @@ fn granted(claimed: Claimed) -> Answer {
         id: grant.id,
         tries: grant.tries,
         was_tried: grant.was_tried,
+        start_by: grant.start_by,
         record: record(grant.record),
     };
     Answer::Granted(Granted {

@@ -11,11 +11,17 @@ use redis::cmd;
 use crate::{
     acts::{Grants, done_biz, failed, ms},
     bench::Bench,
-    jobs::{Fragile, job, ready},
+    jobs::{Fragile, job, ready, ready_at},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
 const HOUR_MS: u64 = 3_600_000;
+
+async fn a_window_that_is_over_frees_nothing_while_its_owner_lives(bench: Bench) {
+    let owner = bench.add(0, job().biz_id("b").biz_window(ms(10))).await;
+    let receipts = bench.submit(500, &[ready_at(500, job().biz_id("b"))]).await;
+    assert_eq!(receipts, [Receipt::Duplicate(owner)]);
+}
 
 async fn one_biz_id_twice_in_a_batch_admits_the_first(bench: Bench) {
     let tasks = [
@@ -196,6 +202,7 @@ async fn a_new_number_for_a_taken_biz_id_names_the_owner_again(bench: Bench) {
 }
 
 on_both![
+    a_window_that_is_over_frees_nothing_while_its_owner_lives,
     one_biz_id_twice_in_a_batch_admits_the_first,
     a_biz_id_is_taken_while_its_task_lives_or_is_dead,
     a_biz_id_is_free_once_its_task_succeeded_or_was_cancelled,

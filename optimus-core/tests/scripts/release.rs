@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Due, Submission, TaskState,
-    broker::{Give, Release},
+    broker::{Give, Release, StartBy},
 };
 
 use crate::{
@@ -74,6 +74,42 @@ async fn a_snoozed_task_comes_back_after_its_wait_uncounted(bench: Bench) {
     assert_eq!(bench.take(43, &worker, 2).await.id, id);
 }
 
+async fn a_task_that_was_started_once_does_not_expire(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    for (seq, give) in [(1, Give::Snooze(ms(0))), (3, Give::Interrupted)] {
+        let id = bench.add(0, job().expires_in(ms(90))).await;
+        let claimed = bench.claim(0, &worker, seq, 1).await;
+        assert_eq!(claimed.grants[0].start_by, StartBy::AsSubmitted);
+        let lease = claimed.leases(&worker).remove(0);
+        assert!(bench.release(0, &[given(&lease, give)]).await.is_empty());
+        assert_eq!(bench.field("tries", &id.stored()).await.as_deref(), Some("0:0:0:0"));
+        let claimed = bench.claim(0, &worker, seq + 1, 1).await;
+        assert_eq!((&claimed.grants[0].id, claimed.grants[0].tries), (&id, (0, 0, 0)));
+        assert_eq!(claimed.grants[0].start_by, StartBy::Started);
+    }
+}
+
+async fn a_task_that_was_not_started_still_expires(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let id = bench.add(0, job().expires_in(ms(90))).await;
+    for (seq, give) in [(1, Give::Head), (2, Give::Misfit(ms(0)))] {
+        let lease = bench.take(0, &worker, seq).await;
+        assert!(bench.release(0, &[given(&lease, give)]).await.is_empty());
+    }
+    let claimed = bench.claim(0, &worker, 3, 1).await;
+    assert_eq!((&claimed.grants[0].id, claimed.grants[0].tries), (&id, (0, 0, 1)));
+    assert_eq!(claimed.grants[0].start_by, StartBy::AsSubmitted);
+}
+
+async fn a_task_that_cannot_expire_gets_no_entry_for_its_start(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.release(0, &[given(&lease, Give::Interrupted)]).await.is_empty());
+    assert_eq!(bench.field("tries", &id.stored()).await, None);
+    assert_eq!(bench.take(0, &worker, 2).await.id, id);
+}
+
 async fn a_misfit_is_counted_and_nothing_else_of_it(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
@@ -137,6 +173,9 @@ on_both![
     a_requeued_task_goes_back_to_the_head_like_any_other,
     a_ranked_task_goes_back_to_its_rank,
     a_snoozed_task_comes_back_after_its_wait_uncounted,
+    a_task_that_was_started_once_does_not_expire,
+    a_task_that_was_not_started_still_expires,
+    a_task_that_cannot_expire_gets_no_entry_for_its_start,
     a_misfit_is_counted_and_nothing_else_of_it,
     a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back,
     a_released_task_that_was_delayed_keeps_its_place,

@@ -3,12 +3,12 @@
 
 use optimus_core::{
     Due, TaskId, TaskState,
-    broker::{BrokerError, Refusal, Verdict},
+    broker::{BrokerError, Give, Refusal, StartBy, Verdict},
 };
 
 use crate::{
-    acts::{done, failed, ms},
-    bench::Bench,
+    acts::{Grants, done, failed, given, ms},
+    bench::{Bench, START},
     jobs::job,
 };
 
@@ -37,6 +37,20 @@ async fn a_dead_task_starts_anew_and_keeps_its_history(bench: Bench) {
     assert!(bench.answer_bell().await);
     let again = bench.take(9, &worker, 2).await;
     assert_eq!((&again.id, again.token.fence > lease.token.fence), (&id, true));
+}
+
+async fn a_requeued_task_has_its_whole_time_to_be_started_in(bench: Bench) {
+    let id = bench.add(0, job().expires_in(ms(90))).await;
+    bench.at(5).cancel(&id).await.unwrap();
+    bench.at(500).requeue(&id).await.unwrap();
+    let worker = bench.worker(500, "w").await;
+    let claimed = bench.claim(500, &worker, 1, 1).await;
+    assert_eq!(claimed.grants[0].start_by, StartBy::At(START + 590));
+    let lease = claimed.leases(&worker).remove(0);
+    assert!(bench.release(500, &[given(&lease, Give::Misfit(ms(0)))]).await.is_empty());
+    let claimed = bench.claim(500, &worker, 2, 1).await;
+    assert_eq!(claimed.grants[0].tries, (0, 0, 1));
+    assert_eq!(claimed.grants[0].start_by, StartBy::At(START + 590));
 }
 
 async fn a_cancelled_task_goes_behind_the_line(bench: Bench) {
@@ -89,6 +103,7 @@ async fn requeued_twice_it_is_in_line_once(bench: Bench) {
 
 on_both![
     a_dead_task_starts_anew_and_keeps_its_history,
+    a_requeued_task_has_its_whole_time_to_be_started_in,
     a_cancelled_task_goes_behind_the_line,
     a_task_cancelled_before_its_time_is_ready_at_once,
     a_ranked_task_is_ranked_anew,

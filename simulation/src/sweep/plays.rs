@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use optimus_core::{Call, Due, TaskHandle, TaskId, TaskState};
+use optimus_core::{BoxError, Call, Context, Due, Task, TaskHandle, TaskId, TaskState};
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::Actor;
@@ -261,13 +262,25 @@ async fn refused(actor: &Actor) {
     }
 }
 
+/// Arguments that no worker can read.
+#[derive(Serialize, Deserialize)]
+struct Misshapen {}
+
+impl Task for Misshapen {
+    const NAME: &'static str = Work::NAME;
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
 /// Past the journal: for the checker of histories, what is forgotten is lost. None of them ever
 /// begins.
 pub(super) async fn purge(actor: &Actor) {
     let (client, network) = (&actor.user.client, &actor.world.network);
-    let dead = Work::new(1, Kind::Lasts(0)).biz_id("b1").priority(1);
-    let dead = dead.due(Due::In(ms(50))).expires_in(ms(10));
-    let cancelled = Work::new(2, Kind::Lasts(0)).biz_id("b2").expires_in(ms(10));
+    let dead = Misshapen {}.call().biz_id("b1").priority(1).due(Due::In(ms(50)));
+    let cancelled = Misshapen {}.call().biz_id("b2").expires_in(Duration::from_secs(90));
     let cancelled = cancelled.due(Due::In(Duration::from_secs(60)));
     let mut all = client.submit(dead).await.is_ok();
     match client.submit(cancelled).await {

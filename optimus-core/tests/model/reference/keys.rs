@@ -112,7 +112,8 @@ impl Task {
             picture.pair("priorities", id, self.priority);
         }
         if let Some((failures, losses, misfits)) = self.tries {
-            picture.pair("tries", id, format_args!("{failures}:{losses}:{misfits}"));
+            let start_by = self.start_by_ms.map_or(String::new(), |ms| format!(":{ms}"));
+            picture.pair("tries", id, format_args!("{failures}:{losses}:{misfits}{start_by}"));
         }
         if !self.errors.is_empty() {
             let lines: Vec<&str> = self.errors.iter().map(String::as_str).collect();

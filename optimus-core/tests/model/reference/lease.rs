@@ -103,7 +103,7 @@ impl Queue {
         let task = self.task(id);
         let (failures, losses, misfits) = task.tries.unwrap_or_default();
         let attempt = failures + losses + 1;
-        task.tries = Some((failures, losses + 1, misfits));
+        (task.tries, task.start_by_ms) = (Some((failures, losses + 1, misfits)), None);
         task.remember(
             now,
             &format!(r#"{{"reason":"lost","attempt":{attempt},"worker":"{worker}"}}"#),

@@ -67,6 +67,9 @@ pub(crate) struct Task {
     pub(crate) max_losses: u32,
     /// Kept where it can expire.
     pub(crate) accepted_ms: Option<u64>,
+    pub(crate) expires_in_ms: Option<u64>,
+    /// By when it must be started after a requeue; 0 once it was started and given back.
+    pub(crate) start_by_ms: Option<u64>,
     pub(crate) large: bool,
     pub(crate) place: Place,
     /// Failures, losses and misfits, from the first on.

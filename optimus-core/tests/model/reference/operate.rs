@@ -37,8 +37,8 @@ impl Queue {
         Answer::Cancelled(Cancelled::Done)
     }
 
-    /// Dead or Cancelled → Ready at the end of the line, as if it had never been tried; its error
-    /// history stays.
+    /// Dead or Cancelled → Ready at the end of the line, as if it had never been tried, with its
+    /// whole time to be started in; its error history stays.
     pub(super) fn requeue(&mut self, now: u64, id: &TaskId) -> Answer {
         let state = self.state(id);
         if !matches!(state, TaskState::Dead | TaskState::Cancelled) {
@@ -51,7 +51,8 @@ impl Queue {
         self.take_biz(now, id);
         // That it was tried stays known, as does its error history.
         let task = self.task(id);
-        task.tries = task.tries.map(|_| (0, 0, 0));
+        task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
+        task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
         self.line_up(now, id, Some(now));
         Answer::Done
     }

@@ -65,7 +65,7 @@ impl Queue {
         for Failure { lease, verdict, error } in held.iter().map(|position| &failed[*position]) {
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
-            task.tries = Some((failures + 1, losses, misfits));
+            (task.tries, task.start_by_ms) = (Some((failures + 1, losses, misfits)), None);
             if !error.is_empty() {
                 task.remember(now, error);
             }
@@ -93,7 +93,12 @@ impl Queue {
             match give {
                 _ if task.stop_asked.is_some() => self.end_cancelled(now, &lease.id),
                 Give::Head => back.push(lease.id.clone()),
+                Give::Interrupted => {
+                    task.was_started();
+                    back.push(lease.id.clone());
+                }
                 Give::Snooze(wait) => {
+                    task.was_started();
                     task.place = Place::Delayed(now + ms(*wait));
                     self.due_at_latest(now + ms(*wait));
                 }
@@ -111,6 +116,14 @@ impl Queue {
 }
 
 impl Task {
+    /// It does not expire any more, which is noted where no failure and no loss says so.
+    fn was_started(&mut self) {
+        let (failures, losses, _) = self.tries.unwrap_or_default();
+        if self.accepted_ms.is_some() && failures + losses == 0 {
+            (self.tries, self.start_by_ms) = (Some(self.tries.unwrap_or_default()), Some(0));
+        }
+    }
+
     /// Adds a line to its error history.
     pub(super) fn remember(&mut self, now: u64, error: &str) {
         self.errors.push_back(format!("{now} {error}"));

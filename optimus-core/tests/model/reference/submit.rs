@@ -85,6 +85,8 @@ impl Task {
             on_lost: wanted.on_lost,
             max_losses: if wanted.fragile { 1 } else { 3 },
             accepted_ms: wanted.expires_in_ms.map(|_| now),
+            expires_in_ms: wanted.expires_in_ms,
+            start_by_ms: None,
             large: wanted.large,
             place: Place::Ready,
             tries: None,

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use optimus_core::{TaskId, Token, WorkerId, broker::Refusal};
+use optimus_core::{
+    TaskId, Token, WorkerId,
+    broker::{Refusal, StartBy},
+};
 
 use super::{Departure, Place, Queue, refused};
 use crate::{
@@ -137,12 +140,15 @@ impl Queue {
 
     fn grant(&self, id: &TaskId) -> Grant {
         let task = &self.tasks[id];
-        Grant {
-            id: id.clone(),
-            tries: task.tries.unwrap_or_default(),
-            was_tried: task.tries.is_some(),
-            record: task.record(),
-        }
+        let tries = task.tries.unwrap_or_default();
+        let start_by = match task.start_by_ms {
+            _ if tries.0 + tries.1 > 0 => StartBy::Started,
+            Some(0) => StartBy::Started,
+            Some(ms) => StartBy::At(ms),
+            None => StartBy::AsSubmitted,
+        };
+        let was_tried = task.tries.is_some();
+        Grant { id: id.clone(), tries, was_tried, start_by, record: task.record() }
     }
 }
 

@@ -1,0 +1,245 @@
+//! Arguments as JSON, which has no word for NaN and infinities.
+//!
+//! `serde_json` writes them as `null`, so the task would be accepted and could not be read by its
+//! worker. Only where a `null` was written the value is looked through for such a number.
+
+use std::{cell::Cell, fmt, io};
+
+use serde::{
+    Serialize, Serializer,
+    ser::{
+        Error, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+        SerializeTupleStruct, SerializeTupleVariant,
+    },
+};
+use serde_json::ser::Formatter;
+
+/// Encodes a task's arguments.
+///
+/// # Errors
+/// What can't be written as JSON, a number that is none among it.
+pub(crate) fn encode(arguments: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let (mut bytes, any_null) = (Vec::with_capacity(128), Cell::new(false));
+    let formatter = Nulls(&any_null);
+    arguments.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))?;
+    if any_null.get() {
+        arguments.serialize(Finite).map_err(serde_json::Error::custom)?;
+    }
+    Ok(bytes)
+}
+
+/// Writes JSON as usual, and notes whether there was a `null`.
+struct Nulls<'a>(&'a Cell<bool>);
+
+impl Formatter for Nulls<'_> {
+    fn write_null<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.set(true);
+        writer.write_all(b"null")
+    }
+}
+
+/// Writes nothing, and refuses numbers that are not finite.
+struct Finite;
+
+/// Why it refused.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Error for Refusal {
+    fn custom<T: fmt::Display>(why: T) -> Self {
+        Self(why.to_string())
+    }
+}
+
+macro_rules! accepted {
+    ($($method:ident($ty:ty))*) => {
+        $(fn $method(self, _: $ty) -> Result<(), Refusal> { Ok(()) })*
+    };
+}
+
+macro_rules! entered {
+    ($($method:ident($($ty:ty),*))*) => {
+        $(fn $method(self $(, _: $ty)*) -> Result<Self, Refusal> { Ok(self) })*
+    };
+}
+
+impl Serializer for Finite {
+    type Ok = ();
+    type Error = Refusal;
+    type SerializeSeq = Self;
+    type SerializeTuple = Self;
+    type SerializeTupleStruct = Self;
+    type SerializeTupleVariant = Self;
+    type SerializeMap = Self;
+    type SerializeStruct = Self;
+    type SerializeStructVariant = Self;
+
+    fn serialize_f32(self, number: f32) -> Result<(), Refusal> {
+        self.serialize_f64(number.into())
+    }
+
+    fn serialize_f64(self, number: f64) -> Result<(), Refusal> {
+        if number.is_finite() {
+            return Ok(());
+        }
+        Err(Refusal(format!("{number} is no number in JSON; use an Option, or a text")))
+    }
+
+    accepted! {
+        serialize_bool(bool) serialize_i8(i8) serialize_i16(i16) serialize_i32(i32)
+        serialize_i64(i64) serialize_i128(i128) serialize_u8(u8) serialize_u16(u16)
+        serialize_u32(u32) serialize_u64(u64) serialize_u128(u128) serialize_char(char)
+        serialize_str(&str) serialize_bytes(&[u8]) serialize_unit_struct(&'static str)
+    }
+
+    entered! {
+        serialize_seq(Option<usize>) serialize_tuple(usize) serialize_map(Option<usize>)
+        serialize_tuple_struct(&'static str, usize) serialize_struct(&'static str, usize)
+        serialize_tuple_variant(&'static str, u32, &'static str, usize)
+        serialize_struct_variant(&'static str, u32, &'static str, usize)
+    }
+
+    fn serialize_none(self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_unit(self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+    ) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Result<(), Refusal> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_struct<T: ?Sized + Serialize>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Refusal> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: ?Sized + Serialize>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Refusal> {
+        value.serialize(self)
+    }
+}
+
+macro_rules! parts {
+    ($($compound:ident: $($method:ident($($name:ty)?))+;)*) => {
+        $(
+            impl $compound for Finite {
+                type Ok = ();
+                type Error = Refusal;
+
+                $(
+                    fn $method<T: ?Sized + Serialize>(
+                        &mut self,
+                        $(_: $name,)?
+                        value: &T,
+                    ) -> Result<(), Refusal> {
+                        value.serialize(Self)
+                    }
+                )+
+
+                fn end(self) -> Result<(), Refusal> {
+                    Ok(())
+                }
+            }
+        )*
+    };
+}
+
+parts! {
+    SerializeSeq: serialize_element();
+    SerializeTuple: serialize_element();
+    SerializeTupleStruct: serialize_field();
+    SerializeTupleVariant: serialize_field();
+    SerializeMap: serialize_key() serialize_value();
+    SerializeStruct: serialize_field(&'static str);
+    SerializeStructVariant: serialize_field(&'static str);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    enum Shape {
+        Point,
+        Circle(f64),
+        Line(f32, f32),
+        Box { width: Option<f64>, name: &'static str },
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_refused_wherever_it_stands() {
+        let refused = |problem: Result<Vec<u8>, serde_json::Error>, shown: &str| {
+            let problem = problem.expect_err(shown).to_string();
+            assert!(problem.contains(shown), "{problem}");
+        };
+        refused(encode(&f64::NAN), "NaN");
+        refused(encode(&f32::INFINITY), "inf");
+        refused(encode(&Some(f64::NEG_INFINITY)), "-inf");
+        refused(encode(&vec![1.0, f64::NAN]), "NaN");
+        refused(encode(&(1, "a", f64::NAN)), "NaN");
+        refused(encode(&BTreeMap::from([("a", f64::NAN)])), "NaN");
+        refused(encode(&[Shape::Point, Shape::Circle(f64::NAN)]), "NaN");
+        refused(encode(&Shape::Line(1.0, f32::NAN)), "NaN");
+        refused(encode(&Shape::Box { width: Some(f64::NAN), name: "a" }), "NaN");
+    }
+
+    #[test]
+    fn all_else_is_written_as_serde_json_writes_it() {
+        let same = |value: &dyn erased::Value| assert_eq!(value.ours(), value.theirs());
+        same(&Shape::Box { width: None, name: "null" });
+        same(&[Shape::Point, Shape::Circle(1.5), Shape::Line(-0.0, f32::MAX)]);
+        same(&((), None::<u8>, Some(i128::MIN), u128::MAX, 'x', "a\"b", true));
+        same(&serde_json::json!({ "a": [null, 1, -2.5, { "b": null }] }));
+        same(&BTreeMap::from([(1, None), (2, Some(vec![0.1]))]));
+        same(&serde_json::value::RawValue::from_string("[null, 1e400]".into()).unwrap());
+    }
+
+    mod erased {
+        use super::*;
+
+        pub(super) trait Value {
+            fn ours(&self) -> Vec<u8>;
+            fn theirs(&self) -> Vec<u8>;
+        }
+
+        impl<T: Serialize> Value for T {
+            fn ours(&self) -> Vec<u8> {
+                encode(self).unwrap()
+            }
+
+            fn theirs(&self) -> Vec<u8> {
+                serde_json::to_vec(self).unwrap()
+            }
+        }
+    }
+}
