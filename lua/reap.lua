@@ -2,8 +2,8 @@
 --
 -- Counts a loss apart from failures. A task lost `max_losses` times is buried if it ran alone at
 -- last, so that no neighbour of one that kills its worker is condemned with it; one whose `on_lost`
--- says so is buried at once. Others go back to the head of the line. Reaps nobody after a time
--- without watch.
+-- says so is buried at once. Others go back to the head of the line. After a time without
+-- watch each worker has its whole lease first, once.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
@@ -19,10 +19,18 @@ local WORKERS_MAX = 16
 local LOSSES_MAX = 3
 
 -- Checks.
-local away, set_back = unwatched(meta, now, lease_ms)
-local lapsed = away and {} or redis.call('ZRANGEBYSCORE', workers, '-inf', whole(now),
-  'LIMIT', 0, WORKERS_MAX)
-local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #lapsed == WORKERS_MAX
+local mending, lease_min = mending_of(meta, workers, now, lease_ms, '')
+local is_raised, lapsed = {}, {}
+for _, change in ipairs(mending or {}) do
+  is_raised[change.worker] = change.is_raised
+end
+local over = redis.call('ZRANGEBYSCORE', workers, '-inf', whole(now), 'LIMIT', 0, WORKERS_MAX)
+for _, worker in ipairs(over) do
+  if not is_raised[worker] then
+    lapsed[#lapsed + 1] = worker
+  end
+end
+local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #over == WORKERS_MAX
 for _, worker in ipairs(lapsed) do
   local working = derive(meta, 'working', worker)
   local size, before, alone = count_held(working), #ids, is_alone(working)
@@ -62,9 +70,9 @@ end
 
 -- Writes.
 redis.call('ZREM', workers, '')
-mend_leases(workers, now, lease_ms, away, set_back)
-if away or set_back > 0 then
-  redis.call('HSET', meta, 'watched_at', whole(now))
+mend_leases(meta, workers, mending)
+if mending then
+  redis.call('HSET', meta, 'watched_at', whole(now), 'lease_min', whole(lease_min))
 end
 local back, back_ranks = {}, ranks and {}
 for i = 1, #ids do

@@ -10,14 +10,15 @@ local meta, workers, worker_info = KEYS[1], KEYS[2], KEYS[3]
 local now, worker, lease_ms, description = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 -- Checks.
-local away, set_back = unwatched(meta, now, lease_ms)
+local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 redis.call('ZCARD', workers)
 redis.call('HLEN', worker_info)
 
 -- Writes.
 redis.call('ZREM', workers, '')
-mend_leases(workers, now, lease_ms, away, set_back)
+mend_leases(meta, workers, mending)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms))
-redis.call('HSET', meta, 'watched_at', whole(now))
+redis.call('HSET', meta, 'watched_at', whole(now), 'lease_min',
+  whole(math.min(lease_min, lease_ms)))
 return { 'OK', whole(now), next_expiry_in(workers, worker, now) }

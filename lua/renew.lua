@@ -3,7 +3,7 @@
 -- Answers what the worker holds by Redis' account, and which of that was asked to stop, so that the
 -- worker can drop what it lost and give back what it never heard of. A lease that is over but was
 -- not reaped is renewed: nobody else has the tasks. Stamps that somebody watches; finding that
--- nobody did for half a lease, it gives everybody a whole lease.
+-- nobody did for half a lease, it gives each worker its whole lease, once.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
@@ -18,13 +18,16 @@ local now, worker, lease_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 if not redis.call('ZSCORE', workers, worker) then
   return { 'LAPSED' }
 end
-local away, set_back = unwatched(meta, now, lease_ms)
+local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 
 -- Writes.
 redis.call('ZREM', workers, '')
-mend_leases(workers, now, lease_ms, away, set_back)
+mend_leases(meta, workers, mending)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))
+if mending then
+  redis.call('HSET', meta, 'lease_min', whole(lease_min))
+end
 return { 'OK', whole(now), next_expiry_in(workers, worker, now), held, stopping }

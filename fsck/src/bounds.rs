@@ -35,7 +35,8 @@ const NAMES: [&str; 27] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 6] = ["paused", "fence", "due", "tombstones", "watched_at", "purged"];
+const META: [&str; 7] =
+    ["paused", "fence", "due", "tombstones", "watched_at", "lease_min", "purged"];
 
 pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
     for name in shelf.names() {

@@ -1,24 +1,44 @@
 -- lease: who is alive. `workers` holds each worker's lease expiry; a heartbeat is one write to it.
 
--- Whether nobody has watched for more than half a lease: Redis was away, or every worker was, and
--- no expiry can be trusted. And by how many ms Redis' clock was set back since somebody did.
-local function unwatched(meta, now, lease_ms)
-  local watched_at = tonumber(redis.call('HGET', meta, 'watched_at') or now)
-  return now - watched_at > lease_ms / 2, math.max(0, watched_at - now)
-end
-
--- Nobody is reaped for an outage: where nobody watched, every worker has a whole lease from now on.
+-- What is to change in the leases, found before the first write; and the shortest lease.
+--
+-- Nobody is reaped for an outage: where nobody watched for more than half of a worker's lease, Redis
+-- or every worker was away, and that worker gets a whole lease of its own from now on. It gets that
+-- once: `graced` tells the expiry that it was given, and any heartbeat of its own sets another. Else
+-- a worker that dies and starts again and again would keep those before it alive.
+--
 -- And leases go back with the clock, or who is dead would keep its tasks for as long as that step.
-local function mend_leases(workers, now, lease_ms, away, set_back)
-  if not away and set_back == 0 then
-    return
+local function mending_of(meta, workers, now, lease_ms, self)
+  local seen = redis.call('HMGET', meta, 'watched_at', 'lease_min')
+  local shortest = tonumber(seen[2] or lease_ms)
+  local gap = now - tonumber(seen[1] or now)
+  if gap >= 0 and gap <= shortest / 2 then
+    return nil, shortest
   end
+  local mending, least = {}, math.huge
   local expiries = redis.call('ZRANGE', workers, 0, -1, 'WITHSCORES')
   for i = 1, #expiries, 2 do
-    local expiry = tonumber(expiries[i + 1])
-    local mended = math.max(expiry - set_back, away and now + lease_ms or 0)
-    if mended ~= expiry then
-      redis.call('ZADD', workers, whole(mended), expiries[i])
+    local worker, score = expiries[i], expiries[i + 1]
+    local told = redis.call('HMGET', derive(meta, 'worker', worker), 'lease_ms', 'graced')
+    local own_ms, graced = tonumber(told[1] or lease_ms), told[2] == score
+    least = math.min(least, own_ms)
+    local expiry, is_raised = tonumber(score) + math.min(gap, 0), false
+    if gap > own_ms / 2 and not graced and expiry < now + own_ms then
+      expiry, graced, is_raised = now + own_ms, true, true
+    end
+    if whole(expiry) ~= score and worker ~= self then
+      mending[#mending + 1] = { worker = worker, expiry = whole(expiry), graced = graced,
+        is_raised = is_raised }
+    end
+  end
+  return mending, #expiries > 0 and least or shortest
+end
+
+local function mend_leases(meta, workers, mending)
+  for _, change in ipairs(mending or {}) do
+    redis.call('ZADD', workers, change.expiry, change.worker)
+    if change.graced then
+      redis.call('HSET', derive(meta, 'worker', change.worker), 'graced', change.expiry)
     end
   end
 end

@@ -84,8 +84,8 @@ scripts! {
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
-    REGISTER = "register": ["clock", "lease"] ["meta", "workers", "worker:"];
-    RENEW = "renew": ["clock", "lease", "last_claim", "held"] [
+    REGISTER = "register": ["clock", "derive", "lease"] ["meta", "workers", "worker:"];
+    RENEW = "renew": ["clock", "derive", "lease", "last_claim", "held"] [
         "meta", "workers", "working:", "cancel",
     ];
     REAP = "reap": [

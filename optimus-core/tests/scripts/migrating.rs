@@ -1,6 +1,6 @@
-//! A slot of a cluster that is being moved: there Redis stops a script at a key that is not there, or
-//! that the script itself has emptied, and undoes nothing. Each call must be refused whole or done
-//! whole.
+//! A slot of a cluster that is being moved: there Redis stops a script at a key that is not there,
+//! or that the script itself has emptied, and undoes nothing. Each call must be refused whole or
+//! done whole.
 
 use std::{collections::BTreeSet, time::Duration};
 

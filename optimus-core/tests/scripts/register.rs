@@ -35,7 +35,7 @@ async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
     bench.worker_for(0, "late", ms(90)).await;
     bench.worker_for(0, "early", ms(50)).await;
     let (queue, worker) = (&bench.queue, WorkerId::from_stored("w"));
-    for (at, expected) in [(10, 40), (50, 0), (60, 0)] {
+    for (at, expected) in [(10, 40), (30, 20), (50, 0), (60, 0)] {
         let registered = bench.at(at).register(queue, &worker, LEASE, "{}").await.unwrap();
         assert_eq!(registered.next_expiry, Some(ms(expected)), "at {at}");
     }

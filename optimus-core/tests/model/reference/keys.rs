@@ -38,6 +38,7 @@ impl Queue {
             ("purged", self.purged),
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
+            ("lease_min", self.lease_min.unwrap_or(0)),
         ];
         for (name, value) in meta.into_iter().filter(|(_, value)| *value > 0) {
             picture.pair("meta", name, value);
@@ -66,6 +67,9 @@ impl Queue {
             picture.pair("workers", name, worker.expiry);
             picture.pair(&format!("worker:{name}"), "description", "{}");
             picture.pair(&format!("worker:{name}"), "lease_ms", worker.lease_ms);
+            if let Some(graced) = worker.graced {
+                picture.pair(&format!("worker:{name}"), "graced", graced);
+            }
             let working = format!("working:{name}");
             for (id, token) in &worker.holds {
                 picture.pair(&working, id.stored(), token);

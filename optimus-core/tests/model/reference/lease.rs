@@ -14,7 +14,9 @@ const LAPSED_MAX: usize = 16;
 impl Queue {
     /// ∅ → a worker under a lease; once more, it renews it.
     pub(super) fn register(&mut self, now: u64, name: &WorkerId, lease_ms: u64) -> Answer {
-        self.watch(now, lease_ms);
+        self.watch(now, lease_ms, Some(name));
+        let shortest = self.lease_min.unwrap_or(lease_ms);
+        self.lease_min = Some(shortest.min(lease_ms));
         let worker = self.workers.entry(name.clone()).or_default();
         (worker.expiry, worker.lease_ms) = (now + lease_ms, lease_ms);
         Answer::Alive { next_expiry_ms: self.next_expiry(now, name) }
@@ -26,7 +28,7 @@ impl Queue {
         if !self.workers.contains_key(name) {
             return refused(Refusal::Lapsed, "");
         }
-        self.watch(now, lease_ms);
+        self.watch(now, lease_ms, Some(name));
         let worker = self.workers.get_mut(name).expect("it is there");
         worker.expiry = now + lease_ms;
         let held = worker.holds.clone();
@@ -53,21 +55,16 @@ impl Queue {
         limit: usize,
         seen: &Witness<'_>,
     ) -> Result<Answer, Departure> {
-        if self.was_unwatched(now, lease_ms) {
-            self.watch(now, lease_ms);
-            let next_expiry_ms = self.next_expiry(now, name);
-            return Ok(Answer::Reaped { tasks: 0, more: false, next_expiry_ms, lapsed: vec![] });
-        }
-        let lapsed = self.lapsed(now);
-        if self.set_back(now) > 0 {
-            self.watch(now, lease_ms);
-        }
+        let over = self.lapsed(now);
+        let raised =
+            if self.is_watched(now, lease_ms) { vec![] } else { self.watch(now, lease_ms, None) };
+        let lapsed: Vec<WorkerId> = over.iter().filter(|w| !raised.contains(w)).cloned().collect();
         let limit = limit.min(REAPED_MAX);
         let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
         let mut back = BTreeSet::new();
         let told: BTreeMap<String, usize> =
             self.mail.iter().map(|(client, mail)| (client.clone(), mail.len())).collect();
-        let (mut tasks, mut more) = (0, lapsed.len() == LAPSED_MAX);
+        let (mut tasks, mut more) = (0, over.len() == LAPSED_MAX);
         for worker in &lapsed {
             let left: BTreeSet<&TaskId> = seen.held.get(worker).into_iter().flatten().collect();
             let alone = self.workers[worker].alone && self.workers[worker].holds.len() == 1;
@@ -127,27 +124,42 @@ impl Queue {
         lapsed.into_iter().take(LAPSED_MAX).map(|(_, name)| name.clone()).collect()
     }
 
-    /// Nobody has looked for more than half a lease: Redis was away, or every worker was.
-    fn was_unwatched(&self, now: u64, lease_ms: u64) -> bool {
+    /// Somebody has looked within half of the shortest lease, by a clock that was not set back.
+    fn is_watched(&self, now: u64, lease_ms: u64) -> bool {
         let watched_at = self.watched_at.unwrap_or(now);
-        now.saturating_sub(watched_at) > lease_ms / 2
+        watched_at <= now && now - watched_at <= self.lease_min.unwrap_or(lease_ms) / 2
     }
 
-    /// By how much the clock was set back since somebody looked.
-    fn set_back(&self, now: u64) -> u64 {
-        self.watched_at.map_or(0, |watched_at| watched_at.saturating_sub(now))
-    }
-
-    /// Somebody looks. After an outage everybody gets a whole lease; leases go back with the clock.
-    fn watch(&mut self, now: u64, lease_ms: u64) {
-        let (unwatched, set_back) = (self.was_unwatched(now, lease_ms), self.set_back(now));
-        for worker in self.workers.values_mut() {
-            worker.expiry = worker.expiry.saturating_sub(set_back);
-            if unwatched {
-                worker.expiry = worker.expiry.max(now + lease_ms);
+    /// Somebody looks. After an outage each worker but the one that looks gets its whole lease,
+    /// unless it had that before and was not heard of since; leases go back with the clock. Answers
+    /// who was given a lease.
+    fn watch(&mut self, now: u64, lease_ms: u64, name: Option<&WorkerId>) -> Vec<WorkerId> {
+        let mut raised = Vec::new();
+        if !self.is_watched(now, lease_ms) {
+            let watched_at = self.watched_at.unwrap_or(now);
+            for (other, worker) in &mut self.workers {
+                let had_grace = worker.graced == Some(worker.expiry);
+                let until = now + worker.lease_ms;
+                let expiry = worker.expiry - watched_at.saturating_sub(now);
+                let away = now.saturating_sub(watched_at) > worker.lease_ms / 2;
+                let raise = away && !had_grace && expiry < until;
+                let mended = if raise { until } else { expiry };
+                if Some(other) == name || mended == worker.expiry {
+                    continue;
+                }
+                if raise {
+                    raised.push(other.clone());
+                }
+                worker.expiry = mended;
+                if raise || had_grace {
+                    worker.graced = Some(mended);
+                }
             }
+            let shortest = self.workers.values().map(|worker| worker.lease_ms).min();
+            self.lease_min = Some(shortest.or(self.lease_min).unwrap_or(lease_ms));
         }
         self.watched_at = Some(now);
+        raised
     }
 
     /// The ms until the earliest lease of another is over.

@@ -48,6 +48,8 @@ pub(crate) struct Queue {
     pub(crate) due_hint: Option<u64>,
     /// When somebody last looked after the leases.
     pub(crate) watched_at: Option<u64>,
+    /// The shortest lease that a worker has.
+    pub(crate) lease_min: Option<u64>,
     /// How many tasks were purged so far.
     pub(crate) purged: u64,
     /// The store has no room for more: submits are refused, all else goes on.
@@ -107,6 +109,8 @@ pub(crate) struct Worker {
     /// When its lease is over.
     pub(crate) expiry: u64,
     pub(crate) lease_ms: u64,
+    /// The expiry that it was given after an outage.
+    pub(crate) graced: Option<u64>,
     /// The token of its last claim that granted something.
     pub(crate) last_claim: Option<Token>,
     /// That claim was for one task to run alone.
