@@ -80,7 +80,8 @@ if write_mixed then
 end
 if goes_on then
   redis.call('LTRIM', ready, from_line == want and want_text or whole(from_line), '-1')
-elseif from_line > 0 then
+elseif from_line > 0 or more then
+  -- A ring alone would be a first write that a full Redis refuses.
   redis.call('UNLINK', ready)
 end
 if strike_mixed then
