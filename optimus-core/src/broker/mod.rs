@@ -159,8 +159,12 @@ impl Broker {
             .collect()
     }
 
-    /// Plain commands in one write.
+    /// Plain commands in one write; without a command there is no exchange.
     async fn send(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
+        if commands.is_empty() {
+            // An empty pipeline is an error of the client library, which would cost the connection.
+            return Vec::new();
+        }
         let count = commands.len();
         let mut pipeline = Pipeline::with_capacity(count);
         for command in commands {

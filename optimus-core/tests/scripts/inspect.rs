@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Due, TaskId, TaskRecord, TaskState, WorkerId,
-    broker::{Found, Give, Verdict},
+    broker::{Counts, Found, Give, Verdict},
 };
 
 use crate::{
@@ -78,7 +78,18 @@ async fn tries_errors_and_a_large_payload_are_shown(bench: Bench) {
     assert!(TaskRecord::decode(found.record.clone()).unwrap().has_blob);
 }
 
+async fn a_look_at_an_empty_queue_keeps_the_connection(bench: Bench) {
+    let (broker, queue) = (bench.now(), &bench.queue);
+    assert_eq!(broker.counts(queue).await.unwrap(), Counts::default());
+    assert!(broker.workers(queue).await.unwrap().is_empty());
+    for state in TaskState::ALL {
+        assert!(broker.page(queue, state, 0, 10).await.unwrap().is_empty(), "{state}");
+    }
+    assert_eq!(broker.breaks(), 0);
+}
+
 on_both![
+    a_look_at_an_empty_queue_keeps_the_connection,
     a_task_is_seen_in_each_state_it_goes_through,
     of_a_success_there_is_a_summary_and_no_record,
     what_is_unknown_is_forgotten,
