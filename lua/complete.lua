@@ -96,8 +96,6 @@ for _, extra in ipairs(extras) do
   end
 end
 if waiting then
-  for i = 1, #ids do
-    notify(meta, waiters, ids[i], waiting[i], 'success')
-  end
+  notify_all(meta, waiters, ids, waiting, 'success')
 end
 return reply

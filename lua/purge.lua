@@ -1,5 +1,8 @@
 -- purge: Dead | Cancelled → ∅, past their age or above the cap, up to 128; idle ledgers, too
 --
+-- Keeps the latest birth of what it removes: a later task without a record has succeeded, as far as
+-- `await` knows. So nothing but this may remove `meta` while there is a ledger.
+--
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 how many to keep · 3 age ms · 4 ledger idle ms
 -- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has
@@ -26,11 +29,12 @@ end
 for _, id in ipairs(from_cancelled) do
   ids[#ids + 1] = id
 end
-local marks = {}
+local marks, born = {}, 0
 local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
 for i = 1, #ids do
   local biz = biz_key(meta, header_of(records[i]))
   marks[i] = biz and { biz, redis.call('GET', biz) }
+  born = math.max(born, born_ms(ids[i]))
 end
 local sides = { tries, errors, blobs, priorities }
 for _, side in ipairs(sides) do
@@ -41,7 +45,7 @@ local idle = redis.call('ZRANGEBYSCORE', ledgers, '-inf', whole(now - idle_ms), 
 for _, client in ipairs(idle) do
   redis.call('EXISTS', derive(meta, 'ledger', client))
 end
-redis.call('HLEN', meta)
+born = math.max(born, tonumber(redis.call('HGET', meta, 'purged_born') or 0))
 local live = redis.call('ZCARD', workers)
 
 -- Writes.
@@ -64,6 +68,7 @@ for _, client in ipairs(idle) do
 end
 if #ids > 0 then
   redis.call('HINCRBY', meta, 'purged', #ids)
+  redis.call('HSET', meta, 'purged_born', whole(born))
 end
 local more = #from_dead == PURGE_MAX or #from_cancelled == PURGE_MAX or #idle == PURGE_MAX
 return { 'OK', whole(#ids), more and '1' or '0', whole(live) }

@@ -1,20 +1,24 @@
 -- submit: ∅ → Ready | Delayed, up to 1,000 tasks of one queue
 --
 -- Admits each task unless its biz id is taken, by a stored task or by an earlier one of this call.
--- The client's ledger keeps the answer of each call in a ring of slots, so a call that is sent
--- again because its reply was lost gets that answer and adds nothing. Refused whole when Redis is
--- full. A plain call, whose tasks have no options and whose client need not be kept, is short:
+-- The client's ledger keeps the answer of each call in a slot, so a call that is sent again because
+-- its reply was lost gets that answer and adds nothing. The call after it in that slot knows what
+-- its client was told last: where the slot has less, this history has lost calls, which the ledger
+-- notes and the reply says. Refused whole when Redis is full. A plain call, whose tasks have no
+-- options and whose client need not be kept, is short:
 -- every word that a script is passed costs Redis a tenth of what the task does.
 --
 -- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock · 5 how many tasks,
 --        '' in a plain call; then for each task: id, record; then, but in a plain call: the client
---        to be kept another day, or ''; how many options; the options of the tasks that are not
---        plain, in their order; blobs
+--        to be kept another day, or ''; the last call of this slot that was answered, 16 less than
+--        this one in a plain call; how many options; the options of the tasks that are not plain,
+--        in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
 --        stamp is 1 to be told in the record when it was accepted, else 0
--- REPLY  OK, then `<position>=<owner id>` for each task whose biz id was taken
+-- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
+--        whose biz id was taken
 -- REFUSE FORGOTTEN
 
 local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -22,16 +26,18 @@ local priority, priorities, delayed, blobs, ledgers = KEYS[5], KEYS[6], KEYS[7],
 local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local plain = ARGV[5] == ''
 local meta = KEYS[10]
-local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS = 10, 6, '86400000'
+local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS, SLOTS = 10, 6, '86400000', 16
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
-local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 1] or 0)
-local first_option = past_tasks + 2
+local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 2] or 0)
+local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1])
+local first_option = past_tasks + 3
 
 -- Checks.
 local answered = redis.call('HGET', ledger, slot)
--- Numbers of as many digits are in order as texts, too, so the usual case parses nothing.
-if answered and not (#answered == #number and answered < number) then
+local last = tonumber(answered or 0)
+-- An answer without words is a number, and mostly that of the call before, so nothing is parsed.
+if last ~= since and answered then
   local answered_number, answer = string.match(answered, '^(%d+) ?(.*)$')
   if answered_number == number then
     local reply = { 'OK' }
@@ -44,9 +50,15 @@ if answered and not (#answered == #number and answered < number) then
     redis.call('PERSIST', ledger)
     return reply
   end
-  if tonumber(answered_number) > tonumber(number) then
+  last = tonumber(answered_number)
+  if last > tonumber(number) then
     return { 'FORGOTTEN' }
   end
+end
+local lost = nil
+if last < since then
+  local _, _, lost_with = seldom()
+  lost = lost_with(redis.call('HGET', ledger, 'lost' .. slot), last, number)
 end
 if redis.call('LLEN', ready) == 0 or not plain then
   redis.call('LLEN', wake)
@@ -103,6 +115,9 @@ for first = first_record, last_record, 4000 do
   redis.call('HSET', tasks, unpack(records, first, math.min(first + 3999, last_record)))
 end
 redis.call('HSET', ledger, slot, answer)
+if lost then
+  redis.call('HSET', ledger, 'lost' .. slot, lost)
+end
 if clocks_agree then
   append(ready, wake, line)
 else
@@ -113,7 +128,10 @@ if client ~= '' then
   redis.call('ZADD', ledgers, whole(now), client)
 end
 if not asked then
-  return 'OK'
+  return lost and { 'OK', 'lost' } or 'OK'
 end
 asked.write()
+if lost then
+  return { 'OK', 'lost', unpack(asked.taken) }
+end
 return { 'OK', unpack(asked.taken) }

@@ -35,8 +35,8 @@ const NAMES: [&str; 27] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 7] =
-    ["paused", "fence", "due", "tombstones", "watched_at", "lease_min", "purged"];
+const META: [&str; 8] =
+    ["paused", "fence", "due", "tombstones", "watched_at", "lease_min", "purged", "purged_born"];
 
 pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
     for name in shelf.names() {

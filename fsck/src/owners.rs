@@ -94,10 +94,21 @@ fn check_ledgers(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
         if !kept.contains_key(client) {
             wrong.push(format!("the ledger of {client} will never be purged"));
         }
-        for (slot, answer) in shelf.pairs(&format!("ledger:{client}")) {
-            let number = answer.split(' ').next().and_then(|number| number.parse::<u64>().ok());
-            if number.map(|number| (number % SLOTS).to_string()) != Some(slot.clone()) {
-                wrong.push(format!("slot {slot} of {client} has the answer {answer:?}"));
+        for (field, stored) in shelf.pairs(&format!("ledger:{client}")) {
+            let slot = field.strip_prefix("lost").unwrap_or(&field);
+            let is_gap = slot != field;
+            let mut numbers: Vec<_> = stored.split(' ').map(str::parse::<u64>).collect();
+            if !is_gap {
+                // Behind an answer's number there may be words.
+                numbers.truncate(1);
+            }
+            let fits = |number: &Result<u64, _>| match number {
+                Ok(0) => is_gap,
+                Ok(number) => (number % SLOTS).to_string() == slot,
+                Err(_) => false,
+            };
+            if !numbers.iter().all(fits) || is_gap != numbers.len().is_multiple_of(2) {
+                wrong.push(format!("slot {field} of {client} has the answer {stored:?}"));
             }
         }
     }

@@ -26,8 +26,8 @@ pub(crate) fn check(data: &[u8]) {
     tried(reply().and_then(Broker::read_reap));
     tried(reply().and_then(Broker::read_inspect));
     tried(reply().and_then(Broker::read_report));
-    let receipts = tried(reply().and_then(|reply| Broker::read_submit(&queue, TASKS, reply)));
-    assert!(receipts.is_none_or(|receipts| receipts.len() == TASKS));
+    let submitted = tried(reply().and_then(|reply| Broker::read_submit(&queue, TASKS, reply)));
+    assert!(submitted.is_none_or(|submitted| submitted.receipts.len() == TASKS));
     check_claim(&queue, &mut Draw(data));
 }
 

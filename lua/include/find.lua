@@ -14,6 +14,13 @@ end
 -- The state's word, the worker that holds it, and the time it is due or ended at ('' where none).
 -- What has a record and stands nowhere else stands in line.
 local function find(keys, id)
+  if redis.call('HEXISTS', keys.tasks, id) == 0 then
+    local result = derive(keys.meta, 'result', id)
+    if redis.call('EXISTS', result) == 1 or summary_of(keys.success, id) then
+      return 'success', '', ''
+    end
+    return 'forgotten', '', ''
+  end
   local due = redis.call('ZSCORE', keys.delayed, id)
   if due then
     return 'delayed', '', due
@@ -35,11 +42,5 @@ local function find(keys, id)
       return 'working', worker, ''
     end
   end
-  if redis.call('HEXISTS', keys.tasks, id) == 1 then
-    return 'ready', '', ''
-  end
-  if redis.call('EXISTS', derive(keys.meta, 'result', id)) == 1 or summary_of(keys.success, id) then
-    return 'success', '', ''
-  end
-  return 'forgotten', '', ''
+  return 'ready', '', ''
 end

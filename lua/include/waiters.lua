@@ -7,24 +7,43 @@ local function waiters_of(meta, waiters, ids)
   if #ids == 0 or redis.call('HLEN', waiters) == 0 then
     return nil
   end
-  local found = redis.call('HMGET', waiters, unpack(ids))
+  local found, seen = redis.call('HMGET', waiters, unpack(ids)), {}
   for i = 1, #ids do
-    for client in string.gmatch(found[i] or '', '[^,]+') do
-      redis.call('LLEN', derive(meta, 'mail', client))
+    if found[i] and not seen[found[i]] then
+      seen[found[i]] = true
+      for client in string.gmatch(found[i], '[^,]+') do
+        redis.call('LLEN', derive(meta, 'mail', client))
+      end
     end
   end
   return found
 end
 
 -- Mail is a hint, and a client may be gone: it asks again by itself, so its mailbox may expire.
-local function notify(meta, waiters, id, clients, state)
-  if not clients then
-    return
+-- One write for each client, however many tasks end at once.
+local function notify_all(meta, waiters, ids, waiting, state)
+  local told, clients, letters = {}, {}, {}
+  for i = 1, #ids do
+    if waiting[i] then
+      told[#told + 1] = ids[i]
+      for client in string.gmatch(waiting[i], '[^,]+') do
+        if not letters[client] then
+          clients[#clients + 1], letters[client] = client, {}
+        end
+        table.insert(letters[client], ids[i] .. ' ' .. state)
+      end
+    end
   end
-  redis.call('HDEL', waiters, id)
-  for client in string.gmatch(clients, '[^,]+') do
+  if #told > 0 then
+    redis.call('HDEL', waiters, unpack(told))
+  end
+  for _, client in ipairs(clients) do
     local mailbox = derive(meta, 'mail', client)
-    redis.call('RPUSH', mailbox, id .. ' ' .. state)
+    redis.call('RPUSH', mailbox, unpack(letters[client]))
     redis.call('PEXPIRE', mailbox, MAIL_TTL_MS)
   end
+end
+
+local function notify(meta, waiters, id, clients, state)
+  notify_all(meta, waiters, { id }, { clients }, state)
 end

@@ -378,22 +378,3 @@ on_both! {
         worker.stop().await;
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_whose_history_has_rolled_away_is_forgotten() {
-    let bench = Bench::on_redis().await;
-    let mut raw = bench.raw().await;
-    let worker = bench.start(bench.worker().task_type::<Double>());
-    let call = double(1).result_ttl(Duration::from_millis(100));
-    let handle = bench.client.submit(call).await.unwrap();
-    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
-    raw.run(&format!("LTRIM {} 1 0", bench.key("default", "success"))).await;
-    let gone = async || handle.status().await.unwrap() == TaskState::Forgotten;
-    eventually("the result has expired", SOON, gone).await;
-    assert!(handle.result().await.unwrap_err().is_forgotten());
-    assert!(bench.client.inspector().get(handle.id()).await.unwrap().is_none());
-    for problem in [handle.cancel().await.err(), bench.client.requeue(handle.id()).await.err()] {
-        assert!(problem.unwrap().is_forgotten());
-    }
-    worker.stop().await;
-}

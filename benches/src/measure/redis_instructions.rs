@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use optimus_core::broker::{Batch, Broker, Endpoint};
+use optimus_core::broker::{Batch, Broker, Endpoint, LEDGER_SLOTS};
 use optimus_core::{Submission, WorkerId};
 use optimus_testkit::RedisServer;
 
@@ -85,8 +85,14 @@ impl Life {
             let tasks: Vec<Submission> =
                 (0..self.batch).map(|_| plain::submission()).collect::<Result<_, _>>()?;
             let number = number as u64 + 1;
-            let batch =
-                Batch { queue: &queue, client: "client", number, keep: false, tasks: &tasks };
+            let batch = Batch {
+                queue: &queue,
+                client: "client",
+                number,
+                since: number.saturating_sub(LEDGER_SLOTS),
+                keep: false,
+                tasks: &tasks,
+            };
             self.broker.submit(&batch).await?;
         }
         let mut claims = Vec::new();

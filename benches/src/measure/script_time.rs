@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use optimus_core::broker::{
-    BATCH_MAX, Batch, Broker, Claimed, Endpoint, Failure, Give, Release, Verdict,
+    BATCH_MAX, Batch, Broker, Claimed, Endpoint, Failure, Give, LEDGER_SLOTS, Release, Verdict,
 };
 use optimus_core::{QueueName, Submission, TaskId, WorkerId};
 use optimus_testkit::RedisServer;
@@ -126,7 +126,14 @@ impl Scene {
                 (0..batch).map(|_| plain::submission()).collect::<Result<_, _>>()?;
             self.number += 1;
             let (queue, number) = (&self.queue, self.number);
-            let batch = Batch { queue, client: "client", number, keep: number == 1, tasks: &tasks };
+            let batch = Batch {
+                queue,
+                client: "client",
+                number,
+                since: number.saturating_sub(LEDGER_SLOTS),
+                keep: number == 1,
+                tasks: &tasks,
+            };
             self.broker().submit(&batch).await?;
             self.ids = tasks.iter().map(|task| task.id().clone()).collect();
         }
@@ -162,7 +169,7 @@ impl Scene {
                 "cancel" => drop(broker.cancel(&self.ids[at]).await?),
                 "requeue" => broker.requeue(&self.ids[at]).await?,
                 "inspect" => drop(broker.inspect(&self.ids[at]).await?),
-                "await" => drop(broker.wait_for_end(&self.ids[at], "client").await?),
+                "await" => drop(broker.wait_for_end(&self.ids[at], "client", None).await?),
                 "purge" => {
                     let day = Duration::from_secs(86_400);
                     broker.purge(&queue, 0, day, day).await?;

@@ -1,6 +1,4 @@
-//! `await`, `inspect` and plain reads: what inspectors and waiting clients ask.
-
-use std::time::Duration;
+//! `inspect` and plain reads: what inspectors ask.
 
 use redis::{Cmd, Value};
 
@@ -72,38 +70,6 @@ pub struct WorkerSeen {
 }
 
 impl Broker {
-    /// Registers `client` as waiting for the task's end; answers the state the task is in.
-    pub async fn wait_for_end(&self, id: &TaskId, client: &str) -> Result<TaskState, BrokerError> {
-        let call = ScriptCall::new(&scripts::AWAIT, &self.keys(id.queue()), "")
-            .arg(id.stored())
-            .arg(client);
-        state(&self.run(call).await?.text()?)
-    }
-
-    /// Waits for mail of ended tasks; `None` after `timeout`.
-    pub async fn wait_for_mail(
-        &self,
-        queues: &[QueueName],
-        client: &str,
-        timeout: Duration,
-    ) -> Result<Option<(TaskId, TaskState)>, BrokerError> {
-        let boxes: Vec<String> =
-            queues.iter().map(|queue| self.keys(queue).owned("mail:", client)).collect();
-        let Some((mailbox, letter)) = self.block(&boxes, timeout).await? else { return Ok(None) };
-        let odd = || BrokerError::Odd("a letter that is not ours".into());
-        let queue = boxes.iter().position(|b| *b == mailbox).ok_or_else(odd)?;
-        let letter = String::from_utf8(letter).map_err(|_| odd())?;
-        let (id, word) = letter.split_once(' ').ok_or_else(odd)?;
-        let id = TaskId::from_stored(queues[queue].clone(), id).map_err(|_| odd())?;
-        Ok(Some((id, state(word)?)))
-    }
-
-    /// What a finished task returned, while it is kept.
-    pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
-        let key = self.keys(id.queue()).owned("result:", &id.stored());
-        reply::plain_bytes("GET", self.one(get(&["GET", &key])).await?)
-    }
-
     /// Everything of one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
         let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
@@ -324,7 +290,7 @@ pub(super) fn get(words: &[&str]) -> Cmd {
     command
 }
 
-fn state(word: &str) -> Result<TaskState, BrokerError> {
+pub(super) fn state(word: &str) -> Result<TaskState, BrokerError> {
     TaskState::from_word(word).ok_or_else(|| BrokerError::Odd(format!("no state {word:?}")))
 }
 

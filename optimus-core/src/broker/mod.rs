@@ -18,6 +18,7 @@ mod report;
 mod scripts;
 mod server;
 mod submit;
+mod wait;
 mod work;
 
 use std::{
@@ -39,7 +40,8 @@ pub use self::{
     refusal::Refusal,
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
-    submit::{Batch, LEDGER_SLOTS, Receipt},
+    submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
+    wait::{End, Returned},
     work::{Claimed, Grant, Reaped, StartBy},
 };
 use self::{keys::Keys, link::Link, scripts::Script};

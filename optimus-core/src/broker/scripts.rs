@@ -54,7 +54,8 @@ macro_rules! scripts {
 
 scripts! {
     SUBMIT = "submit": ["clock", "second", "bell", "append"]
-    seldom ["stamp", "ready", "biz", "next_due", "options"] -> "line_up, read_options"
+    seldom ["stamp", "ready", "biz", "next_due", "options", "lost"]
+        -> "line_up, read_options, lost_with"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
@@ -108,12 +109,13 @@ scripts! {
         "cancelled", "workers", "success", "tries", "cancel", "wake",
     ];
     PAUSE = "pause": ["clock", "bell"] ["meta", "wake"];
-    PURGE = "purge": ["clock", "derive", "header", "biz_key", "biz_end"] [
+    PURGE = "purge": ["clock", "derive", "header", "born", "biz_key", "biz_end"] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",
     ];
-    AWAIT = "await": ["derive", "find"] [
-        "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "waiters",
+    AWAIT = "await": ["derive", "born", "find", "stored"] [
+        "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
+        "workers",
     ];
     INSPECT = "inspect": ["derive", "find"] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",

@@ -1,13 +1,16 @@
 //! `submit`: ∅ → Ready | Delayed.
 
-use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
+use super::{
+    Broker, BrokerError, Reply, ScriptCall, keys::Keys, look::get, reply::plain_list, scripts,
+};
 use crate::{
     id::{QueueName, TaskId},
     options::Due,
     record::{Submission, millis},
 };
 
-/// The slots of a client's ledger: at most this many of its calls may be unanswered.
+/// The slots of a client's ledger: at most this many of its calls may be unanswered. A call's slot
+/// is its number modulo this, and the next one of that slot is sent once it is answered.
 pub const LEDGER_SLOTS: u64 = 16;
 
 /// The keys of a call whose tasks are all plain.
@@ -25,6 +28,8 @@ pub struct Batch<'a> {
     pub client: &'a str,
     /// The call's number, by which it can be sent again.
     pub number: u64,
+    /// The last call of the same slot that was answered; 0 if none was.
+    pub since: u64,
     /// Keep the ledger for another day.
     pub keep: bool,
     /// The tasks, up to 1,000.
@@ -40,10 +45,29 @@ pub enum Receipt {
     Duplicate(TaskId),
 }
 
+/// What became of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submitted {
+    /// Of each task, in order.
+    pub receipts: Vec<Receipt>,
+    /// Redis has lost calls of this client that were answered: it came back with an older state, or
+    /// empty, and knows nothing of what was said to it once.
+    pub lost: bool,
+}
+
+/// The call that stored a task, by which Redis tells whether it still has that call.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredBy<'a> {
+    /// Whose ledger it is in.
+    pub client: &'a str,
+    /// Its number.
+    pub number: u64,
+}
+
 impl Broker {
     /// Stores the tasks of a batch; sent again under its number, it answers as it did and does
     /// nothing more.
-    pub async fn submit(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, BrokerError> {
+    pub async fn submit(&self, batch: &Batch<'_>) -> Result<Submitted, BrokerError> {
         let reply = self.run(self.submit_call(batch)).await?;
         Self::read_submit(batch.queue, batch.tasks.len(), reply)
     }
@@ -53,22 +77,24 @@ impl Broker {
         queue: &QueueName,
         tasks: usize,
         reply: Reply,
-    ) -> Result<Vec<Receipt>, BrokerError> {
+    ) -> Result<Submitted, BrokerError> {
         let answers = reply.rest()?;
         let mut receipts = vec![Receipt::Created; tasks];
-        for answer in answers {
+        let lost = answers.first().is_some_and(|word| word == "lost");
+        for answer in answers.into_iter().skip(usize::from(lost)) {
             let (position, owner) = taken(queue, &answer)
                 .filter(|(position, _)| (1..=receipts.len()).contains(position))
                 .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
             receipts[position - 1] = Receipt::Duplicate(owner);
         }
-        Ok(receipts)
+        Ok(Submitted { receipts, lost })
     }
 
     /// The call that [`submit`](Self::submit) makes.
     pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
-        let is_plain = !batch.keep && batch.tasks.iter().all(is_plain);
+        let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
+        let is_plain = !batch.keep && is_next && batch.tasks.iter().all(is_plain);
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)
@@ -88,9 +114,30 @@ impl Broker {
         }
         if !is_plain {
             call.push(if batch.keep { batch.client } else { "" });
+            call.push(batch.since);
             push_options(&mut call, &keys, batch.tasks);
         }
         call
+    }
+
+    /// Keeps the ledgers that a client has in these queues for another day, as a submit with
+    /// [`Batch::keep`] does, by the time of Redis. Ledgers that are gone stay gone.
+    pub async fn keep_ledgers(
+        &self,
+        queues: &[QueueName],
+        client: &str,
+    ) -> Result<(), BrokerError> {
+        let time = self.one(get(&["TIME"])).await?;
+        let time: Vec<u64> = plain_list("TIME", time)?.iter().map(|part| digits(part)).collect();
+        let [seconds, micros] = time[..] else {
+            return Err(BrokerError::Odd(format!("TIME answered {time:?}")));
+        };
+        let now_ms = (seconds * 1000 + micros / 1000).to_string();
+        let keep = |queue| {
+            let ledgers = self.keys(queue).of("ledgers");
+            get(&["ZADD", &ledgers, "XX", &now_ms, client])
+        };
+        self.send(queues.iter().map(keep).collect()).await.into_iter().try_for_each(|a| a.map(drop))
     }
 
     /// Makes a queue known to inspectors. Safe to repeat.
@@ -99,6 +146,11 @@ impl Broker {
         command.arg(super::keys::queues(&self.namespace)).arg(queue.as_str());
         self.send(vec![command]).await.pop().expect("an answer for each call").map(drop)
     }
+}
+
+/// 0 where it is no number.
+fn digits(text: &[u8]) -> u64 {
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn taken(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    parcels::fits,
+    parcels::{Answer, fits},
     submitter::{Expected, Submitter},
 };
 use crate::{
     Error,
-    broker::Receipt,
     id::{QueueName, TaskId},
     record::Submission,
 };
@@ -59,23 +58,23 @@ impl<'a> Bulk<'a> {
         self.sent.push((share.places, expected));
     }
 
-    /// Sends the rest; each call's id and receipt, in their order.
-    pub(super) async fn answers(mut self) -> Vec<Result<(TaskId, Receipt), Error>> {
+    /// Sends the rest; each call's id and answer, in their order.
+    pub(super) async fn answers(mut self) -> Vec<Result<(TaskId, Answer), Error>> {
         for share in std::mem::take(&mut self.open).into_values() {
             self.send(share).await;
         }
-        let mut receipts: Vec<Option<Result<Receipt, Error>>> = Vec::new();
-        receipts.resize_with(self.ids.len(), || None);
+        let mut answers: Vec<Option<Result<Answer, Error>>> = Vec::new();
+        answers.resize_with(self.ids.len(), || None);
         for (places, expected) in self.sent {
             for (place, answer) in places.into_iter().zip(expected.answers().await) {
-                receipts[place] = Some(answer);
+                answers[place] = Some(answer);
             }
         }
-        let pairs = self.ids.into_iter().zip(receipts);
+        let pairs = self.ids.into_iter().zip(answers);
         pairs
-            .map(|(id, receipt)| {
+            .map(|(id, answer)| {
                 let id = id?;
-                Ok((id, receipt.expect("an answer for each task that was sent")?))
+                Ok((id, answer.expect("an answer for each task that was sent")?))
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    broker::{Batch, Broker, BrokerError, Receipt, Reply, ScriptCall},
+    broker::{Batch, Broker, BrokerError, Reply, ScriptCall, Submitted},
     durability::Durability,
 };
 
@@ -41,7 +41,7 @@ impl Confirmer {
     }
 
     /// Submits a batch; `Unknown` if it was stored and not confirmed.
-    pub(super) async fn submit(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, BrokerError> {
+    pub(super) async fn submit(&self, batch: &Batch<'_>) -> Result<Submitted, BrokerError> {
         let (answer, answered) = oneshot::channel();
         let call = self.broker.submit_call(batch);
         // A closed channel shows as a dropped answer.

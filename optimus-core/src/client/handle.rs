@@ -5,7 +5,12 @@ use std::{any::TypeId, fmt, marker::PhantomData, time::Duration};
 use serde::de::DeserializeOwned;
 
 use super::Client;
-use crate::{Error, id::TaskId, state::TaskState};
+use crate::{
+    Error,
+    broker::{End, Returned, StoredBy},
+    id::TaskId,
+    state::TaskState,
+};
 
 /// How often a waiting handle looks for itself, in case its mail got lost.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -15,8 +20,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub struct TaskHandle<T> {
     client: Client,
     id: TaskId,
-    duplicate: bool,
+    origin: Origin,
     output: PhantomData<fn() -> T>,
+}
+
+/// How a handle came to its task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Its client submitted it, in the call of this number.
+    Call(u64),
+    /// Its client submitted another one with the same biz id.
+    Owner,
+    /// By its id.
+    Elsewhere,
 }
 
 impl<T> Clone for TaskHandle<T> {
@@ -32,8 +48,8 @@ impl<T> fmt::Debug for TaskHandle<T> {
 }
 
 impl<T> TaskHandle<T> {
-    pub(super) fn new(client: Client, id: TaskId, duplicate: bool) -> Self {
-        Self { client, id, duplicate, output: PhantomData }
+    pub(super) fn new(client: Client, id: TaskId, origin: Origin) -> Self {
+        Self { client, id, origin, output: PhantomData }
     }
 
     /// The task's id. For a duplicate: that of the task that has the biz id.
@@ -43,15 +59,16 @@ impl<T> TaskHandle<T> {
 
     /// The biz id was taken, so nothing was submitted; the handle is the first task's.
     pub fn is_duplicate(&self) -> bool {
-        self.duplicate
+        self.origin == Origin::Owner
     }
 
-    /// The state that the task is in now; `Forgotten` once its history has rolled away.
+    /// The state that the task is in now. A success is known as long as the client lives that
+    /// submitted the task; of others, `Forgotten` once their history has rolled away.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
     pub async fn status(&self) -> Result<TaskState, Error> {
-        Ok(self.client.0.broker.wait_for_end(&self.id, "").await?)
+        Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
     }
 
     /// Cancels it, or asks its worker to. Answers whether it is cancelled already.
@@ -67,17 +84,30 @@ impl<T> TaskHandle<T> {
     /// # Errors
     /// [`Error::is_rejected`] if Redis refuses the look.
     pub async fn ended(&self) -> Result<TaskState, Error> {
-        let mut letters = self.client.0.mailboxes.subscribe(&self.id);
+        Ok(self.end().await?.state)
+    }
+
+    /// The call that submitted it, if its client did.
+    fn stored_by(&self) -> Option<StoredBy<'_>> {
+        let Origin::Call(number) = self.origin else { return None };
+        Some(StoredBy { client: self.client.0.submitter.client(), number })
+    }
+
+    async fn end(&self) -> Result<End, Error> {
+        let (broker, mailboxes) = (&self.client.0.broker, &self.client.0.mailboxes);
         loop {
-            let me = self.client.0.mailboxes.address();
-            let look = match self.client.0.broker.wait_for_end(&self.id, me).await {
-                Ok(state) if state.is_terminal() => return Ok(state),
-                Ok(_) => LOOK_EVERY,
+            let mut mail = mailboxes.subscribe(&self.id);
+            let me = mailboxes.address();
+            let look = match broker.wait_for_end(&self.id, me, self.stored_by()).await {
+                Ok(Some(end)) => return Ok(end),
+                Ok(None) => LOOK_EVERY,
                 Err(problem) if problem.is_transient() => LOOK_AGAIN,
                 Err(problem) => return Err(problem.into()),
             };
-            if let Ok(Ok(state)) = tokio::time::timeout(look, letters.changed()).await {
-                return Ok(state);
+            // A success is final. A letter of another end may be older than a requeue, so that is
+            // only a reason to look.
+            if let Ok(Some(TaskState::Success)) = tokio::time::timeout(look, mail.letter()).await {
+                return Ok(End { state: TaskState::Success, returned: Returned::Elsewhere });
             }
         }
     }
@@ -91,9 +121,9 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
     /// [`Error::is_forgotten`] if it ended so long ago that its result is gone.
     pub async fn result(&self) -> Result<T, Error> {
-        let state = self.ended().await?;
+        let end = self.end().await?;
         loop {
-            match self.outcome(state).await {
+            match self.outcome(&end).await {
                 Err(problem) if problem.is_unavailable() => tokio::time::sleep(LOOK_AGAIN).await,
                 outcome => return outcome,
             }
@@ -111,9 +141,9 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     }
 
     /// What became of it, once it has ended.
-    async fn outcome(&self, state: TaskState) -> Result<T, Error> {
-        match state {
-            TaskState::Success => self.kept_result().await,
+    async fn outcome(&self, end: &End) -> Result<T, Error> {
+        match end.state {
+            TaskState::Success => self.returned(&end.returned).await,
             TaskState::Cancelled => Err(Error::cancelled(self.id.clone())),
             TaskState::Dead => {
                 let task = self.client.inspector().get(&self.id).await?;
@@ -124,14 +154,20 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         }
     }
 
-    async fn kept_result(&self) -> Result<T, Error> {
-        let kept = self.client.0.broker.result(&self.id).await?;
-        let json = match kept.as_deref() {
-            Some(json) => json,
+    async fn returned(&self, returned: &Returned) -> Result<T, Error> {
+        let returns_nothing = TypeId::of::<T>() == TypeId::of::<()>();
+        let kept;
+        let json = match returned {
+            Returned::Json(json) => Some(json.as_slice()),
             // Tasks that return nothing keep nothing.
-            None if TypeId::of::<T>() == TypeId::of::<()>() => b"null",
-            None => return Err(Error::forgotten(self.id.clone())),
+            _ if returns_nothing => Some(&b"null"[..]),
+            Returned::Nothing => None,
+            Returned::Elsewhere => {
+                kept = self.client.0.broker.result(&self.id).await?;
+                kept.as_deref()
+            }
         };
+        let Some(json) = json else { return Err(Error::forgotten(self.id.clone())) };
         serde_json::from_slice(json)
             .map_err(|problem| Error::wrong_result(self.id.clone(), problem))
     }

@@ -2,11 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::sync::broadcast;
+use tokio::sync::watch;
 
 use crate::{
     broker::Broker,
@@ -25,23 +28,57 @@ struct Inner {
     broker: Broker,
     address: String,
     queues: Mutex<HashMap<QueueName, Waiting>>,
+    last_serial: AtomicU64,
 }
 
-type Waiting = HashMap<TaskId, broadcast::Sender<TaskState>>;
+type Waiting = HashMap<TaskId, Waiters>;
 
-/// Hears of one task's end.
-pub(super) struct Letters(broadcast::Receiver<TaskState>);
+/// Who waits for one task.
+struct Waiters {
+    sender: watch::Sender<Option<TaskState>>,
+    /// Tells them from those who waited for the same task until a letter came.
+    serial: u64,
+    count: usize,
+}
 
-impl Letters {
-    pub(super) async fn changed(&mut self) -> Result<TaskState, broadcast::error::RecvError> {
-        self.0.recv().await
+/// Hears of one task's end; whoever drops it waits no more.
+pub(super) struct Mail {
+    inner: Arc<Inner>,
+    id: TaskId,
+    serial: u64,
+    receiver: watch::Receiver<Option<TaskState>>,
+}
+
+impl Mail {
+    /// The state that a letter tells; none if there will be no letter.
+    pub(super) async fn letter(&mut self) -> Option<TaskState> {
+        self.receiver.wait_for(Option::is_some).await.ok().and_then(|state| *state)
+    }
+}
+
+impl Drop for Mail {
+    fn drop(&mut self) {
+        let mut queues = self.inner.queues();
+        let Some(waiting) = queues.get_mut(self.id.queue()) else { return };
+        let Some(waiters) = waiting.get_mut(&self.id) else { return };
+        if waiters.serial == self.serial {
+            waiters.count -= 1;
+            if waiters.count == 0 {
+                waiting.remove(&self.id);
+            }
+        }
     }
 }
 
 impl Mailboxes {
     pub(super) fn new(broker: Broker) -> Self {
         let address = machine::new_uuid().simple().to_string();
-        Self(Arc::new(Inner { broker, address, queues: Mutex::default() }))
+        Self(Arc::new(Inner {
+            broker,
+            address,
+            queues: Mutex::default(),
+            last_serial: AtomicU64::new(0),
+        }))
     }
 
     /// The name under which this client registers as waiting.
@@ -50,15 +87,20 @@ impl Mailboxes {
     }
 
     /// Starts to listen for a task's end.
-    pub(super) fn subscribe(&self, id: &TaskId) -> Letters {
+    pub(super) fn subscribe(&self, id: &TaskId) -> Mail {
         let mut queues = self.0.queues();
         if !queues.contains_key(id.queue()) {
-            queues.insert(id.queue().clone(), Waiting::new());
+            queues.insert(id.queue().clone(), Waiting::default());
             tokio::spawn(listen(self.0.clone(), id.queue().clone()));
         }
         let waiting = queues.entry(id.queue().clone()).or_default();
-        let sender = waiting.entry(id.clone()).or_insert_with(|| broadcast::channel(1).0);
-        Letters(sender.subscribe())
+        let waiters = waiting.entry(id.clone()).or_insert_with(|| {
+            let serial = self.0.last_serial.fetch_add(1, Ordering::Relaxed) + 1;
+            Waiters { sender: watch::Sender::new(None), serial, count: 0 }
+        });
+        waiters.count += 1;
+        let (serial, receiver) = (waiters.serial, waiters.sender.subscribe());
+        Mail { inner: self.0.clone(), id: id.clone(), serial, receiver }
     }
 }
 
@@ -67,33 +109,39 @@ impl Inner {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn deliver(&self, id: &TaskId, state: TaskState) {
-        if let Some(sender) = self.queues().get_mut(id.queue()).and_then(|w| w.remove(id)) {
-            // The waiter may have given up.
-            drop(sender.send(state));
+    fn deliver(&self, queue: &QueueName, letters: Vec<(TaskId, TaskState)>) {
+        let mut queues = self.queues();
+        let Some(waiting) = queues.get_mut(queue) else { return };
+        for (id, state) in letters {
+            if let Some(waiters) = waiting.remove(&id) {
+                waiters.sender.send_replace(Some(state));
+            }
         }
     }
 
-    /// Forgets who gave up; `false` once nobody waits, and then the queue's listener ends.
+    /// Whether anybody waits; if not, the queue's listener ends, and the next waiter starts one.
     fn anybody_waits(&self, queue: &QueueName) -> bool {
         let mut queues = self.queues();
-        let Some(waiting) = queues.get_mut(queue) else { return false };
-        waiting.retain(|_, sender| sender.receiver_count() > 0);
-        if waiting.is_empty() {
+        let waits = queues.get(queue).is_some_and(|waiting| !waiting.is_empty());
+        if !waits {
             queues.remove(queue);
-            return false;
         }
-        true
+        waits
     }
 }
 
+/// Until nobody has waited while no letter came: who awaits one task after the other keeps it.
 async fn listen(inner: Arc<Inner>, queue: QueueName) {
     let broker = inner.broker.blocking("mailbox");
-    let queues = [queue];
-    while inner.anybody_waits(&queues[0]) {
-        match broker.wait_for_mail(&queues, &inner.address, BLOCK_FOR).await {
-            Ok(Some((id, state))) => inner.deliver(&id, state),
-            Ok(None) => {}
+    loop {
+        match broker.wait_for_mail(&queue, &inner.address, BLOCK_FOR).await {
+            Ok(letters) if letters.is_empty() => {
+                if !inner.anybody_waits(&queue) {
+                    return;
+                }
+            }
+            Ok(letters) => inner.deliver(&queue, letters),
+            Err(_) if !inner.anybody_waits(&queue) => return,
             Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
         }
     }

@@ -4,6 +4,7 @@ mod builder;
 mod bulk;
 mod confirmer;
 mod handle;
+mod ledger;
 mod mailbox;
 mod parcels;
 mod submitter;
@@ -14,7 +15,10 @@ pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     handle::TaskHandle,
 };
-use self::{bulk::Bulk, confirmer::Confirmer, mailbox::Mailboxes, submitter::Submitter};
+use self::{
+    bulk::Bulk, confirmer::Confirmer, handle::Origin, mailbox::Mailboxes, parcels::Answer,
+    submitter::Submitter,
+};
 use crate::{
     Error,
     broker::{Broker, BrokerError, Cancelled, Receipt, Refusal},
@@ -113,8 +117,8 @@ impl Client {
         let submission = self.check(call.into_submission()?)?;
         let id = submission.id.clone();
         let mut answers = self.0.submitter.send(vec![submission]).await.answers().await;
-        let receipt = answers.pop().expect("an answer for each task")?;
-        Ok(self.receive(id, receipt))
+        let answer = answers.pop().expect("an answer for each task")?;
+        Ok(self.receive(id, answer))
     }
 
     /// Submits any number of calls, a thousand a round trip.
@@ -136,7 +140,7 @@ impl Client {
             .answers()
             .await
             .into_iter()
-            .map(|answer| answer.map(|(id, receipt)| self.receive(id, receipt)))
+            .map(|answer| answer.map(|(id, answer)| self.receive(id, answer)))
             .collect();
         match answers.iter().find_map(|answer| answer.as_ref().err()) {
             Some(first) => Err(SubmitAllError { first: first.clone(), answers }),
@@ -144,9 +148,11 @@ impl Client {
         }
     }
 
-    /// A handle on a task that was submitted elsewhere or before.
+    /// A handle on a task that was submitted elsewhere or before. Of a task that returns nothing it
+    /// knows the success as long as that is among the last 1,000 of the queue; the handle that its
+    /// submit returned knows it as long as this client lives.
     pub fn handle<T>(&self, id: TaskId) -> TaskHandle<T> {
-        TaskHandle::new(self.clone(), id, false)
+        TaskHandle::new(self.clone(), id, Origin::Elsewhere)
     }
 
     /// Cancels a task that waits, for good; asks the worker of a running one to stop it.
@@ -203,10 +209,10 @@ impl Client {
         Ok(submission)
     }
 
-    fn receive<T>(&self, id: TaskId, receipt: Receipt) -> TaskHandle<T> {
-        match receipt {
-            Receipt::Created => TaskHandle::new(self.clone(), id, false),
-            Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, true),
+    fn receive<T>(&self, id: TaskId, answer: Answer) -> TaskHandle<T> {
+        match answer.receipt {
+            Receipt::Created => TaskHandle::new(self.clone(), id, Origin::Call(answer.call)),
+            Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, Origin::Owner),
         }
     }
 }

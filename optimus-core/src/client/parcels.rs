@@ -10,7 +10,14 @@ const CALL_TASKS_MAX: usize = 1000;
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The answer of each task, in order.
-pub(super) type Answers = Vec<Result<Receipt, Error>>;
+pub(super) type Answers = Vec<Result<Answer, Error>>;
+
+/// What became of a task.
+pub(super) struct Answer {
+    pub(super) receipt: Receipt,
+    /// The number of its call.
+    pub(super) call: u64,
+}
 
 /// Tasks of one queue that one caller submits, no more than one call takes.
 pub(super) struct Parcel {
@@ -63,12 +70,15 @@ impl Chunk {
         &self.submissions
     }
 
-    /// Tells everybody what became of theirs.
-    pub(super) fn answer(self, receipts: Result<Vec<Receipt>, Error>) {
+    /// Tells everybody what became of theirs, in the call of that number.
+    pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
         let mut receipts = receipts.map(Vec::into_iter);
         for (count, answer) in self.answers {
             let theirs = match &mut receipts {
-                Ok(receipts) => receipts.by_ref().take(count).map(Ok).collect(),
+                Ok(receipts) => {
+                    let answers = receipts.by_ref().take(count);
+                    answers.map(|receipt| Ok(Answer { receipt, call })).collect()
+                }
                 Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
             };
             // Nobody may be waiting any more: its future was dropped. The tasks stand.

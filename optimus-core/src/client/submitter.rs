@@ -1,7 +1,7 @@
 //! The background task that carries submits: concurrent ones share calls, lost replies are asked
 //! for again.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
@@ -11,11 +11,12 @@ use tokio::{
 
 use super::{
     confirmer::{CALLS_MAX, Confirmer},
+    ledger::{Ledger, Place},
     parcels::{Answers, Chunk, Parcel, Waiting},
 };
 use crate::{
     Error,
-    broker::{Batch, Broker, BrokerError, LEDGER_SLOTS, Receipt},
+    broker::{Batch, Broker, BrokerError, LEDGER_SLOTS, Submitted},
     id::QueueName,
     machine,
     record::Submission,
@@ -27,15 +28,23 @@ const CALLS_IN_FLIGHT: usize = 4;
 const ROUND_MAX: usize = 1024;
 /// With so many calls waiting, nothing more is taken in.
 const CALLS_WAITING: usize = 16;
-const KEEP_EVERY: Duration = Duration::from_secs(3600);
+/// How often Redis is asked to keep the ledgers. A janitor removes those that lie idle, and with
+/// its ledger a client loses the proof that its tasks have succeeded, so this must happen many
+/// times within that time, also while the client only waits.
+const KEEP_EVERY: Duration = Duration::from_secs(600);
+/// The same after it has failed.
+const KEEP_AGAIN: Duration = Duration::from_secs(30);
 const RESEND_FIRST: Duration = Duration::from_millis(20);
 const RESEND_MAX: Duration = Duration::from_secs(1);
 
-/// A slot of the ledger is written anew once the call that it answers was answered.
+/// Each call under way has a slot of the ledger to itself.
 const _: () = assert!((CALLS_MAX as u64) < LEDGER_SLOTS && CALLS_IN_FLIGHT <= CALLS_MAX);
 
 /// The sending end.
-pub(super) struct Submitter(mpsc::Sender<Parcel>);
+pub(super) struct Submitter {
+    parcels: mpsc::Sender<Parcel>,
+    client: Arc<str>,
+}
 
 /// The answers of a parcel, on their way.
 pub(super) struct Expected {
@@ -46,13 +55,21 @@ pub(super) struct Expected {
 impl Submitter {
     /// Starts it; with a confirmer, submits go through that.
     pub(super) fn spawn(broker: Broker, confirmer: Option<Confirmer>, timeout: Duration) -> Self {
-        let (sender, inbox) = mpsc::channel(ROUND_MAX);
-        let client = machine::new_uuid().simple().to_string();
-        tokio::spawn(async move {
-            let way = Way { broker, confirmer, timeout };
-            Carrier { way, client, queues: HashMap::new() }.carry(inbox).await;
-        });
-        Self(sender)
+        let (parcels, inbox) = mpsc::channel(ROUND_MAX);
+        let client: Arc<str> = machine::new_uuid().simple().to_string().into();
+        let carrier = Carrier {
+            way: Way { broker, confirmer, timeout },
+            client: client.clone(),
+            queues: HashMap::new(),
+            keep_at: Instant::now() + KEEP_EVERY,
+        };
+        tokio::spawn(carrier.carry(inbox));
+        Self { parcels, client }
+    }
+
+    /// The name of its ledgers.
+    pub(super) fn client(&self) -> &str {
+        &self.client
     }
 
     /// Hands a parcel over; waits while too many others are on their way.
@@ -60,7 +77,7 @@ impl Submitter {
         let count = submissions.len();
         let (answer, receiver) = oneshot::channel();
         // A closed channel shows as a dropped answer.
-        drop(self.0.send(Parcel { submissions, answer }).await);
+        drop(self.parcels.send(Parcel { submissions, answer }).await);
         Expected { count, receiver }
     }
 }
@@ -75,39 +92,32 @@ impl Expected {
 
 struct Carrier {
     way: Way,
-    client: String,
+    client: Arc<str>,
     queues: HashMap<QueueName, Ledger>,
-}
-
-/// What the client knows of its ledger in one queue.
-#[derive(Default)]
-struct Ledger {
-    next_number: u64,
-    kept_at: Option<Instant>,
-    /// Of its connections, at the last call.
-    breaks: u64,
-    announced: bool,
+    /// When the ledgers are kept again.
+    keep_at: Instant,
 }
 
 /// A chunk with its place in the ledger.
 struct Numbered {
     chunk: Chunk,
-    number: u64,
+    place: Place,
     keep: bool,
+    announce: bool,
 }
 
 impl Carrier {
     /// Until all clients are gone and all is answered.
-    async fn carry(&mut self, mut inbox: mpsc::Receiver<Parcel>) {
+    async fn carry(mut self, mut inbox: mpsc::Receiver<Parcel>) {
         let (mut waiting, mut round, mut open) = (Waiting::default(), Vec::new(), true);
         let calls_max = if self.way.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
-        let mut in_flight = FuturesUnordered::new();
+        let (mut in_flight, mut keeping) = (FuturesUnordered::new(), FuturesUnordered::new());
         while open || !waiting.is_empty() || !in_flight.is_empty() {
             let idle = in_flight.is_empty();
             while in_flight.len() < calls_max
                 && let Some(chunk) = waiting.next(idle)
             {
-                let numbered = self.number(chunk).await;
+                let numbered = self.number(chunk);
                 let call = deliver(self.way.clone(), self.client.clone(), numbered);
                 // Boxed and polled at once, so that calls of a queue arrive in their order.
                 in_flight.push(Box::pin(call));
@@ -125,55 +135,75 @@ impl Carrier {
                     open = count > 0;
                     round.drain(..).for_each(|parcel| waiting.add(parcel));
                 }
+                Some(is_kept) = keeping.next(), if !keeping.is_empty() => {
+                    self.keep_at = Instant::now() + if is_kept { KEEP_EVERY } else { KEEP_AGAIN };
+                }
+                () = tokio::time::sleep_until(self.keep_at),
+                    if open && keeping.is_empty() && !self.queues.is_empty() =>
+                {
+                    keeping.push(Box::pin(self.keep()));
+                }
             }
         }
     }
 
-    async fn number(&mut self, chunk: Chunk) -> Numbered {
+    fn number(&mut self, chunk: Chunk) -> Numbered {
         let ledger = self.queues.entry(chunk.queue().clone()).or_default();
         // A failover may have lost what was done once, and it breaks every connection.
         let breaks = self.way.breaks();
-        let moved = ledger.breaks != breaks;
-        ledger.breaks = breaks;
-        ledger.announced &= !moved;
-        if !ledger.announced {
-            // Inspectors find queues by this; a failure is tried again with the next call.
-            let quickly = self.way.broker.within(Duration::ZERO);
-            ledger.announced = quickly.announce(chunk.queue()).await.is_ok();
+        if ledger.breaks != breaks {
+            (ledger.breaks, ledger.announced, ledger.kept) = (breaks, false, false);
         }
-        let keep = moved || ledger.kept_at.is_none_or(|kept| kept.elapsed() > KEEP_EVERY);
-        if keep {
-            ledger.kept_at = Some(Instant::now());
-        }
-        ledger.next_number += 1;
-        Numbered { chunk, number: ledger.next_number, keep }
+        let (keep, announce) = (!ledger.kept, !ledger.announced);
+        (ledger.kept, ledger.announced) = (true, true);
+        let place = ledger.take().expect("fewer calls under way than slots");
+        Numbered { chunk, place, keep, announce }
     }
 
-    /// A ledger that is not kept would never be purged: the next call asks for it again.
+    /// What was to be done once and was not, the next call does: a ledger that is not kept would
+    /// never be purged, and inspectors find a queue by its announcement. A store that has lost
+    /// calls has lost both, with or without a broken connection.
     fn note(&mut self, delivered: &Delivered) {
-        if delivered.unkept
-            && let Some(ledger) = self.queues.get_mut(&delivered.queue)
-        {
-            ledger.kept_at = None;
-        }
+        let Some(ledger) = self.queues.get_mut(&delivered.queue) else { return };
+        ledger.settle(delivered.number, delivered.answered);
+        ledger.kept &= !delivered.unkept;
+        ledger.announced &= !delivered.unannounced;
+    }
+
+    /// Keeps the ledgers while the client lives, whatever it does; whether that was done.
+    fn keep(&self) -> impl Future<Output = bool> + use<> {
+        let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
+        let (broker, client) = (self.way.broker.clone(), self.client.clone());
+        async move { broker.keep_ledgers(&queues, &client).await.is_ok() }
     }
 }
 
 /// How a call ended.
 struct Delivered {
     queue: QueueName,
-    /// It asked for the ledger to be kept, and was not answered so.
+    number: u64,
+    answered: bool,
+    /// The ledger is not known to be kept, though it was to be.
     unkept: bool,
+    /// The queue is not known to be announced, though it was to be.
+    unannounced: bool,
 }
 
-async fn deliver(way: Way, client: String, numbered: Numbered) -> Delivered {
-    let Numbered { chunk, number, keep } = numbered;
+async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
+    let Numbered { chunk, place: Place { number, since }, keep, announce } = numbered;
+    let queue = chunk.queue().clone();
     let tasks = chunk.submissions();
-    let batch = Batch { queue: chunk.queue(), client: &client, number, keep, tasks };
-    let receipts = way.send_until_answered(&batch).await;
-    let delivered = Delivered { queue: chunk.queue().clone(), unkept: keep && receipts.is_err() };
-    chunk.answer(receipts);
-    delivered
+    let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };
+    let announcement = async { !announce || way.announce(&queue).await };
+    let (mut announced, submitted) = tokio::join!(announcement, way.send_until_answered(&batch));
+    let answered = submitted.is_ok();
+    let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
+    if lost {
+        announced = way.announce(&queue).await;
+    }
+    chunk.answer(number, submitted.map(|submitted| submitted.receipts));
+    let unkept = (keep && !answered) || (lost && !keep);
+    Delivered { queue, number, answered, unkept, unannounced: !announced }
 }
 
 /// How a batch gets to Redis, and for how long that is tried.
@@ -190,8 +220,13 @@ impl Way {
         self.broker.breaks() + self.confirmer.as_ref().map_or(0, Confirmer::breaks)
     }
 
+    /// Makes a queue known to inspectors; whether that was done.
+    async fn announce(&self, queue: &QueueName) -> bool {
+        self.broker.within(Duration::ZERO).announce(queue).await.is_ok()
+    }
+
     /// Sends a batch, again and again under the same number, until it is answered or time is up.
-    async fn send_until_answered(&self, batch: &Batch<'_>) -> Result<Vec<Receipt>, Error> {
+    async fn send_until_answered(&self, batch: &Batch<'_>) -> Result<Submitted, Error> {
         let deadline = Instant::now() + self.timeout;
         let (mut maybe_done, mut wait) = (None, RESEND_FIRST);
         let (mut batch, breaks) = (*batch, self.breaks());
@@ -203,7 +238,7 @@ impl Way {
                 Some(confirmer) => confirmer.submit(&batch).await,
             };
             let problem = match answer {
-                Ok(receipts) => return Ok(receipts),
+                Ok(submitted) => return Ok(submitted),
                 Err(problem) => problem,
             };
             if let BrokerError::Unknown(why) = &problem {

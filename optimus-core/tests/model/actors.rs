@@ -1,7 +1,9 @@
 //! The clients, workers and operators of one queue: what each remembers, and which call it makes
 //! of a step.
 
-use optimus_core::{OnLost, QueueName, TaskId, WorkerId};
+use std::collections::BTreeMap;
+
+use optimus_core::{OnLost, QueueName, TaskId, WorkerId, broker::LEDGER_SLOTS};
 
 use crate::{
     answer::Answer,
@@ -27,12 +29,16 @@ pub(crate) struct Actors {
     workers: [Worker; 3],
     /// Every task that was ever submitted, in that order.
     pub(crate) tasks: Vec<TaskId>,
+    /// By which call of which client a task was stored, as far as that was answered.
+    calls: BTreeMap<TaskId, (String, u64)>,
     holds: Holds,
 }
 
 #[derive(Default)]
 struct Client {
     last_number: u64,
+    /// The last call of each slot that was answered.
+    answered: BTreeMap<u64, u64>,
     kept_at: Option<u64>,
 }
 
@@ -47,7 +53,14 @@ impl Actors {
         let worker =
             |name: &str| Worker { id: WorkerId::from_stored(name), starts: 1, last_seq: 0 };
         let workers = ["w0", "w1", "w2"].map(worker);
-        Self { queue, clients: Default::default(), workers, tasks: vec![], holds: Holds::default() }
+        Self {
+            queue,
+            clients: Default::default(),
+            workers,
+            tasks: vec![],
+            calls: BTreeMap::new(),
+            holds: Holds::default(),
+        }
     }
 
     /// The call that a step stands for by now; `None` if it stands for nothing.
@@ -106,7 +119,11 @@ impl Actors {
             Step::Purge { keep, age_ms, .. } => Call::Purge { keep, age_ms },
             Step::Await { task, client, .. } => {
                 let id = self.aimed(task, Aim::Any, reference)?;
-                Call::Await { id, client: client_name(client) }
+                let stored_by = self.calls.get(&id).cloned();
+                match client {
+                    2 => Call::State { id, stored_by },
+                    _ => Call::Await { id, client: client_name(client), stored_by },
+                }
             }
             Step::Inspect { task, .. } => {
                 Call::Inspect { id: self.aimed(task, Aim::Any, reference)? }
@@ -132,12 +149,23 @@ impl Actors {
 
     /// What a caller remembers of an answer.
     pub(crate) fn learn(&mut self, call: &Call, answer: &Answer) {
-        if let (Call::Submit(parcel), Answer::Full | Answer::Refused(..)) = (call, answer)
-            && parcel.keep
-        {
+        if let Call::Submit(parcel) = call {
             let mut clients = self.clients.iter_mut().zip(0..);
             let client = clients.find(|(_, index)| client_name(*index) == parcel.client);
-            client.expect("a client of ours").0.kept_at = None;
+            let (client, _) = client.expect("a client of ours");
+            match answer {
+                Answer::Receipts(owners, _) => {
+                    let answered = client.answered.entry(parcel.number % LEDGER_SLOTS).or_default();
+                    *answered = parcel.number.max(*answered);
+                    for (wanted, _) in parcel.tasks.iter().zip(owners).filter(|(_, o)| o.is_none())
+                    {
+                        let stored_by = (parcel.client.clone(), parcel.number);
+                        self.calls.insert(wanted.id.clone(), stored_by);
+                    }
+                }
+                _ if parcel.keep => client.kept_at = None,
+                _ => {}
+            }
         }
         if let (Call::Claim { worker, .. }, Answer::Granted(granted)) = (call, answer) {
             self.holds.add(worker, granted);
@@ -179,7 +207,9 @@ impl Actors {
         if keep {
             client.kept_at = Some(now);
         }
-        Call::Submit(Parcel { client: name, ahead_ms, number: client.last_number, keep, tasks })
+        let number = client.last_number;
+        let since = client.answered.get(&(number % LEDGER_SLOTS)).copied().unwrap_or(0);
+        Call::Submit(Parcel { client: name, ahead_ms, number, since, keep, tasks })
     }
 
     fn wanted(&mut self, now: u64, here: u64, plan: &Plan) -> Wanted {

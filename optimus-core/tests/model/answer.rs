@@ -10,8 +10,9 @@ use optimus_core::{
 /// The answer to one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// For each task of a submit, who has its biz id, if another has it.
-    Receipts(Vec<Option<TaskId>>),
+    /// For each task of a submit, who has its biz id, if another has it; and whether calls of the
+    /// client were lost.
+    Receipts(Vec<Option<TaskId>>, bool),
     Granted(Granted),
     /// The positions of a report whose lease is another's by now.
     Stale(Vec<usize>),
@@ -39,6 +40,8 @@ pub(crate) enum Answer {
         workers: usize,
     },
     State(TaskState),
+    /// A task's end, if it has ended, and what it returned.
+    Ended(Option<(TaskState, Option<Vec<u8>>)>),
     Found(Found),
     Seen(Seen),
     Refused(Refusal, String),

@@ -27,7 +27,8 @@ pub(crate) enum Call {
     Requeue { id: TaskId },
     Pause { paused: bool },
     Purge { keep: usize, age_ms: u64 },
-    Await { id: TaskId, client: String },
+    Await { id: TaskId, client: String, stored_by: Option<(String, u64)> },
+    State { id: TaskId, stored_by: Option<(String, u64)> },
     Inspect { id: TaskId },
     Look,
 }
@@ -43,6 +44,8 @@ pub(crate) struct Parcel {
     /// How far the client's clock is ahead of Redis', in ms.
     pub(crate) ahead_ms: i64,
     pub(crate) number: u64,
+    /// The last call of the same slot that was answered.
+    pub(crate) since: u64,
     pub(crate) keep: bool,
     pub(crate) tasks: Vec<Wanted>,
 }

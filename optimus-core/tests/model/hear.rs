@@ -1,6 +1,6 @@
 //! Mail and doorbells: what is told without being asked for.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use optimus_core::{QueueName, WorkerId, broker::Woken};
 
@@ -20,16 +20,12 @@ impl Run<'_> {
         let mail = &side.reference.mail;
         let mut clients = (0..3).map(|next| client_name((client + next) % 3));
         let name = clients.find(|name| mail.get(name).is_some_and(|letters| !letters.is_empty()));
-        let name = name.unwrap_or_default();
-        let Some(expected) = side.reference.mail.get_mut(&name).and_then(VecDeque::pop_front)
-        else {
-            return Ok(());
-        };
-        let queues = [side.bench.queue.clone()];
-        let letter = self.listener.wait_for_mail(&queues, &name, PATIENCE).await;
-        self.tell(at, queue.into(), &format_args!("{name} reads its mail: {letter:?}"));
-        match letter {
-            Ok(Some(letter)) if letter == expected => {
+        let Some(name) = name else { return Ok(()) };
+        let expected: Vec<_> = side.reference.mail.remove(&name).into_iter().flatten().collect();
+        let letters = self.listener.wait_for_mail(&side.bench.queue, &name, PATIENCE).await;
+        self.tell(at, queue.into(), &format_args!("{name} reads its mail: {letters:?}"));
+        match letters {
+            Ok(letters) if letters == expected => {
                 self.reach.count("mail is read");
                 Ok(())
             }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
-    broker::{Batch, Broker, BrokerError, Claimed, Receipt},
+    broker::{Batch, Broker, BrokerError, Claimed, Receipt, Returned, StoredBy},
 };
 
 use crate::{
@@ -79,7 +79,16 @@ async fn answer(
             let (tasks, more, workers) = (purged.tasks, purged.more, purged.workers);
             Answer::Purged { tasks, more, workers }
         }
-        Call::Await { id, client } => Answer::State(broker.wait_for_end(id, client).await?),
+        Call::Await { id, client, stored_by } => {
+            let end = broker.wait_for_end(id, client, stored_by.as_ref().map(stored)).await?;
+            Answer::Ended(end.map(|end| match end.returned {
+                Returned::Json(json) => (end.state, Some(json)),
+                Returned::Nothing | Returned::Elsewhere => (end.state, None),
+            }))
+        }
+        Call::State { id, stored_by } => {
+            Answer::State(broker.state_of(id, stored_by.as_ref().map(stored)).await?)
+        }
         Call::Inspect { id } => inspect(broker, id).await?,
         Call::Look => look(bench, broker).await?,
     })
@@ -91,16 +100,21 @@ async fn submit(
     now: u64,
     parcel: &Parcel,
 ) -> Result<Answer, BrokerError> {
-    let Parcel { client, number, keep, .. } = parcel;
+    let Parcel { client, number, since, keep, .. } = parcel;
     let tasks: Vec<Submission> = parcel.tasks.iter().map(Wanted::submission).collect();
     let here = now.checked_add_signed(parcel.ahead_ms).expect("clocks are not that far off");
-    let batch = Batch { queue: &bench.queue, client, number: *number, keep: *keep, tasks: &tasks };
-    let receipts = broker.here(here).submit(&batch).await?;
+    let (queue, number, since, keep) = (&bench.queue, *number, *since, *keep);
+    let batch = Batch { queue, client, number, since, keep, tasks: &tasks };
+    let submitted = broker.here(here).submit(&batch).await?;
     let owner = |receipt| match receipt {
         Receipt::Created => None,
         Receipt::Duplicate(owner) => Some(owner),
     };
-    Ok(Answer::Receipts(receipts.into_iter().map(owner).collect()))
+    Ok(Answer::Receipts(submitted.receipts.into_iter().map(owner).collect(), submitted.lost))
+}
+
+fn stored((client, number): &(String, u64)) -> StoredBy<'_> {
+    StoredBy { client, number: *number }
 }
 
 fn granted(claimed: Claimed) -> Answer {

@@ -44,7 +44,8 @@ impl Display for Call {
             Self::Requeue { id } => write!(f, "requeue {id}"),
             Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
             Self::Purge { keep, age_ms } => write!(f, "purge above {keep} and {age_ms} ms"),
-            Self::Await { id, client } => write!(f, "{client} awaits {id}"),
+            Self::Await { id, client, .. } => write!(f, "{client} awaits {id}"),
+            Self::State { id, .. } => write!(f, "the state of {id}"),
             Self::Inspect { id } => write!(f, "inspect {id}"),
             Self::Look => f.write_str("look"),
         }
@@ -53,7 +54,7 @@ impl Display for Call {
 
 impl Display for Parcel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { client, ahead_ms, number, keep, tasks } = self;
+        let Self { client, ahead_ms, number, since: _, keep, tasks } = self;
         write!(f, "{client} submits #{number}")?;
         if *ahead_ms != 0 {
             write!(f, " ({ahead_ms} ms ahead)")?;
@@ -89,7 +90,7 @@ impl Display for Wanted {
 impl Display for Answer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Receipts(owners) => {
+            Self::Receipts(owners, _) => {
                 let owner = |owner: &Option<_>| match owner {
                     Some(owner) => format!("taken by {owner}"),
                     None => "admitted".to_owned(),

@@ -1,15 +1,42 @@
 //! `await`: registers a client as waiting for a task's end.
 
-use optimus_core::{Due, TaskId, TaskState, broker::Verdict};
+use optimus_core::{
+    Due, TaskId, TaskState, WorkerId,
+    broker::{Batch, LEDGER_SLOTS, Returned, StoredBy, Verdict},
+};
+use redis::cmd;
 
 use crate::{
-    acts::{done, failed, ms},
+    acts::{Grants, done, failed, ids_of, ms},
     bench::Bench,
-    jobs::job,
+    dump::Dump,
+    jobs::{job, jobs, ready_at},
 };
 
-async fn state(bench: &Bench, id: &TaskId, client: &str) -> TaskState {
-    bench.now().wait_for_end(id, client).await.expect("a client may always ask")
+/// Gaps that a slot of a ledger keeps apart.
+const LOST_MAX: u64 = 8;
+
+/// How a task has ended, as a client is told that waits for it and knows nothing else.
+async fn end(bench: &Bench, id: &TaskId, client: &str) -> Option<TaskState> {
+    let end = bench.now().wait_for_end(id, client, None).await.expect("a client may always ask");
+    end.map(|end| end.state)
+}
+
+/// The state of a task that was submitted by the call of this number, as its client is told.
+async fn told(bench: &Bench, id: &TaskId, number: u64) -> TaskState {
+    let stored_by = Some(StoredBy { client: "c1", number });
+    let state = bench.now().state_of(id, stored_by).await.expect("a client may always ask");
+    let end = bench.now().wait_for_end(id, "asks", stored_by).await.unwrap();
+    assert_eq!(end.map(|end| end.state), state.is_terminal().then_some(state), "looked and waited");
+    state
+}
+
+/// Runs a task that returns nothing, and forgets its summary, as 1,128 further successes do.
+async fn succeed_long_ago(bench: &Bench, id: &TaskId, worker: &WorkerId, seq: u64) {
+    let lease = bench.take(0, worker, seq).await;
+    assert_eq!(lease.id, *id);
+    assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
+    let () = bench.raw(cmd("DEL").arg(bench.key("success"))).await;
 }
 
 async fn a_client_waits_for_a_live_task(bench: Bench) {
@@ -27,8 +54,9 @@ async fn a_client_waits_for_a_live_task(bench: Bench) {
         (&retry, TaskState::Retry),
         (&ready, TaskState::Ready),
     ] {
+        assert_eq!(bench.now().state_of(id, None).await.unwrap(), expected);
         let before = bench.dump().await;
-        assert_eq!(state(&bench, id, "c").await, expected);
+        assert_eq!(end(&bench, id, "c").await, None);
         assert_eq!(bench.changes(&before).await, ["waiters"], "{expected}");
         assert_eq!(bench.field("waiters", &id.stored()).await.as_deref(), Some("c"));
     }
@@ -50,7 +78,8 @@ async fn nobody_waits_for_what_has_ended(bench: Bench) {
         (cancelled, TaskState::Cancelled),
         (TaskId::new(bench.queue.clone()), TaskState::Forgotten),
     ] {
-        assert_eq!(state(&bench, &id, "c").await, expected);
+        assert_eq!(end(&bench, &id, "c").await, Some(expected));
+        assert_eq!(bench.now().state_of(&id, None).await.unwrap(), expected);
     }
     bench.assert_unchanged(&before).await;
 }
@@ -62,14 +91,133 @@ async fn a_success_is_known_as_long_as_its_result(bench: Bench) {
     let mut report = done(&lease);
     report.result = Some((b"1".to_vec(), ms(60_000)));
     assert!(bench.complete(0, &[report]).await.is_empty());
-    let () = bench.raw(redis::cmd("DEL").arg(bench.key("success"))).await;
-    assert_eq!(state(&bench, &id, "c").await, TaskState::Success);
+    let () = bench.raw(cmd("DEL").arg(bench.key("success"))).await;
+    let end = bench.now().wait_for_end(&id, "c", None).await.unwrap().expect("it has ended");
+    assert_eq!((end.state, end.returned), (TaskState::Success, Returned::Json(b"1".to_vec())));
+}
+
+async fn a_large_result_is_not_passed_through_the_script(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    let mut report = done(&lease);
+    report.result = Some((vec![b'1'; 16_385], ms(60_000)));
+    assert!(bench.complete(0, &[report]).await.is_empty());
+    let end = bench.now().wait_for_end(&id, "c", None).await.unwrap().expect("it has ended");
+    assert_eq!((end.state, end.returned), (TaskState::Success, Returned::Elsewhere));
+}
+
+async fn its_submitter_knows_of_a_success_for_ever(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let first = bench.add(0, job()).await;
+    assert_eq!(told(&bench, &first, 1).await, TaskState::Ready);
+    succeed_long_ago(&bench, &first, &worker, 1).await;
+    assert_eq!(told(&bench, &first, 1).await, TaskState::Success);
+    for seq in 2..40 {
+        let id = bench.add(0, job()).await;
+        succeed_long_ago(&bench, &id, &worker, seq).await;
+    }
+    assert_eq!(told(&bench, &first, 1).await, TaskState::Success, "its slot was used again");
+    assert_eq!(end(&bench, &first, "c").await, Some(TaskState::Forgotten), "from elsewhere");
+}
+
+async fn a_call_that_is_lost_is_no_success(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let before = bench.add(0, job()).await;
+    succeed_long_ago(&bench, &before, &worker, 1).await;
+    let older = bench.dump().await;
+    let lost = bench.add(0, job()).await;
+    succeed_long_ago(&bench, &lost, &worker, 2).await;
+    assert_eq!(told(&bench, &lost, 2).await, TaskState::Success);
+
+    let next = bench.add(0, job()).await;
+    bench.restore(&older).await;
+    assert_eq!(told(&bench, &before, 1).await, TaskState::Success);
+    assert_eq!(told(&bench, &lost, 2).await, TaskState::Forgotten);
+    // Later calls are stored by the server that took over, in those very slots, too.
+    for number in 4..4 + 2 * LEDGER_SLOTS {
+        bench.send(0, number, &jobs(1)).await.unwrap();
+        assert_eq!(told(&bench, &lost, 2).await, TaskState::Forgotten, "after call {number}");
+        assert_eq!(told(&bench, &next, 3).await, TaskState::Forgotten, "after call {number}");
+        assert_eq!(told(&bench, &before, 1).await, TaskState::Success, "after call {number}");
+    }
+}
+
+async fn a_slot_knows_what_it_has_lost_and_what_not(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let (mut kept, mut lost, mut calls) = (Vec::new(), Vec::new(), 0..);
+    let mut succeed = async |seq| {
+        let call: u64 = calls.next().expect("there are many numbers");
+        let (number, since) =
+            (1 + call * LEDGER_SLOTS, (1 + call * LEDGER_SLOTS).saturating_sub(16));
+        let task = [ready_at(0, job())];
+        let (queue, client) = (&bench.queue, "c1");
+        let batch = Batch { queue, client, number, since, keep: false, tasks: &task };
+        bench.at(0).submit(&batch).await.unwrap();
+        succeed_long_ago(&bench, task[0].id(), &worker, seq).await;
+        (task[0].id().clone(), number)
+    };
+    for round in 0..LOST_MAX {
+        kept.push(succeed(2 * round + 1).await);
+        let older = bench.dump().await;
+        lost.push(succeed(2 * round + 2).await);
+        bench.restore(&older).await;
+    }
+    kept.push(succeed(2 * LOST_MAX).await);
+    for (id, number) in &kept {
+        assert_eq!(told(&bench, id, *number).await, TaskState::Success, "call {number}");
+    }
+    for (id, number) in &lost {
+        assert_eq!(told(&bench, id, *number).await, TaskState::Forgotten, "call {number}");
+    }
+}
+
+async fn a_call_that_arrives_late_at_another_server_proves_no_other(bench: Bench) {
+    let tasks = jobs(2);
+    let older = bench.dump().await;
+    bench.send(0, 1, &tasks[..1]).await.unwrap();
+    // The next call of that slot was under way when another server took over, which has neither.
+    bench.restore(&older).await;
+    bench.send(0, 1 + LEDGER_SLOTS, &tasks[1..]).await.unwrap();
+    assert_eq!(told(&bench, tasks[0].id(), 1).await, TaskState::Forgotten);
+    assert_eq!(told(&bench, tasks[1].id(), 1 + LEDGER_SLOTS).await, TaskState::Ready);
+}
+
+async fn redis_came_back_empty_and_knows_no_success(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let id = bench.add(0, job()).await;
+    succeed_long_ago(&bench, &id, &worker, 1).await;
+    bench.restore(&Dump::new()).await;
+    assert_eq!(told(&bench, &id, 1).await, TaskState::Forgotten);
+    bench.add(0, job()).await;
+    assert_eq!(told(&bench, &id, 1).await, TaskState::Forgotten);
+}
+
+async fn what_may_have_been_purged_is_no_success(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let tasks = [ready_at(0, job()), ready_at(5, job()), ready_at(9, job())];
+    for task in &tasks {
+        bench.submit(0, std::slice::from_ref(task)).await;
+    }
+    let [good, dead, later] = [tasks[0].id(), tasks[1].id(), tasks[2].id()];
+    succeed_long_ago(&bench, good, &worker, 1).await;
+    let lease = bench.take(0, &worker, 2).await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    succeed_long_ago(&bench, later, &worker, 3).await;
+    let long = ms(1_000_000);
+    assert_eq!(told(&bench, good, 1).await, TaskState::Success);
+    assert_eq!(told(&bench, dead, 2).await, TaskState::Dead);
+
+    assert_eq!(bench.at(9).purge(&bench.queue, 0, long, long).await.unwrap().tasks, 1);
+    assert_eq!(told(&bench, dead, 2).await, TaskState::Forgotten);
+    assert_eq!(told(&bench, good, 1).await, TaskState::Forgotten, "it could be the purged one");
+    assert_eq!(told(&bench, later, 3).await, TaskState::Success, "nothing as young was purged");
 }
 
 async fn a_client_that_asks_again_waits_once(bench: Bench) {
     let id = bench.add(0, job()).await;
     for client in ["c", "cc", "c", "cc", "c"] {
-        state(&bench, &id, client).await;
+        end(&bench, &id, client).await;
     }
     assert_eq!(bench.field("waiters", &id.stored()).await.as_deref(), Some("c,cc"));
 }
@@ -77,26 +225,51 @@ async fn a_client_that_asks_again_waits_once(bench: Bench) {
 async fn without_a_client_it_only_looks(bench: Bench) {
     let id = bench.add(0, job()).await;
     let before = bench.dump().await;
-    assert_eq!(state(&bench, &id, "").await, TaskState::Ready);
+    assert_eq!(bench.now().state_of(&id, None).await.unwrap(), TaskState::Ready);
     bench.assert_unchanged(&before).await;
 }
 
 async fn the_mail_of_an_end_arrives(bench: Bench) {
     let id = bench.add(0, job()).await;
-    state(&bench, &id, "c").await;
-    let (mailbox, queues) = (bench.now().blocking("mail"), [bench.queue.clone()]);
-    let waiting =
-        tokio::spawn(async move { mailbox.wait_for_mail(&queues, "c", ms(20_000)).await });
+    end(&bench, &id, "c").await;
+    let (mailbox, queue) = (bench.now().blocking("mail"), bench.queue.clone());
+    let waiting = tokio::spawn(async move { mailbox.wait_for_mail(&queue, "c", ms(20_000)).await });
     bench.at(0).cancel(&id).await.unwrap();
-    let letter = waiting.await.unwrap().unwrap();
-    assert_eq!(letter, Some((id, TaskState::Cancelled)));
+    let letters = waiting.await.unwrap().unwrap();
+    assert_eq!(letters, [(id, TaskState::Cancelled)]);
+}
+
+async fn letters_are_taken_together(bench: Bench) {
+    let tasks = jobs(5);
+    bench.submit(0, &tasks).await;
+    for task in &tasks {
+        end(&bench, task.id(), "c").await;
+    }
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 5).await.leases(&worker);
+    let reports: Vec<_> = leases.iter().map(done).collect();
+    assert!(bench.complete(0, &reports).await.is_empty());
+    let mailbox = bench.now().blocking("mail");
+    let letters = mailbox.wait_for_mail(&bench.queue, "c", ms(20_000)).await.unwrap();
+    let expected: Vec<_> = ids_of(&tasks).into_iter().map(|id| (id, TaskState::Success)).collect();
+    assert_eq!(letters, expected);
+    assert_eq!(bench.field("waiters", &tasks[0].id().stored()).await, None);
+    assert!(mailbox.wait_for_mail(&bench.queue, "c", ms(1)).await.unwrap().is_empty());
 }
 
 on_both![
     a_client_waits_for_a_live_task,
     nobody_waits_for_what_has_ended,
     a_success_is_known_as_long_as_its_result,
+    a_large_result_is_not_passed_through_the_script,
+    its_submitter_knows_of_a_success_for_ever,
+    a_call_that_is_lost_is_no_success,
+    a_slot_knows_what_it_has_lost_and_what_not,
+    a_call_that_arrives_late_at_another_server_proves_no_other,
+    redis_came_back_empty_and_knows_no_success,
+    what_may_have_been_purged_is_no_success,
     a_client_that_asks_again_waits_once,
     without_a_client_it_only_looks,
     the_mail_of_an_end_arrives,
+    letters_are_taken_together,
 ];

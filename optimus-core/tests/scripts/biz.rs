@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Due, TaskId,
-    broker::{Batch, BrokerError, Cancelled, Receipt, Refusal, Verdict},
+    broker::{Batch, BrokerError, Cancelled, LEDGER_SLOTS, Receipt, Refusal, Verdict},
 };
 use redis::cmd;
 
@@ -194,9 +194,16 @@ async fn a_new_number_for_a_taken_biz_id_names_the_owner_again(bench: Bench) {
     let tasks = [ready(job().biz_id("o-17"))];
     let (queue, keep) = (&bench.queue, false);
     for number in [7, 8] {
-        let batch = Batch { queue, client: "c2", number, keep, tasks: &tasks };
+        let batch = Batch {
+            queue,
+            client: "c2",
+            number,
+            since: number.saturating_sub(LEDGER_SLOTS),
+            keep,
+            tasks: &tasks,
+        };
         let receipts = bench.at(0).submit(&batch).await.unwrap();
-        assert_eq!(receipts, [Receipt::Duplicate(owner.clone())]);
+        assert_eq!(receipts.receipts, [Receipt::Duplicate(owner.clone())]);
     }
     assert_eq!(bench.state(tasks[0].id()).await.as_str(), "forgotten", "nothing of it is stored");
 }

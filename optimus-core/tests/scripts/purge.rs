@@ -100,7 +100,8 @@ async fn live_tasks_are_never_purged(bench: Bench) {
 async fn idle_ledgers_go_and_used_ones_stay(bench: Bench) {
     for (client, at) in [("idle", 0), ("used", 50)] {
         let tasks = [ready(job())];
-        let batch = Batch { queue: &bench.queue, client, number: 1, keep: true, tasks: &tasks };
+        let batch =
+            Batch { queue: &bench.queue, client, number: 1, since: 0, keep: true, tasks: &tasks };
         bench.at(at).submit(&batch).await.unwrap();
     }
     let before = bench.dump().await;

@@ -55,6 +55,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("ZREM $ledgers c1", "the ledger of c1 will never be purged"),
     ("ZADD $ledgers 5 c9", "c9 is kept and has no ledger"),
     ("HSET $ledger:c1 3 5:", "slot 3 of c1"),
+    ("HSET $ledger:c1 lost3 3", "slot lost3 of c1"),
     ("SET $stranger 5", "nobody knows the key stranger"),
     ("HSET $meta strange 5", "nobody knows strange of meta"),
     ("RPUSH $mail:c9 letter", "mail:c9 would stay for ever"),

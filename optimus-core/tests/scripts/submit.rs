@@ -41,7 +41,14 @@ async fn a_task_that_can_expire_is_told_when_it_was_accepted(bench: Bench) {
 
 async fn a_client_with_a_wrong_clock_lines_up_by_the_stores(bench: Bench) {
     let tasks = jobs(2);
-    let ahead = Batch { queue: &bench.queue, client: "c1", number: 1, keep: false, tasks: &tasks };
+    let ahead = Batch {
+        queue: &bench.queue,
+        client: "c1",
+        number: 1,
+        since: 0,
+        keep: false,
+        tasks: &tasks,
+    };
     bench.now().here(START).submit(&ahead).await.unwrap();
     for (entry, task) in bench.list("ready").await.iter().zip(&tasks) {
         let (stamp, id) = entry.split_once(':').expect("a stamp");
@@ -133,14 +140,22 @@ async fn an_idle_ledger_is_dated_only_where_it_is_to_be_kept(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     assert_eq!(bench.score("ledgers", "c1").await, None);
     let tasks = jobs(1);
-    let batch = Batch { queue: &bench.queue, client: "c1", number: 9, keep: true, tasks: &tasks };
+    let batch =
+        Batch { queue: &bench.queue, client: "c1", number: 9, since: 0, keep: true, tasks: &tasks };
     bench.at(7).submit(&batch).await.unwrap();
     assert_eq!(bench.score("ledgers", "c1").await, Some(START + 7));
 }
 
 async fn without_an_override_the_time_is_the_stores(bench: Bench) {
     let tasks = [ready(job().expires_in(ms(90)))];
-    let batch = Batch { queue: &bench.queue, client: "c1", number: 1, keep: false, tasks: &tasks };
+    let batch = Batch {
+        queue: &bench.queue,
+        client: "c1",
+        number: 1,
+        since: 0,
+        keep: false,
+        tasks: &tasks,
+    };
     bench.now().submit(&batch).await.unwrap();
 
     let stored = bench.field("tasks", &tasks[0].id().stored()).await.unwrap();

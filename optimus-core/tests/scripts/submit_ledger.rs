@@ -2,7 +2,7 @@
 
 use optimus_core::{
     TaskState,
-    broker::{Batch, Receipt, Refusal},
+    broker::{Batch, LEDGER_SLOTS, Receipt, Refusal},
 };
 
 use crate::{
@@ -50,6 +50,24 @@ async fn the_ledger_answers_for_as_many_calls_as_it_has_slots(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
+async fn a_store_that_has_lost_an_answered_call_says_so(bench: Bench) {
+    let queue = &bench.queue;
+    let send = async |number, since| {
+        let tasks = jobs(1);
+        let batch = Batch { queue, client: "c1", number, since, keep: false, tasks: &tasks };
+        bench.at(0).submit(&batch).await.unwrap().lost
+    };
+    assert!(!send(1, 0).await);
+    let older = bench.dump().await;
+    assert!(!send(1 + SLOTS, 1).await);
+    assert!(!send(1 + 3 * SLOTS, 1 + SLOTS).await, "a call in between was given up");
+    bench.restore(&older).await;
+    assert!(send(1 + 4 * SLOTS, 1 + 3 * SLOTS).await);
+    assert!(!send(1 + 5 * SLOTS, 1 + 4 * SLOTS).await);
+    bench.restore(&Dump::new()).await;
+    assert!(send(1 + 6 * SLOTS, 1 + 5 * SLOTS).await);
+}
+
 async fn an_older_call_number_is_forgotten(bench: Bench) {
     let tasks = jobs(1);
     bench.send(0, 3, &tasks).await.unwrap();
@@ -89,8 +107,15 @@ async fn clients_keep_ledgers_of_their_own(bench: Bench) {
     let [mine, yours] = [jobs(1), jobs(1)];
     bench.send(0, 1, &mine).await.unwrap();
     let (queue, number) = (&bench.queue, 1);
-    let batch = Batch { queue, client: "c2", number, keep: false, tasks: &yours };
-    assert_eq!(bench.at(0).submit(&batch).await.unwrap(), [Receipt::Created]);
+    let batch = Batch {
+        queue,
+        client: "c2",
+        number,
+        since: number.saturating_sub(LEDGER_SLOTS),
+        keep: false,
+        tasks: &yours,
+    };
+    assert_eq!(bench.at(0).submit(&batch).await.unwrap().receipts, [Receipt::Created]);
     assert_eq!(bench.state(yours[0].id()).await, TaskState::Ready);
 }
 
@@ -98,6 +123,7 @@ on_both![
     a_call_that_is_sent_again_is_one_task,
     a_call_that_is_sent_again_stays_one_task_after_the_task_has_run,
     the_ledger_answers_for_as_many_calls_as_it_has_slots,
+    a_store_that_has_lost_an_answered_call_says_so,
     an_older_call_number_is_forgotten,
     numbers_are_compared_as_numbers,
     redis_came_back_empty_and_the_submit_is_stored,

@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 use chrono::DateTime;
 use optimus_core::{
     Due, Lease, OnLost, Submission, TaskId, WorkerId,
-    broker::{Batch, BrokerError, Give, Verdict},
+    broker::{Batch, BrokerError, Give, LEDGER_SLOTS, StoredBy, Verdict},
 };
 
 use crate::{
@@ -34,7 +34,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("requeue", &["dead", "cancelled", "a live task", "a success"]),
     ("pause", &["on", "off"]),
     ("purge", &["by cap", "by age"]),
-    ("await", &["a live task", "a success"]),
+    ("await", &["a live task", "a success", "a look"]),
     ("inspect", &["a live task", "a success"]),
 ];
 
@@ -74,7 +74,14 @@ impl World {
         self.tasks.extend(tasks.iter().map(|(name, task)| (*name, task.id().clone())));
         let number = bench.next_number();
         let tasks: Vec<Submission> = tasks.into_iter().map(|(_, task)| task).collect();
-        let batch = Batch { queue: &bench.queue, client: "c1", number, keep: true, tasks: &tasks };
+        let batch = Batch {
+            queue: &bench.queue,
+            client: "c1",
+            number,
+            since: number.saturating_sub(LEDGER_SLOTS),
+            keep: true,
+            tasks: &tasks,
+        };
         bench.at(at).submit(&batch).await.expect("this submit is not refused");
     }
 
@@ -196,7 +203,13 @@ impl World {
                 broker.purge(queue, 0, 180 * DAY, ms(30_000)).await.map(drop)
             }
             "purge" => broker.purge(queue, 10_000, ms(30_000), DAY).await.map(drop),
-            "await" => broker.wait_for_end(self.id_in(situation), "another").await.map(drop),
+            "await" if situation == "a look" => {
+                broker.state_of(self.id("held"), None).await.map(drop)
+            }
+            "await" => {
+                let stored_by = Some(StoredBy { client: "c1", number: 2 });
+                broker.wait_for_end(self.id_in(situation), "another", stored_by).await.map(drop)
+            }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
             other => panic!("no script {other}"),
         }
@@ -227,7 +240,14 @@ impl World {
         };
         let number = bench.next_number();
         let keep = situation != "a plain task";
-        let batch = Batch { queue: &bench.queue, client: "c1", number, keep, tasks: &tasks };
+        let batch = Batch {
+            queue: &bench.queue,
+            client: "c1",
+            number,
+            since: number.saturating_sub(LEDGER_SLOTS),
+            keep,
+            tasks: &tasks,
+        };
         bench.at(NOW).submit(&batch).await.map(drop)
     }
 

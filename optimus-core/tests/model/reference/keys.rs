@@ -36,6 +36,7 @@ impl Queue {
             ("due", self.due_hint.unwrap_or(0)),
             ("tombstones", self.tombstones() as u64),
             ("purged", self.purged),
+            ("purged_born", self.purged_born),
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),
@@ -94,6 +95,10 @@ impl Queue {
                 });
                 let words: Vec<String> = std::iter::once(number.to_string()).chain(taken).collect();
                 picture.pair(&key, slot, words.join(" "));
+            }
+            for (slot, lost) in &ledger.lost {
+                let gaps: Vec<_> = lost.iter().map(|(a, b)| format!("{a} {b}")).collect();
+                picture.pair(&key, format_args!("lost{slot}"), gaps.join(" "));
             }
             if let Some(kept) = ledger.kept_at {
                 picture.pair("ledgers", client, kept);

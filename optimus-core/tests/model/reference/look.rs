@@ -8,16 +8,36 @@ use super::{Place, Queue, Task};
 use crate::answer::{Answer, Found, Record, Seen};
 
 impl Queue {
-    /// Registers who waits for a task that has not ended; tells its state.
-    pub(super) fn wait_for_end(&mut self, id: &TaskId, client: &str) -> Answer {
-        let state = self.state(id);
-        if !state.is_terminal() {
-            let waiters = &mut self.task(id).waiters;
-            if !waiters.iter().any(|waiter| waiter == client) {
-                waiters.push(client.to_owned());
-            }
+    /// Registers who waits for a task that has not ended; else tells how it did.
+    pub(super) fn wait_for_end(
+        &mut self,
+        id: &TaskId,
+        client: &str,
+        stored_by: Option<&(String, u64)>,
+    ) -> Answer {
+        let state = self.state_told(id, stored_by);
+        if state.is_terminal() {
+            let returned = self.results.get(id).cloned();
+            return Answer::Ended(Some((state, returned)));
         }
-        Answer::State(state)
+        let waiters = &mut self.task(id).waiters;
+        if !waiters.iter().any(|waiter| waiter == client) {
+            waiters.push(client.to_owned());
+        }
+        Answer::Ended(None)
+    }
+
+    /// The state as its submitter is told it: what is not there any more has succeeded, if the
+    /// ledger has the call and nothing born as late was purged. That may know less than is true,
+    /// and never more.
+    pub(super) fn state_told(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> TaskState {
+        let state = self.state(id);
+        let is_stored = || stored_by.is_some_and(|(client, number)| self.has_call(client, *number));
+        if state != TaskState::Forgotten || id.made_ms() <= self.purged_born || !is_stored() {
+            return state;
+        }
+        assert!(self.succeeded.contains(id), "{id} is said to have succeeded");
+        TaskState::Success
     }
 
     pub(super) fn inspect(&self, id: &TaskId) -> Answer {

@@ -14,7 +14,7 @@ mod report;
 mod submit;
 mod work;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use optimus_core::{Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
 
@@ -52,6 +52,10 @@ pub(crate) struct Queue {
     pub(crate) lease_min: Option<u64>,
     /// How many tasks were purged so far.
     pub(crate) purged: u64,
+    /// The latest birth of a task that was purged, in ms.
+    pub(crate) purged_born: u64,
+    /// Every task that ever ended well.
+    pub(crate) succeeded: BTreeSet<TaskId>,
     /// The store has no room for more: submits are refused, all else goes on.
     pub(crate) full: bool,
     /// Somebody took the doorbell's token and has not claimed since.
@@ -148,7 +152,10 @@ impl Queue {
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
             Call::Purge { keep, age_ms } => self.purge(now, *keep, *age_ms),
-            Call::Await { id, client } => self.wait_for_end(id, client),
+            Call::Await { id, client, stored_by } => {
+                self.wait_for_end(id, client, stored_by.as_ref())
+            }
+            Call::State { id, stored_by } => Answer::State(self.state_told(id, stored_by.as_ref())),
             Call::Inspect { id } => self.inspect(id),
             Call::Look => self.look(),
         };

@@ -80,6 +80,7 @@ impl Queue {
             for id in &victims {
                 self.release_biz(id);
                 self.tasks.remove(id);
+                self.purged_born = self.purged_born.max(id.made_ms());
             }
         }
         self.purged += tasks as u64;

@@ -44,6 +44,7 @@ impl Queue {
             let id = &completion.lease.id;
             let task = self.tasks.remove(id).expect("what is held is there");
             self.success.push_back((id.clone(), summary(completion)));
+            self.succeeded.insert(id.clone());
             if let Some((result, _)) = &completion.result {
                 self.results.insert(id.clone(), result.clone());
             }

@@ -21,17 +21,19 @@ const CLOCKS_AGREE_MS: u64 = 1_000;
 pub(crate) struct Ledger {
     /// Call number and answer, by slot.
     pub(crate) slots: BTreeMap<u64, (u64, Vec<Option<TaskId>>)>,
+    /// By slot, the last call before and the first one after those that were lost.
+    pub(crate) lost: BTreeMap<u64, Vec<(u64, u64)>>,
     pub(crate) kept_at: Option<u64>,
 }
 
 impl Queue {
     /// Admits each task unless its biz id is taken; a call sent again gets the answer it had.
     pub(super) fn submit(&mut self, now: u64, parcel: &Parcel) -> Answer {
-        let Parcel { number, .. } = *parcel;
+        let Parcel { number, since, .. } = *parcel;
         let ledger = self.ledgers.entry(parcel.client.clone()).or_default();
         match ledger.slots.get(&(number % SLOTS)) {
             Some((answered, receipts)) if *answered == number => {
-                return Answer::Receipts(receipts.clone());
+                return Answer::Receipts(receipts.clone(), false);
             }
             Some((answered, _)) if *answered > number => return refused(Refusal::Forgotten, ""),
             _ => {}
@@ -47,8 +49,23 @@ impl Queue {
         let receipts: Vec<_> =
             parcel.tasks.iter().map(|wanted| self.admit(now, wanted, stamp)).collect();
         let ledger = self.ledgers.entry(parcel.client.clone()).or_default();
-        ledger.slots.insert(number % SLOTS, (number, receipts.clone()));
-        Answer::Receipts(receipts)
+        let before = ledger.slots.insert(number % SLOTS, (number, receipts.clone()));
+        let before = before.map_or(0, |(before, _)| before);
+        let has_gap = before < since;
+        if has_gap {
+            ledger.lost.entry(number % SLOTS).or_default().push((before, number));
+        }
+        Answer::Receipts(receipts, has_gap)
+    }
+
+    /// Whether a client's ledger shows that its call of this number was done.
+    pub(super) fn has_call(&self, client: &str, number: u64) -> bool {
+        self.ledgers.get(client).is_some_and(|ledger| {
+            let slot = number % SLOTS;
+            let last = ledger.slots.get(&slot).map_or(0, |(last, _)| *last);
+            let mut gaps = ledger.lost.get(&slot).into_iter().flatten();
+            last >= number && !gaps.any(|(before, after)| (before + 1..*after).contains(&number))
+        })
     }
 
     /// Stores one task, or tells who has its biz id.

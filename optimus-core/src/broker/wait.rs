@@ -1,0 +1,131 @@
+//! `await` and mail: what clients ask that wait for the end of a task.
+
+use std::time::Duration;
+
+use super::{
+    Broker, BrokerError, LEDGER_SLOTS, ScriptCall, StoredBy,
+    look::{get, state},
+    reply, scripts,
+};
+use crate::{
+    id::{QueueName, TaskId},
+    state::TaskState,
+};
+
+/// How a task has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// In which state.
+    pub state: TaskState,
+    /// After a success, what its handler returned.
+    pub returned: Returned,
+}
+
+/// What is kept of what a handler returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Returned {
+    /// Nothing (any more), or it did not succeed.
+    Nothing,
+    /// This JSON.
+    Json(Vec<u8>),
+    /// More than a script passes on, or it was not asked for: [`Broker::result`] has what is kept.
+    Elsewhere,
+}
+
+/// Letters that are taken at once, behind the first.
+const LETTERS_MAX: &str = "1000";
+/// How long taking them may last.
+const MORE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Keys of `await` for who waits; who looks needs all.
+const WAIT_KEYS: usize = 7;
+
+impl Broker {
+    /// Registers `client` as waiting for the task's end; `None` while it has not ended. Whoever
+    /// knows by which call it was submitted learns of a success however long ago it was.
+    pub async fn wait_for_end(
+        &self,
+        id: &TaskId,
+        client: &str,
+        stored_by: Option<StoredBy<'_>>,
+    ) -> Result<Option<End>, BrokerError> {
+        let mut reply = self.run(self.await_call(WAIT_KEYS, id, client, stored_by)).await?;
+        let word = reply.text()?;
+        if word == "open" {
+            return Ok(None);
+        }
+        let state = state(&word)?;
+        let returned = match (state, reply.bytes()) {
+            (TaskState::Success, Err(_)) => Returned::Elsewhere,
+            (TaskState::Success, Ok(json)) if !json.is_empty() => Returned::Json(json),
+            _ => Returned::Nothing,
+        };
+        Ok(Some(End { state, returned }))
+    }
+
+    /// The state that a task is in. `stored_by` as for [`wait_for_end`](Self::wait_for_end).
+    pub async fn state_of(
+        &self,
+        id: &TaskId,
+        stored_by: Option<StoredBy<'_>>,
+    ) -> Result<TaskState, BrokerError> {
+        let all = scripts::AWAIT.keys.len();
+        state(&self.run(self.await_call(all, id, "", stored_by)).await?.text()?)
+    }
+
+    fn await_call(
+        &self,
+        key_count: usize,
+        id: &TaskId,
+        client: &str,
+        stored_by: Option<StoredBy<'_>>,
+    ) -> ScriptCall {
+        let keys = self.keys(id.queue());
+        let owner = stored_by.map_or("", |stored| stored.client);
+        let mut call = ScriptCall::short(&scripts::AWAIT, key_count, &keys, owner)
+            .arg(id.stored())
+            .arg(client);
+        if let Some(StoredBy { number, .. }) = stored_by {
+            call.push(number);
+            call.push(number % LEDGER_SLOTS);
+        } else {
+            call.push("");
+            call.push("");
+        }
+        call
+    }
+
+    /// Waits for mail of ended tasks in one queue, and takes what has come; nothing after
+    /// `timeout`.
+    pub async fn wait_for_mail(
+        &self,
+        queue: &QueueName,
+        client: &str,
+        timeout: Duration,
+    ) -> Result<Vec<(TaskId, TaskState)>, BrokerError> {
+        let mailbox = self.keys(queue).owned("mail:", client);
+        let Some((_, first)) = self.block(std::slice::from_ref(&mailbox), timeout).await? else {
+            return Ok(Vec::new());
+        };
+        let mut letters = vec![first];
+        // The first is taken already; if more can't be had, they stay for the next time.
+        let more = self.one(get(&["LPOP", &mailbox, LETTERS_MAX]));
+        if let Ok(Ok(more)) = tokio::time::timeout(MORE_WITHIN, more).await {
+            letters.extend(reply::plain_list("LPOP", more)?);
+        }
+        letters.into_iter().map(|letter| read_letter(queue, letter)).collect()
+    }
+
+    /// What a finished task returned, while it is kept.
+    pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
+        let key = self.keys(id.queue()).owned("result:", &id.stored());
+        reply::plain_bytes("GET", self.one(get(&["GET", &key])).await?)
+    }
+}
+
+fn read_letter(queue: &QueueName, letter: Vec<u8>) -> Result<(TaskId, TaskState), BrokerError> {
+    let odd = || BrokerError::Odd("a letter that is not ours".into());
+    let letter = String::from_utf8(letter).map_err(|_| odd())?;
+    let (id, word) = letter.split_once(' ').ok_or_else(odd)?;
+    Ok((TaskId::from_stored(queue.clone(), id).map_err(|_| odd())?, state(word)?))
+}

@@ -1,0 +1,103 @@
+//! What a client knows of its ledger in one queue: [`Ledger`].
+
+use crate::broker::LEDGER_SLOTS;
+
+const SLOTS: usize = 16;
+const _: () = assert!(SLOTS as u64 == LEDGER_SLOTS);
+
+/// Which calls were answered, and what Redis was told once.
+#[derive(Default)]
+pub(super) struct Ledger {
+    slots: [Slot; SLOTS],
+    /// Redis was asked to keep it, and has answered.
+    pub(super) kept: bool,
+    /// Of the client's connections, at the last call.
+    pub(super) breaks: u64,
+    /// Inspectors know the queue.
+    pub(super) announced: bool,
+}
+
+/// A slot is one call's until that is answered or given up, so no answer is overwritten that
+/// somebody may still ask for.
+#[derive(Default, Clone, Copy)]
+struct Slot {
+    last: u64,
+    answered: u64,
+    busy: bool,
+}
+
+/// A call's place in the ledger.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) number: u64,
+    /// The last call of the same slot that was answered.
+    pub(super) since: u64,
+}
+
+impl Ledger {
+    /// A place for a call, in the first slot that is idle: who submits one call at a time needs one
+    /// slot, and Redis tells with each of its calls whether it still has the one before.
+    pub(super) fn take(&mut self) -> Option<Place> {
+        let index = (1..=SLOTS).find(|index| !self.slots[index % SLOTS].busy)?;
+        let slot = &mut self.slots[index % SLOTS];
+        slot.last = if slot.last == 0 { index as u64 } else { slot.last + LEDGER_SLOTS };
+        slot.busy = true;
+        Some(Place { number: slot.last, since: slot.answered })
+    }
+
+    /// Notes that a call is over; answered, or refused or given up.
+    pub(super) fn settle(&mut self, number: u64, is_answered: bool) {
+        let index = usize::try_from(number % LEDGER_SLOTS).expect("below the number of slots");
+        let slot = &mut self.slots[index];
+        slot.busy = false;
+        if is_answered {
+            slot.answered = number;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(ledger: &mut Ledger) -> (u64, u64) {
+        let place = ledger.take().expect("an idle slot");
+        (place.number, place.since)
+    }
+
+    #[test]
+    fn one_call_at_a_time_stays_in_one_slot() {
+        let mut ledger = Ledger::default();
+        for (number, since) in [(1, 0), (17, 1), (33, 17)] {
+            assert_eq!(taken(&mut ledger), (number, since));
+            ledger.settle(number, true);
+        }
+    }
+
+    #[test]
+    fn a_slot_is_not_used_again_while_its_call_is_unanswered() {
+        let mut ledger = Ledger::default();
+        assert_eq!(taken(&mut ledger), (1, 0));
+        for round in 0..40 {
+            assert_eq!(taken(&mut ledger).0, 2 + round * LEDGER_SLOTS);
+            ledger.settle(2 + round * LEDGER_SLOTS, true);
+        }
+        assert_eq!(taken(&mut ledger).0 % LEDGER_SLOTS, 2);
+        for number in 3..=LEDGER_SLOTS {
+            assert_eq!(taken(&mut ledger), (number, 0));
+        }
+        assert!(ledger.take().is_none(), "all are busy");
+        ledger.settle(1, true);
+        assert_eq!(taken(&mut ledger), (17, 1));
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_is_none_that_was_answered() {
+        let mut ledger = Ledger::default();
+        assert_eq!(taken(&mut ledger), (1, 0));
+        ledger.settle(1, true);
+        assert_eq!(taken(&mut ledger), (17, 1));
+        ledger.settle(17, false);
+        assert_eq!(taken(&mut ledger), (33, 1));
+    }
+}
