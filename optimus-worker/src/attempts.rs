@@ -12,7 +12,7 @@ use std::{
 use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::judge::Facts;
+use crate::{judge::Facts, wakeups::Wakeups};
 
 /// Handlers know it, and they know no clock but the standard one.
 type Deadline = std::time::Instant;
@@ -97,28 +97,12 @@ type Key = (u128, u64);
 type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
 
 /// The table of attempts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Attempts {
     table: Mutex<Table>,
     /// No deadline of a running attempt is earlier.
     earliest: Mutex<Option<Deadline>>,
-    pub(crate) deadlines: Watch,
-    pub(crate) relief: Watch,
-}
-
-/// A role that looks at the table again and again while it is in use, and sleeps while it is not.
-#[derive(Debug, Default)]
-pub(crate) struct Watch {
-    asleep: AtomicBool,
-    pub(crate) woken: Notify,
-}
-
-impl Watch {
-    fn wake(&self) {
-        if self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel) {
-            self.woken.notify_one();
-        }
-    }
+    wakeups: Arc<Wakeups>,
 }
 
 fn earlier(first: Option<Deadline>, other: Deadline) -> Deadline {
@@ -130,6 +114,10 @@ fn key(lease: &Lease) -> Key {
 }
 
 impl Attempts {
+    pub(crate) fn new(wakeups: Arc<Wakeups>) -> Self {
+        Self { table: Mutex::default(), earliest: Mutex::default(), wakeups }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,18 +156,7 @@ impl Attempts {
             let mut earliest = self.earliest();
             *earliest = Some(earlier(*earliest, first));
         }
-        self.deadlines.wake();
-        self.relief.wake();
-    }
-
-    /// Lets a watch sleep until the next attempt begins; `false` if there is one already.
-    pub(crate) fn let_sleep(&self, watch: &Watch) -> bool {
-        watch.asleep.store(true, Ordering::Release);
-        let empty = self.is_empty();
-        if !empty {
-            watch.asleep.store(false, Ordering::Release);
-        }
-        empty
+        self.wakeups.attempts_began();
     }
 
     pub(crate) fn remove<'a>(&self, leases: impl Iterator<Item = &'a Lease>) {

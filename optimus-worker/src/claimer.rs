@@ -92,7 +92,7 @@ impl Claimer {
         tokio::select! {
             biased;
             turn = self.turns.next() => turn,
-            () = self.shared.turn.notified(), if room => None,
+            () = self.shared.wakeups.claimer.woken(), if room => None,
         }
     }
 }
@@ -101,7 +101,6 @@ impl Role for Claimer {
     /// Turns, one after the other, until there is nothing to do. None is left under way.
     async fn tick(&mut self) -> Duration {
         if !self.begin_turn() {
-            self.shared.listen.notify_one();
             return self.claims.rest();
         }
         let mut worked = true;

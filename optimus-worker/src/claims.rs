@@ -214,14 +214,13 @@ impl Claims {
                 self.shares.answered(ask.queue, ask.want, claimed.grants.len());
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
                 line.has_more = claimed.more;
-                // Another queue may keep the turns going for ever.
-                self.shared.listen.notify_one();
                 if !claimed.more {
                     self.shares.had_no_work(ask.queue);
                     queue.found_empty(ask.hints);
                 } else if !queue.may_have_work() {
                     queue.hint();
                 }
+                self.shared.wakeups.claim_answered();
                 self.start(&ask, claimed);
                 true
             }
@@ -245,7 +244,7 @@ impl Claims {
                 queue.found_empty(ask.hints);
             }
             Some(Refusal::Lapsed) => {
-                self.shared.beat.notify_one();
+                self.shared.wakeups.lease_lapsed();
                 return false;
             }
             Some(_) => {}

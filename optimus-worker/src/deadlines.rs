@@ -92,7 +92,8 @@ impl Role for Deadlines {
         self.look_at_all(Instant::now());
         self.idle_looks = if self.shared.attempts.is_empty() { self.idle_looks + 1 } else { 0 };
         let table = &self.shared.attempts;
-        if self.idle_looks > IDLE_LOOKS && table.let_sleep(&table.deadlines) {
+        let sleeper = &self.shared.wakeups.deadlines;
+        if self.idle_looks > IDLE_LOOKS && sleeper.fall_asleep(|| table.is_empty()) {
             return REST;
         }
         LOOK_EVERY

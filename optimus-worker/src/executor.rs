@@ -41,7 +41,6 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
 /// Gives back a task that was claimed and must not start.
 pub(crate) fn give_back(shared: &Shared, lease: Lease) {
     shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
-    shared.turn.notify_one();
 }
 
 /// One attempt, to its report. Only then the user's values are dropped, which may panic or block.
@@ -66,7 +65,6 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     }
     discard(running);
     discard(ended);
-    // A free slot wakes the claimer, which takes the report along.
     drop(slot);
 }
 

@@ -85,7 +85,6 @@ impl Heartbeat {
                     if !was_certain {
                         // Nothing was claimed meanwhile.
                         queue.hint();
-                        self.shared.turn.notify_one();
                     }
                     queue.set_next_expiry(renewed.next_expiry);
                     self.reconcile(&before, &renewed);
@@ -96,7 +95,7 @@ impl Heartbeat {
                 Err(problem) => worked &= missed(&problem),
             }
         }
-        self.shared.reap.notify_one();
+        self.shared.wakeups.expiry_learned();
         worked
     }
 
@@ -110,7 +109,6 @@ impl Heartbeat {
                 let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
                 let give = Give::Head;
                 self.shared.reporter.push(Report::Release(Release { lease, give }));
-                self.shared.turn.notify_one();
             }
         }
         let held: HashSet<(&TaskId, Token)> =
@@ -145,7 +143,6 @@ impl Heartbeat {
                 queue.replace_worker(worker, registered_at);
                 queue.set_next_expiry(registered.next_expiry);
                 queue.hint();
-                self.shared.turn.notify_one();
                 true
             }
             Err(problem) => missed(&problem),

@@ -2,10 +2,7 @@
 
 use std::{convert::Infallible, io, sync::Arc, thread, time::Duration};
 
-use tokio::{
-    runtime,
-    sync::{Notify, oneshot},
-};
+use tokio::{runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,6 +14,7 @@ use crate::{
     role::{play, supervise},
     shared::Shared,
     stop_bell::StopBell,
+    wakeups::Wakeup,
     work_bell::WorkBell,
 };
 
@@ -67,11 +65,14 @@ impl Drop for Keeper {
 }
 
 async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
-    let never = Notify::new();
+    let never = Wakeup::default();
+    let Shared { shutdown, wakeups, .. } = &*shared;
+    let (deadlines, relief) = (&wakeups.deadlines.wakeup, &wakeups.relief.wakeup);
+    let (heartbeat, reaper) = (&wakeups.heartbeat, &wakeups.reaper);
     let work_bell = async {
         tokio::select! {
             biased;
-            () = play(WorkBell::new(shared.clone(), stop.clone()), &shared.listen, &stop) => {}
+            () = play(WorkBell::new(shared.clone(), stop.clone()), &wakeups.work_bell, &stop) => {}
             () = later_than(&stop, BELL_GRACE) => {}
         }
     };
@@ -83,13 +84,11 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
             () = play(StopBell::new(shared.clone()), &never, &stop) => {}
         }
     };
-    let Shared { shutdown, attempts, beat, reap, .. } = &*shared;
-    let (deadlines, relief) = (&attempts.deadlines.woken, &attempts.relief.woken);
     tokio::join!(
-        supervise("heartbeat", shutdown, play(Heartbeat::new(shared.clone()), beat, &stop)),
+        supervise("heartbeat", shutdown, play(Heartbeat::new(shared.clone()), heartbeat, &stop)),
         supervise("deadlines", shutdown, play(Deadlines::new(shared.clone()), deadlines, &stop)),
         supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, &stop)),
-        supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reap, &stop)),
+        supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, &stop)),
         supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, &stop)),
         supervise("work bell", shutdown, work_bell),
         supervise("stop bell", shutdown, stop_bell),

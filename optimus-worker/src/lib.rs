@@ -39,6 +39,7 @@ mod slots;
 mod stop_bell;
 mod suspects;
 mod user_code;
+mod wakeups;
 mod work_bell;
 mod worker;
 

@@ -67,7 +67,6 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
                 Obstacle::Reported(report) => shared.reporter.push(*report),
                 Obstacle::Suspect(lease) => shared.suspects.hold(lease),
             }
-            shared.turn.notify_one();
             None
         }
     }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ops::Deref,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,6 +12,8 @@ use std::{
 
 use optimus_core::{QueueName, WorkerId};
 use tokio::time::Instant;
+
+use crate::wakeups::Wakeups;
 
 /// All served queues, in the order in which they were named.
 #[derive(Debug)]
@@ -61,6 +63,7 @@ pub(crate) struct Served {
     /// As many of them as a claim that came after them has answered: nothing was left.
     settled: AtomicU64,
     standing: Mutex<Standing>,
+    wakeups: Arc<Wakeups>,
 }
 
 #[derive(Debug)]
@@ -75,11 +78,16 @@ struct Standing {
 }
 
 impl Served {
-    pub(crate) fn new(name: QueueName, weight: u32, worker: WorkerId) -> Self {
+    pub(crate) fn new(
+        name: QueueName,
+        weight: u32,
+        worker: WorkerId,
+        wakeups: Arc<Wakeups>,
+    ) -> Self {
         let standing =
             Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
         let (hints, asked, settled) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
-        Self { name, weight, hints, asked, settled, standing: Mutex::new(standing) }
+        Self { name, weight, hints, asked, settled, standing: Mutex::new(standing), wakeups }
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -146,13 +154,16 @@ impl Served {
 
     /// It may hold work. Answers how many hints there are now.
     pub(crate) fn hint(&self) -> u64 {
-        self.hints.fetch_add(1, Ordering::AcqRel) + 1
+        let hints = self.hints.fetch_add(1, Ordering::AcqRel) + 1;
+        self.wakeups.queue_hinted();
+        hints
     }
 
     /// A claim that was sent at so many hints left nothing. A doorbell that rang since then may
     /// tell of a task that came after it.
     pub(crate) fn found_empty(&self, hints: u64) {
         self.settled.fetch_max(hints, Ordering::AcqRel);
+        self.wakeups.queue_found_empty();
     }
 }
 
@@ -162,7 +173,12 @@ mod tests {
 
     #[test]
     fn a_claim_that_finds_nothing_does_not_settle_a_ring_that_came_after_it_was_sent() {
-        let queue = Served::new(QueueName::new("q").unwrap(), 1, WorkerId::generate("test", 1));
+        let queue = Served::new(
+            QueueName::new("q").unwrap(),
+            1,
+            WorkerId::generate("test", 1),
+            Arc::default(),
+        );
         let sent_at = queue.ask();
         queue.hint();
         queue.found_empty(sent_at);

@@ -45,7 +45,6 @@ impl Reaper {
                     "took back the tasks of workers whose lease is over"
                 );
                 queue.hint();
-                self.shared.turn.notify_one();
             }
             if !reaped.more {
                 return;

@@ -40,12 +40,13 @@ impl Role for Relief {
             let mut answers = self.broker.run_all(calls).await.into_iter();
             take_in_reports(&self.shared, groups, &mut answers);
             // The claimer may wait for what these reports held up.
-            self.shared.turn.notify_one();
+            self.shared.wakeups.reports_relieved();
         }
         let table = &self.shared.attempts;
         let idle = table.is_empty() && self.shared.reporter.len() == 0;
         self.idle_looks = if idle { self.idle_looks + 1 } else { 0 };
-        if self.idle_looks > IDLE_LOOKS && table.let_sleep(&table.relief) {
+        let sleeper = &self.shared.wakeups.relief;
+        if self.idle_looks > IDLE_LOOKS && sleeper.fall_asleep(|| table.is_empty()) {
             return REST;
         }
         LOOK_EVERY

@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use crate::{
     judge::Report,
     lane::{Lane, Refused},
     shared::Shared,
+    wakeups::Wakeups,
 };
 
 /// Above this many unsent reports of a queue, a worker claims nothing from it.
@@ -32,8 +33,11 @@ const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 const TURN_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The lanes of reports.
-#[derive(Debug, Default)]
-pub(crate) struct Reporter(Mutex<Held>);
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    held: Mutex<Held>,
+    wakeups: Arc<Wakeups>,
+}
 
 #[derive(Debug, Default)]
 struct Held {
@@ -60,8 +64,12 @@ impl Held {
 }
 
 impl Reporter {
+    pub(crate) fn new(wakeups: Arc<Wakeups>) -> Self {
+        Self { held: Mutex::default(), wakeups }
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn push(&self, report: Report) {
@@ -70,6 +78,8 @@ impl Reporter {
         held.reports += 1;
         held.bytes += bytes;
         held.lane_of(report.lease().id.queue(), kind).push(report);
+        drop(held);
+        self.wakeups.report_pushed();
     }
 
     /// Reports that are not answered yet.

@@ -4,12 +4,12 @@ use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
 use optimus_core::machine;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     shutdown::Shutdown,
     user_code::{discard, panic_text},
+    wakeups::Wakeup,
 };
 
 /// Something that acts, and says how long it can rest.
@@ -19,7 +19,7 @@ pub(crate) trait Role {
 }
 
 /// Runs a role until `stop`; `wake` cuts a rest short.
-pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &CancellationToken) {
+pub(crate) async fn play(mut role: impl Role, wake: &Wakeup, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let rest = role.tick().await;
         if rest.is_zero() {
@@ -30,7 +30,7 @@ pub(crate) async fn play(mut role: impl Role, wake: &Notify, stop: &Cancellation
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = wake.notified() => {}
+            () = wake.woken() => {}
             () = tokio::time::sleep(rest) => {}
         }
     }

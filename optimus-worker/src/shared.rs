@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use optimus_core::{Data, broker::Broker};
-use tokio::sync::Notify;
-
 use crate::{
     attempts::Attempts, config::Config, queues::Queues, registry::Registry, reporter::Reporter,
-    shutdown::Shutdown, slots::Slots, suspects::Suspects,
+    shutdown::Shutdown, slots::Slots, suspects::Suspects, wakeups::Wakeups,
 };
+use optimus_core::{Data, broker::Broker};
 
 /// One worker process.
 pub(crate) struct Shared {
@@ -27,12 +25,6 @@ pub(crate) struct Shared {
     pub(crate) shutdown: Shutdown,
     /// How the worker describes itself to each queue, as JSON.
     pub(crate) description: String,
-    /// Wakes the claimer: a slot is free, a report waits, or a queue may have work.
-    pub(crate) turn: Arc<Notify>,
-    /// Wakes who waits for the doorbell: a queue was found empty, or a slot is free.
-    pub(crate) listen: Arc<Notify>,
-    /// Wakes the heartbeat ahead of its time.
-    pub(crate) beat: Notify,
-    /// Wakes the reaper: the next expiry has changed.
-    pub(crate) reap: Notify,
+    /// Who waits for what within the worker.
+    pub(crate) wakeups: Arc<Wakeups>,
 }

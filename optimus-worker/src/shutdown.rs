@@ -79,7 +79,6 @@ impl Shutdown {
         for attempt in shared.attempts.snapshot() {
             attempt.abandon.notify_one();
         }
-        shared.turn.notify_one();
         until(RELEASE_GRACE, || idle() && shared.reporter.len() == 0).await;
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicUsize, Ordering},
 };
 
-use tokio::sync::Notify;
+use crate::wakeups::Wakeups;
 
 /// The worker's capacity. The claimer never asks for more tasks than there are idle slots.
 #[derive(Debug)]
@@ -13,11 +13,7 @@ pub(crate) struct Slots {
     idle: AtomicUsize,
     /// By queue.
     running: Vec<AtomicUsize>,
-    /// Told of each slot that becomes free.
-    freed: Arc<Notify>,
-    /// Told of the next one, if it asked for it.
-    listen: Arc<Notify>,
-    awaited: AtomicBool,
+    wakeups: Arc<Wakeups>,
 }
 
 /// One running task's place; free again when dropped.
@@ -28,15 +24,10 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    pub(crate) fn new(
-        concurrency: usize,
-        queues: usize,
-        freed: Arc<Notify>,
-        listen: Arc<Notify>,
-    ) -> Arc<Self> {
-        let (idle, awaited) = (AtomicUsize::new(concurrency), AtomicBool::new(false));
+    pub(crate) fn new(concurrency: usize, queues: usize, wakeups: Arc<Wakeups>) -> Arc<Self> {
+        let idle = AtomicUsize::new(concurrency);
         let running = (0..queues).map(|_| AtomicUsize::new(0)).collect();
-        Arc::new(Self { idle, running, freed, listen, awaited })
+        Arc::new(Self { idle, running, wakeups })
     }
 
     pub(crate) fn idle(&self) -> usize {
@@ -45,16 +36,7 @@ impl Slots {
 
     /// Wakes who waits for the doorbell once a slot is free, and be it free already.
     pub(crate) fn await_idle(&self) {
-        self.awaited.store(true, Ordering::SeqCst);
-        if self.idle.load(Ordering::SeqCst) > 0 {
-            self.tell_listener();
-        }
-    }
-
-    fn tell_listener(&self) {
-        if self.awaited.load(Ordering::SeqCst) && self.awaited.swap(false, Ordering::SeqCst) {
-            self.listen.notify_one();
-        }
+        self.wakeups.await_slot(|| self.idle.load(Ordering::SeqCst) > 0);
     }
 
     /// How many are taken by tasks of this queue.
@@ -77,7 +59,6 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.slots.running[self.queue].fetch_sub(1, Ordering::AcqRel);
         self.slots.idle.fetch_add(1, Ordering::SeqCst);
-        self.slots.freed.notify_one();
-        self.slots.tell_listener();
+        self.slots.wakeups.slot_freed();
     }
 }

@@ -96,7 +96,7 @@ impl WorkBell {
                         return rung.await;
                     }
                 }
-                () = shared.listen.notified(), if !must_return => {}
+                () = shared.wakeups.work_bell.woken(), if !must_return => {}
                 () = shared.shutdown.quieted(), if !ends => {}
                 () = self.stop.cancelled(), if !ends => {}
                 () = sleep_until(overdue.unwrap_or(self.poll_at)), if overdue.is_some() => {}
@@ -123,7 +123,6 @@ impl WorkBell {
         let queues = &self.shared.queues;
         let Some(queue) = queues.place(name) else { return };
         let hints = queues[queue].hint();
-        self.shared.turn.notify_one();
         let due = Instant::now() + TAKE_UP_WITHIN;
         self.rings.push(Ring { queue, hints, due });
         if self.ends() || self.shared.slots.idle() == 0 || self.shared.suspects.any() {
@@ -151,7 +150,6 @@ impl WorkBell {
         for at in queues {
             self.shared.queues[*at].hint();
         }
-        self.shared.turn.notify_one();
     }
 
     /// Says once that Redis refuses the wait. That it is away, the connection says.

@@ -11,7 +11,7 @@ use optimus_core::{
     broker::{Broker, Endpoint},
     machine,
 };
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -29,6 +29,7 @@ use crate::{
     sign_off,
     slots::Slots,
     suspects::Suspects,
+    wakeups::Wakeups,
 };
 
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
@@ -113,7 +114,8 @@ impl Worker {
             }
         }
         let worker = new_worker_id();
-        let served = |(name, weight)| Served::new(name, weight, worker.clone());
+        let wakeups = Arc::new(Wakeups::default());
+        let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
         let queues: Vec<Served> = self.config.queues.iter().cloned().map(served).collect();
         let description = describe(&self.config, &self.registry);
         let registered_at = Instant::now();
@@ -134,9 +136,7 @@ impl Worker {
                 facts.to_string().lines().for_each(|line| eprintln!("  {line}"));
             }
         }
-        let turn = Arc::new(Notify::new());
-        let listen = Arc::new(Notify::new());
-        let slots = Slots::new(self.config.concurrency, queues.len(), turn.clone(), listen.clone());
+        let slots = Slots::new(self.config.concurrency, queues.len(), wakeups.clone());
         Ok(Arc::new(Shared {
             config: self.config,
             registry: self.registry,
@@ -144,22 +144,19 @@ impl Worker {
             maintenance: broker.separate("maintenance"),
             broker,
             queues: Queues::new(queues),
-            attempts: Attempts::default(),
-            reporter: Reporter::default(),
+            attempts: Attempts::new(wakeups.clone()),
+            reporter: Reporter::new(wakeups.clone()),
             slots,
             shutdown: Shutdown::default(),
             description,
-            turn,
-            listen,
             suspects: Suspects::default(),
-            beat: Notify::new(),
-            reap: Notify::new(),
+            wakeups,
         }))
     }
 }
 
 async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {
-    let claiming = play(Claimer::new(shared.clone()), &shared.turn, &ended);
+    let claiming = play(Claimer::new(shared.clone()), &shared.wakeups.claimer, &ended);
     supervise("claimer", &shared.shutdown, claiming).await;
 }
 

@@ -1,0 +1,215 @@
+//! Who waits for what inside a worker, and who wakes them: [`Wakeups`].
+//!
+//! Each role rests on a [`Wakeup`] of its own until its time has come or something happens that it
+//! waits for. Whatever makes that happen calls the method of that name; which role it wakes is
+//! written here alone.
+//!
+//! | role | waits for | which comes from |
+//! |---|---|---|
+//! | claimer | a free slot | `Slot`, dropped |
+//! | | a report to carry | `Reporter::push` |
+//! | | the end of reports that held it up | `Relief` |
+//! | | a queue that may have work | `Served::hint`: a ring, a poll, a heartbeat, a reap, a claim |
+//! | work bell | a queue that was found empty, to listen to it | `Served::found_empty` |
+//! | | the answer of the claim that a ring brought about | `Claims` |
+//! | | the next free slot, while it has asked for it | `Slot`, dropped |
+//! | heartbeat | a claim that was told that the lease is over | `Claims` |
+//! | reaper | an expiry that was not known before | `Heartbeat` |
+//! | deadlines, relief | the next attempt, while they sleep | `Attempts::insert` |
+//!
+//! What is announced must be true already: a role that wakes looks once and rests again. A wakeup
+//! is kept while its role is busy, so none is missed, and many are one. Slots are freed and reports
+//! pushed for each task; both cost an atomic exchange.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// The wakeups of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Wakeups {
+    pub(crate) claimer: Wakeup,
+    pub(crate) work_bell: Wakeup,
+    pub(crate) heartbeat: Wakeup,
+    pub(crate) reaper: Wakeup,
+    pub(crate) deadlines: Sleeper,
+    pub(crate) relief: Sleeper,
+    /// The work bell has asked for the next free slot.
+    slot_awaited: AtomicBool,
+}
+
+/// What one role rests on.
+#[derive(Debug, Default)]
+pub(crate) struct Wakeup(Notify);
+
+impl Wakeup {
+    fn wake(&self) {
+        self.0.notify_one();
+    }
+
+    /// Resolves at the next wakeup, or at once if one has come since the last.
+    pub(crate) async fn woken(&self) {
+        self.0.notified().await;
+    }
+}
+
+/// For a role that looks at the attempts again and again, and sleeps while there are none.
+#[derive(Debug, Default)]
+pub(crate) struct Sleeper {
+    asleep: AtomicBool,
+    pub(crate) wakeup: Wakeup,
+}
+
+impl Sleeper {
+    fn wake(&self) {
+        if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
+            self.wakeup.wake();
+        }
+    }
+
+    /// Whether it may sleep until the next attempt begins: not if there is one already.
+    pub(crate) fn fall_asleep(&self, is_idle: impl FnOnce() -> bool) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let idle = is_idle();
+        if !idle {
+            self.asleep.store(false, Ordering::SeqCst);
+        }
+        idle
+    }
+}
+
+impl Wakeups {
+    /// A slot is idle.
+    pub(crate) fn slot_freed(&self) {
+        self.claimer.wake();
+        if self.slot_awaited.load(Ordering::SeqCst)
+            && self.slot_awaited.swap(false, Ordering::SeqCst)
+        {
+            self.work_bell.wake();
+        }
+    }
+
+    /// Wakes the work bell once a slot is idle, and be it idle already.
+    pub(crate) fn await_slot(&self, is_idle: impl FnOnce() -> bool) {
+        self.slot_awaited.store(true, Ordering::SeqCst);
+        if is_idle() && self.slot_awaited.swap(false, Ordering::SeqCst) {
+            self.work_bell.wake();
+        }
+    }
+
+    /// A report waits to be sent.
+    pub(crate) fn report_pushed(&self) {
+        self.claimer.wake();
+    }
+
+    /// Another role than the claimer had reports answered.
+    pub(crate) fn reports_relieved(&self) {
+        self.claimer.wake();
+    }
+
+    /// A queue may have work.
+    pub(crate) fn queue_hinted(&self) {
+        self.claimer.wake();
+    }
+
+    /// A queue has no work.
+    pub(crate) fn queue_found_empty(&self) {
+        self.work_bell.wake();
+    }
+
+    /// What was asked of a queue since it rang is known.
+    pub(crate) fn claim_answered(&self) {
+        self.work_bell.wake();
+    }
+
+    /// The lease in a queue is over.
+    pub(crate) fn lease_lapsed(&self) {
+        self.heartbeat.wake();
+    }
+
+    /// When other workers' leases end is known better than before.
+    pub(crate) fn expiry_learned(&self) {
+        self.reaper.wake();
+    }
+
+    /// Attempts are in the table.
+    pub(crate) fn attempts_began(&self) {
+        self.deadlines.wake();
+        self.relief.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use optimus_core::{
+        Lease, QueueName, TaskId, Token, WorkerId,
+        broker::{Give, Release},
+    };
+
+    use super::*;
+    use crate::{judge::Report, queues::Served, reporter::Reporter, slots::Slots};
+
+    fn is_woken(wakeup: &Wakeup) -> bool {
+        wakeup.woken().now_or_never().is_some()
+    }
+
+    #[test]
+    fn a_free_slot_wakes_the_claimer_and_only_a_work_bell_that_has_asked() {
+        let wakeups = Wakeups::default();
+        wakeups.slot_freed();
+        assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.work_bell));
+        wakeups.await_slot(|| false);
+        assert!(!is_woken(&wakeups.work_bell));
+        wakeups.slot_freed();
+        wakeups.slot_freed();
+        assert!(is_woken(&wakeups.work_bell) && !is_woken(&wakeups.work_bell), "asked once");
+        wakeups.await_slot(|| true);
+        assert!(is_woken(&wakeups.work_bell), "it was idle already");
+    }
+
+    #[test]
+    fn whoever_pushes_frees_or_learns_something_need_not_remember_whom_to_wake() {
+        let wakeups: Arc<Wakeups> = Arc::default();
+        let (queue, worker) = (QueueName::new("q").unwrap(), WorkerId::generate("test", 1));
+        let served = Served::new(queue.clone(), 1, worker.clone(), wakeups.clone());
+        served.hint();
+        assert!(is_woken(&wakeups.claimer), "by a hint");
+        served.found_empty(served.ask());
+        assert!(is_woken(&wakeups.work_bell), "by a queue that has no work");
+        let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
+        let report = Report::Release(Release { lease, give: Give::Head });
+        Reporter::new(wakeups.clone()).push(report);
+        assert!(is_woken(&wakeups.claimer), "by a report");
+        drop(Slots::new(1, 1, wakeups.clone()).take(0));
+        assert!(is_woken(&wakeups.claimer), "by a slot");
+    }
+
+    #[test]
+    fn a_role_that_looks_after_attempts_sleeps_only_without_any_and_until_the_next() {
+        let wakeups = Wakeups::default();
+        wakeups.attempts_began();
+        assert!(!is_woken(&wakeups.relief.wakeup), "it did not sleep");
+        assert!(!wakeups.relief.fall_asleep(|| false));
+        wakeups.attempts_began();
+        assert!(!is_woken(&wakeups.relief.wakeup), "it did not fall asleep");
+        assert!(wakeups.relief.fall_asleep(|| true));
+        wakeups.attempts_began();
+        assert!(is_woken(&wakeups.relief.wakeup) && !is_woken(&wakeups.deadlines.wakeup));
+    }
+
+    #[test]
+    fn a_wakeup_that_comes_while_its_role_is_busy_is_kept() {
+        let wakeups = Wakeups::default();
+        wakeups.report_pushed();
+        wakeups.queue_hinted();
+        assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.claimer), "many are one");
+        wakeups.queue_found_empty();
+        assert!(is_woken(&wakeups.work_bell));
+        wakeups.lease_lapsed();
+        wakeups.expiry_learned();
+        assert!(is_woken(&wakeups.heartbeat) && is_woken(&wakeups.reaper));
+    }
+}
