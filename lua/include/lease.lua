@@ -3,9 +3,9 @@
 -- What is to change in the leases, found before the first write; and the shortest lease.
 --
 -- Nobody is reaped for an outage: where nobody watched for more than half of a worker's lease,
--- Redis or every worker was away, and that worker gets a whole lease of its own from now on. It gets
--- that once: `graced` tells the expiry that it was given, and any heartbeat of its own sets another.
--- Else a worker that dies and starts again and again would keep those before it alive.
+-- Redis or every worker was away, and that worker gets a whole lease of its own from now on. It
+-- gets that once: `graced` tells the expiry that it was given, and any heartbeat of its own sets
+-- another. Else a worker that dies and starts again and again would keep those before it alive.
 --
 -- And leases go back with the clock, or who is dead would keep its tasks for as long as that step.
 local function mending_of(meta, workers, now, lease_ms, self)

@@ -10,6 +10,12 @@ use crate::{
     registry::Registry,
 };
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const ENDED_MAX: usize = 10_000;
+const ENDED_FOR: Duration = DAY.saturating_mul(180);
+/// As good as without end, and no number that a script can't count with.
+const ENDED_FOR_MAX: Duration = DAY.saturating_mul(36_500);
+
 /// That of payloads, too.
 const RESULT_LIMIT: usize = 1024 * 1024;
 
@@ -34,6 +40,8 @@ impl WorkerBuilder {
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(5),
             misfit_grace: Duration::from_secs(3600),
+            ended_max: ENDED_MAX,
+            ended_for: ENDED_FOR,
             shutdown_grace: Duration::from_secs(25),
             result_limit: RESULT_LIMIT,
             banner: true,
@@ -110,6 +118,13 @@ impl WorkerBuilder {
     /// How long a task that no worker knows is kept before it is buried; an hour by default.
     pub fn misfit_grace(mut self, grace: Duration) -> Self {
         self.config.misfit_grace = grace;
+        self
+    }
+
+    /// How many dead tasks, and as many cancelled ones, each queue keeps at most, and for how long:
+    /// 10,000 and 180 days by default. The oldest go first.
+    pub fn keep_ended(mut self, tasks: usize, age: Duration) -> Self {
+        (self.config.ended_max, self.config.ended_for) = (tasks, age.min(ENDED_FOR_MAX));
         self
     }
 

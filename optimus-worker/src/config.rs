@@ -36,6 +36,9 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) poll: Duration,
     pub(crate) misfit_grace: Duration,
+    /// Dead and cancelled tasks that a queue keeps of each, and for how long.
+    pub(crate) ended_max: usize,
+    pub(crate) ended_for: Duration,
     pub(crate) shutdown_grace: Duration,
     pub(crate) result_limit: usize,
     pub(crate) banner: bool,

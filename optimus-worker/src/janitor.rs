@@ -2,17 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::{broker::Broker, interval};
+use optimus_core::{
+    QueueName,
+    broker::{Broker, BrokerError},
+    interval,
+};
 
 use crate::{role::Role, shared::Shared};
 
 /// The *cluster* cleans up this often, however many workers it has.
 const AVERAGE: Duration = Duration::from_secs(15);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Dead and cancelled tasks that a queue keeps of each.
-const KEEP_MAX: usize = 10_000;
-const KEEP_FOR: Duration = DAY.saturating_mul(180);
-const LEDGER_IDLE: Duration = DAY;
+const LEDGER_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Calls for one queue in a turn.
+const CALLS_MAX: usize = 1_000;
 
 /// The role that keeps Redis' memory bounded.
 pub(crate) struct Janitor {
@@ -27,22 +29,36 @@ impl Janitor {
     }
 }
 
+/// Purges one queue; answers how many workers it has.
+pub(crate) async fn purge(
+    shared: &Shared,
+    broker: &Broker,
+    queue: &QueueName,
+) -> Result<usize, BrokerError> {
+    let (keep, age) = (shared.config.ended_max, shared.config.ended_for);
+    let (mut tasks, mut workers) = (0, 0);
+    for _ in 0..CALLS_MAX {
+        let purged = broker.purge(queue, keep, age, LEDGER_IDLE).await?;
+        (tasks, workers) = (tasks + purged.tasks, purged.workers);
+        if !purged.more {
+            break;
+        }
+    }
+    if tasks > 0 {
+        tracing::info!(%queue, tasks, "purged");
+    }
+    Ok(workers)
+}
+
 impl Role for Janitor {
     async fn tick(&mut self) -> Duration {
         let mut workers = 1;
         for queue in &self.shared.queues {
-            loop {
-                let purged = self.broker.purge(&queue.name, KEEP_MAX, KEEP_FOR, LEDGER_IDLE).await;
-                let Ok(purged) = purged else { break };
-                workers = workers.max(purged.workers);
-                if purged.tasks > 0 {
-                    tracing::info!(queue = %queue.name, tasks = purged.tasks, "purged");
-                }
-                if !purged.more {
-                    break;
-                }
+            if let Ok(here) = purge(&self.shared, &self.broker, &queue.name).await {
+                workers = workers.max(here);
             }
         }
+        self.shared.queues.set_peers(workers);
         interval(AVERAGE, workers, fastrand::f64())
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     relief::Relief,
     role::{play, supervise},
     shared::Shared,
+    steward::Steward,
     stop_bell::StopBell,
     wakeups::Wakeup,
     work_bell::WorkBell,
@@ -90,6 +91,7 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
         supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, &stop)),
         supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, &stop)),
         supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, &stop)),
+        supervise("steward", shutdown, play(Steward::new(shared.clone()), &never, &stop)),
         supervise("work bell", shutdown, work_bell),
         supervise("stop bell", shutdown, stop_bell),
     );

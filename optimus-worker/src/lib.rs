@@ -5,8 +5,9 @@
 //! to Redis: what finished since the last turn (kept by the `reporter`) and a claim for as many
 //! tasks as there are idle slots. The `executor` runs each claimed task, and `judge` turns how it
 //! ended into a report. Beside that runtime stands the `keeper`, a thread of its own with
-//! connections of its own: `heartbeat`, `deadlines`, `relief`, `stop_bell`, `reaper` and `janitor`
-//! go on even if handlers block every thread they can reach. `shutdown` takes it all down again.
+//! connections of its own: `heartbeat`, `deadlines`, `relief`, the bells, `reaper`, `janitor` and
+//! `steward` go on even if handlers block every thread they can reach. `shutdown` takes it all down
+//! again.
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
@@ -36,6 +37,7 @@ mod shares;
 mod shutdown;
 mod sign_off;
 mod slots;
+mod steward;
 mod stop_bell;
 mod suspects;
 mod user_code;

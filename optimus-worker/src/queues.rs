@@ -5,7 +5,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -20,12 +20,23 @@ use crate::wakeups::Wakeups;
 pub(crate) struct Queues {
     served: Vec<Served>,
     places: HashMap<QueueName, usize>,
+    /// How many workers the most crowded of them has.
+    peers: AtomicUsize,
 }
 
 impl Queues {
     pub(crate) fn new(served: Vec<Served>) -> Self {
         let places = served.iter().enumerate().map(|(at, queue)| (queue.name.clone(), at));
-        Self { places: places.collect(), served }
+        Self { places: places.collect(), served, peers: AtomicUsize::new(1) }
+    }
+
+    /// How many workers share the upkeep, as was last seen.
+    pub(crate) fn peers(&self) -> usize {
+        self.peers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_peers(&self, peers: usize) {
+        self.peers.store(peers.max(1), Ordering::Relaxed);
     }
 
     /// Where the queue of that name stands.

@@ -5,7 +5,10 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Bench, Double, Running};
-use optimus_core::{QueueName, Task, TaskState, WorkerId};
+use optimus_core::{
+    Lease, QueueName, Task, TaskState, WorkerId,
+    broker::{Failure, Verdict},
+};
 use optimus_testkit::{Proc, Signal};
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -45,6 +48,42 @@ async fn recovers_with(bench: &Bench, workers: usize) {
 on_both! {
     async fn one_worker_recovers_what_a_dead_one_held(bench: Bench) {
         recovers_with(&bench, 1).await;
+    }
+
+    async fn a_queue_that_nobody_serves_is_looked_after_by_a_worker_of_another(bench: Bench) {
+        let (broker, orphan) = (bench.client.broker(), QueueName::new("orphan").unwrap());
+        let calls = (0..2).map(|number| Double { number }.call().queue("orphan"));
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        let (ghost, lease) = (WorkerId::generate("ghost", 1), Duration::from_millis(500));
+        broker.register(&orphan, &ghost, lease, "{}").await.unwrap();
+        let claimed = broker.claim(&orphan, &ghost, 1, 2).await.unwrap();
+        let id = handles[0].id().clone();
+        let dead = Failure {
+            lease: Lease { id, worker: ghost.clone(), token: claimed.token },
+            verdict: Verdict::Dead,
+            error: String::new(),
+        };
+        let call = broker.fail_call(&orphan, &ghost, &[dead]);
+        assert!(broker.report(call).await.unwrap().is_empty());
+        // Its lease has to pass; and since nobody watched, another one, after the first look.
+        tokio::time::sleep(lease).await;
+        let stranger = WorkerId::generate("stranger", 1);
+        assert_eq!(broker.reap(&orphan, &stranger, lease, 10).await.unwrap().tasks, 0);
+        tokio::time::sleep(lease).await;
+
+        let worker = bench.worker().keep_ended(0, LEASE).task_type::<Double>();
+        let worker = bench.start(worker);
+        optimus_testkit::eventually("it is taken back", LEASE * 5, async || {
+            handles[1].status().await.unwrap() == TaskState::Ready
+        })
+        .await;
+        let task = bench.client.inspector().get(handles[1].id()).await.unwrap().unwrap();
+        assert_eq!((task.failures, task.losses), (0, 1));
+        optimus_testkit::eventually("the dead one is purged", LEASE * 5, async || {
+            broker.counts(&orphan).await.unwrap().dead == 0
+        })
+        .await;
+        worker.stop().await;
     }
 
     async fn a_loss_is_counted_apart_from_failures_and_three_bury_the_task(bench: Bench) {

@@ -5,7 +5,7 @@
 //!
 //! | key | type | holds |
 //! |---|---|---|
-//! | `meta` | hash | paused, fence, due, tombstones, `watched_at`, `lease_min`, purged, `purged_born` |
+//! | `meta` | hash | what is paused, given, due and counted: `lua/README.md` |
 //! | `tasks` | hash | id → record; immutable after the submit |
 //! | `blobs` | hash | id → payload above 16 KiB |
 //! | `ready` | list | ids, some as `<stamp>:<id>`, oldest first |

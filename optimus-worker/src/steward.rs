@@ -1,0 +1,84 @@
+//! Looks after the queues of the namespace that this worker does not serve.
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::{
+    QueueName,
+    broker::{BATCH_MAX, Broker, BrokerError},
+    interval,
+};
+
+use crate::{janitor, role::Role, shared::Shared};
+
+/// The workers of a queue look at others this often together, however many they are.
+const AVERAGE: Duration = Duration::from_secs(15);
+/// Queues that one worker looks at in a turn; the next turn begins elsewhere.
+const LOOKS_MAX: usize = 16;
+/// Calls for one queue in a turn.
+const CALLS_MAX: usize = 100;
+
+/// The role that takes back what the last worker of a queue held when it died, and purges there.
+/// Queues with living workers have a reaper and a janitor of their own; there it finds nothing.
+pub(crate) struct Steward {
+    shared: Arc<Shared>,
+    broker: Broker,
+}
+
+impl Steward {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let broker = shared.maintenance.clone();
+        Self { shared, broker }
+    }
+
+    /// Queues that it does not serve, from a random one on.
+    async fn others(&self) -> Result<Vec<QueueName>, BrokerError> {
+        let mut names = self.broker.queues().await?;
+        names.retain(|name| self.shared.queues.place(name).is_none());
+        if !names.is_empty() {
+            let first = fastrand::usize(..names.len());
+            names.rotate_left(first);
+            names.truncate(LOOKS_MAX);
+        }
+        Ok(names)
+    }
+
+    /// Reaps; and purges, unless somebody there is alive and does.
+    async fn look_after(&self, queue: &QueueName) -> Result<(), BrokerError> {
+        let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
+        for _ in 0..CALLS_MAX {
+            let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
+            if !reaped.lapsed.is_empty() {
+                tracing::warn!(
+                    %queue,
+                    workers = ?reaped.lapsed,
+                    tasks = reaped.tasks,
+                    "took back the tasks of workers whose lease is over, in a queue that this \
+                     worker does not serve"
+                );
+            }
+            if reaped.next_expiry.is_some_and(|left| !left.is_zero()) {
+                return Ok(());
+            }
+            if !reaped.more {
+                break;
+            }
+        }
+        janitor::purge(&self.shared, &self.broker, queue).await.map(drop)
+    }
+}
+
+impl Role for Steward {
+    async fn tick(&mut self) -> Duration {
+        match self.others().await {
+            Ok(names) => {
+                for queue in &names {
+                    if let Err(problem) = self.look_after(queue).await {
+                        tracing::debug!(%queue, %problem, "could not look after a queue");
+                    }
+                }
+            }
+            Err(problem) => tracing::debug!(%problem, "could not list the queues"),
+        }
+        interval(AVERAGE, self.shared.queues.peers(), fastrand::f64())
+    }
+}
