@@ -136,6 +136,10 @@ impl Shares {
             let share = &mut self.queues[*at];
             share.rate.measure(now, share.granted.saturating_sub(*running as u64));
         }
+        // Else who fills all slots would count as one who needs no more.
+        if idle == 0 {
+            return Vec::new();
+        }
         let mut places = self.places(idle, open);
         self.raise_floor(&places);
         self.serve(idle, &mut places);

@@ -171,3 +171,21 @@ fn strict_order_gives_all_to_the_first_with_work() {
     assert_eq!(shares.divide(Instant::now(), 10, &open[1..]), [(1, 10)]);
     assert!(shares.divide(Instant::now(), 0, &open).is_empty());
 }
+
+#[test]
+fn a_turn_for_reports_alone_changes_no_share() {
+    let mut shares = Shares::new(Order::Weighted, [1, 100].into_iter());
+    let base = Instant::now();
+    let mut started = [0, 0];
+    for ms in 0..1_010 {
+        let now = base + Duration::from_millis(ms);
+        let open = |running: [usize; 2]| [0, 1].map(|at| Open { at, running: running[at] });
+        let given = shares.divide(now, 1, &open([0, 0]));
+        let [(at, 1)] = given[..] else { panic!("{given:?}") };
+        shares.answered(at, 1, 1);
+        started[at] += 1;
+        let running = [0, 1].map(|queue| usize::from(queue == at));
+        assert!(shares.divide(now, 0, &open(running)).is_empty());
+    }
+    assert!((9..=12).contains(&started[0]), "{started:?}");
+}
