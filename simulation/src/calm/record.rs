@@ -83,4 +83,9 @@ impl Record {
         steps.sort_by_key(|step| step.at);
         Self { workers, weights, steps }
     }
+    /// So many tasks may be on their way to workers that have not begun them yet.
+    pub(super) fn under_way_max(&self) -> i64 {
+        let slots: usize = self.workers.iter().map(|worker| worker.setup.concurrency).sum();
+        i64::try_from(slots.min(256)).unwrap_or(i64::MAX)
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    live,
+    fair, live,
     record::{Happened, Member, Record, Step},
 };
 use crate::world::Setup;
@@ -21,6 +21,24 @@ impl Story {
 
     fn add(&mut self, ms: u64, what: Happened) {
         self.0.steps.push(Step { at: ms * MS, what });
+    }
+
+    /// Has so many tasks in each queue from the beginning.
+    fn filled(slots: usize, weights: &[u32], each: usize) -> Self {
+        let mut story = Self::of(slots, weights);
+        for queue in 0..weights.len() {
+            (0..each).for_each(|_| story.add(0, Happened::Waits { queue }));
+        }
+        story
+    }
+
+    /// One task after the other, from these queues in turn, a ms each.
+    fn runs(mut self, queues: impl IntoIterator<Item = usize>) -> Record {
+        for (ms, queue) in (1..).zip(queues) {
+            self.add(ms, Happened::Begins { queue, worker: 0 });
+            self.add(ms + 1, Happened::Ends { worker: 0 });
+        }
+        self.0
     }
 }
 
@@ -62,4 +80,19 @@ fn a_worker_may_leave_alone_what_it_does_not_serve() {
     story.add(1, Happened::Waits { queue: 1 });
     story.add(9_000, Happened::Waits { queue: 1 });
     assert!(live::check(&story.0).is_empty());
+}
+
+#[test]
+fn a_queue_that_starves_is_found_and_one_that_has_its_share_is_not() {
+    let story = || Story::filled(1, &[1, 3], 1_000);
+    assert!(fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 > 0)))).is_empty());
+    let starving = fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 == 0))));
+    assert!(only(&starving).contains("began 30 of 40 from queue 0"), "{starving:?}");
+}
+
+#[test]
+fn nothing_is_owed_to_a_queue_without_work() {
+    let mut story = Story::filled(1, &[1, 1], 1_000);
+    story.0.steps.retain(|step| !matches!(step.what, Happened::Waits { queue: 1 }));
+    assert!(fair::check(&story.runs([0; 600])).is_empty());
 }

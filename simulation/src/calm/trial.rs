@@ -8,8 +8,8 @@ use optimus_core::{Call, Client};
 use optimus_testkit::history::What;
 use tokio::time::{Instant, sleep};
 
-use super::live;
 use super::record::{Member, Plain, Record};
+use super::{fair, live};
 use crate::weather::{Calm, Fair};
 use crate::work::{Kind, Work};
 use crate::world::{Setup, World};
@@ -67,11 +67,13 @@ impl Trial {
         self.all_begin().await;
     }
 
-    /// So many for each queue, by its weight, that all slots are filled several times.
+    /// So many for each queue, by its weight, that its share shows.
     async fn all_at_once(&mut self, workers: &[(u32, Setup)]) {
         let queues = self.world.queues.clone();
         let slots: Vec<usize> = workers.iter().map(|(_, setup)| setup.concurrency).collect();
-        let all = (slots.iter().sum::<usize>() * 4).clamp(200, TASKS_MAX);
+        let most = slots.iter().max().copied().unwrap_or(1);
+        let enough = fair::enough(most, queues.names().len());
+        let all = (enough * 3 / 2 * slots.len()).min(TASKS_MAX);
         let weights: usize = queues.weights().iter().map(|weight| *weight as usize).sum();
         let under_way = slots.iter().sum::<usize>().min(256);
         for queue in queues.names() {
@@ -149,7 +151,9 @@ impl Trial {
         let queues = &self.world.queues;
         let facts = (workers.collect(), queues.weights().to_vec());
         let record = Record::new(facts, &self.tasks, network.journal.events());
-        for wrong in live::check(&record) {
+        // Strict order has no shares.
+        let unfair = if queues.strict { Vec::new() } else { fair::check(&record) };
+        for wrong in live::check(&record).into_iter().chain(unfair) {
             network.complain(wrong);
         }
     }

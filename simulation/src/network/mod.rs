@@ -163,8 +163,11 @@ impl Network {
     pub fn complain(&self, what: impl Into<String>) {
         let (at_us, what) = (self.time.now_us(), what.into());
         let mut state = self.state();
-        state.trace.note(at_us, 0, &what);
-        state.wrong.push(what);
+        // What stays wrong is told once.
+        if !state.wrong.contains(&what) {
+            state.trace.note(at_us, 0, &what);
+            state.wrong.push(what);
+        }
     }
 
     /// What must not be, so far.

@@ -1,0 +1,103 @@
+//! Starts are shared by weight while all queues have work: [`check`].
+
+use super::record::{Happened, Member, Record};
+
+/// What is wrong, a sentence a worker.
+pub(super) fn check(record: &Record) -> Vec<String> {
+    let several = |worker: &Member| served(record, worker).len() > 1;
+    let judged = record.workers.iter().enumerate().filter(|(_, worker)| several(worker));
+    judged.filter_map(|(at, worker)| check_shares(record, at, worker)).collect()
+}
+
+fn served(record: &Record, worker: &Member) -> Vec<usize> {
+    (0..record.weights.len()).filter(|queue| worker.serves(*queue)).collect()
+}
+
+/// A call carries up to 128 tasks of one queue.
+fn slack(slots: usize) -> usize {
+    slots.min(128) + 4
+}
+
+/// So many starts are enough to tell the shares of so many queues.
+pub(super) fn enough(slots: usize, queues: usize) -> usize {
+    4 * queues * slack(slots)
+}
+
+/// What a worker began of each queue, while all of them had work.
+struct Window<'a> {
+    record: &'a Record,
+    worker: &'a Member,
+    served: Vec<usize>,
+    begun: Vec<usize>,
+}
+
+impl Window<'_> {
+    fn total(&self) -> usize {
+        self.begun.iter().sum()
+    }
+
+    /// The first queue whose share is wrong by more than a tenth of it and what one call carries.
+    fn wrong(&self) -> Option<String> {
+        let total = self.total();
+        let weights: usize = self.served.iter().map(|at| self.record.weights[*at] as usize).sum();
+        let slack = slack(self.worker.setup.concurrency);
+        self.served.iter().find_map(|queue| {
+            let (begun, weight) = (self.begun[*queue], self.record.weights[*queue] as usize);
+            let share = total * weight / weights;
+            (begun.abs_diff(share) > share / 10 + slack).then(|| {
+                let (process, slots) = (self.worker.process, self.worker.setup.concurrency);
+                let all: Vec<(u32, usize)> = (self.served.iter())
+                    .map(|at| (self.record.weights[*at], self.begun[*at]))
+                    .collect();
+                format!(
+                    "worker {process} of {slots} slots began {begun} of {total} from queue \
+                     {queue}, whose share is {share}; weights and starts: {all:?}"
+                )
+            })
+        })
+    }
+
+    fn clear(&mut self) {
+        self.begun.fill(0);
+    }
+}
+
+/// Whatever it began while all of its queues had work, in the whole and piece by piece.
+fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
+    let served = served(record, worker);
+    let enough = enough(worker.setup.concurrency, served.len());
+    let mut waiting = vec![0_i64; record.weights.len()];
+    let begun = vec![0; record.weights.len()];
+    let mut piece = Window { record, worker, served: served.clone(), begun: begun.clone() };
+    let mut whole = Window { record, worker, served: served.clone(), begun };
+    for step in &record.steps {
+        match step.what {
+            Happened::Waits { queue } => waiting[queue] += 1,
+            Happened::Begins { queue, worker } => {
+                waiting[queue] -= 1;
+                if worker == at {
+                    piece.begun[queue] += 1;
+                    whole.begun[queue] += 1;
+                }
+            }
+            Happened::Ends { .. } => {}
+        }
+        let all_have_work = served.iter().all(|queue| waiting[*queue] >= record.under_way_max());
+        let judged = if !all_have_work {
+            let wrong = whole.wrong();
+            whole.clear();
+            piece.clear();
+            wrong
+        } else if piece.total() >= enough {
+            let wrong = piece.wrong();
+            piece.clear();
+            wrong
+        } else {
+            None
+        };
+        if judged.is_some() {
+            return judged;
+        }
+    }
+    whole.wrong()
+}
