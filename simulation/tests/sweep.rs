@@ -50,6 +50,11 @@ scenes! {
     retry = Retry;
     cancel_waiting = CancelWaiting;
     cancel_running = CancelRunning;
+    cancel_deaf = CancelDeaf;
+    cancel_requeue = CancelRequeue;
+    queues = Queues;
+    outage = Outage;
+    failover = Failover;
     requeue = Requeue;
     timeout = Timeout;
     release = Release;
@@ -68,13 +73,21 @@ scenes! {
 /// successes, and one that looks at what is above 10,000 dead.
 const TOO_LARGE: [&str; 2] = ["redis.call('LTRIM', success", "zset, 0, math.min(excess"];
 
+/// Calls of functions that several scripts share, which one of them never comes to: `await` asks
+/// where a task is only if it has a record.
+const NOT_MADE: [(&str, &str); 1] = [("await", "redis.call('EXISTS', result) == 1 or summary_of")];
+
 #[test]
 fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     let (coverage, wrong) = fail_each_call();
     assert_eq!(wrong, [""; 0]);
     for site in coverage.sites() {
         let is_too_large = TOO_LARGE.iter().any(|text| site.text.contains(text));
-        assert!(site.made == site.calls || is_too_large, "never made: {site:?}");
+        let is_shared = NOT_MADE
+            .iter()
+            .any(|(script, text)| site.place.script == *script && site.text.contains(text));
+        let may_miss = is_too_large || is_shared;
+        assert!(site.made == site.calls || may_miss, "never made: {site:?}");
         assert_eq!(site.failed, site.early, "never failed: {site:?}");
     }
     let count = |count: fn(&Site) -> usize| coverage.sites().iter().map(count).sum::<usize>();

@@ -19,6 +19,7 @@ use crate::fault::{Fault, Silence};
 use crate::nemesis::{Nemesis, Plan};
 use crate::probe::Probe;
 use crate::run::{Outcome, Voice};
+use crate::tally::Tally;
 use crate::user::Shared;
 use crate::weather::{Once, Weather};
 use crate::world::{LEASE, Setup, World, simulate};
@@ -56,7 +57,13 @@ pub struct Performance {
 
 /// Plays a scene in which nothing goes wrong.
 pub fn rehearse(scene: Scene) -> Performance {
-    play(scene, Once { at: NEVER, fault: Fault::Doubled }, Voice::Quiet)
+    let weather = Once { at: NEVER, fault: Fault::Doubled };
+    let mut performance = play(scene, weather, Voice::Quiet);
+    let Tally { submitted, executions, .. } = performance.outcome.tally;
+    if scene.runs_each_once() && executions != submitted {
+        performance.outcome.wrong.push(format!("{submitted} tasks ran {executions} times"));
+    }
+    performance
 }
 
 /// Plays a scene in which that happens to the exchange of this number.
@@ -65,7 +72,8 @@ pub fn play_with(scene: Scene, at: u64, fault: Fault, voice: Voice) -> Performan
 }
 
 fn play(scene: Scene, weather: impl Weather + 'static, voice: Voice) -> Performance {
-    simulate(SEED, async |world| {
+    simulate(SEED, async |mut world| {
+        world.queues = scene.queues();
         let world = Arc::new(world);
         let network = world.network.clone();
         if voice == Voice::Loud {

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use optimus_core::{BoxError, Call, Context, Due, Task, TaskHandle, TaskId, TaskState};
+use optimus_core::{
+    BoxError, Call, Context, Due, Task, TaskHandle, TaskId, TaskOptions, TaskState,
+};
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Actor;
 use crate::dump::dump;
-use crate::queues::queue;
+use crate::queues::{QUEUE, queue};
 use crate::work::{Kind, Neighbour, Poison, Rare, Work};
+use crate::world::{LEASE, Setup};
 
 const LARGE: usize = 20 * 1024;
 /// Longer than anything is kept.
@@ -136,6 +139,83 @@ pub(super) async fn requeue(actor: &Actor) {
     }
 }
 
+/// One of several of a worker is asked to stop and does not; heartbeats look for it meanwhile.
+pub(super) async fn cancel_deaf(actor: &Actor) {
+    for number in 1..6 {
+        drop(actor.submit(number, Kind::Lasts(1_200)).await);
+    }
+    let call = Work::new(6, Kind::Hangs).timeout(ms(1_500)).max_retry(0);
+    let handle = actor.call(6, call).await;
+    actor.begun(6, 1).await;
+    if let Some(handle) = handle {
+        actor.user.cancel_task(6, handle.id()).await;
+        actor.hear(6, Some(handle)).await;
+    }
+}
+
+/// The attempt after a requeue is not the one that was to stop, though word of that may come late.
+pub(super) async fn cancel_requeue(actor: &Actor) {
+    let handle = actor.submit(1, Kind::HangsOnce).await;
+    actor.begun(1, 1).await;
+    if let Some(handle) = handle {
+        actor.user.cancel_task(1, handle.id()).await;
+        drop(timeout(ms(5_000), handle.ended()).await);
+        actor.user.requeue_task(1, handle.id()).await;
+        actor.hear(1, Some(handle)).await;
+    }
+}
+
+/// Each queue has its own, and one that is paused keeps none of the others.
+pub(super) async fn queues(actor: &Actor) {
+    let names = actor.world.queues.names().to_vec();
+    actor.user.client.pause(&names[1]).await.ok();
+    let mut handles = Vec::new();
+    for number in 0..9 {
+        let queue = names[usize::try_from(number).unwrap_or(0) % names.len()].as_str();
+        let call = Work::new(number, Kind::Lasts(number * 20)).queue(queue).biz_id("b");
+        let handle = actor.user.submit(number, call, Some(number % 3), 0).await;
+        handles.push((number, handle));
+    }
+    sleep(ms(400)).await;
+    while actor.user.client.resume(&names[1]).await.is_err() {
+        sleep(ms(50)).await;
+    }
+    for (number, handle) in handles {
+        actor.hear(number, handle).await;
+    }
+}
+
+/// Redis is away for longer than any lease, and one worker has a longer one. The tasks do not stop
+/// when their leases are in doubt.
+pub(super) async fn outage(actor: &Actor) {
+    let lease = 3 * LEASE;
+    let patient = actor.world.worker(Setup { lease, ..Setup::of(4) });
+    sleep(ms(50)).await;
+    let mut handles = Vec::new();
+    for number in 1..8 {
+        let lasts = Duration::from_secs(15);
+        let call = Work::new(number, Kind::Hangs).timeout(lasts).max_retry(0);
+        handles.push((number, actor.call(number, call).await));
+        actor.begun(number, 1).await;
+    }
+    actor.world.network.cut(None, lease + LEASE / 2);
+    for (number, handle) in handles {
+        actor.hear(number, handle).await;
+    }
+    actor.world.ask_to_end(patient.process);
+}
+
+/// The store comes back as it was, twice, for a client that goes on in one slot of its ledger.
+pub(super) async fn failover(actor: &Actor) {
+    for number in 1..10 {
+        let handle = actor.submit(number, Kind::Lasts(0)).await;
+        match number {
+            3 | 6 => actor.world.network.roll_back(3),
+            _ => actor.hear(number, handle).await,
+        }
+    }
+}
+
 /// Once all have begun; the second is ranked, the third has a biz id.
 async fn three_that_hang(actor: &Actor) -> [Option<TaskHandle<u64>>; 3] {
     let plain = actor.submit(1, Kind::HangsOnce).await;
@@ -190,7 +270,7 @@ pub(super) async fn poison(actor: &Actor) {
         drop(actor.call(number, Call::new(Neighbour { number })).await);
     }
     if let Some(poison) = poison {
-        drop(tokio::time::timeout(Duration::from_secs(30), poison.ended()).await);
+        drop(timeout(Duration::from_secs(30), poison.ended()).await);
     }
 }
 
@@ -269,6 +349,10 @@ struct Misshapen {}
 impl Task for Misshapen {
     const NAME: &'static str = Work::NAME;
     type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().queue(QUEUE)
+    }
 
     async fn run(self, _: Context) -> Result<(), BoxError> {
         Ok(())

@@ -7,6 +7,7 @@ use tokio::time::sleep;
 use super::Actor;
 use super::plays::{self, NEIGHBOURS, ms};
 use crate::fault::Fault;
+use crate::queues::Queues;
 use crate::work::{Kind, Rare, Work};
 use crate::world::World;
 
@@ -27,6 +28,16 @@ pub enum Scene {
     CancelWaiting,
     /// One that is cancelled while it runs.
     CancelRunning,
+    /// One of many that is cancelled while it runs, and does not stop.
+    CancelDeaf,
+    /// One that is cancelled while it runs, and run again at once.
+    CancelRequeue,
+    /// Tasks of several queues, one of which is paused.
+    Queues,
+    /// Redis is away for longer than the leases of workers that differ in it.
+    Outage,
+    /// A store that comes back as it was.
+    Failover,
     /// One that is dead, and one that is cancelled, and run again.
     Requeue,
     /// One that never ends by itself.
@@ -55,7 +66,7 @@ pub enum Scene {
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 24] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -63,6 +74,11 @@ impl Scene {
         Self::Retry,
         Self::CancelWaiting,
         Self::CancelRunning,
+        Self::CancelDeaf,
+        Self::CancelRequeue,
+        Self::Queues,
+        Self::Outage,
+        Self::Failover,
         Self::Requeue,
         Self::Timeout,
         Self::Release,
@@ -93,6 +109,16 @@ impl Scene {
         self != Self::Misfit
     }
 
+    /// Whether nothing of it runs twice while nothing goes wrong.
+    pub(super) fn runs_each_once(self) -> bool {
+        matches!(self, Self::Submit | Self::Outage)
+    }
+
+    /// What there is to serve.
+    pub(super) fn queues(self) -> Queues {
+        if self == Self::Queues { Queues::of(&[1, 1, 100]) } else { Queues::default() }
+    }
+
     pub(super) async fn play(self, actor: Actor) {
         match self {
             Self::Submit => actor.hear(1, actor.submit(1, Kind::Lasts(0)).await).await,
@@ -102,6 +128,11 @@ impl Scene {
             Self::Retry => actor.hear(1, actor.submit(1, Kind::Fails(2)).await).await,
             Self::CancelWaiting => plays::cancel_waiting(&actor).await,
             Self::CancelRunning => plays::cancel_running(&actor).await,
+            Self::CancelDeaf => plays::cancel_deaf(&actor).await,
+            Self::CancelRequeue => plays::cancel_requeue(&actor).await,
+            Self::Queues => plays::queues(&actor).await,
+            Self::Outage => plays::outage(&actor).await,
+            Self::Failover => plays::failover(&actor).await,
             Self::Requeue => plays::requeue(&actor).await,
             Self::Timeout => {
                 let call = Work::new(1, Kind::Hangs).timeout(ms(300)).max_retry(1);
