@@ -1,6 +1,7 @@
 -- submit: ∅ → Ready | Delayed, up to 1,000 tasks of one queue
 --
--- Admits each task unless its biz id is taken, by a stored task or by an earlier one of this call.
+-- Admits each task unless its biz id is taken, by a stored task or by an earlier one of this call;
+-- or, where the caller says that ids may exist, unless it is stored already, in whichever state.
 -- The client's ledger keeps the answer of each call in a slot, so a call that is sent again because
 -- its reply was lost gets that answer and adds nothing. The call after it in that slot knows what
 -- its client was told last: where the slot has less, this history has lost calls, which the ledger
@@ -12,13 +13,13 @@
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock · 5 how many tasks,
 --        '' in a plain call; then for each task: id, record; then, but in a plain call: the client
 --        to be kept another day, or ''; the last call of this slot that was answered, 16 less than
---        this one in a plain call; how many options; the options of the tasks that are not plain,
---        in their order; blobs
+--        this one in a plain call; how many options; 1 if ids may exist, else ''; the options of the
+--        tasks that are not plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
 --        stamp is 1 to be told in the record when it was accepted, else 0
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
---        whose biz id was taken
+--        that was not admitted: who has its biz id, or itself where it is stored
 -- REFUSE FORGOTTEN
 
 local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -31,7 +32,7 @@ local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 2] or 0)
 local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1])
-local first_option = past_tasks + 3
+local may_exist, first_option = ARGV[past_tasks + 3] == '1', past_tasks + 4
 
 -- Checks.
 local answered = redis.call('HGET', ledger, slot)
@@ -75,7 +76,7 @@ if client ~= '' then
 end
 
 local asked = nil
-if options > 0 then
+if options > 0 or may_exist then
   local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
     delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
     blobs_given = { unpack(ARGV, first_option + options) } }
@@ -84,7 +85,8 @@ if options > 0 then
     ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
   end
   local _, read_options = seldom()
-  asked = read_options(queue, { unpack(ARGV, first_option, first_option + options - 1) }, ids, now)
+  asked = read_options(queue, { unpack(ARGV, first_option, first_option + options - 1) }, ids, now,
+    may_exist)
 end
 local line, in_line = {}, 0
 for i = 1, count do

@@ -14,7 +14,9 @@ local function due_in(zset, now)
   local ids = redis.call('ZRANGEBYSCORE', zset, '-inf', whole(now), 'LIMIT', 0, DUE_MAX + 1)
   if #ids > DUE_MAX then
     ids[#ids] = nil
-    return ids, now
+    local left = redis.call('ZRANGEBYSCORE', zset, '-inf', whole(now), 'WITHSCORES',
+      'LIMIT', DUE_MAX, 1)
+    return ids, tonumber(left[2])
   end
   local next_due = redis.call('ZRANGEBYSCORE', zset, '(' .. whole(now), '+inf', 'WITHSCORES',
     'LIMIT', 0, 1)

@@ -1,4 +1,27 @@
--- options: what those tasks of a submit ask for that are not plain.
+-- options: what those tasks of a submit ask for that are not plain, and which are stored already.
+
+local function leave_out(found, position, owner)
+  found.taken[#found.taken + 1] = position .. '=' .. owner
+  found.apart[position] = 'taken'
+  found.answers[position] = owner
+end
+
+-- Leaves out the tasks that are stored. Those that stand in the call a second time are left out,
+-- too, and listed: they have the answer of the first.
+local function leave_out_stored(tasks, found, ids)
+  local records, first, repeated = redis.call('HMGET', tasks, unpack(ids)), {}, {}
+  for position, id in ipairs(ids) do
+    if records[position] then
+      leave_out(found, position, id)
+    elseif first[id] then
+      found.apart[position] = 'taken'
+      repeated[#repeated + 1] = { position, first[id], id }
+    else
+      first[id] = position
+    end
+  end
+  return repeated
+end
 
 -- Judges one task by its option, by the store and by what the call has accepted so far. `found`
 -- gathers what becomes of all.
@@ -11,8 +34,7 @@ local function read_option(queue, found, option, id, now)
     owner = found.owners[key] or biz_owner(queue.tasks, redis.call('GET', key), now)
   end
   if owner and owner ~= id then
-    found.taken[#found.taken + 1] = position .. '=' .. owner
-    found.apart[position] = 'taken'
+    leave_out(found, position, owner)
     return
   end
   if key then
@@ -45,21 +67,41 @@ local function read_option(queue, found, option, id, now)
   end
 end
 
+-- The answers by position, as a submit gives them.
+local function in_order(answers, count)
+  local taken = {}
+  for position = 1, count do
+    if answers[position] then
+      taken[#taken + 1] = position .. '=' .. answers[position]
+    end
+  end
+  return taken
+end
+
 local function hset_all(key, pairs_of)
   for first = 1, #pairs_of, 4000 do
     redis.call('HSET', key, unpack(pairs_of, first, math.min(first + 3999, #pairs_of)))
   end
 end
 
--- `apart` says of each position that does not join the line why, `taken` who has the biz ids of
+-- `apart` says of each position that does not join the line why, `taken` who stands in the way of
 -- those that are not admitted, `stamps` what goes before records; `write` writes all but records
 -- and line.
-local function read_options(queue, options, ids, now)
-  local found = { apart = {}, taken = {}, owners = {}, marks = {}, blobs = {}, priorities = {},
+local function read_options(queue, options, ids, now, may_exist)
+  local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, blobs = {}, priorities = {},
     stamps = {}, later = {}, ranked = {}, ranks = {} }
+  local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
   for _, option in ipairs(options) do
     local position = tonumber(string.match(option, '^%d+'))
-    read_option(queue, found, option, ids[position], now)
+    if found.apart[position] ~= 'taken' then
+      read_option(queue, found, option, ids[position], now)
+    end
+  end
+  for _, again in ipairs(repeated) do
+    leave_out(found, again[1], found.answers[again[2]] or again[3])
+  end
+  if may_exist then
+    found.taken = in_order(found.answers, #ids)
   end
   local due_hint
   if #found.later > 0 then

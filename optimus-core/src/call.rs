@@ -38,6 +38,15 @@ impl<T: Task> Call<T> {
         self
     }
 
+    /// Submits it under an id that was made before, in the id's queue. If a task of that id is stored
+    /// already, in whichever state, nothing is added, and the handle, which
+    /// [is a duplicate](TaskHandle::is_duplicate), is of that one. So a source that can't know
+    /// whether it has submitted may submit again, as long as the task has not succeeded.
+    pub fn id(mut self, id: TaskId) -> Self {
+        self.options.id = Some(id);
+        self
+    }
+
     /// -100 to 100; each step is worth a minute of waiting, so nothing starves.
     pub fn priority(mut self, priority: i8) -> Self {
         self.options.priority = Some(priority);
@@ -175,11 +184,22 @@ impl<T: Task> Call<T> {
         let queue = self.options.queue.as_deref().unwrap_or(options.queue);
         let queue = QueueName::new(queue)
             .map_err(|problem| Error::invalid(format!("task {:?}: queue: {problem}", T::NAME)))?;
+        let id = match &self.options.id {
+            Some(id) if self.options.queue.is_some() && *id.queue() != queue => {
+                return Err(Error::invalid(format!(
+                    "task {:?}: the id {id} is of another queue than {queue}; remove .queue(…)",
+                    T::NAME
+                )));
+            }
+            Some(id) => id.clone(),
+            None => TaskId::new(queue),
+        };
         let payload = arguments::encode(&self.task).map_err(|problem| {
             Error::invalid(format!("task {:?}: arguments as JSON: {problem}", T::NAME))
         })?;
         Ok(Submission {
-            id: TaskId::new(queue),
+            id,
+            may_exist: self.options.id.is_some(),
             task: T::NAME.into(),
             options,
             biz_id,

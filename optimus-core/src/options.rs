@@ -5,7 +5,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, id::QueueName, machine, retry::Backoff};
+use crate::{
+    Error,
+    id::{QueueName, TaskId},
+    machine,
+    retry::Backoff,
+};
 
 /// How far from zero a priority may be.
 pub const PRIORITY_MAX: i8 = 100;
@@ -186,6 +191,7 @@ pub enum Due {
 /// What one call overrides; `None` leaves it to the definition.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CallOptions {
+    pub(crate) id: Option<TaskId>,
     pub(crate) queue: Option<String>,
     pub(crate) priority: Option<i8>,
     pub(crate) timeout: Option<Duration>,

@@ -32,6 +32,8 @@ const STAMP_BYTES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub(crate) id: TaskId,
+    /// The id was given: a task of it may be stored already, and then nothing is added.
+    pub(crate) may_exist: bool,
     pub(crate) task: Cow<'static, str>,
     pub(crate) options: TaskOptions,
     pub(crate) biz_id: Option<String>,
@@ -45,7 +47,7 @@ impl Submission {
         &self.id
     }
 
-    /// Gives it an id that was made before, in its queue.
+    /// Gives it a new id that was made before, in its queue; for tests.
     #[doc(hidden)]
     pub fn with_id(self, id: TaskId) -> Self {
         debug_assert_eq!(self.id.queue(), id.queue(), "a task lives in its queue");

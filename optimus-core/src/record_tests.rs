@@ -7,6 +7,7 @@ use crate::id::QueueName;
 
 fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) -> Submission {
     Submission {
+        may_exist: false,
         id: TaskId::new(QueueName::new("q").unwrap()),
         task: "charge".into(),
         options,

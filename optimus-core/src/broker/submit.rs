@@ -41,7 +41,7 @@ pub struct Batch<'a> {
 pub enum Receipt {
     /// It is stored.
     Created,
-    /// Its biz id is held by this task.
+    /// Nothing was added: this task has its biz id, or it is this task, which was stored before.
     Duplicate(TaskId),
 }
 
@@ -94,7 +94,8 @@ impl Broker {
     pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
-        let is_plain = !batch.keep && is_next && batch.tasks.iter().all(is_plain);
+        let may_exist = batch.tasks.iter().any(|task| task.may_exist);
+        let is_plain = !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain);
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)
@@ -115,7 +116,7 @@ impl Broker {
         if !is_plain {
             call.push(if batch.keep { batch.client } else { "" });
             call.push(batch.since);
-            push_options(&mut call, &keys, batch.tasks);
+            push_options(&mut call, &keys, batch.tasks, if may_exist { "1" } else { "" });
         }
         call
     }
@@ -164,8 +165,8 @@ fn is_plain(task: &Submission) -> bool {
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
 
-/// How many options there are, the options, and the blobs.
-fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission]) {
+/// How many options there are, whether ids may exist, the options, and the blobs.
+fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (Vec::new(), Vec::new());
     for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
@@ -174,6 +175,7 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission]) {
         options.push(option_of(task, at + 1, biz, blob));
     }
     call.push(options.len());
+    call.push(may_exist);
     for option in options {
         call.push(option);
     }

@@ -57,7 +57,8 @@ impl<T> TaskHandle<T> {
         &self.id
     }
 
-    /// The biz id was taken, so nothing was submitted; the handle is the first task's.
+    /// Nothing was submitted: the biz id was taken, and the handle is the first task's; or a task of
+    /// the [given id](crate::Call::id) was stored before.
     pub fn is_duplicate(&self) -> bool {
         self.origin == Origin::Owner
     }

@@ -66,7 +66,9 @@ impl Actors {
     /// The call that a step stands for by now; `None` if it stands for nothing.
     pub(crate) fn call(&mut self, now: u64, step: &Step, reference: &Queue) -> Option<Call> {
         let call = match *step {
-            Step::Submit { client, lost, ref plans, .. } => self.submit(now, client, lost, plans),
+            Step::Submit { client, lost, ref plans, .. } => {
+                self.submit(now, client, lost, plans, reference)
+            }
             // A worker that finds itself gone mostly registers before it claims again.
             Step::Claim { worker, want, .. }
                 if want > 0 && !reference.workers.contains_key(&self.worker(worker)) =>
@@ -196,10 +198,18 @@ impl Actors {
         worker.id.clone()
     }
 
-    fn submit(&mut self, now: u64, client: u8, lost: u8, plans: &[Plan]) -> Call {
+    fn submit(
+        &mut self,
+        now: u64,
+        client: u8,
+        lost: u8,
+        plans: &[Plan],
+        reference: &Queue,
+    ) -> Call {
         let ahead_ms = AHEAD_MS[usize::from(client)];
         let here = now.checked_add_signed(ahead_ms).expect("clocks are not that far off");
-        let tasks: Vec<Wanted> = plans.iter().map(|plan| self.wanted(now, here, plan)).collect();
+        let tasks: Vec<Wanted> =
+            plans.iter().map(|plan| self.wanted(now, here, plan, reference)).collect();
         let name = client_name(client);
         let client = &mut self.clients[usize::from(client)];
         client.last_number += u64::from(lost) + 1;
@@ -212,9 +222,13 @@ impl Actors {
         Call::Submit(Parcel { client: name, ahead_ms, number, since, keep, tasks })
     }
 
-    fn wanted(&mut self, now: u64, here: u64, plan: &Plan) -> Wanted {
-        let id = made_id(&self.queue, here, self.tasks.len());
-        self.tasks.push(id.clone());
+    fn wanted(&mut self, now: u64, here: u64, plan: &Plan, reference: &Queue) -> Wanted {
+        let stored = reference.tasks.len().max(1);
+        let again = plan.again.and_then(|at| reference.tasks.keys().nth(usize::from(at) % stored));
+        let id = again.cloned().unwrap_or_else(|| made_id(&self.queue, here, self.tasks.len()));
+        if again.is_none() {
+            self.tasks.push(id.clone());
+        }
         let due = match plan.due {
             None => DueMs::Now,
             Some((ms, true)) => DueMs::At(now.saturating_add_signed(ms)),
@@ -230,6 +244,7 @@ impl Actors {
             on_lost: if plan.kind == Kind::AtMostOnce { OnLost::Dead } else { OnLost::Retry },
             expires_in_ms: plan.expires.then_some(60_000),
             large: plan.kind == Kind::Large,
+            again: again.is_some(),
         }
     }
 

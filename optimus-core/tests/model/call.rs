@@ -64,6 +64,8 @@ pub(crate) struct Wanted {
     pub(crate) expires_in_ms: Option<u64>,
     /// Its payload is kept beside its record.
     pub(crate) large: bool,
+    /// Its id was given: it may be stored already.
+    pub(crate) again: bool,
 }
 
 /// When a task is to run, in ms.
@@ -111,6 +113,9 @@ impl Wanted {
         }
         if let Some(ms) = self.expires_in_ms {
             call = call.expires_in(Duration::from_millis(ms));
+        }
+        if self.again {
+            call = call.id(self.id.clone());
         }
         let submission = call.into_submission().expect("the options of the model are valid");
         submission.with_id(self.id.clone())

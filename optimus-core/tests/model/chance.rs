@@ -120,14 +120,16 @@ fn plan() -> impl Strategy<Value = Plan> {
     ];
     let priority = prop_oneof![4 => Just(0_i8), 2 => -2..3_i8, 1 => Just(100)];
     let biz = prop::option::weighted(0.4, 0..4_u8);
-    (kind, due, priority, biz, any::<bool>(), prop::bool::weighted(0.1)).prop_map(
-        |(kind, due, priority, biz, window, expires)| Plan {
+    let again = prop::option::weighted(0.06, any::<u16>());
+    (kind, due, priority, biz, any::<bool>(), prop::bool::weighted(0.1), again).prop_map(
+        |(kind, due, priority, biz, window, expires, again)| Plan {
             kind,
             due,
             priority,
             biz,
             window,
             expires,
+            again,
         },
     )
 }

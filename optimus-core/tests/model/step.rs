@@ -139,6 +139,8 @@ pub(crate) struct Plan {
     pub(crate) biz: Option<u8>,
     pub(crate) window: bool,
     pub(crate) expires: bool,
+    /// Under the id of one that is stored, if there is any.
+    pub(crate) again: Option<u16>,
 }
 
 /// What is special about a task.

@@ -2,12 +2,12 @@
 
 use chrono::DateTime;
 use optimus_core::{
-    Due, TaskRecord, TaskState,
-    broker::{Batch, Receipt},
+    Due, Submission, Submit, TaskId, TaskRecord, TaskState,
+    broker::{Batch, Receipt, Verdict},
 };
 
 use crate::{
-    acts::{Grants, ids_of, ms},
+    acts::{Grants, failed, ids_of, ms},
     bench::{Bench, START},
     jobs::{job, job_of, jobs, ready},
 };
@@ -136,6 +136,59 @@ async fn a_thousand_tasks_with_every_option_fit_one_call(bench: Bench) {
     assert_eq!(bench.submit(1, &tasks).await, vec![Receipt::Created; 1_000], "its own marks");
 }
 
+async fn a_stored_task_is_answered_with_itself_and_nothing_is_added(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let ids = [(); 4].map(|()| TaskId::new(bench.queue.clone()));
+    let [dead, working, ready_one, new] = &ids;
+    for (seq, id) in [(1, dead), (2, working)] {
+        bench.submit(0, &[submission(id)]).await;
+        let lease = bench.take(0, &worker, seq).await;
+        if id == dead {
+            bench.fail(0, &[failed(&lease, Verdict::Dead)]).await;
+        }
+    }
+    bench.submit(0, &[submission(ready_one)]).await;
+    let before = bench.dump().await;
+
+    let again: Vec<Submission> = [dead, working, ready_one].map(submission).into();
+    let stood = |id: &TaskId| Receipt::Duplicate(id.clone());
+    assert_eq!(bench.submit(9, &again).await, [stood(dead), stood(working), stood(ready_one)]);
+    assert_eq!(bench.changes(&before).await, ["ledger:c1"]);
+
+    let twice = [new, ready_one, new].map(submission);
+    assert_eq!(bench.submit(9, &twice).await, [Receipt::Created, stood(ready_one), stood(new)]);
+    assert_eq!(bench.line().await, [ready_one.stored(), new.stored()]);
+}
+
+/// All that a task can have, so that nothing of it may be added twice.
+fn submission(id: &TaskId) -> Submission {
+    let large = format!("{:?}", "x".repeat(20_000));
+    job_of(large)
+        .id(id.clone())
+        .expires_in(ms(90_000))
+        .biz_id(id.stored())
+        .into_submission()
+        .unwrap()
+}
+
+async fn one_that_is_not_admitted_is_not_stored_for_its_twin(bench: Bench) {
+    let owner = bench.add(0, job().biz_id("b")).await;
+    let id = TaskId::new(bench.queue.clone());
+    let call = || job().id(id.clone()).biz_id("b").into_submission().unwrap();
+    let taken = Receipt::Duplicate(owner);
+    assert_eq!(bench.submit(0, &[call(), call()]).await, [taken.clone(), taken]);
+    assert_eq!(bench.state(&id).await, TaskState::Forgotten);
+}
+
+async fn the_answer_for_stored_tasks_is_kept_for_a_call_that_is_sent_again(bench: Bench) {
+    let id = TaskId::new(bench.queue.clone());
+    bench.submit(0, &[submission(&id)]).await;
+    let again = [submission(&id)];
+    let first = bench.send(1, 7, &again).await.unwrap();
+    assert_eq!(first, [Receipt::Duplicate(id)]);
+    assert_eq!(bench.send(2, 7, &again).await.unwrap(), first);
+}
+
 async fn an_idle_ledger_is_dated_only_where_it_is_to_be_kept(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     assert_eq!(bench.score("ledgers", "c1").await, None);
@@ -174,6 +227,9 @@ on_both![
     the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner,
     a_thousand_tasks_of_one_call_keep_their_order,
     a_thousand_tasks_with_every_option_fit_one_call,
+    a_stored_task_is_answered_with_itself_and_nothing_is_added,
+    one_that_is_not_admitted_is_not_stored_for_its_twin,
+    the_answer_for_stored_tasks_is_kept_for_a_call_that_is_sent_again,
     an_idle_ledger_is_dated_only_where_it_is_to_be_kept,
     without_an_override_the_time_is_the_stores,
 ];

@@ -68,8 +68,11 @@ impl Queue {
         })
     }
 
-    /// Stores one task, or tells who has its biz id.
+    /// Stores one task, or tells who has its biz id, or that it is stored already.
     fn admit(&mut self, now: u64, wanted: &Wanted, stamp: Option<u64>) -> Option<TaskId> {
+        if self.tasks.contains_key(&wanted.id) {
+            return Some(wanted.id.clone());
+        }
         let task = Task::new(now, wanted);
         let owner = task.mark().and_then(|mark| self.owner_of(&mark, now).cloned());
         if let Some(owner) = owner.filter(|owner| *owner != wanted.id) {

@@ -97,7 +97,7 @@ impl Queue {
             self.line_up(now, id, Some(now));
         }
         if looks {
-            self.due_hint = self.next_due().map(|due| due.max(now));
+            self.due_hint = self.next_due();
         }
         Ok(ids)
     }
