@@ -4,7 +4,10 @@
 -- again. Takes the biz id again, or is refused naming who has it. Its tombstone in the line, if it
 -- has one, stays one.
 --
--- KEYS   the naming block
+-- An operation that was done is remembered for a while, so that it is answered alike if it is sent
+-- again because its reply was lost.
+--
+-- KEYS   the naming block, the last by the name of the operation
 -- ARGV   1 now override · 2 id
 -- REPLY  OK
 -- REFUSE WRONG_STATE with the state · DUPLICATE with the owner's id
@@ -12,9 +15,14 @@
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local success, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local requeued = KEYS[15]
 local now, id = now_ms(ARGV[1]), ARGV[2]
+local REMEMBERED_MS = '60000'
 
 -- Checks.
+if redis.call('GET', requeued) then
+  return { 'OK' }
+end
 local state = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }, id)
 if state ~= 'dead' and state ~= 'cancelled' then
@@ -48,4 +56,5 @@ if biz then
   redis.call('SET', biz, biz_mark(id, window and now + window or 0))
 end
 line_up(ready, priority, wake, { id }, ranks, now)
+redis.call('SET', requeued, id, 'PX', REMEMBERED_MS)
 return { 'OK' }

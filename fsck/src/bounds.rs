@@ -4,7 +4,7 @@ use super::shelf::Shelf;
 use crate::Dump;
 
 /// The keys of a queue; those that end in a colon have an owner.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "meta",
     "tasks",
     "blobs",
@@ -29,6 +29,7 @@ const NAMES: [&str; 27] = [
     "ledger:",
     "ledgers",
     "mail:",
+    "requeued:",
     "wake",
     "wake:",
     "rouse:",
@@ -57,9 +58,10 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let shelf = Shelf::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
         let done = || shelf.value(name).is_some_and(|mark| mark.ends_with(":D"));
-        let passes =
-            ["mail:", "result:", "wake:", "rouse:"].iter().any(|kind| name.starts_with(kind))
-                || (name.starts_with("biz:") && done());
+        let passes = ["mail:", "result:", "requeued:", "wake:", "rouse:"]
+            .iter()
+            .any(|kind| name.starts_with(kind))
+            || (name.starts_with("biz:") && done());
         match (passes, *left) {
             (true, -1) => Some(format!("{name} would stay for ever")),
             (false, left) if left >= 0 => Some(format!("{name} is gone in {left} ms")),

@@ -32,6 +32,10 @@ enum Kind {
         ids[0]
     )]
     UnknownOutcome { ids: Vec<TaskId>, why: String },
+    #[error(
+        "the outcome of {what} is unknown: {why}; it may have been done, and is safe to repeat"
+    )]
+    UnknownOperation { what: String, ids: Vec<TaskId>, why: String },
     #[error("{0}")]
     Unsupported(String),
     #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
@@ -87,6 +91,9 @@ constructors! {
     unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
     /// The submit was sent, and no answer came, or it was stored and not confirmed.
     unknown_outcome(ids: Vec<TaskId>, why: String) => Kind::UnknownOutcome { ids, why };
+    /// An operator's call was sent, and no answer came.
+    unknown_operation(what: String, ids: Vec<TaskId>, why: String) =>
+        Kind::UnknownOperation { what, ids, why };
     /// The store's version or configuration is not up to what is asked of it.
     unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
     /// Redis is at maxmemory.
@@ -137,8 +144,9 @@ predicates! {
     /// Redis can't be reached. Nothing was done; try again later.
     is_unavailable => Kind::Unavailable(_) | Kind::Closed,
     /// The submit may or may not have been done, or was done and not confirmed as
-    /// [`Durability`](crate::Durability) asks; see [`Error::task_ids`].
-    is_unknown_outcome => Kind::UnknownOutcome { .. },
+    /// [`Durability`](crate::Durability) asks; see [`Error::task_ids`]. Or an operator's call may
+    /// have been done, which is safe to repeat.
+    is_unknown_outcome => Kind::UnknownOutcome { .. } | Kind::UnknownOperation { .. },
     /// The store's version or configuration is not up to what was asked of it.
     is_unsupported => Kind::Unsupported(_),
     /// Redis is at maxmemory. Nothing was done; try again when workers have drained it.
@@ -167,7 +175,7 @@ impl Error {
     /// The tasks that the error is about.
     pub fn task_ids(&self) -> &[TaskId] {
         match &*self.0 {
-            Kind::UnknownOutcome { ids, .. } => ids,
+            Kind::UnknownOutcome { ids, .. } | Kind::UnknownOperation { ids, .. } => ids,
             Kind::Duplicate { owner: id }
             | Kind::Forgotten(id)
             | Kind::WrongState { id, .. }

@@ -19,6 +19,7 @@
 //! | `success` | list | summaries of the last 1,000 |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |
 //! | `result:<id>` | string, expires | what the handler returned |
+//! | `requeued:<operation>` | string, expires | the task of a requeue that was done |
 //! | `biz:<task>:<biz id>` | string | the mark of a biz id |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
 //! | `ledgers` | zset | client by last use, so that idle ledgers can be purged |

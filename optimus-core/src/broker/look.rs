@@ -73,7 +73,7 @@ impl Broker {
     /// Everything of one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
         let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
-        Self::read_inspect(self.run(call).await?)
+        Self::read_inspect(self.look(call).await?)
     }
 
     /// Reads the answer to [`inspect`](Self::inspect).
@@ -99,7 +99,7 @@ impl Broker {
 
     /// The names of all queues that were ever submitted to.
     pub async fn queues(&self) -> Result<Vec<QueueName>, BrokerError> {
-        let set = self.one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
+        let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
         let mut names: Vec<QueueName> = texts("SMEMBERS", set)?
             .into_iter()
             .filter_map(|name| QueueName::new(name).ok())
@@ -125,7 +125,7 @@ impl Broker {
         .collect();
         commands.push(get(&["HMGET", &keys.of("meta"), "tombstones", "purged", "paused"]));
         commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
-        let mut answers = self.send(commands).await.into_iter();
+        let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let mut sizes = Vec::new();
         for _ in 0..7 {
@@ -135,7 +135,7 @@ impl Broker {
         let workers = texts("ZRANGE", next()?)?;
         let lengths = workers.iter().map(|w| get(&["HLEN", &keys.owned("working:", w)])).collect();
         let mut working = 0;
-        for length in self.send(lengths).await {
+        for length in self.read(lengths).await {
             // One field is the worker's last claim.
             working += size(&length?).saturating_sub(1);
         }
@@ -172,10 +172,10 @@ impl Broker {
                 let running = workers.into_iter().flat_map(|worker| worker.running);
                 return Ok(running.skip(offset).take(limit).collect());
             }
-            TaskState::Delayed => self.one(command("ZRANGE", "delayed")).await?,
-            TaskState::Retry => self.one(command("ZRANGE", "retry")).await?,
-            TaskState::Dead => self.one(command("ZREVRANGE", "dead")).await?,
-            TaskState::Cancelled => self.one(command("ZREVRANGE", "cancelled")).await?,
+            TaskState::Delayed => self.read_one(command("ZRANGE", "delayed")).await?,
+            TaskState::Retry => self.read_one(command("ZRANGE", "retry")).await?,
+            TaskState::Dead => self.read_one(command("ZREVRANGE", "dead")).await?,
+            TaskState::Cancelled => self.read_one(command("ZREVRANGE", "cancelled")).await?,
             TaskState::Success => return self.success_page(queue, &keys, offset, limit).await,
             TaskState::Forgotten => return Ok(Vec::new()),
         };
@@ -191,7 +191,7 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<TaskId>, BrokerError> {
         let (from, to) = (format!("-{}", offset + limit), format!("-{}", offset + 1));
-        let page = self.one(get(&["LRANGE", &keys.of("success"), &from, &to])).await?;
+        let page = self.read_one(get(&["LRANGE", &keys.of("success"), &from, &to])).await?;
         let summaries = texts("LRANGE", page)?;
         let ids = summaries.iter().rev().filter_map(|summary| summary.split(' ').next());
         Ok(ids.filter_map(|id| stored_id(queue, id)).collect())
@@ -205,19 +205,19 @@ impl Broker {
         offset: usize,
         limit: usize,
     ) -> Result<Vec<TaskId>, BrokerError> {
-        let ranked = size(&self.one(get(&["ZCARD", &keys.of("priority")])).await?);
+        let ranked = size(&self.read_one(get(&["ZCARD", &keys.of("priority")])).await?);
         let ranked = usize::try_from(ranked).unwrap_or(usize::MAX);
         let mut ids = Vec::new();
         if offset < ranked {
             let (from, to) = (offset.to_string(), (offset + limit - 1).to_string());
-            let page = self.one(get(&["ZRANGE", &keys.of("priority"), &from, &to])).await?;
+            let page = self.read_one(get(&["ZRANGE", &keys.of("priority"), &from, &to])).await?;
             ids.extend(texts("ZRANGE", page)?);
         }
         if ids.len() < limit {
             let from = offset.saturating_sub(ranked);
             let to = from + limit - ids.len() - 1;
             let (from, to) = (from.to_string(), to.to_string());
-            let page = self.one(get(&["LRANGE", &keys.of("ready"), &from, &to])).await?;
+            let page = self.read_one(get(&["LRANGE", &keys.of("ready"), &from, &to])).await?;
             let entries = texts("LRANGE", page)?;
             ids.extend(entries.iter().filter_map(|e| Some(e.rsplit(':').next()?.to_owned())));
         }
@@ -242,7 +242,7 @@ impl Broker {
             commands.push(get(&["ZSCORE", &keys.of("cancelled"), &id.stored()]));
             commands.push(get(&["HEXISTS", &keys.of("tasks"), &id.stored()]));
         }
-        let answers = self.send(commands).await;
+        let answers = self.read(commands).await;
         let stands = |answers: &[Result<Value, BrokerError>]| {
             matches!(answers, [Ok(Value::Nil), Ok(Value::Int(1))])
         };
@@ -253,14 +253,15 @@ impl Broker {
     /// The workers of a queue.
     pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerSeen>, BrokerError> {
         let keys = self.keys(queue);
-        let all = self.one(get(&["ZRANGE", &keys.of("workers"), "0", "-1", "WITHSCORES"])).await?;
+        let all =
+            self.read_one(get(&["ZRANGE", &keys.of("workers"), "0", "-1", "WITHSCORES"])).await?;
         let all = texts("ZRANGE", all)?;
         let mut commands = Vec::new();
         for pair in all.chunks_exact(2) {
             commands.push(get(&["HGET", &keys.owned("worker:", &pair[0]), "description"]));
             commands.push(get(&["HKEYS", &keys.owned("working:", &pair[0])]));
         }
-        let mut answers = self.send(commands).await.into_iter();
+        let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let mut workers = Vec::new();
         for pair in all.chunks_exact(2) {
@@ -279,6 +280,11 @@ impl Broker {
     /// One plain command.
     pub(super) async fn one(&self, command: Cmd) -> Result<Value, BrokerError> {
         self.send(vec![command]).await.pop().expect("an answer for each call")
+    }
+
+    /// One plain command that changes nothing.
+    pub(super) async fn read_one(&self, command: Cmd) -> Result<Value, BrokerError> {
+        self.read(vec![command]).await.pop().expect("an answer for each call")
     }
 }
 

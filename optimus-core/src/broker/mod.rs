@@ -27,6 +27,7 @@ use std::{
 };
 
 use redis::{Cmd, Pipeline, Value};
+use tokio::time::Instant;
 
 pub use self::reply::Reply;
 pub use self::{
@@ -55,6 +56,9 @@ pub fn script_texts() -> impl Iterator<Item = (&'static str, &'static str, &'sta
 
 /// The most tasks that one script call takes or reports.
 pub const BATCH_MAX: usize = 128;
+
+/// How soon a request fails on a connection that the server has closed, or that has just broken.
+const BREAKS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long one exchange may wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -144,6 +148,39 @@ impl Broker {
     /// One call, one answer.
     async fn run(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
         self.run_all(vec![call]).await.pop().expect("an answer for each call")
+    }
+
+    /// One call that is safe to repeat: sent once more if its answer is lost.
+    async fn run_surely(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
+        match self.run(call.clone()).await {
+            Err(BrokerError::Unknown(why)) => match self.run(call).await {
+                // The first may have been done all the same.
+                Err(BrokerError::NotDone(_)) => Err(BrokerError::Unknown(why)),
+                answer => answer,
+            },
+            answer => answer,
+        }
+    }
+
+    /// One call that changes nothing; see [`read`](Self::read).
+    async fn look(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
+        let sent = Instant::now();
+        match self.run(call.clone()).await {
+            Err(BrokerError::Unknown(_)) if sent.elapsed() < BREAKS_WITHIN => self.run(call).await,
+            answer => answer,
+        }
+    }
+
+    /// Commands that change nothing, in one write. They are sent again over a new connection if
+    /// this one breaks at once: the server may have closed it while it was idle.
+    async fn read(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
+        let sent = Instant::now();
+        let answers = self.send(commands.clone()).await;
+        let is_lost = |answer| matches!(answer, &Err(BrokerError::Unknown(_)));
+        if answers.iter().any(is_lost) && sent.elapsed() < BREAKS_WITHIN {
+            return self.send(commands).await;
+        }
+        answers
     }
 
     /// Several calls in one write, each with its own answer, in order.

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{Broker, BrokerError, scripts};
-use crate::id::{QueueName, TaskId};
+use crate::{
+    id::{QueueName, TaskId},
+    machine,
+};
 
 /// What a cancel did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,7 @@ impl Broker {
     /// Cancels a task, or asks its worker to.
     pub async fn cancel(&self, id: &TaskId) -> Result<Cancelled, BrokerError> {
         let call = self.call(&scripts::CANCEL, id.queue(), "").arg(id.stored());
-        match self.run(call).await?.text()?.as_str() {
+        match self.run_surely(call).await?.text()?.as_str() {
             "cancelled" => Ok(Cancelled::Done),
             _ => Ok(Cancelled::Requested),
         }
@@ -37,14 +40,19 @@ impl Broker {
 
     /// Puts a dead or cancelled task back in line.
     pub async fn requeue(&self, id: &TaskId) -> Result<(), BrokerError> {
-        let call = self.call(&scripts::REQUEUE, id.queue(), "").arg(id.stored());
-        self.run(call).await.map(drop)
+        self.requeue_as(id, &machine::new_uuid().simple().to_string()).await
+    }
+
+    /// The same as the operation of this name, which is done once.
+    pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<(), BrokerError> {
+        let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
+        self.run_surely(call).await.map(drop)
     }
 
     /// Stops or restarts the claims of a queue.
     pub async fn pause(&self, queue: &QueueName, paused: bool) -> Result<(), BrokerError> {
         let call = self.call(&scripts::PAUSE, queue, "").arg(u8::from(paused));
-        self.run(call).await.map(drop)
+        self.run_surely(call).await.map(drop)
     }
 
     /// Drops what is past its age or above the cap.

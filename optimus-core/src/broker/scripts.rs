@@ -106,7 +106,7 @@ scripts! {
         "find",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
-        "cancelled", "workers", "success", "tries", "cancel", "wake",
+        "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
     PAUSE = "pause": ["clock", "bell"] ["meta", "wake"];
     PURGE = "purge": ["clock", "derive", "header", "born", "biz_key", "biz_end"] [

@@ -49,7 +49,7 @@ impl Broker {
         client: &str,
         stored_by: Option<StoredBy<'_>>,
     ) -> Result<Option<End>, BrokerError> {
-        let mut reply = self.run(self.await_call(WAIT_KEYS, id, client, stored_by)).await?;
+        let mut reply = self.look(self.await_call(WAIT_KEYS, id, client, stored_by)).await?;
         let word = reply.text()?;
         if word == "open" {
             return Ok(None);
@@ -70,7 +70,7 @@ impl Broker {
         stored_by: Option<StoredBy<'_>>,
     ) -> Result<TaskState, BrokerError> {
         let all = scripts::AWAIT.keys.len();
-        state(&self.run(self.await_call(all, id, "", stored_by)).await?.text()?)
+        state(&self.look(self.await_call(all, id, "", stored_by)).await?.text()?)
     }
 
     fn await_call(
@@ -119,7 +119,7 @@ impl Broker {
     /// What a finished task returned, while it is kept.
     pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
         let key = self.keys(id.queue()).owned("result:", &id.stored());
-        reply::plain_bytes("GET", self.one(get(&["GET", &key])).await?)
+        reply::plain_bytes("GET", self.read_one(get(&["GET", &key])).await?)
     }
 }
 

@@ -160,7 +160,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
-    /// it.
+    /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered, and is safe to repeat.
     pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
         match self.0.broker.cancel(id).await {
             Ok(done) => Ok(done == Cancelled::Done),
@@ -172,7 +172,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if it is neither, [`Error::is_forgotten`] if nothing is known of
-    /// it, [`Error::is_duplicate`] if another task has its biz id by now.
+    /// it, [`Error::is_duplicate`] if another task has its biz id by now;
+    /// [`Error::is_unknown_outcome`]: it was sent twice and not answered. Repeated, it is refused
+    /// as [`Error::is_wrong_state`] if it was done and the task waits or runs.
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
         self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
     }
@@ -180,17 +182,26 @@ impl Client {
     /// Stops the claims of a queue; what runs goes on.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`].
+    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as of [`cancel`](Self::cancel).
     pub async fn pause(&self, queue: &QueueName) -> Result<(), Error> {
-        Ok(self.0.broker.pause(queue, true).await?)
+        self.set_paused(queue, true, "pause").await
     }
 
     /// Restarts the claims of a queue.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`].
+    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as of [`cancel`](Self::cancel).
     pub async fn resume(&self, queue: &QueueName) -> Result<(), Error> {
-        Ok(self.0.broker.pause(queue, false).await?)
+        self.set_paused(queue, false, "resume").await
+    }
+
+    async fn set_paused(&self, queue: &QueueName, paused: bool, verb: &str) -> Result<(), Error> {
+        self.0.broker.pause(queue, paused).await.map_err(|problem| match problem {
+            BrokerError::Unknown(why) => {
+                Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)
+            }
+            problem => problem.into(),
+        })
     }
 
     /// Looks at tasks, queues and workers without touching them.
@@ -219,7 +230,13 @@ impl Client {
 
 /// Says what an operator's verb met.
 fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
-    let BrokerError::Refused(refusal, detail) = problem else { return problem.into() };
+    let (refusal, detail) = match problem {
+        BrokerError::Refused(refusal, detail) => (refusal, detail),
+        BrokerError::Unknown(why) => {
+            return Error::unknown_operation(format!("{verb} of {id}"), vec![id.clone()], why);
+        }
+        problem => return problem.into(),
+    };
     if refusal == Refusal::Duplicate
         && let Ok(owner) = TaskId::from_stored(id.queue().clone(), &detail)
     {

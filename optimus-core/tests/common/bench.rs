@@ -15,6 +15,8 @@ use redis::{
     AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, aio::MultiplexedConnection, cmd,
 };
 
+use crate::dump::is_operation;
+
 /// The instant from which all tests count, in ms. It lies behind us: nothing may depend on that.
 pub(crate) const START: u64 = 1_700_000_000_000;
 
@@ -157,7 +159,7 @@ impl Bench {
 
     /// The names of the keys there are.
     pub(crate) async fn names(&self) -> Vec<String> {
-        self.dump().await.into_keys().collect()
+        self.dump().await.into_keys().filter(|name| !is_operation(name)).collect()
     }
 
     /// Puts the store at its maxmemory, or ends that.

@@ -35,10 +35,11 @@ impl Picture {
     }
 
     /// Of a store at this time. Left out is what the reference does not foretell: the bytes of
-    /// records and whether the doorbell rings.
+    /// records, whether the doorbell rings, and the names of operations.
     pub(crate) fn of(dump: &Dump, now: u64) -> Self {
         let mut picture = Self::default();
-        for (key, content) in dump.iter().filter(|(key, _)| *key != "wake") {
+        let is_told = |key: &str| key == "wake" || key.starts_with("requeued:");
+        for (key, content) in dump.iter().filter(|(key, _)| !is_told(key)) {
             match content {
                 Content::Text(value) if key.starts_with("biz:") && is_over(value, now) => {}
                 Content::Text(value) => picture.list(key, [text(value)]),

@@ -101,7 +101,21 @@ async fn requeued_twice_it_is_in_line_once(bench: Bench) {
     assert_wrong_state(&bench, &id, "ready").await;
 }
 
+async fn an_operation_that_is_sent_again_is_done_once(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(9).requeue_as(&id, "first").await.unwrap();
+    bench.at(9).requeue_as(&id, "first").await.unwrap();
+    bench.at(9).cancel(&id).await.unwrap();
+    let before = bench.dump().await;
+    bench.at(9).requeue_as(&id, "first").await.unwrap();
+    bench.assert_unchanged(&before).await;
+    bench.at(9).requeue_as(&id, "second").await.unwrap();
+    assert_eq!(bench.state(&id).await, TaskState::Ready);
+}
+
 on_both![
+    an_operation_that_is_sent_again_is_done_once,
     a_dead_task_starts_anew_and_keeps_its_history,
     a_requeued_task_has_its_whole_time_to_be_started_in,
     a_cancelled_task_goes_behind_the_line,

@@ -197,7 +197,7 @@ impl World {
                 broker.leave(queue, if idle { &self.idle } else { busy }).await.map(drop)
             }
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
-            "requeue" => broker.requeue(self.id_in(situation)).await,
+            "requeue" => broker.requeue_as(self.id_in(situation), "again").await,
             "pause" => broker.pause(queue, situation == "on").await,
             "purge" if situation == "by cap" => {
                 broker.purge(queue, 0, 180 * DAY, ms(30_000)).await.map(drop)

@@ -59,6 +59,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "working" => format!("working:{worker}"),
         "worker_info" => format!("worker:{worker}"),
         "ledger" => "ledger:c1".into(),
+        "requeued" => "requeued:again".into(),
         other => other.into(),
     }
 }
@@ -100,7 +101,7 @@ async fn spoilt_call(
     (script, situation): (&str, &str),
     key: &str,
 ) -> bool {
-    let is_text = ["biz:", "result:"].iter().any(|kind| key.starts_with(kind));
+    let is_text = ["biz:", "result:", "requeued:"].iter().any(|kind| key.starts_with(kind));
     let wrong = b"wrong".to_vec();
     let wrong = if is_text { Content::List(vec![wrong]) } else { Content::Text(wrong) };
     let mut before = start.clone();

@@ -1,0 +1,103 @@
+//! Operators and inspectors whose connection breaks under a call, or while they are idle.
+
+mod common;
+
+use std::{sync::Arc, time::Duration};
+
+use common::{Bench, Double};
+use optimus_core::{Error, QueueName, Task, TaskState};
+use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A client behind a proxy, and one that sees what really is.
+struct Both {
+    proxy: Arc<FaultProxy>,
+    near: Bench,
+    far: Bench,
+}
+
+impl Both {
+    async fn new() -> Self {
+        let near = Bench::on_redis().await;
+        let proxy = Arc::new(FaultProxy::start(&near.url()).await);
+        let far = Bench::beside(&proxy.url(), near.namespace()).await;
+        Self { proxy, near, far }
+    }
+
+    /// Does a call whose answers are all lost.
+    async fn unanswered<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Error {
+        self.far.client.broker().ping().await.expect("a connection that stands");
+        self.proxy.black_hole(Way::Down);
+        let call = tokio::spawn(call);
+        while !call.is_finished() {
+            // Arms a fault that never comes, to count requests from now.
+            self.proxy.drop_request(1_000);
+            let sent = async || call.is_finished() || !self.proxy.requests().is_empty();
+            eventually("a request is sent", SOON, sent).await;
+            self.proxy.reset();
+        }
+        self.proxy.pass();
+        call.await.unwrap().err().expect("it was not answered")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
+    let Both { proxy, near, far } = &Both::new().await;
+    let queue = QueueName::new("default").unwrap();
+    let handle = near.client.submit(Double { number: 1 }.call()).await.unwrap();
+    proxy.drop_reply(1);
+    assert!(far.client.cancel(handle.id()).await.unwrap());
+    assert!(proxy.struck());
+    proxy.drop_reply(1);
+    far.client.requeue(handle.id()).await.unwrap();
+    assert!(proxy.struck());
+    assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
+    proxy.drop_reply(1);
+    far.client.pause(&queue).await.unwrap();
+    assert!(proxy.struck());
+    assert!(near.client.inspector().counts(&queue).await.unwrap().paused);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operators_call_that_is_never_answered_says_that_it_may_have_been_done() {
+    let all = Both::new().await;
+    let queue = QueueName::new("default").unwrap();
+    let handle = all.near.client.submit(Double { number: 1 }.call()).await.unwrap();
+    let (client, id) = (all.far.client.clone(), handle.id().clone());
+    let problem = all.unanswered(async move { client.cancel(&id).await }).await;
+    assert!(problem.is_unknown_outcome() && !problem.is_unavailable(), "{problem}");
+    assert_eq!(problem.task_ids(), std::slice::from_ref(handle.id()));
+    let client = all.far.client.clone();
+    let problem = all.unanswered(async move { client.pause(&queue).await }).await;
+    assert!(problem.is_unknown_outcome(), "{problem}");
+}
+
+/// Redis closes connections that are idle for as long as its option `timeout` says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let queue = QueueName::new("default").unwrap();
+    let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+    let (client, inspector) = (&bench.client, bench.client.inspector());
+    let mut raw = bench.raw().await;
+    // As the time-out does, at once and for sure.
+    let mut close = async || raw.run("CLIENT KILL TYPE normal SKIPME yes").await;
+    close().await;
+    assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
+    close().await;
+    assert_eq!(inspector.counts(&queue).await.unwrap().ready, 1);
+    close().await;
+    assert_eq!(inspector.queues().await.unwrap(), [queue]);
+    close().await;
+    assert!(client.cancel(handle.id()).await.unwrap());
+    close().await;
+    client.requeue(handle.id()).await.unwrap();
+    close().await;
+    assert_eq!(inspector.get(handle.id()).await.unwrap().unwrap().state, TaskState::Ready);
+}
