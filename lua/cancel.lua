@@ -15,6 +15,7 @@ local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], K
 local cancelled, workers, cancel, success = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local waiters, skips = KEYS[11], KEYS[12]
 local now, id = now_ms(ARGV[1]), ARGV[2]
+local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 local STOP_BELL_TTL_MS = 60000
 
 -- Checks.
@@ -25,15 +26,12 @@ if state == 'cancelled' then
 elseif state == 'success' or state == 'dead' or state == 'forgotten' then
   return { 'TERMINAL', state }
 end
-local biz = biz_key(meta, header_of(redis.call('HGET', tasks, id)))
-local mark = biz and redis.call('GET', biz)
-local waiting = waiters_of(meta, waiters, { id })
+local endings = endings_of(queue, { id })
+note_cancelled(queue, endings, 1, id, header_of(redis.call('HGET', tasks, id)))
 local ranked = redis.call('ZSCORE', priority, id)
 local stop_bell = derive(meta, 'wake', holder)
 local token = state == 'working' and redis.call('HGET', derive(meta, 'working', holder), id)
 redis.call('ZCARD', retry)
-redis.call('ZCARD', cancelled)
-redis.call('HLEN', cancel)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
 redis.call('LLEN', stop_bell)
@@ -49,13 +47,9 @@ end
 redis.call('ZREM', delayed, id)
 redis.call('ZREM', retry, id)
 redis.call('ZREM', priority, id)
-redis.call('ZADD', cancelled, whole(now), id)
 if state == 'ready' and not ranked then
   redis.call('HINCRBY', skips, id, 1)
   redis.call('HINCRBY', meta, 'tombstones', 1)
 end
-if biz then
-  biz_release(biz, mark, id)
-end
-notify(meta, waiters, id, waiting and waiting[1], 'cancelled')
+write_ends(queue, endings, now)
 return { 'OK', 'cancelled' }

@@ -26,7 +26,7 @@ if #held == 0 then
 end
 local ids = column(first_id, count, held)
 local summaries = column(first_id + count, count, held)
-local first_extra, extras, now = first_id + 2 * count + 1, {}, nil
+local first_extra, results, biz_of, marks, now = first_id + 2 * count + 1, {}, {}, {}, 0
 local extra_count = tonumber(ARGV[first_extra - 1] or 0)
 local is_held, sided, sides = nil, {}, nil
 if extra_count > 0 and #held < count then
@@ -50,13 +50,13 @@ for i = 1, extra_count do
       sided[#sided + 1] = id
     end
     if result ~= '0' then
-      extras[#extras + 1] = { result = KEYS[FIXED_KEYS + tonumber(result)], ttl = ttl,
+      results[#results + 1] = { key = KEYS[FIXED_KEYS + tonumber(result)], ttl = ttl,
         body = ARGV[first_extra + extra_count + tonumber(body) - 1] }
     end
     if biz ~= '0' then
-      now = now or now_ms(now_override)
-      local key = KEYS[FIXED_KEYS + tonumber(biz)]
-      extras[#extras + 1] = { id = id, biz = key, mark = redis.call('GET', key) }
+      now = now > 0 and now or now_ms(now_override)
+      biz_of[id] = KEYS[FIXED_KEYS + tonumber(biz)]
+      marks[id] = redis.call('GET', biz_of[id])
     end
   end
 end
@@ -67,10 +67,15 @@ if #sided > 0 then
     redis.call('HLEN', side)
   end
 end
-local asked, waiting = redis.call('EXISTS', cancel, waiters) > 0, nil
-if asked then
-  redis.call('HLEN', cancel)
-  waiting = waiters_of(meta, waiters, ids)
+local queue, endings, write_ends = nil, nil, nil
+if now > 0 or redis.call('EXISTS', cancel, waiters) > 0 then
+  local endings_of, note_end
+  endings_of, note_end, write_ends = seldom()
+  queue = { meta = meta, cancel = cancel, waiters = waiters }
+  endings = endings_of(queue, ids)
+  for i, id in ipairs(ids) do
+    note_end(endings, i, id, 'success', biz_of[id], marks[id])
+  end
 end
 
 -- Writes.
@@ -80,22 +85,15 @@ redis.call('RPUSH', success, unpack(summaries))
 if successes + #ids > SUCCESS_SLACK then
   redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
 end
-if asked then
-  redis.call('HDEL', cancel, unpack(ids))
-end
 if sides then
   for _, side in ipairs(sides) do
     redis.call('HDEL', side, unpack(sided))
   end
 end
-for _, extra in ipairs(extras) do
-  if extra.result then
-    redis.call('SET', extra.result, extra.body, 'PX', extra.ttl)
-  else
-    biz_succeed(extra.biz, extra.mark, extra.id, now)
-  end
+for _, result in ipairs(results) do
+  redis.call('SET', result.key, result.body, 'PX', result.ttl)
 end
-if waiting then
-  notify_all(meta, waiters, ids, waiting, 'success')
+if endings then
+  write_ends(queue, endings, now)
 end
 return reply

@@ -12,6 +12,9 @@ local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], 
   KEYS[6]
 local tries, errors, cancel, waiters, wake = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local now = now_ms(ARGV[1])
+local now_text = whole(now)
+local queue = { meta = meta, dead = dead, cancelled = cancelled, cancel = cancel,
+  waiters = waiters }
 
 -- Checks.
 local held, reply, first_id, count = still_held(working)
@@ -21,51 +24,42 @@ end
 local ids = column(first_id, count, held)
 local verdicts = column(first_id + count, count, held)
 local entries = column(first_id + 2 * count, count, held)
-local counts = redis.call('HMGET', tries, unpack(ids))
+local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local histories = redis.call('HMGET', errors, unpack(ids))
-local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
-local records = redis.call('HMGET', tasks, unpack(ids))
-local waiting = waiters_of(meta, waiters, ids)
 local due_hint = redis.call('HGET', meta, 'due')
-redis.call('ZCARD', retry)
-redis.call('ZCARD', dead)
-redis.call('ZCARD', cancelled)
+local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
-local marks = {}
+local endings = endings_of(queue, ids)
+local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 for i = 1, #ids do
-  if intents and intents[i] and string.sub(verdicts[i], 1, 5) == 'retry' then
-    verdicts[i] = 'cancelled:'
+  local id, verdict, wait = ids[i], string.match(verdicts[i], '^(%a+):(%d*)$')
+  if verdict == 'cancelled' or (verdict == 'retry' and endings.intents[i]) then
+    note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)))
+  elseif verdict == 'dead' then
+    note_end(endings, i, id, 'dead')
+  else
+    local due_at = now + tonumber(wait)
+    due[#due + 1] = whole(due_at)
+    due[#due + 1] = id
+    due_first = math.min(due_first or due_at, due_at)
   end
-  local biz = verdicts[i] == 'cancelled:' and biz_key(meta, header_of(records[i]))
-  marks[i] = biz and { biz, redis.call('GET', biz) }
+  now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, 0)
+  if entries[i] ~= '' then
+    now_histories[#now_histories + 1] = id
+    now_histories[#now_histories + 1] = errors_with(histories[i], now_text, entries[i])
+  end
 end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
-local due_first = nil
-for i = 1, #ids do
-  local id = ids[i]
-  local verdict, wait = string.match(verdicts[i], '^(%a+):(%d*)$')
-  local failures, losses, misfits = tries_of(counts[i])
-  redis.call('HSET', tries, id, tries_text(failures + 1, losses, misfits))
-  if entries[i] ~= '' then
-    redis.call('HSET', errors, id, errors_with(histories[i], now, entries[i]))
-  end
-  if verdict == 'retry' then
-    local due = now + tonumber(wait)
-    redis.call('ZADD', retry, whole(due), id)
-    due_first = math.min(due_first or due, due)
-  else
-    if intents and intents[i] then
-      redis.call('HDEL', cancel, id)
-    end
-    redis.call('ZADD', verdict == 'dead' and dead or cancelled, whole(now), id)
-    if marks[i] then
-      biz_release(marks[i][1], marks[i][2], id)
-    end
-    notify(meta, waiters, id, waiting and waiting[i], verdict)
-  end
+hset_wide(tries, tried, now_counts)
+if #now_histories > 0 then
+  redis.call('HSET', errors, unpack(now_histories))
 end
+if #due > 0 then
+  zadd_wide(retry, retried, due)
+end
+write_ends(queue, endings, now)
 if due_first then
   due_at_latest(meta, wake, due_hint, due_first)
 end

@@ -58,8 +58,8 @@ if #ids > 0 then
   end
 end
 for i, id in ipairs(ids) do
-  if marks[i] then
-    biz_release(marks[i][1], marks[i][2], id)
+  if marks[i] and owns_mark(marks[i][2], id) then
+    redis.call('UNLINK', marks[i][1])
   end
 end
 for _, client in ipairs(idle) do

@@ -15,6 +15,8 @@ local priorities, dead, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local errors, cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now, lease_ms, limit = now_ms(ARGV[1]), tonumber(ARGV[2]), math.min(tonumber(ARGV[3]), 128)
 local self = ARGV[4]
+local queue = { meta = meta, dead = dead, cancelled = cancelled, cancel = cancel,
+  waiters = waiters }
 local WORKERS_MAX = 16
 local LOSSES_MAX = 3
 
@@ -48,23 +50,38 @@ for _, worker in ipairs(lapsed) do
   end
 end
 local is_somebody_left = redis.call('ZCARD', workers) > #emptied
-local records, counts, histories, intents, marks = {}, {}, {}, {}, {}
-local ranks, waiting
+local records, counts, histories, tried, ranks = {}, {}, {}, nil, nil
 if #ids > 0 then
   records = redis.call('HMGET', tasks, unpack(ids))
-  counts = redis.call('HMGET', tries, unpack(ids))
+  counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
   histories = redis.call('HMGET', errors, unpack(ids))
-  intents = redis.call('HMGET', cancel, unpack(ids))
   ranks = priorities_of(priorities, ids)
-  waiting = waiters_of(meta, waiters, ids)
-  redis.call('ZCARD', dead)
-  redis.call('ZCARD', cancelled)
   redis.call('ZCARD', priority)
   redis.call('LLEN', ready)
   redis.call('LLEN', wake)
-  for i = 1, #ids do
-    local biz = intents[i] and biz_key(meta, header_of(records[i]))
-    marks[i] = biz and { biz, redis.call('GET', biz) }
+end
+local endings = endings_of(queue, ids)
+local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
+for i, id in ipairs(ids) do
+  if records[i] then
+    local header, failures, losses = header_of(records[i]), tries_of(counts[i])
+    losses = losses + 1
+    now_counts[#now_counts + 1] = id
+    now_counts[#now_counts + 1] = tries_after(counts[i], '0:1:0', 0, 1, 0)
+    now_histories[#now_histories + 1] = id
+    now_histories[#now_histories + 1] = errors_with(histories[i], whole(now),
+      '{"reason":"lost","attempt":' .. whole(failures + losses) .. ',"worker":"' .. holders[i]
+      .. '"}')
+    if endings.intents[i] then
+      note_cancelled(queue, endings, i, id, header)
+    elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
+      note_end(endings, i, id, 'dead')
+    else
+      back[#back + 1] = id
+      if back_ranks then
+        back_ranks[#back] = ranks[i]
+      end
+    end
   end
 end
 
@@ -74,34 +91,14 @@ mend_leases(meta, workers, mending)
 if mending then
   redis.call('HSET', meta, 'watched_at', whole(now), 'lease_min', whole(lease_min))
 end
-local back, back_ranks = {}, ranks and {}
-for i = 1, #ids do
-  local id, header = ids[i], header_of(records[i])
-  local failures, losses, misfits = tries_of(counts[i])
-  losses = losses + 1
+for i, id in ipairs(ids) do
   redis.call('HDEL', derive(meta, 'working', holders[i]), id)
-  if records[i] then
-    redis.call('HSET', tries, id, tries_text(failures, losses, misfits))
-    redis.call('HSET', errors, id, errors_with(histories[i], now, '{"reason":"lost","attempt":'
-      .. whole(failures + losses) .. ',"worker":"' .. holders[i] .. '"}'))
-    if intents[i] then
-      redis.call('HDEL', cancel, id)
-      redis.call('ZADD', cancelled, whole(now), id)
-      if marks[i] then
-        biz_release(marks[i][1], marks[i][2], id)
-      end
-      notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
-    elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
-      redis.call('ZADD', dead, whole(now), id)
-      notify(meta, waiters, id, waiting and waiting[i], 'dead')
-    else
-      back[#back + 1] = id
-      if back_ranks then
-        back_ranks[#back] = ranks[i]
-      end
-    end
-  end
 end
+if #now_counts > 0 then
+  hset_wide(tries, tried, now_counts)
+  redis.call('HSET', errors, unpack(now_histories))
+end
+write_ends(queue, endings, now)
 if #back > 0 then
   line_up_again(ready, priority, wake, back, back_ranks, now)
 end

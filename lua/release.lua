@@ -14,6 +14,7 @@ local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local priorities, delayed, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local cancel, waiters, wake = KEYS[10], KEYS[11], KEYS[12]
 local now = now_ms(ARGV[1])
+local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 
 -- Checks.
 local held, reply, first_id, count = still_held(working)
@@ -21,59 +22,55 @@ if #held == 0 then
   return reply
 end
 local ids, hows = column(first_id, count, held), column(first_id + count, count, held)
-local records = redis.call('HMGET', tasks, unpack(ids))
 local ranks = priorities_of(priorities, ids)
-local counts = redis.call('HMGET', tries, unpack(ids))
-local intents = redis.call('HLEN', cancel) > 0 and redis.call('HMGET', cancel, unpack(ids))
-local waiting = waiters_of(meta, waiters, ids)
+local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local due_hint = redis.call('HGET', meta, 'due')
-redis.call('ZCARD', delayed)
-redis.call('ZCARD', cancelled)
+local later = redis.call('ZCARD', delayed)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)
 redis.call('LLEN', wake)
-local marks, counted = {}, {}
+local records = redis.call('HMGET', tasks, unpack(ids))
+local endings = endings_of(queue, ids)
+local back, back_ranks, due, due_first, now_counts = {}, ranks and {}, {}, nil, {}
 for i = 1, #ids do
-  local how = string.match(hows[i], '^(%a+)')
+  local id, how, value = ids[i], string.match(hows[i], '^(%a+):(.*)$')
   local failures, losses, misfits, start_by = tries_of(counts[i])
   -- A record that opens with its stamp is of a task that can expire.
   local can_expire = records[i] and string.sub(records[i], 1, 1) ~= '{'
+  local now_count = nil
   if how == 'misfit' then
-    counted[i] = tries_text(failures, losses, misfits + 1, start_by)
+    now_count = tries_text(failures, losses, misfits + 1, start_by)
   elseif how ~= 'head' and can_expire and failures + losses == 0 and start_by ~= '0' then
-    counted[i] = tries_text(failures, losses, misfits, '0')
+    now_count = tries_text(failures, losses, misfits, '0')
   end
-  local biz = intents and intents[i] and biz_key(meta, header_of(records[i]))
-  marks[i] = biz and { biz, redis.call('GET', biz) }
-end
-
--- Writes.
-redis.call('HDEL', working, unpack(ids))
-local back, back_ranks, due_first = {}, ranks and {}, nil
-for i = 1, #ids do
-  local id = ids[i]
-  local how, value = string.match(hows[i], '^(%a+):(.*)$')
-  if counted[i] and not (intents and intents[i]) then
-    redis.call('HSET', tries, id, counted[i])
+  if now_count and not endings.intents[i] then
+    now_counts[#now_counts + 1] = id
+    now_counts[#now_counts + 1] = now_count
   end
-  if intents and intents[i] then
-    redis.call('HDEL', cancel, id)
-    redis.call('ZADD', cancelled, whole(now), id)
-    if marks[i] then
-      biz_release(marks[i][1], marks[i][2], id)
-    end
-    notify(meta, waiters, id, waiting and waiting[i], 'cancelled')
+  if endings.intents[i] then
+    note_cancelled(queue, endings, i, id, header_of(records[i]))
   elseif how == 'head' or how == 'interrupted' then
     back[#back + 1] = id
     if back_ranks then
       back_ranks[#back] = ranks[i]
     end
   else
-    local due = now + tonumber(value)
-    redis.call('ZADD', delayed, whole(due), id)
-    due_first = math.min(due_first or due, due)
+    local due_at = now + tonumber(value)
+    due[#due + 1] = whole(due_at)
+    due[#due + 1] = id
+    due_first = math.min(due_first or due_at, due_at)
   end
 end
+
+-- Writes.
+redis.call('HDEL', working, unpack(ids))
+if #now_counts > 0 then
+  hset_wide(tries, tried, now_counts)
+end
+if #due > 0 then
+  zadd_wide(delayed, later, due)
+end
+write_ends(queue, endings, now)
 if #back > 0 then
   line_up_again(ready, priority, wake, back, back_ranks, now)
 end

@@ -16,5 +16,5 @@ local function biz_owner(tasks, mark, now)
 end
 
 local function biz_mark(owner, valid_until)
-  return owner .. ':' .. whole(valid_until) .. ':L'
+  return valid_until == 0 and owner .. ':0:L' or owner .. ':' .. whole(valid_until) .. ':L'
 end

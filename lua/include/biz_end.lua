@@ -1,21 +1,21 @@
 -- biz_end: what becomes of the mark of a biz id when its owner ends.
 
--- After success the mark lasts until its window is over; only its owner may touch it.
-local function biz_succeed(key, mark, id, now)
-  local owner, valid_until = string.match(mark or '', '^(.-):(%d+):[LD]$')
-  if owner ~= id then
-    return
-  end
-  if tonumber(valid_until) > now then
-    redis.call('SET', key, owner .. ':' .. valid_until .. ':D',
-      'PX', whole(tonumber(valid_until) - now))
-  else
-    redis.call('UNLINK', key)
-  end
+local function owns_mark(mark, id)
+  return mark and string.sub(mark, 1, #id + 1) == id .. ':'
 end
 
-local function biz_release(key, mark, id)
-  if string.match(mark or '', '^(.-):') == id then
-    redis.call('UNLINK', key)
+-- Whether the biz id is free from now on. After success the mark lasts until its window is over;
+-- only its owner may touch it.
+local function biz_ends(key, mark, id, state, now)
+  if mark == id .. ':0:L' then
+    return true
+  elseif not owns_mark(mark, id) then
+    return false
   end
+  local valid_until = tonumber(string.match(mark, '^(%d+)', #id + 2))
+  if state == 'success' and valid_until > now then
+    redis.call('SET', key, id .. ':' .. whole(valid_until) .. ':D', 'PX', whole(valid_until - now))
+    return false
+  end
+  return true
 end

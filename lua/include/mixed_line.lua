@@ -20,6 +20,12 @@ end
 -- The first of the line and the ranked among them. Looks further where tombstones were most of it.
 local function first_in_line(queue, line, want)
   local ranked = redis.call('ZRANGE', queue.priority, 0, want, 'WITHSCORES')
+  if #ranked == 0 and not queue.has_tombstones then
+    local length = #line
+    local ids, from_line = plain_ids(line, want)
+    return ids, { from_line = from_line, length = length, is_cut = length > want, unranked = {},
+      passed = {}, skip = {}, ranked_left = false }
+  end
   local look = want
   while true do
     local is_cut = #line > look

@@ -25,10 +25,14 @@ end
 
 -- Judges one task by its option, by the store and by what the call has accepted so far. `found`
 -- gathers what becomes of all.
-local function read_option(queue, found, option, id, now)
+local function read_option(queue, found, option, ids, now)
   local position, due, rank_of, biz, window, blob, stamped =
-    string.match(option, '^(%d+);(.-);(.-);(%d+);(%d+);(%d+);(%d)$')
+    string.match(option, '^(%d+);([^;]*);([^;]*);(%d+);(%d+);(%d+);(%d)$')
   position = tonumber(position)
+  local id = ids[position]
+  if found.apart[position] == 'taken' then
+    return
+  end
   local key, owner = biz ~= '0' and queue.biz_keys[tonumber(biz)], nil
   if key then
     owner = found.owners[key] or biz_owner(queue.tasks, redis.call('GET', key), now)
@@ -39,8 +43,9 @@ local function read_option(queue, found, option, id, now)
   end
   if key then
     found.owners[key] = id
-    found.marks[#found.marks + 1] = { key,
-      biz_mark(id, window == '0' and 0 or now + tonumber(window)) }
+    local marks = #found.biz + 1
+    found.biz[marks] = key
+    found.marks[marks] = biz_mark(id, window == '0' and 0 or now + tonumber(window))
   end
   if blob ~= '0' then
     found.blobs[#found.blobs + 1] = id
@@ -53,8 +58,10 @@ local function read_option(queue, found, option, id, now)
   if stamped == '1' then
     found.stamps[position] = stamp_of(now)
   end
-  local unit, ms = string.match(due, '^(%a+)(%d+)$')
-  local due_ms = unit == 'in' and now + tonumber(ms) or tonumber(ms or 0)
+  local due_ms = due == '' and 0 or tonumber(string.sub(due, 3))
+  if string.sub(due, 1, 2) == 'in' then
+    due_ms = due_ms + now
+  end
   if due_ms > now then
     found.later[#found.later + 1] = whole(due_ms)
     found.later[#found.later + 1] = id
@@ -88,14 +95,11 @@ end
 -- those that are not admitted, `stamps` what goes before records; `write` writes all but records
 -- and line.
 local function read_options(queue, options, ids, now, may_exist)
-  local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, blobs = {}, priorities = {},
-    stamps = {}, later = {}, ranked = {}, ranks = {} }
+  local found = { apart = {}, taken = {}, answers = {}, owners = {}, biz = {}, marks = {},
+    blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }
   local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
   for _, option in ipairs(options) do
-    local position = tonumber(string.match(option, '^%d+'))
-    if found.apart[position] ~= 'taken' then
-      read_option(queue, found, option, ids[position], now)
-    end
+    read_option(queue, found, option, ids, now)
   end
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
@@ -103,9 +107,9 @@ local function read_options(queue, options, ids, now, may_exist)
   if may_exist then
     found.taken = in_order(found.answers, #ids)
   end
-  local due_hint
+  local due_hint, size
   if #found.later > 0 then
-    redis.call('ZCARD', queue.delayed)
+    size = redis.call('ZCARD', queue.delayed)
     due_hint = redis.call('HGET', queue.meta, 'due')
   end
   if #found.priorities > 0 then
@@ -119,15 +123,12 @@ local function read_options(queue, options, ids, now, may_exist)
   function found.write()
     hset_all(queue.blobs, found.blobs)
     hset_all(queue.priorities, found.priorities)
-    for _, mark in ipairs(found.marks) do
-      redis.call('SET', mark[1], mark[2])
+    for i, key in ipairs(found.biz) do
+      redis.call('SET', key, found.marks[i])
     end
     rank(queue.priority, queue.wake, found.ranked, found.ranks, now)
-    for first = 1, #found.later, 4000 do
-      redis.call('ZADD', queue.delayed,
-        unpack(found.later, first, math.min(first + 3999, #found.later)))
-    end
     if found.due_first then
+      zadd_wide(queue.delayed, size, found.later)
       due_at_latest(queue.meta, queue.wake, due_hint, found.due_first)
     end
   end

@@ -14,14 +14,28 @@ local function tries_text(failures, losses, misfits, start_by)
   return (start_by or '') == '' and counts or counts .. ':' .. start_by
 end
 
+-- The same with so many more of each; `first` where there are none yet.
+local function tries_after(stored, first, failed, lost, misfitted)
+  if not stored then
+    return first
+  end
+  local failures, losses, misfits = tries_of(stored)
+  return whole(failures + failed) .. ':' .. whole(losses + lost) .. ':'
+    .. whole(misfits + misfitted)
+end
+
 -- The error history: one line an attempt, `<ms> <json>`, the last ten.
 local ERRORS_MAX = 10
 
-local function errors_with(stored, now, entry)
-  local lines = {}
-  for line in string.gmatch(stored or '', '[^\n]+') do
-    lines[#lines + 1] = line
+local function errors_with(stored, now_text, entry)
+  local line = now_text .. ' ' .. entry
+  if not stored then
+    return line
   end
-  lines[#lines + 1] = whole(now) .. ' ' .. entry
+  local lines = {}
+  for earlier in string.gmatch(stored, '[^\n]+') do
+    lines[#lines + 1] = earlier
+  end
+  lines[#lines + 1] = line
   return table.concat(lines, '\n', math.max(1, #lines - ERRORS_MAX + 1))
 end

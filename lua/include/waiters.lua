@@ -21,7 +21,7 @@ end
 
 -- Mail is a hint, and a client may be gone: it asks again by itself, so its mailbox may expire.
 -- One write for each client, however many tasks end at once.
-local function notify_all(meta, waiters, ids, waiting, state)
+local function notify_all(meta, waiters, ids, waiting, states)
   local told, clients, letters = {}, {}, {}
   for i = 1, #ids do
     if waiting[i] then
@@ -30,7 +30,7 @@ local function notify_all(meta, waiters, ids, waiting, state)
         if not letters[client] then
           clients[#clients + 1], letters[client] = client, {}
         end
-        table.insert(letters[client], ids[i] .. ' ' .. state)
+        table.insert(letters[client], ids[i] .. ' ' .. states[i])
       end
     end
   end
@@ -42,8 +42,4 @@ local function notify_all(meta, waiters, ids, waiting, state)
     redis.call('RPUSH', mailbox, unpack(letters[client]))
     redis.call('PEXPIRE', mailbox, MAIL_TTL_MS)
   end
-end
-
-local function notify(meta, waiters, id, clients, state)
-  notify_all(meta, waiters, { id }, { clients }, state)
 end

@@ -54,7 +54,7 @@ macro_rules! scripts {
 
 scripts! {
     SUBMIT = "submit": ["clock", "second", "bell", "append"]
-    seldom ["stamp", "ready", "biz", "next_due", "options", "lost"]
+    seldom ["stamp", "ready", "biz", "next_due", "wide", "options", "lost"]
         -> "line_up, read_options, lost_with"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
@@ -67,20 +67,23 @@ scripts! {
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "skips", "workers",
         "working:", "tries", "wake",
     ];
-    COMPLETE = "complete": ["clock", "report", "derive", "biz_end", "waiters"] [
+    COMPLETE = "complete": ["clock", "report"]
+    seldom ["derive", "biz_key", "biz_end", "waiters", "ended"]
+        -> "endings_of, note_end, write_ends"
+    [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",
     ];
     FAIL = "fail": [
-        "clock", "report", "derive", "header", "bell", "next_due", "biz_key", "biz_end", "tries",
-        "waiters",
+        "clock", "report", "derive", "header", "bell", "next_due", "wide", "biz_key", "biz_end",
+        "tries", "waiters", "ended",
     ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "report", "derive", "header", "bell", "next_due", "append", "stamp", "born",
-        "ready", "again", "biz_key", "biz_end", "tries", "waiters",
+        "clock", "report", "derive", "header", "bell", "next_due", "wide", "append", "stamp",
+        "born", "ready", "again", "biz_key", "biz_end", "tries", "waiters", "ended",
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
@@ -90,14 +93,16 @@ scripts! {
         "meta", "workers", "working:", "cancel",
     ];
     REAP = "reap": [
-        "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again", "biz_key",
-        "biz_end", "tries", "waiters", "lease", "last_claim", "held"
+        "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again", "wide",
+        "biz_key", "biz_end", "tries", "waiters", "ended", "lease", "last_claim", "held",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];
     LEAVE = "leave": ["last_claim", "held"] ["workers", "worker:", "working:"];
-    CANCEL = "cancel": ["clock", "derive", "header", "biz_key", "biz_end", "waiters", "find"] [
+    CANCEL = "cancel": [
+        "clock", "derive", "header", "biz_key", "biz_end", "waiters", "ended", "find",
+    ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];

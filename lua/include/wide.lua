@@ -1,0 +1,28 @@
+-- wide: keeps a small hash or zset from being one string, which Redis walks for each task.
+
+-- A field or member of above 64 bytes makes it a table, which it stays as long as the key stands.
+local WIDE = '-----------------------------------------------------------------'
+
+-- Adds field, value, … to a hash of so many fields.
+local function hset_wide(key, size, values)
+  if size == 0 then
+    redis.call('HSET', key, WIDE, '')
+  end
+  redis.call('HSET', key, unpack(values))
+  if size == 0 then
+    redis.call('HDEL', key, WIDE)
+  end
+end
+
+-- Adds score, member, … to a zset of so many members.
+local function zadd_wide(key, size, values)
+  if size == 0 then
+    redis.call('ZADD', key, '0', WIDE)
+  end
+  for first = 1, #values, 4000 do
+    redis.call('ZADD', key, unpack(values, first, math.min(first + 3999, #values)))
+  end
+  if size == 0 then
+    redis.call('ZREM', key, WIDE)
+  end
+end
