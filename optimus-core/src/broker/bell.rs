@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Broker, BrokerError, reply};
+use super::{Broker, BrokerError, ScriptCall, reply, scripts};
 use crate::{
     id::{QueueName, TaskId, WorkerId},
     lease::{Lease, Token},
 };
 
-/// Nobody else takes what a worker left behind when it died.
-const ROUSE_TTL_MS: u64 = 60_000;
 /// The shortest wait that Redis is asked for.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 /// The server ends a wait by itself; so much later it is gone.
@@ -65,11 +63,8 @@ impl Broker {
 
     /// Ends this worker's own wait for work, on another connection: it has to wait for more queues.
     pub async fn rouse(&self, home: &QueueName, worker: &WorkerId) -> Result<(), BrokerError> {
-        let key = self.rouse_key(home, worker);
-        let (mut push, mut expire) = (redis::cmd("RPUSH"), redis::cmd("PEXPIRE"));
-        push.arg(&key).arg("1");
-        expire.arg(&key).arg(ROUSE_TTL_MS);
-        self.send(vec![push, expire]).await.into_iter().try_for_each(|answer| answer.map(drop))
+        let call = ScriptCall::new(&scripts::ROUSE, &self.keys(home), worker.as_str());
+        self.run(call).await.map(drop)
     }
 
     fn rouse_key(&self, home: &QueueName, worker: &WorkerId) -> String {

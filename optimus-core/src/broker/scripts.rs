@@ -114,6 +114,7 @@ scripts! {
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
     PAUSE = "pause": ["clock", "bell"] ["meta", "wake"];
+    ROUSE = "rouse": [] ["rouse:"];
     PURGE = "purge": ["clock", "derive", "header", "born", "biz_key", "biz_end"] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",

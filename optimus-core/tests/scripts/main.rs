@@ -34,6 +34,7 @@ mod register;
 mod release;
 mod renew;
 mod requeue;
+mod rouse;
 mod stale;
 mod structure;
 mod submit;

@@ -25,6 +25,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("cancel", include_str!("../../lua/cancel.lua")),
     ("requeue", include_str!("../../lua/requeue.lua")),
     ("pause", include_str!("../../lua/pause.lua")),
+    ("rouse", include_str!("../../lua/rouse.lua")),
     ("purge", include_str!("../../lua/purge.lua")),
     ("await", include_str!("../../lua/await.lua")),
     ("inspect", include_str!("../../lua/inspect.lua")),
@@ -58,6 +59,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
     match name {
         "working" => format!("working:{worker}"),
         "worker_info" => format!("worker:{worker}"),
+        "rouse" => format!("rouse:{worker}"),
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
         other => other.into(),
@@ -155,6 +157,7 @@ each_script![
     cancel_cancels_nothing = "cancel",
     requeue_lines_nothing_up = "requeue",
     pause_stops_nothing = "pause",
+    rouse_ends_no_wait = "rouse",
     purge_drops_nothing = "purge",
     await_registers_nobody = "await",
     inspect_answers_nothing = "inspect",
