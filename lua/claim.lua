@@ -2,7 +2,8 @@
 --
 -- Grants a worker tasks from the line under one token `<claim seq>:<fence>`. Asked again with the
 -- same seq it repeats what that claim granted and the worker still holds. Tombstones are passed
--- over; there are none while `tombstones` is zero.
+-- over; there are none while `tombstones` is zero. Any claim but one for a task to run alone takes
+-- the mark from one that does, though it grants nothing.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many · 5 '1' if the worker holds nothing
@@ -94,6 +95,10 @@ if #ids > 0 then
     held[2 * i + 2] = token
   end
   redis.call('HSET', working, unpack(held))
+  redis.call('HSET', meta, 'fence', fence)
+elseif last and not alone and string.find(last, ALONE, 1, true) then
+  redis.call('HDEL', working, '')
+  redis.call('HSET', working, LAST_CLAIM, token .. PADDING)
   redis.call('HSET', meta, 'fence', fence)
 end
 if next_due and next_due ~= due_at then

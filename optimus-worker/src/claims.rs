@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    Lease, WorkerId,
+    Lease, QueueName, WorkerId,
     broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
 };
 use tokio::time::Instant;
@@ -20,9 +20,6 @@ pub(crate) const HALF_MIN: usize = 32;
 /// A claim that Redis rejects is asked again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
-/// While nothing is claimed for a time: a task runs alone or waits for all others to end, or too
-/// many results can't be reported.
-const LOOK_FOR_THE_END: Duration = Duration::from_millis(50);
 
 /// The claims of all served queues.
 pub(crate) struct Claims {
@@ -59,8 +56,25 @@ pub(crate) struct Ask {
     want: usize,
     /// Of the queue, when it was sent.
     hints: u64,
-    /// Nothing else is held, and nothing will be before its task has ended.
-    alone: bool,
+    mode: Mode,
+}
+
+/// What a claim is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A share of the idle slots.
+    Share,
+    /// One task, while nothing else runs, and nothing will for a time.
+    Alone,
+    /// To take the mark from one that runs alone, before others run beside it.
+    Company,
+}
+
+impl Ask {
+    /// How many tasks of it count for the queue's share.
+    fn charged(&self) -> usize {
+        if self.mode == Mode::Share { self.want } else { 0 }
+    }
 }
 
 impl Line {
@@ -101,29 +115,45 @@ impl Claims {
         self.lines.iter().any(|line| line.under_way > 0 || line.unanswered.is_some())
     }
 
-    /// Once nothing but suspects is held: gives them back, and asks for one of them anew.
+    /// Once nothing but suspects is held: gives them back, and asks for one of them again, alone.
     pub(crate) fn ask_alone(&mut self) -> Option<Ask> {
         let shared = self.shared.clone();
-        let all_idle = shared.slots.idle() == shared.config.concurrency;
-        let ended = all_idle && shared.attempts.is_empty() && shared.reporter.len() == 0;
-        if !shared.suspects.any() || !ended || self.is_under_way() {
+        if !shared.suspects.any() || self.is_under_way() {
             return None;
         }
-        let (held, home) = shared.suspects.release();
+        let (now, is_quiet) = (Instant::now(), shared.shutdown.is_quiet());
+        let all_idle = shared.slots.idle() == shared.config.concurrency;
+        if is_quiet || !all_idle || shared.attempts.running() > 0 {
+            let over = shared.suspects.give_up(now, fastrand::f64());
+            for (lease, wait) in over {
+                executor::give_back_for(&shared, lease, wait);
+            }
+            executor::let_go(&shared, |_| is_quiet);
+            return None;
+        }
+        let (held, home) = shared.suspects.release(now);
         for lease in held {
             executor::give_back(&shared, lease);
         }
-        let at = shared.queues.iter().position(|queue| Some(&queue.name) == home.as_ref())?;
-        if shared.shutdown.is_quiet() {
-            return None;
-        }
-        Some(self.ask(at, 1, true))
+        let at = self.position(&home?)?;
+        Some(self.ask(at, 1, Mode::Alone))
     }
 
-    fn ask(&mut self, at: usize, want: usize, alone: bool) -> Ask {
+    fn position(&self, name: &QueueName) -> Option<usize> {
+        self.shared.queues.iter().position(|queue| queue.name == *name)
+    }
+
+    /// While suspects keep the worker from others: a claim for which the time alone is over.
+    fn ask_for_company(&mut self) -> Option<Ask> {
+        let home = self.shared.suspects.out_of_time(Instant::now())?;
+        let at = self.position(&home).filter(|_| !self.is_under_way() && self.idle() > 0)?;
+        Some(self.ask(at, 1, Mode::Company))
+    }
+
+    fn ask(&mut self, at: usize, want: usize, mode: Mode) -> Ask {
         self.lines[at].seq += 1;
         let (seq, queue) = (self.lines[at].seq, &self.shared.queues[at]);
-        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.ask(), alone }
+        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.ask(), mode }
     }
 
     /// What to claim now: never more, over all queues and turns, than there are idle slots.
@@ -137,6 +167,7 @@ impl Claims {
             ask.worker = self.shared.queues[ask.queue].worker();
         }
         if self.shared.suspects.any() {
+            asks.extend(self.ask_for_company());
             return asks;
         }
         let again: usize = asks.iter().map(|ask| ask.want).sum();
@@ -160,7 +191,7 @@ impl Claims {
         for (at, mut share) in self.shares.divide(now.into_std(), idle, &open) {
             while share > 0 {
                 let want = share.min(BATCH_MAX);
-                asks.push(self.ask(at, want, false));
+                asks.push(self.ask(at, want, Mode::Share));
                 share -= want;
             }
         }
@@ -184,7 +215,7 @@ impl Claims {
         self.reserved += ask.want;
         self.lines[ask.queue].under_way += 1;
         let (broker, name) = (&self.shared.broker, &self.shared.queues[ask.queue].name);
-        if ask.alone {
+        if ask.mode == Mode::Alone {
             broker.claim_alone_call(name, &ask.worker, ask.seq)
         } else {
             broker.claim_call(name, &ask.worker, ask.seq, ask.want)
@@ -211,7 +242,10 @@ impl Claims {
         line.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
-                self.shares.answered(ask.queue, ask.want, claimed.grants.len());
+                self.shares.answered(ask.queue, ask.charged(), claimed.grants.len());
+                if ask.mode == Mode::Company {
+                    self.shared.suspects.end(Instant::now());
+                }
                 line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
                 line.has_more = claimed.more;
                 if !claimed.more {
@@ -229,7 +263,10 @@ impl Claims {
                 false
             }
             Err(problem) => {
-                self.shares.answered(ask.queue, ask.want, 0);
+                self.shares.answered(ask.queue, ask.charged(), 0);
+                if ask.mode == Mode::Company {
+                    self.shared.suspects.ask_later(Instant::now());
+                }
                 self.refused(&ask, &problem)
             }
         }
@@ -263,13 +300,18 @@ impl Claims {
         let queue = &self.shared.queues[ask.queue];
         let certain =
             queue.worker() == ask.worker && queue.lease_is_certain(self.shared.config.lease);
-        let Claimed { token, now_ms, grants, .. } = claimed;
+        let Claimed { token, now_ms, grants, more, .. } = claimed;
+        let all_idle = self.shared.slots.idle() == self.shared.config.concurrency;
+        if !more && all_idle {
+            // There is nothing else to be claimed for.
+            self.shared.suspects.end_rest();
+        }
         let mut prepared = Vec::with_capacity(grants.len());
         for Grant { id, record, tries, was_tried, start_by } in grants {
             let lease = Lease { id, worker: ask.worker.clone(), token };
             match self.shared.slots.take(ask.queue).filter(|_| certain) {
                 Some(slot) => {
-                    let alone = ask.alone;
+                    let alone = ask.mode == Mode::Alone;
                     let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone };
                     prepared.extend(prepare(&self.shared, claim, slot));
                 }
@@ -285,12 +327,13 @@ impl Claims {
         if self.shared.shutdown.is_quiet() {
             return REST;
         }
-        // The keeper may have sent the last report, and tells nobody.
-        if self.shared.suspects.any() || self.overflowing {
-            return LOOK_FOR_THE_END;
-        }
-        let next_due = self.lines.iter().filter_map(|line| line.due_at);
-        let next_due = next_due.chain(self.shared.reporter.ready_at()).min();
+        let suspects = &self.shared.suspects;
+        let holds_back = suspects.any() || self.overflowing;
+        let next_due = self.lines.iter().filter_map(|line| line.due_at).filter(|_| !holds_back);
+        // Without an idle slot nothing can be claimed beside a task that runs alone.
+        let next_for_suspects = suspects.next().filter(|_| self.idle() > 0);
+        let next_due =
+            next_due.chain(self.shared.reporter.ready_at()).chain(next_for_suspects).min();
         next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
     }
 }
@@ -307,7 +350,7 @@ mod tests {
             seq,
             want: 1,
             hints: 0,
-            alone: false,
+            mode: Mode::Share,
         };
         let mut line = Line { answered_seq: 4, ..Line::default() };
         assert_eq!(line.heard_seq(), 4);

@@ -40,7 +40,23 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
 
 /// Gives back a task that was claimed and must not start.
 pub(crate) fn give_back(shared: &Shared, lease: Lease) {
-    shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
+    release(shared, lease, Give::Head);
+}
+
+/// Gives back a task that is to come back after this wait.
+pub(crate) fn give_back_for(shared: &Shared, lease: Lease, wait: Duration) {
+    release(shared, lease, Give::Snooze(wait));
+}
+
+/// Gives back the suspects that match: what was asked to stop is cancelled so.
+pub(crate) fn let_go(shared: &Shared, matches: impl Fn(&Lease) -> bool) {
+    for lease in shared.suspects.let_go(matches) {
+        give_back(shared, lease);
+    }
+}
+
+fn release(shared: &Shared, lease: Lease, give: Give) {
+    shared.reporter.push(Report::Release(Release { lease, give }));
 }
 
 /// One attempt, to its report. Only then the user's values are dropped, which may panic or block.

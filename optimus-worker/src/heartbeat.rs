@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
+    executor,
     judge::Report,
     queues::Served,
     role::Role,
@@ -114,6 +115,7 @@ impl Heartbeat {
         let held: HashSet<(&TaskId, Token)> =
             renewed.held.iter().map(|(id, token)| (id, *token)).collect();
         let stopping: HashSet<&TaskId> = renewed.stopping.iter().collect();
+        executor::let_go(&self.shared, |lease| stopping.contains(&lease.id));
         for attempt in &before.attempts {
             let id = &attempt.lease.id;
             if stopping.contains(id) {

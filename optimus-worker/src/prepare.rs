@@ -10,11 +10,12 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::Attempt,
+    executor,
     judge::{self, Facts, Report},
     misfit,
     shared::Shared,
     slots::Slot,
-    suspects::is_suspect,
+    suspects::{is_suspect, time_alone},
 };
 
 /// All that one attempt needs.
@@ -65,7 +66,12 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
             drop(slot);
             match obstacle {
                 Obstacle::Reported(report) => shared.reporter.push(*report),
-                Obstacle::Suspect(lease) => shared.suspects.hold(lease),
+                Obstacle::Suspect(lease) => {
+                    let now = Instant::now();
+                    if let Some((lease, wait)) = shared.suspects.hold(lease, now, fastrand::f64()) {
+                        executor::give_back_for(shared, lease, wait);
+                    }
+                }
             }
             None
         }
@@ -101,6 +107,10 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     }
     if !alone && is_suspect(losses, record.max_losses) {
         return Err(Obstacle::Suspect(lease));
+    }
+    if alone {
+        let time_alone = time_alone(losses, record.max_losses);
+        shared.suspects.started(Instant::now(), time_alone);
     }
     let deadline = (Instant::now() + record.timeout).into_std();
     let fence = lease.token.fence;

@@ -7,7 +7,7 @@ use optimus_core::{
     broker::{Broker, BrokerError},
 };
 
-use crate::{attempts::Stop, role::Role, shared::Shared};
+use crate::{attempts::Stop, executor, role::Role, shared::Shared};
 
 const BLOCK_FOR: Duration = Duration::from_secs(20);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
@@ -49,8 +49,11 @@ impl Role for StopBell {
         match heard {
             Ok(asked) => {
                 // It may tell of an earlier attempt, which has ended.
-                if let Some(attempt) = asked.and_then(|lease| self.shared.attempts.of(&lease)) {
-                    attempt.stop(Stop::Cancelled);
+                if let Some(lease) = asked {
+                    if let Some(attempt) = self.shared.attempts.of(&lease) {
+                        attempt.stop(Stop::Cancelled);
+                    }
+                    executor::let_go(&self.shared, |held| *held == lease);
                 }
                 AGAIN
             }

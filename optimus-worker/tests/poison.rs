@@ -72,6 +72,8 @@ async fn a_task_that_kills_its_worker_dies_alone() {
     }
     let poison = bench.client.submit(Poison {}.call().queue("one")).await.unwrap();
     innocents.push(submit("one").await);
+    let calls = (0..50).map(|_| Innocent {}.call().queue("one"));
+    innocents.extend(bench.client.submit_all(calls).await.unwrap());
 
     for _ in 0..MAX_LOSSES {
         assert!(!child(&bench).wait(SOON).await.success());

@@ -201,6 +201,17 @@ async fn a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim(ben
     assert_eq!(bench.state(&second).await, TaskState::Ready);
 }
 
+async fn a_claim_that_grants_nothing_takes_the_mark_from_what_runs_alone(bench: Bench) {
+    let id = bench.add(0, Call::new(Fragile)).await;
+    let lost = bench.worker(0, "lost").await;
+    bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
+    assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty());
+    assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty(), "twice is as once");
+    watcher(&bench, 0).await;
+    reap(&bench, LEASE_MS, 128).await;
+    assert_eq!(bench.state(&id).await, TaskState::Ready, "others may have run beside it");
+}
+
 async fn a_lost_task_that_was_to_be_cancelled_is_cancelled(bench: Bench) {
     let id = bench.add(0, job().biz_id("b").on_lost(OnLost::Dead)).await;
     let over = lose(&bench, 0).await;
@@ -283,6 +294,7 @@ on_both![
     a_task_may_be_buried_by_its_first_loss,
     a_task_lost_in_company_is_not_buried_for_it,
     a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim,
+    a_claim_that_grants_nothing_takes_the_mark_from_what_runs_alone,
     a_lost_task_that_was_to_be_cancelled_is_cancelled,
     a_damaged_record_stops_no_reap_and_no_claim_after_it,
     a_held_task_without_a_record_is_dropped,

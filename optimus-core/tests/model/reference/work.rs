@@ -52,9 +52,11 @@ impl Queue {
         for id in &ids {
             self.hold(name, id, token);
         }
-        if !ids.is_empty() {
+        let worker = self.workers.get_mut(name).expect("it was found alive");
+        if !ids.is_empty() || (worker.alone && !alone) {
+            // Also a claim that grants nothing takes the mark from a task that runs alone.
+            (worker.alone, worker.last_claim) = (alone, Some(token));
             self.fence = token.fence;
-            self.workers.get_mut(name).expect("it was found alive").alone = alone;
         }
         self.woken = false;
         let short = ids.len() < want.min(GRANTS_MAX) && !answer.more;
