@@ -26,9 +26,12 @@ if #held == 0 then
 end
 local ids = column(first_id, count, held)
 local summaries = column(first_id + count, count, held)
-local first_extra, results, biz_of, marks, now = first_id + 2 * count + 1, {}, {}, {}, 0
+local first_extra, now = first_id + 2 * count + 1, 0
 local extra_count = tonumber(ARGV[first_extra - 1] or 0)
-local is_held, sided, sides = nil, {}, nil
+local is_held, results, biz_of, marks, sided, sides
+if extra_count > 0 then
+  results, biz_of, marks, sided = {}, {}, {}, {}
+end
 if extra_count > 0 and #held < count then
   is_held = {}
   for _, position in ipairs(held) do
@@ -61,20 +64,20 @@ for i = 1, extra_count do
   end
 end
 local successes = redis.call('LLEN', success)
-if #sided > 0 then
+if sided and #sided > 0 then
   sides = { tries, errors, blobs, priorities }
   for _, side in ipairs(sides) do
     redis.call('HLEN', side)
   end
 end
-local queue, endings, write_ends = nil, nil, nil
+local queue, endings, write_ends
 if now > 0 or redis.call('EXISTS', cancel, waiters) > 0 then
   local endings_of, note_end
   endings_of, note_end, write_ends = seldom()
   queue = { meta = meta, cancel = cancel, waiters = waiters }
   endings = endings_of(queue, ids)
   for i, id in ipairs(ids) do
-    note_end(endings, i, id, 'success', biz_of[id], marks[id])
+    note_end(endings, i, id, 'success', biz_of and biz_of[id], marks and marks[id])
   end
 end
 
@@ -90,7 +93,7 @@ if sides then
     redis.call('HDEL', side, unpack(sided))
   end
 end
-for _, result in ipairs(results) do
+for _, result in ipairs(results or {}) do
   redis.call('SET', result.key, result.body, 'PX', result.ttl)
 end
 if endings then

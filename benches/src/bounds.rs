@@ -34,10 +34,11 @@ const BOUNDS: &[Bound] = &[
     bound("drain", Some(("in_flight", Number(100))), 0.9, 0.04),
     bound("drain", Some(("in_flight", Number(1_000))), 0.5, 0.02),
     bound("features", Some(("feature", Text("plain"))), 0.9, 0.04),
-    bound("features", Some(("feature", Text("biz_id"))), 3.5, 0.05),
+    bound("used", None, 0.9, 0.04),
+    bound("features", Some(("feature", Text("biz_id"))), 2.4, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
     bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
-    bound("features", Some(("feature", Text("retry"))), 6.0, 0.08),
+    bound("features", Some(("feature", Text("retry"))), 2.4, 0.08),
 ];
 
 const fn bound(
@@ -116,9 +117,9 @@ mod tests {
     #[test]
     fn what_is_above_its_bound_is_named_with_both_numbers() {
         assert!(broken(&features(0.5)).is_empty());
-        let sentences = broken(&features(3.0));
+        let sentences = broken(&features(2.45));
         assert_eq!(sentences.len(), 3, "{sentences:?}");
-        let named = "feature=plain: 3.000 redis calls/task, and 0.9 is the bound";
+        let named = "feature=plain: 2.450 redis calls/task, and 0.9 is the bound";
         assert!(sentences[0].contains(named), "{sentences:?}");
     }
 

@@ -13,6 +13,7 @@ mod redis_instructions;
 mod script_time;
 mod steady;
 mod submit;
+mod used;
 
 pub(crate) use submit::RETURN_ONE;
 
@@ -40,6 +41,7 @@ pub(crate) const USUAL: &[Measurement] = &[
     latency::LATENCY,
     latency::DELAY_PRECISION,
     features::FEATURES,
+    used::USED,
     growth::GROWTH,
     memory::MEMORY,
     idle::IDLE,

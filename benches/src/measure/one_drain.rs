@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
+use super::used::Before;
 use crate::agent::protocol::{Kind, Load};
 use crate::bench::Bench;
 use crate::field::{Field, Sample};
@@ -20,6 +21,8 @@ pub(super) struct Drain {
     pub(super) tasks: u64,
     pub(super) payload: usize,
     pub(super) staff: Staff,
+    /// What its queue has gone through before; nothing in a pristine one.
+    pub(super) before: Option<Before>,
 }
 
 /// What it took.
@@ -35,7 +38,7 @@ impl Drain {
     /// Plain tasks of the usual size.
     pub(super) fn plain(tasks: u64, staff: Staff) -> Self {
         let payload = crate::agent::protocol::PAYLOAD_BYTES;
-        Self { kind: Kind::Plain, tasks, payload, staff }
+        Self { kind: Kind::Plain, tasks, payload, staff, before: None }
     }
 
     /// Fills the empty Redis, drains it, and checks that each task was executed once. The sample
@@ -43,9 +46,13 @@ impl Drain {
     pub(super) fn run(self, bench: &Bench) -> anyhow::Result<Sample> {
         let redis = &bench.redis;
         redis.probe().flush()?;
+        if let Some(before) = self.before {
+            (before.put)(&redis.url())?;
+        }
+        let left = self.before.map_or(0, |before| before.tasks);
         let filled = self.fill(&mut Submitter::start(redis)?, bench)?;
         let mut workers = Workers::prepare(redis, self.staff, self.tasks)?;
-        let drained = Drained::of(bench, &mut workers, self.tasks, 0)?;
+        let drained = Drained::of(bench, &mut workers, self.tasks, left)?;
         workers.stop()?.ensure_exactly(self.tasks)?;
 
         let (filled, drained) = (filled.sample(), drained.sample());

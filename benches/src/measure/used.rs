@@ -1,0 +1,101 @@
+//! What a plain task costs in a queue that has been used, beside a pristine one: the same.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use optimus_core::WorkerId;
+use optimus_core::broker::{Batch, Broker, Endpoint, Failure, Give, Release, Verdict};
+
+use super::Measurement;
+use super::one_drain::Drain;
+use super::plain;
+use crate::bench::{Bench, progress};
+use crate::field::{Field, Sample};
+use crate::row::{Params, Row, params};
+use crate::workers::Staff;
+
+pub(super) const USED: Measurement = Measurement {
+    name: "used",
+    about: "a plain task in a queue with a dead, a delayed and a retried one, and in a pristine one",
+    run: used,
+};
+
+const IN_FLIGHT: usize = 100;
+const FAR: Duration = Duration::from_secs(24 * 3_600);
+const LEASE: Duration = Duration::from_secs(60);
+const NAMESPACE: &str = "optimus";
+
+/// What a drain finds in its queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    /// How many tasks are left of it.
+    pub(super) tasks: u64,
+    /// Puts them there.
+    pub(super) put: fn(&str) -> anyhow::Result<()>,
+}
+
+fn used(bench: &Bench) -> anyhow::Result<Vec<Row>> {
+    let tasks = bench.scale.tasks(100_000);
+    let shown = |queue: &str| -> Params {
+        let tasks = ("tasks", tasks.into());
+        params([("queue", queue.into()), ("in_flight", IN_FLIGHT.into()), tasks])
+    };
+    let (mut pristine, mut used): (Vec<Sample>, Vec<Sample>) = Default::default();
+    // Run by run through both, so that each is compared with one of the same minute.
+    for run in 1..=bench.scale.runs {
+        let drain = Drain::plain(tasks, Staff::one(IN_FLIGHT));
+        progress(USED.name, &shown("both"), &format!("run {run} of {}", bench.scale.runs));
+        let first = drain.run(bench)?;
+        let second =
+            Drain { before: Some(Before { tasks: 3, put: use_queue }), ..drain }.run(bench)?;
+        let both = [&second, &first].map(|sample| sample.get(Field::RedisCpuUsPerTask));
+        let over = both[0].zip(both[1]).map(|(with, without)| with - without);
+        used.push(second.with_known(Field::RedisUsOverPlain, over));
+        pristine.push(first);
+    }
+    Ok([("pristine", &pristine), ("used", &used)]
+        .map(|(queue, samples)| Row::of_runs(USED.name, shown(queue), samples))
+        .into())
+}
+
+/// Leaves a dead, a retried and a delayed task in the queue of all tasks, the latter two for long.
+fn use_queue(url: &str) -> anyhow::Result<()> {
+    let endpoint = Endpoint::parse(url).map_err(|problem| anyhow::anyhow!(problem))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (broker, queue) = (Broker::new(endpoint, NAMESPACE, "bench"), plain::queue()?);
+        let worker = WorkerId::from_stored("earlier");
+        broker.register(&queue, &worker, LEASE, "{}").await?;
+        let tasks = [plain::submission()?, plain::submission()?, plain::submission()?];
+        let batch = Batch {
+            queue: &queue,
+            client: "earlier",
+            number: 1,
+            since: 0,
+            keep: true,
+            tasks: &tasks,
+        };
+        broker.submit(&batch).await?;
+        let claim = broker.claim(&queue, &worker, 1, tasks.len()).await?;
+        let leases: Vec<_> = plain::leases(&claim, &worker).collect();
+        ensure!(leases.len() == tasks.len(), "a claim was not filled");
+        let failed = [Verdict::Dead, Verdict::Retry(FAR)].into_iter().zip(&leases);
+        let failed: Vec<_> = failed
+            .map(|(verdict, lease)| Failure {
+                lease: lease.clone(),
+                verdict,
+                error: r#"{"reason":"failed"}"#.into(),
+            })
+            .collect();
+        let later = [Release { lease: leases[2].clone(), give: Give::Snooze(FAR) }];
+        let calls = [
+            broker.fail_call(&queue, &worker, &failed),
+            broker.release_call(&queue, &worker, &later),
+        ];
+        for call in calls {
+            ensure!(broker.report(call).await?.is_empty(), "a report was refused");
+        }
+        broker.leave(&queue, &worker).await?;
+        Ok(())
+    })
+}
