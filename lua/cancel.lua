@@ -8,7 +8,7 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id
 -- REPLY  OK, `cancelled` | `requested`
--- REFUSE TERMINAL with the state
+-- REFUSE NEWER with what is needed · TERMINAL with the state
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
@@ -19,6 +19,10 @@ local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = w
 local STOP_BELL_TTL_MS = 60000
 
 -- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
 local state, holder = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
   dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
 if state == 'cancelled' then

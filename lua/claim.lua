@@ -11,7 +11,7 @@
 -- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none), how many,
 --        ids, records, tries (none if none of the queue's tasks has any); all in one list, since
 --        each list within a reply costs Redis as much as a command
--- REFUSE LAPSED · STALE · PAUSED
+-- REFUSE LAPSED · STALE · NEWER · PAUSED
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, skips, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -39,8 +39,11 @@ elseif not is_new then
   local _, repeated_claim = seldom()
   return repeated_claim(working, tasks, tries, last, now)
 end
-local flags = redis.call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones')
-if flags[1] then
+local flags = redis.call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs')
+local needs = flags[5]
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+elseif flags[1] then
   return { 'PAUSED' }
 end
 if want > CLAIM_MAX then

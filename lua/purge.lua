@@ -6,6 +6,7 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 how many to keep · 3 age ms · 4 ledger idle ms
 -- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has
+-- REFUSE NEWER with what is needed
 
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
@@ -15,6 +16,10 @@ local now, keep, age_ms, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(
 local PURGE_MAX = 64
 
 -- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
 local function victims_of(zset)
   local excess = redis.call('ZCARD', zset) - keep
   if excess > 0 then

@@ -9,6 +9,7 @@
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
 -- REPLY  OK, how many were reaped, '1' if more is due, ms until the next other lease is over
 --        (-1: none), the workers that were found lapsed
+-- REFUSE NEWER with what is needed
 
 local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local priorities, dead, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -21,6 +22,10 @@ local WORKERS_MAX = 16
 local LOSSES_MAX = 3
 
 -- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, '')
 local is_raised, lapsed = {}, {}
 for _, change in ipairs(mending or {}) do

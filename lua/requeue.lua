@@ -10,7 +10,7 @@
 -- KEYS   the naming block, the last by the name of the operation
 -- ARGV   1 now override · 2 id
 -- REPLY  OK
--- REFUSE WRONG_STATE with the state · DUPLICATE with the owner's id
+-- REFUSE NEWER with what is needed · WRONG_STATE with the state · DUPLICATE with the owner's id
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -20,6 +20,10 @@ local now, id = now_ms(ARGV[1]), ARGV[2]
 local REMEMBERED_MS = '60000'
 
 -- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
 if redis.call('GET', requeued) then
   return { 'OK' }
 end

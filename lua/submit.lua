@@ -13,8 +13,8 @@
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock · 5 how many tasks,
 --        '' in a plain call; then for each task: id, record; then, but in a plain call: the client
 --        to be kept another day, or ''; the last call of this slot that was answered, 16 less than
---        this one in a plain call; how many options; 1 if ids may exist, else ''; the options of the
---        tasks that are not plain, in their order; blobs
+--        this one in a plain call; how many options; 1 if ids may exist, else ''; the options of
+--        the tasks that are not plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
 --        stamp is 1 to be told in the record when it was accepted, else 0

@@ -36,8 +36,17 @@ const NAMES: [&str; 28] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 8] =
-    ["paused", "fence", "due", "tombstones", "watched_at", "lease_min", "purged", "purged_born"];
+const META: [&str; 9] = [
+    "needs",
+    "paused",
+    "fence",
+    "due",
+    "tombstones",
+    "watched_at",
+    "lease_min",
+    "purged",
+    "purged_born",
+];
 
 pub(super) fn check(shelf: &Shelf<'_>, wrong: &mut Vec<String>) {
     for name in shelf.names() {

@@ -38,8 +38,8 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// Submits it under an id that was made before, in the id's queue. If a task of that id is stored
-    /// already, in whichever state, nothing is added, and the handle, which
+    /// Submits it under an id that was made before, in the id's queue. If a task of that id is
+    /// stored already, in whichever state, nothing is added, and the handle, which
     /// [is a duplicate](TaskHandle::is_duplicate), is of that one. So a source that can't know
     /// whether it has submitted may submit again, as long as the task has not succeeded.
     pub fn id(mut self, id: TaskId) -> Self {

@@ -38,6 +38,11 @@ enum Kind {
     UnknownOperation { what: String, ids: Vec<TaskId>, why: String },
     #[error("{0}")]
     Unsupported(String),
+    #[error(
+        "newer programs use this queue (it needs version {0} of its layout); upgrade this program \
+         to their version of Optimus"
+    )]
+    Outdated(String),
     #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
     Full,
     #[error("Redis refused the credentials: {0}")]
@@ -96,6 +101,8 @@ constructors! {
         Kind::UnknownOperation { what, ids, why };
     /// The store's version or configuration is not up to what is asked of it.
     unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
+    /// The queue needs newer scripts than those of this program.
+    outdated(needs: &str) => Kind::Outdated(needs.to_owned());
     /// Redis is at maxmemory.
     full() => Kind::Full;
     /// Wrong user or password.
@@ -149,6 +156,9 @@ predicates! {
     is_unknown_outcome => Kind::UnknownOutcome { .. } | Kind::UnknownOperation { .. },
     /// The store's version or configuration is not up to what was asked of it.
     is_unsupported => Kind::Unsupported(_),
+    /// Newer programs use the queue, and this one would break what they have written. Nothing was
+    /// done; upgrade this program.
+    is_outdated => Kind::Outdated(_),
     /// Redis is at maxmemory. Nothing was done; try again when workers have drained it.
     is_full => Kind::Full,
     /// Wrong user or password.

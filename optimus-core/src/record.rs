@@ -15,8 +15,12 @@ use crate::{
     retry::Backoff,
 };
 
-/// The newest record version that this code writes and reads.
+/// The newest record version that this code reads.
 pub const RECORD_VERSION: u32 = 1;
+
+/// The least version that can run the records that this code writes. A field that older workers
+/// must not overlook takes the next one, in those records alone that have it.
+const LEAST_VERSION: u32 = 1;
 
 /// Payloads above this many bytes are kept beside the record, so that claims don't pass through Lua
 /// what a plain read can fetch.
@@ -241,7 +245,7 @@ impl<'a> Header<'a> {
     fn of(submission: &'a Submission) -> Self {
         let (options, default) = (&submission.options, TaskOptions::DEFAULT);
         Self {
-            v: RECORD_VERSION,
+            v: LEAST_VERSION,
             t: Cow::Borrowed(&submission.task),
             timeout_ms: (options.timeout != default.timeout).then(|| millis(options.timeout)),
             max_retry: (options.max_retry != default.max_retry).then_some(options.max_retry),

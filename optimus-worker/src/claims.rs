@@ -284,10 +284,10 @@ impl Claims {
                 self.shared.wakeups.lease_lapsed();
                 return false;
             }
-            Some(_) => {}
-            None => {
+            Some(refusal) if refusal != Refusal::Newer => {}
+            _ => {
                 // It keeps neither slots nor turns from the worker's other queues.
-                tracing::error!(queue = %queue.name, %problem, "a claim was rejected");
+                queue.log_rejection(problem);
                 self.lines[ask.queue].due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(ask.queue);
                 queue.found_empty(ask.hints);

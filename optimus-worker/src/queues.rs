@@ -5,12 +5,15 @@ use std::{
     ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use optimus_core::{QueueName, WorkerId};
+use optimus_core::{
+    QueueName, WorkerId,
+    broker::{BrokerError, Refusal},
+};
 use tokio::time::Instant;
 
 use crate::wakeups::Wakeups;
@@ -74,6 +77,8 @@ pub(crate) struct Served {
     /// As many of them as a claim that came after them has answered: nothing was left.
     settled: AtomicU64,
     standing: Mutex<Standing>,
+    /// It was told that newer workers serve it.
+    is_outdated: AtomicBool,
     wakeups: Arc<Wakeups>,
 }
 
@@ -98,7 +103,23 @@ impl Served {
         let standing =
             Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
         let (hints, asked, settled) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
-        Self { name, weight, hints, asked, settled, standing: Mutex::new(standing), wakeups }
+        let (standing, is_outdated) = (Mutex::new(standing), AtomicBool::new(false));
+        Self { name, weight, hints, asked, settled, standing, is_outdated, wakeups }
+    }
+
+    /// A claim was rejected. That newer workers are here is said once, with what to do.
+    pub(crate) fn log_rejection(&self, problem: &BrokerError) {
+        let queue = &self.name;
+        if problem.refusal() != Some(Refusal::Newer) {
+            tracing::error!(%queue, %problem, "a claim was rejected");
+        } else if !self.is_outdated.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                %queue,
+                %problem,
+                "newer programs use this queue; this worker claims nothing from it and serves its \
+                 other queues: upgrade it to their version of Optimus"
+            );
+        }
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

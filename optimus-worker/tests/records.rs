@@ -145,6 +145,24 @@ async fn a_task_of_an_unknown_name_waits_unspent_for_a_worker_that_knows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_of_newer_programs_is_left_alone_and_the_others_are_served() {
+    let mut stored = Stored::submit().await;
+    let meta = stored.bench.key("default", "meta");
+    stored.raw.run(&format!("HSET {meta} needs 2")).await;
+    let worker = stored.bench.worker().queues(["default", "other"]).task_type::<Double>();
+    let worker = stored.bench.start(worker);
+    let call = Double { number: 1 }.call().queue("other");
+    let served = stored.bench.client.submit(call).await.unwrap();
+    assert_eq!(served.result_within(SOON).await.unwrap(), 2);
+    let problem = stored.handle.cancel().await.unwrap_err();
+    assert!(problem.is_outdated() && problem.to_string().contains("upgrade"), "{problem}");
+    assert_eq!(stored.handle.status().await.unwrap(), TaskState::Ready);
+    stored.raw.run(&format!("HDEL {meta} needs")).await;
+    assert_eq!(stored.handle.result_within(SOON).await.unwrap(), 42);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_of_a_newer_version_waits_unspent_for_newer_code() {
     let mut stored = Stored::submit().await;
     let original = stored.record.clone();

@@ -77,6 +77,7 @@ impl From<BrokerError> for crate::Error {
             BrokerError::Full => Self::full(),
             BrokerError::Unauthorized(why) => Self::unauthorized(why),
             BrokerError::Misconfigured(why) => Self::invalid(why),
+            BrokerError::Refused(Refusal::Newer, needs) => Self::outdated(&needs),
             other => Self::rejected(other.to_string()),
         }
     }
@@ -128,6 +129,7 @@ mod tests {
         assert!(public(BrokerError::NotDone("away".into())).is_unavailable());
         assert!(public(BrokerError::Unknown("away".into())).is_unavailable());
         assert!(public(BrokerError::Full).is_full());
+        assert!(public(BrokerError::Refused(Refusal::Newer, "2".into())).is_outdated());
         assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
         assert!(public(BrokerError::Misconfigured("no".into())).is_invalid());
         assert!(public(BrokerError::Rejected("no".into())).is_rejected());

@@ -9,6 +9,8 @@ pub enum Refusal {
     Stale,
     /// An older call of this client than its ledger can answer.
     Forgotten,
+    /// The queue is in use by newer programs.
+    Newer,
     /// The queue is paused.
     Paused,
     /// The task has ended.
@@ -21,10 +23,11 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every refusal with its word.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Lapsed, "LAPSED"),
         (Self::Stale, "STALE"),
         (Self::Forgotten, "FORGOTTEN"),
+        (Self::Newer, "NEWER"),
         (Self::Paused, "PAUSED"),
         (Self::Terminal, "TERMINAL"),
         (Self::WrongState, "WRONG_STATE"),

@@ -60,7 +60,7 @@ scripts! {
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
     ];
-    CLAIM = "claim": ["clock", "bell", "entry", "plain_line", "grants", "last_claim"]
+    CLAIM = "claim": ["needs", "clock", "bell", "entry", "plain_line", "grants", "last_claim"]
     seldom ["append", "stamp", "born", "ready", "due", "skips", "merge", "mixed_line", "repeated"]
         -> "mixed_ids, repeated_claim"
     [
@@ -93,29 +93,29 @@ scripts! {
         "meta", "workers", "working:", "cancel",
     ];
     REAP = "reap": [
-        "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again", "wide",
-        "biz_key", "biz_end", "tries", "waiters", "ended", "lease", "last_claim", "held",
+        "needs", "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again",
+        "wide", "biz_key", "biz_end", "tries", "waiters", "ended", "lease", "last_claim", "held",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];
     LEAVE = "leave": ["last_claim", "held"] ["workers", "worker:", "working:"];
     CANCEL = "cancel": [
-        "clock", "derive", "header", "biz_key", "biz_end", "waiters", "ended", "find",
+        "needs", "clock", "derive", "header", "biz_key", "biz_end", "waiters", "ended", "find",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
-        "clock", "derive", "header", "bell", "append", "stamp", "ready", "biz", "biz_key", "tries",
-        "find",
+        "needs", "clock", "derive", "header", "bell", "append", "stamp", "ready", "biz", "biz_key",
+        "tries", "find",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
     PAUSE = "pause": ["clock", "bell"] ["meta", "wake"];
     ROUSE = "rouse": [] ["rouse:"];
-    PURGE = "purge": ["clock", "derive", "header", "born", "biz_key", "biz_end"] [
+    PURGE = "purge": ["needs", "clock", "derive", "header", "born", "biz_key", "biz_end"] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",
     ];

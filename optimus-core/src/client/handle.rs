@@ -57,8 +57,8 @@ impl<T> TaskHandle<T> {
         &self.id
     }
 
-    /// Nothing was submitted: the biz id was taken, and the handle is the first task's; or a task of
-    /// the [given id](crate::Call::id) was stored before.
+    /// Nothing was submitted: the biz id was taken, and the handle is the first task's; or a task
+    /// of the [given id](crate::Call::id) was stored before.
     pub fn is_duplicate(&self) -> bool {
         self.origin == Origin::Owner
     }

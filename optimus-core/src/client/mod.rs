@@ -231,6 +231,7 @@ impl Client {
 /// Says what an operator's verb met.
 fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
     let (refusal, detail) = match problem {
+        BrokerError::Refused(Refusal::Newer, needs) => return Error::outdated(&needs),
         BrokerError::Refused(refusal, detail) => (refusal, detail),
         BrokerError::Unknown(why) => {
             return Error::unknown_operation(format!("{verb} of {id}"), vec![id.clone()], why);

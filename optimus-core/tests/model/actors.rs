@@ -76,13 +76,7 @@ impl Actors {
                 let lease_ms = if want % 2 == 0 { 15_000 } else { 4_000 };
                 Call::Register { worker: self.restart(worker, reference), lease_ms }
             }
-            Step::Claim { worker, want, .. } => {
-                let worker = &mut self.workers[usize::from(worker)];
-                worker.last_seq += 1;
-                let (seq, want) = (worker.last_seq, usize::from(want));
-                let alone = want == 1 && seq % 2 == 0;
-                Call::Claim { worker: worker.id.clone(), seq, want, alone }
-            }
+            Step::Claim { worker, want, .. } => self.claim(worker, usize::from(want)),
             Step::ClaimAgain { worker, .. } => {
                 let worker = &self.workers[usize::from(worker)];
                 if worker.last_seq == 0 {
@@ -134,6 +128,14 @@ impl Actors {
             _ => return None,
         };
         Some(call)
+    }
+
+    fn claim(&mut self, worker: u8, want: usize) -> Call {
+        let worker = &mut self.workers[usize::from(worker)];
+        worker.last_seq += 1;
+        let seq = worker.last_seq;
+        let alone = want == 1 && seq.is_multiple_of(2);
+        Call::Claim { worker: worker.id.clone(), seq, want, alone }
     }
 
     /// The report that all went well that a worker holds.

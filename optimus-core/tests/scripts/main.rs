@@ -25,6 +25,7 @@ mod full;
 mod inspect;
 mod leave;
 mod migrating;
+mod needs;
 mod page;
 mod pause;
 mod purge;

@@ -33,7 +33,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
 
 /// Keys that a script names for their prefix alone, and never reads or writes.
 const PREFIX_ONLY: &[(&str, &str)] =
-    &[("complete", "meta"), ("requeue", "meta"), ("await", "meta"), ("inspect", "meta")];
+    &[("complete", "meta"), ("await", "meta"), ("inspect", "meta")];
 
 /// The keys that a script's naming block names, in order.
 pub(crate) fn named_keys(text: &str) -> Vec<String> {

@@ -1,0 +1,64 @@
+//! `needs` of `meta`: newer programs have written what these scripts would break.
+
+use std::time::Duration;
+
+use optimus_core::{
+    TaskState,
+    broker::{BrokerError, Refusal, Verdict},
+};
+use redis::cmd;
+
+use crate::{
+    acts::{done, failed},
+    bench::Bench,
+    jobs::job,
+};
+
+const LEASE: Duration = Duration::from_secs(15);
+
+fn is_newer<T>(answer: &Result<T, BrokerError>) -> bool {
+    matches!(answer, Err(BrokerError::Refused(Refusal::Newer, needs)) if needs == "2")
+}
+
+async fn set_needs(bench: &Bench, needs: u32) {
+    let () = bench.raw(cmd("HSET").arg(bench.key("meta")).arg("needs").arg(needs)).await;
+}
+
+async fn older_scripts_change_nothing_that_newer_ones_know_more_of(bench: Bench) {
+    let (dead, held, waits) =
+        (bench.add(0, job()).await, bench.add(0, job()).await, bench.add(0, job()).await);
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    bench.fail(0, &[failed(&lease, Verdict::Dead)]).await;
+    let lease = bench.take(0, &worker, 2).await;
+    set_needs(&bench, 2).await;
+    let before = bench.dump().await;
+
+    let late = bench.at(20_000);
+    assert!(is_newer(&bench.at(0).claim(&bench.queue, &worker, 3, 1).await));
+    assert!(is_newer(&late.reap(&bench.queue, &worker, LEASE, 9).await));
+    assert!(is_newer(&late.cancel(&waits).await));
+    assert!(is_newer(&late.requeue(&dead).await));
+    assert!(is_newer(&late.purge(&bench.queue, 0, Duration::ZERO, LEASE).await));
+    bench.assert_unchanged(&before).await;
+
+    // What was claimed before can still end, and anybody may look and submit.
+    assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
+    assert_eq!(bench.state(&held).await, TaskState::Success);
+    let new = bench.add(0, job()).await;
+    assert_eq!(bench.state(&new).await, TaskState::Ready);
+}
+
+async fn what_these_scripts_know_is_no_hindrance(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    set_needs(&bench, 1).await;
+    assert_eq!(bench.take(0, &worker, 1).await.id, id);
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(0).purge(&bench.queue, 0, Duration::ZERO, LEASE).await.unwrap();
+}
+
+on_both![
+    older_scripts_change_nothing_that_newer_ones_know_more_of,
+    what_these_scripts_know_is_no_hindrance,
+];
