@@ -140,7 +140,8 @@ mod tests {
         let statements = body.split("local ").filter(|s| s.contains("KEYS["));
         for statement in statements {
             let Some((left, right)) = statement.split_once('=') else { continue };
-            if right.trim_start().starts_with("KEYS[") {
+            let index = right.trim_start().strip_prefix("KEYS[");
+            if index.is_some_and(|index| index.starts_with(|c: char| c.is_ascii_digit())) {
                 names.extend(left.split(',').map(|name| name.trim().to_owned()));
             }
         }

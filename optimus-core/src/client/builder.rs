@@ -50,7 +50,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a submit goes on trying while Redis is away; 30 s by default.
+    /// How long a submit goes on trying while Redis is away, from the call on; 30 s by default.
+    /// It is answered a second later at most.
     pub fn submit_timeout(mut self, timeout: Duration) -> Self {
         self.submit_timeout = timeout.min(SUBMIT_TIMEOUT_MAX);
         self

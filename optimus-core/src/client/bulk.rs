@@ -19,6 +19,10 @@ pub(super) struct Bulk<'a> {
     ids: Vec<Result<TaskId, Error>>,
     open: BTreeMap<QueueName, Share>,
     sent: Vec<(Vec<usize>, Expected)>,
+    /// How many of the first of those are answered.
+    answered: usize,
+    /// Why the rest is not sent.
+    given_up: Option<Error>,
 }
 
 /// Submits of one queue, and their places among the calls.
@@ -31,7 +35,14 @@ struct Share {
 
 impl<'a> Bulk<'a> {
     pub(super) fn new(submitter: &'a Submitter) -> Self {
-        Self { submitter, ids: Vec::new(), open: BTreeMap::new(), sent: Vec::new() }
+        Self {
+            submitter,
+            ids: Vec::new(),
+            open: BTreeMap::new(),
+            sent: Vec::new(),
+            answered: 0,
+            given_up: None,
+        }
     }
 
     /// Takes the next call that can't be submitted.
@@ -53,7 +64,23 @@ impl<'a> Bulk<'a> {
         }
     }
 
+    /// Once a submit's time was up, the rest is refused at once: each would take that time again.
     async fn send(&mut self, share: Share) {
+        while self.given_up.is_none()
+            && let Some((_, expected)) = self.sent.get_mut(self.answered)
+        {
+            self.given_up = expected.is_hopeless();
+            if !expected.is_answered() {
+                break;
+            }
+            self.answered += 1;
+        }
+        if let Some(problem) = &self.given_up {
+            for place in share.places {
+                self.ids[place] = Err(problem.clone());
+            }
+            return;
+        }
         let expected = self.submitter.send(share.submissions).await;
         self.sent.push((share.places, expected));
     }

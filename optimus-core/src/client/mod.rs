@@ -160,7 +160,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
-    /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered, and is safe to repeat.
+    /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
     pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
         match self.0.broker.cancel(id).await {
             Ok(done) => Ok(done == Cancelled::Done),

@@ -1,13 +1,19 @@
 //! Submits on their way into calls: [`Parcel`] → [`Chunk`], through [`Waiting`].
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
-use tokio::sync::oneshot;
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::Instant,
+};
 
 use crate::{Error, broker::Receipt, id::QueueName, record::Submission};
 
 const CALL_TASKS_MAX: usize = 1000;
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How far apart the deadlines of one call may be, since all of it is tried until the last.
+const DEADLINES_WITHIN: Duration = Duration::from_millis(400);
 
 /// The answer of each task, in order.
 pub(super) type Answers = Vec<Result<Answer, Error>>;
@@ -23,6 +29,10 @@ pub(super) struct Answer {
 pub(super) struct Parcel {
     pub(super) submissions: Vec<Submission>,
     pub(super) answer: oneshot::Sender<Answers>,
+    /// Until when it is tried.
+    pub(super) deadline: Instant,
+    /// Its share of the bytes that may be on their way, until it is answered.
+    pub(super) room: OwnedSemaphorePermit,
 }
 
 /// Whether one more task fits into a call of so many tasks and bytes.
@@ -37,26 +47,33 @@ pub(super) struct Chunk {
     /// Who waits, and for how many of them, in order.
     answers: Vec<(usize, oneshot::Sender<Answers>)>,
     full: bool,
+    /// The earliest and the latest of the parcels'.
+    deadlines: (Instant, Instant),
+    room: Vec<OwnedSemaphorePermit>,
 }
 
 impl Chunk {
     fn of(parcel: Parcel) -> Self {
-        let Parcel { submissions, answer } = parcel;
+        let Parcel { submissions, answer, deadline, room } = parcel;
         let (count, bytes) = (submissions.len(), bytes_of(&submissions));
         let full = count >= CALL_TASKS_MAX;
-        Self { submissions, bytes, answers: vec![(count, answer)], full }
+        let (answers, room) = (vec![(count, answer)], vec![room]);
+        Self { submissions, bytes, answers, full, deadlines: (deadline, deadline), room }
     }
 
     /// Takes a parcel in, or gives it back and is full.
     fn add(&mut self, parcel: Parcel) -> Result<(), Parcel> {
         let (count, bytes) = (parcel.submissions.len(), bytes_of(&parcel.submissions));
         let all = self.submissions.len() + count;
-        if all > CALL_TASKS_MAX || self.bytes + bytes > CALL_BYTES_MAX {
+        let late = parcel.deadline > self.deadlines.0 + DEADLINES_WITHIN;
+        if late || all > CALL_TASKS_MAX || self.bytes + bytes > CALL_BYTES_MAX {
             self.full = true;
             return Err(parcel);
         }
         self.submissions.extend(parcel.submissions);
         self.answers.push((count, parcel.answer));
+        self.room.push(parcel.room);
+        self.deadlines.1 = self.deadlines.1.max(parcel.deadline);
         self.bytes += bytes;
         self.full = all == CALL_TASKS_MAX;
         Ok(())
@@ -64,6 +81,11 @@ impl Chunk {
 
     pub(super) fn queue(&self) -> &QueueName {
         self.submissions[0].id.queue()
+    }
+
+    /// Until when it is tried: until the last of its parcels would.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadlines.1
     }
 
     pub(super) fn submissions(&self) -> &[Submission] {
@@ -114,8 +136,20 @@ impl Waiting {
         self.0.remove(at)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// When the first of them is late.
+    pub(super) fn deadline(&self) -> Instant {
+        self.0.iter().map(Chunk::deadline).min().unwrap_or_else(Instant::now)
+    }
+
+    /// Answers those whose time was up before they were sent.
+    pub(super) fn refuse_late(&mut self, problem: &Error) {
+        let now = Instant::now();
+        let (late, waiting): (VecDeque<Chunk>, _) =
+            std::mem::take(&mut self.0).into_iter().partition(|chunk| chunk.deadline() <= now);
+        self.0 = waiting;
+        for chunk in late {
+            chunk.answer(0, Err(problem.clone()));
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
+    sync::{Semaphore, mpsc, oneshot},
+    time::{Instant, timeout_at},
 };
 
 use super::{
@@ -26,8 +26,12 @@ use crate::{
 const CALLS_IN_FLIGHT: usize = 4;
 /// Parcels that wait to be taken in, and that are taken in at once.
 const ROUND_MAX: usize = 1024;
-/// With so many calls waiting, nothing more is taken in.
-const CALLS_WAITING: usize = 16;
+/// Bytes of tasks that may be on their way, and what each takes beside its payload. Whoever submits
+/// more waits.
+const ROOM_BYTES: usize = 64 * 1024 * 1024;
+const TASK_BYTES: usize = 512;
+/// How long after its time is up a call that was sent may still be answered.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 /// How often Redis is asked to keep the ledgers. A janitor removes those that lie idle, and with
 /// its ledger a client loses the proof that its tasks have succeeded, so this must happen many
 /// times within that time, also while the client only waits.
@@ -44,12 +48,20 @@ const _: () = assert!((CALLS_MAX as u64) < LEDGER_SLOTS && CALLS_IN_FLIGHT <= CA
 pub(super) struct Submitter {
     parcels: mpsc::Sender<Parcel>,
     client: Arc<str>,
+    timeout: Duration,
+    /// In bytes.
+    room: Arc<Semaphore>,
 }
 
 /// The answers of a parcel, on their way.
 pub(super) struct Expected {
     count: usize,
-    receiver: oneshot::Receiver<Answers>,
+    state: State,
+}
+
+enum State {
+    Open(oneshot::Receiver<Answers>),
+    Answered(Answers),
 }
 
 impl Submitter {
@@ -58,13 +70,14 @@ impl Submitter {
         let (parcels, inbox) = mpsc::channel(ROUND_MAX);
         let client: Arc<str> = machine::new_uuid().simple().to_string().into();
         let carrier = Carrier {
-            way: Way { broker, confirmer, timeout },
+            way: Way { broker, confirmer },
             client: client.clone(),
             queues: HashMap::new(),
             keep_at: Instant::now() + KEEP_EVERY,
         };
         tokio::spawn(carrier.carry(inbox));
-        Self { parcels, client }
+        let room = Arc::new(Semaphore::new(ROOM_BYTES));
+        Self { parcels, client, timeout, room }
     }
 
     /// The name of its ledgers.
@@ -72,21 +85,64 @@ impl Submitter {
         &self.client
     }
 
-    /// Hands a parcel over; waits while too many others are on their way.
+    /// Hands a parcel over; waits while too many others are on their way. From here on its time
+    /// runs.
     pub(super) async fn send(&self, submissions: Vec<Submission>) -> Expected {
         let count = submissions.len();
-        let (answer, receiver) = oneshot::channel();
-        // A closed channel shows as a dropped answer.
-        drop(self.parcels.send(Parcel { submissions, answer }).await);
-        Expected { count, receiver }
+        let deadline = Instant::now() + self.timeout;
+        let payloads: usize = submissions.iter().map(|task| task.payload.len()).sum();
+        let bytes = (payloads + count * TASK_BYTES).min(ROOM_BYTES);
+        let bytes = u32::try_from(bytes).expect("the room is smaller");
+        let handed = timeout_at(deadline, async {
+            let room = self.room.clone().acquire_many_owned(bytes).await.ok()?;
+            let (answer, receiver) = oneshot::channel();
+            let parcel = Parcel { submissions, answer, deadline, room };
+            self.parcels.send(parcel).await.ok().map(|()| receiver)
+        });
+        let state = match handed.await {
+            Ok(Some(receiver)) => State::Open(receiver),
+            Ok(None) => State::Answered(refused(count, &Error::closed())),
+            Err(_) => State::Answered(refused(count, &out_of_time())),
+        };
+        Expected { count, state }
     }
+}
+
+/// The same answer for all.
+fn refused(count: usize, problem: &Error) -> Answers {
+    (0..count).map(|_| Err(problem.clone())).collect()
+}
+
+fn out_of_time() -> Error {
+    Error::unavailable("the submit's time was up before it could be sent")
 }
 
 impl Expected {
     /// The answer of each of its tasks, in order.
     pub(super) async fn answers(self) -> Answers {
-        let closed = |_| (0..self.count).map(|_| Err(Error::closed())).collect();
-        self.receiver.await.unwrap_or_else(closed)
+        match self.state {
+            State::Open(receiver) => {
+                receiver.await.unwrap_or_else(|_| refused(self.count, &Error::closed()))
+            }
+            State::Answered(answers) => answers,
+        }
+    }
+
+    /// Why none of its tasks was submitted, if it is known already that Redis is away.
+    pub(super) fn is_hopeless(&mut self) -> Option<Error> {
+        if let State::Open(receiver) = &mut self.state
+            && let Ok(answers) = receiver.try_recv()
+        {
+            self.state = State::Answered(answers);
+        }
+        let State::Answered(answers) = &self.state else { return None };
+        let problem = answers.first()?.as_ref().err()?;
+        problem.is_unavailable().then(|| problem.clone())
+    }
+
+    /// Whether its answers are known.
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.state, State::Answered(_))
     }
 }
 
@@ -130,10 +186,13 @@ impl Carrier {
                     machine::yield_now().await;
                 }
                 count = inbox.recv_many(&mut round, ROUND_MAX),
-                    if open && waiting.len() < CALLS_WAITING =>
+                    if open =>
                 {
                     open = count > 0;
                     round.drain(..).for_each(|parcel| waiting.add(parcel));
+                }
+                () = tokio::time::sleep_until(waiting.deadline()), if !waiting.is_empty() => {
+                    waiting.refuse_late(&out_of_time());
                 }
                 Some(is_kept) = keeping.next(), if !keeping.is_empty() => {
                     self.keep_at = Instant::now() + if is_kept { KEEP_EVERY } else { KEEP_AGAIN };
@@ -191,27 +250,26 @@ struct Delivered {
 
 async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
     let Numbered { chunk, place: Place { number, since }, keep, announce } = numbered;
-    let queue = chunk.queue().clone();
+    let (queue, deadline) = (chunk.queue().clone(), chunk.deadline());
     let tasks = chunk.submissions();
     let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };
-    let announcement = async { !announce || way.announce(&queue).await };
-    let (mut announced, submitted) = tokio::join!(announcement, way.send_until_answered(&batch));
+    let announcement = async { !announce || way.announce(&queue, deadline).await };
+    let (mut announced, submitted) = tokio::join!(announcement, way.send_until(deadline, &batch));
     let answered = submitted.is_ok();
     let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
     if lost {
-        announced = way.announce(&queue).await;
+        announced = way.announce(&queue, deadline).await;
     }
     chunk.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);
     Delivered { queue, number, answered, unkept, unannounced: !announced }
 }
 
-/// How a batch gets to Redis, and for how long that is tried.
+/// How a batch gets to Redis.
 #[derive(Clone)]
 struct Way {
     broker: Broker,
     confirmer: Option<Confirmer>,
-    timeout: Duration,
 }
 
 impl Way {
@@ -221,25 +279,23 @@ impl Way {
     }
 
     /// Makes a queue known to inspectors; whether that was done.
-    async fn announce(&self, queue: &QueueName) -> bool {
-        self.broker.within(Duration::ZERO).announce(queue).await.is_ok()
+    async fn announce(&self, queue: &QueueName, deadline: Instant) -> bool {
+        let quickly = self.broker.within(Duration::ZERO);
+        let announced = timeout_at(deadline + ANSWERED_WITHIN, quickly.announce(queue)).await;
+        matches!(announced, Ok(Ok(())))
     }
 
     /// Sends a batch, again and again under the same number, until it is answered or time is up.
-    async fn send_until_answered(&self, batch: &Batch<'_>) -> Result<Submitted, Error> {
-        let deadline = Instant::now() + self.timeout;
+    async fn send_until(&self, deadline: Instant, batch: &Batch<'_>) -> Result<Submitted, Error> {
         let (mut maybe_done, mut wait) = (None, RESEND_FIRST);
         let (mut batch, breaks) = (*batch, self.breaks());
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
             batch.keep |= self.breaks() != breaks;
-            let answer = match &self.confirmer {
-                None => self.broker.within(left).submit(&batch).await,
-                Some(confirmer) => confirmer.submit(&batch).await,
-            };
-            let problem = match answer {
-                Ok(submitted) => return Ok(submitted),
-                Err(problem) => problem,
+            let answer = timeout_at(deadline + ANSWERED_WITHIN, self.send_once(deadline, &batch));
+            let problem = match answer.await {
+                Ok(Ok(submitted)) => return Ok(submitted),
+                Ok(Err(problem)) => problem,
+                Err(_) => BrokerError::Unknown("Redis did not answer in time".into()),
             };
             if let BrokerError::Unknown(why) = &problem {
                 maybe_done = Some(why.clone());
@@ -254,5 +310,61 @@ impl Way {
             tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
             wait = (wait * 2).min(RESEND_MAX);
         }
+    }
+
+    async fn send_once(
+        &self,
+        deadline: Instant,
+        batch: &Batch<'_>,
+    ) -> Result<Submitted, BrokerError> {
+        match &self.confirmer {
+            None => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.broker.within(left).submit(batch).await
+            }
+            Some(confirmer) => confirmer.submit(batch).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::{
+        broker::Endpoint, call::Submit as _, context::Context, control::BoxError, task::Task,
+    };
+
+    #[derive(Serialize, Deserialize)]
+    struct Cargo {
+        cargo: String,
+    }
+
+    impl Task for Cargo {
+        const NAME: &'static str = "cargo";
+        type Output = ();
+
+        async fn run(self, _: Context) -> Result<(), BoxError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn who_submits_more_bytes_than_may_be_on_their_way_waits() {
+        let endpoint = Endpoint::parse("redis://127.0.0.1:1/").unwrap();
+        let broker = Broker::new(endpoint, "test", "test");
+        let submitter = Submitter::spawn(broker, None, Duration::from_secs(600));
+        let large = || {
+            let cargo = "x".repeat(4 * 1024 * 1024);
+            vec![Cargo { cargo }.call().into_submission().unwrap()]
+        };
+        let mut taken = Vec::new();
+        while let Some(expected) = submitter.send(large()).now_or_never() {
+            taken.push(expected);
+            assert!(taken.len() < 16, "64 MiB are full");
+        }
+        assert_eq!(taken.len(), 15);
     }
 }
