@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn what_is_above_its_bound_is_named_with_both_numbers() {
         assert!(broken(&features(0.5)).is_empty());
-        let sentences = broken(&features(2.45));
-        assert_eq!(sentences.len(), 3, "{sentences:?}");
-        let named = "feature=plain: 2.450 redis calls/task, and 0.9 is the bound";
+        let sentences = broken(&features(3.0));
+        assert_eq!(sentences.len(), 5, "{sentences:?}");
+        let named = "feature=plain: 3.000 redis calls/task, and 0.9 is the bound";
         assert!(sentences[0].contains(named), "{sentences:?}");
     }
 
