@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`world`] is a store with all who use it, on one thread; [`network`] and
 //! [`gate`] are what lies between, where [`weather`] decides about each [`fault`]; [`probe`] sees
-//! each `redis.call` of each script, and [`sites`] knows which there are. [`work`] are the tasks, a
+//! each `redis.call` of each script, and [`sites`] knows which there are. [`work`] and [`hostile`] are the tasks, a
 //! [`user`] submits and operates, a [`nemesis`] does harm, and [`ending`] heals, drains and judges.
 //! [`run`] is all of that by a seed; [`sweep`] is one fault at each place of short scenes.
 //!
@@ -16,6 +16,7 @@ pub mod dump;
 pub mod ending;
 pub mod fault;
 pub mod gate;
+pub mod hostile;
 pub mod journal;
 pub mod nemesis;
 pub mod network;

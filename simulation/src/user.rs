@@ -8,6 +8,7 @@ use optimus_testkit::history::What;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use crate::hostile::{Hostile, Place};
 use crate::network::Network;
 use crate::queues::Queues;
 use crate::work::{Kind, Poison, Rare, Work};
@@ -90,6 +91,7 @@ impl User {
             29..33 => self.requeue().await,
             33 => self.pause().await,
             34 => self.submit_rare().await,
+            36 => self.submit_hostile().await,
             35 if self.poisons > 0 => self.submit_poison().await,
             _ => self.look().await,
         }
@@ -224,6 +226,13 @@ impl User {
         let number = self.number();
         let queue = self.queues.pick(&mut self.random).to_string();
         self.submit_plain(number, Call::new(Rare { number }).queue(queue)).await;
+    }
+
+    async fn submit_hostile(&mut self) {
+        let number = self.number();
+        let queue = self.queues.pick(&mut self.random).to_string();
+        let place = Place::ALL[self.random.usize(..Place::ALL.len())];
+        self.submit_plain(number, Hostile::new(number, place).queue(queue)).await;
     }
 
     async fn submit_poison(&mut self) {

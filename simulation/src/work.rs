@@ -11,15 +11,16 @@ use optimus_testkit::history::{How, What};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
+use crate::hostile::Bomb;
 use crate::network::Network;
 use crate::queues::QUEUE;
 
 /// No task but a poisonous one is buried for its lost workers: many are killed.
-const LOSSES_MAX: u32 = 100_000;
+pub(crate) const LOSSES_MAX: u32 = 100_000;
 const SOON: Backoff = Backoff::Fixed { wait: Duration::from_millis(50), jitter: 1.0 };
 
 /// What a handler says when it panics.
-const PANIC: &str = "asked to panic";
+pub(crate) const PANIC: &str = "asked to panic";
 
 /// From now on nothing is told of panics that handlers were asked for: they are part of the play.
 pub fn be_quiet_about_panics() {
@@ -27,7 +28,8 @@ pub fn be_quiet_about_panics() {
     ONCE.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if info.payload().downcast_ref::<&str>() != Some(&PANIC) {
+            let payload = info.payload();
+            if payload.downcast_ref::<&str>() != Some(&PANIC) && !payload.is::<Bomb>() {
                 usual(info);
             }
         }));
@@ -191,7 +193,7 @@ impl Task for Rare {
 }
 
 /// One execution, written down from its begin to its end, however it ends.
-struct Run {
+pub(crate) struct Run {
     number: u64,
     fence: u64,
     desk: Desk,
@@ -202,7 +204,7 @@ struct Run {
 }
 
 impl Run {
-    fn begin(number: u64, ctx: &Context) -> Self {
+    pub(crate) fn begin(number: u64, ctx: &Context) -> Self {
         let desk: Desk = ctx.data().expect("each worker gives its handlers a desk");
         let (id, attempt, fence) = (ctx.id().to_string(), ctx.attempt(), ctx.fence());
         let again = desk.network.journal.begun(number) > 0;
@@ -227,7 +229,7 @@ impl Run {
         }
     }
 
-    async fn hang(&self) {
+    pub(crate) async fn hang(&self) {
         std::future::pending::<()>().await;
     }
 
@@ -235,12 +237,12 @@ impl Run {
         self.how = how;
     }
 
-    fn failed(mut self) -> Self {
+    pub(crate) fn failed(mut self) -> Self {
         self.how = How::Failed;
         self
     }
 
-    fn fail<T>(self, problem: impl Into<BoxError>) -> Result<T, BoxError> {
+    pub(crate) fn fail<T>(self, problem: impl Into<BoxError>) -> Result<T, BoxError> {
         self.end(How::Failed);
         Err(problem.into())
     }

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::ProcessGate;
+use crate::hostile::{Hostile, Unclonable};
 use crate::journal::Journal;
 use crate::network::Network;
 use crate::queues::{ALL, Queues};
@@ -198,6 +199,8 @@ impl World {
                     .task_type::<Work>()
                     .task_type::<Poison>()
                     .task_type::<Neighbour>()
+                    .task_type::<Hostile>()
+                    .data(Unclonable)
                     .data(desk);
                 if setup.knows_all {
                     builder = builder.task_type::<Rare>();

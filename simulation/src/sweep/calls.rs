@@ -2,8 +2,9 @@
 
 use super::{Performance, Scene, play};
 use crate::fault::{Fault, Silence};
+use crate::probe::Sighting;
 use crate::run::Voice;
-use crate::sites::Coverage;
+use crate::sites::{Coverage, Place};
 use crate::weather::{Exchange, Latency, NoHeartbeats, Once, SHORT, Weather};
 
 /// Scenes in which a lost answer leads to calls that are made at no other time.
@@ -32,9 +33,10 @@ impl Weather for Before {
 }
 
 /// One fault after another.
-struct Both(Before, Once);
+#[derive(Clone, Copy)]
+struct Both<First>(First, Once);
 
-impl Weather for Both {
+impl<First: Weather> Weather for Both<First> {
     fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
         self.1.fault(exchange).or_else(|| self.0.fault(exchange))
     }
@@ -69,23 +71,39 @@ pub fn fail_each_call() -> (Coverage, Vec<String>) {
     (findings.coverage, findings.wrong)
 }
 
+fn fails_at(seen: Sighting) -> Once {
+    let Sighting { exchange, script, nth } = seen;
+    Once { at: exchange, fault: Fault::CallFails { script, nth, passing: nth % 2 == 0 } }
+}
+
 impl Findings {
     /// Plays the scene, and again for each of its calls that has not failed yet. How many exchanges
     /// it has.
     fn fail_calls(&mut self, scene: Scene, before: Before) -> u64 {
         let performance = play(scene, before, Voice::Quiet);
         self.add(scene, "no call fails", &performance);
-        for ((place, what), seen) in performance.probe.sightings() {
-            if seen.exchange >= performance.exchanges || self.coverage.has_failed(place, &what) {
+        let usual = performance.probe.sightings();
+        for (call, seen) in &usual {
+            if !self.is_to_fail(call, *seen, &performance) {
                 continue;
             }
-            let (script, nth) = (seen.script, seen.nth);
-            let fault = Fault::CallFails { script, nth, passing: nth % 2 == 0 };
-            let fails = Both(before, Once { at: seen.exchange, fault });
+            let fails = Both(before, fails_at(*seen));
             let again = play(scene, fails, Voice::Quiet);
-            self.add(scene, &format!("{place:?} {what} fails"), &again);
+            self.add(scene, &format!("{call:?} fails"), &again);
+            // What is called only after another call has failed.
+            for (later, seen) in again.probe.sightings() {
+                if !usual.contains_key(&later) && self.is_to_fail(&later, seen, &again) {
+                    let twice = play(scene, Both(fails, fails_at(seen)), Voice::Quiet);
+                    self.add(scene, &format!("{call:?} fails, then {later:?}"), &twice);
+                }
+            }
         }
         performance.exchanges
+    }
+
+    /// Whether a call was seen in the scene itself, and has not failed yet.
+    fn is_to_fail(&self, call: &(Place, String), seen: Sighting, during: &Performance) -> bool {
+        seen.exchange < during.exchanges && !self.coverage.has_failed(call.0, &call.1)
     }
 
     fn add(&mut self, scene: Scene, how: &str, performance: &Performance) {

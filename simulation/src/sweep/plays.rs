@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Actor;
 use crate::dump::dump;
+use crate::hostile::{Hostile, Place};
 use crate::queues::{QUEUE, queue};
 use crate::work::{Kind, Neighbour, Poison, Rare, Work};
 use crate::world::{LEASE, Setup};
@@ -59,6 +60,20 @@ pub(super) async fn biz_id(actor: &Actor) {
 }
 
 pub(super) async fn later(actor: &Actor) {
+    // Who waits for the only one finds none, and who waits for the first of two, the second.
+    let only = Work::new(5, Kind::Lasts(0)).due(Due::In(ms(150)));
+    if let Some(only) = actor.user.submit(5, only, None, 150).await {
+        actor.user.cancel_task(5, only.id()).await;
+    }
+    sleep(ms(200)).await;
+    let first = Work::new(3, Kind::Lasts(0)).due(Due::In(ms(200)));
+    let first = actor.user.submit(3, first, None, 200).await;
+    let second = Work::new(4, Kind::Lasts(0)).due(Due::In(ms(500)));
+    drop(actor.user.submit(4, second, None, 500).await);
+    if let Some(first) = first {
+        actor.user.cancel_task(3, first.id()).await;
+    }
+    sleep(ms(300)).await;
     for (number, delay_ms) in [(1, 700), (2, 300)] {
         let call = Work::new(number, Kind::Lasts(0)).due(Due::In(ms(delay_ms)));
         let handle = actor.user.submit(number, call, None, delay_ms).await;
@@ -73,96 +88,6 @@ pub(super) async fn later(actor: &Actor) {
         drop(actor.user.submit(number, call, None, 0).await);
     }
     sleep(ms(900)).await;
-}
-
-pub(super) async fn cancel_waiting(actor: &Actor) {
-    let mut twice = None;
-    actor.user.client.pause(&queue()).await.ok();
-    let ready = actor.submit(1, Kind::Lasts(0)).await;
-    let ranked = actor.call(2, Work::new(2, Kind::Lasts(0)).priority(1)).await;
-    let delayed = actor.call(3, Work::new(3, Kind::Lasts(0)).due(Due::In(ms(500)))).await;
-    let unique = actor.unique(4, 1).await;
-    let waits = unique.clone();
-    for (number, handle) in [(1, ready), (2, ranked), (3, delayed), (4, unique)] {
-        if let Some(handle) = handle {
-            actor.user.await_result(number, handle.clone());
-            sleep(ms(5)).await;
-            actor.user.cancel_task(number, handle.id()).await;
-        }
-    }
-    actor.hear(4, waits).await;
-    // Two tombstones of one task, far from each other in the line.
-    for number in 6..12 {
-        let handle = actor.submit(number, Kind::Lasts(0)).await;
-        if let Some(handle) = handle.filter(|_| number == 6) {
-            actor.user.cancel_task(number, handle.id()).await;
-            twice = Some(handle);
-        }
-    }
-    if let Some(handle) = twice {
-        actor.user.requeue_task(6, handle.id()).await;
-        actor.user.cancel_task(6, handle.id()).await;
-    }
-    // Behind all tombstones.
-    let behind = actor.submit(5, Kind::Lasts(0)).await;
-    actor.user.client.resume(&queue()).await.ok();
-    actor.hear(5, behind).await;
-}
-
-pub(super) async fn cancel_running(actor: &Actor) {
-    for (number, biz) in [(1, None), (2, Some("b2"))] {
-        let mut call = Work::new(number, Kind::HangsOnce);
-        if let Some(biz) = biz {
-            call = call.biz_id(biz);
-        }
-        let handle = actor.call(number, call).await;
-        actor.begun(number, 1).await;
-        if let Some(handle) = handle {
-            actor.user.cancel_task(number, handle.id()).await;
-            actor.hear(number, Some(handle)).await;
-        }
-    }
-}
-
-pub(super) async fn requeue(actor: &Actor) {
-    let call = Work::new(1, Kind::Fatal).biz_id("b1").priority(1);
-    if let Some(handle) = actor.user.submit(1, call, Some(1), 0).await {
-        actor.hear(1, Some(handle.clone())).await;
-        actor.user.requeue_task(1, handle.id()).await;
-        actor.hear(1, Some(handle)).await;
-    }
-    let call = Work::new(2, Kind::Lasts(0)).due(Due::In(Duration::from_secs(60)));
-    if let Some(handle) = actor.call(2, call).await {
-        actor.user.cancel_task(2, handle.id()).await;
-        actor.user.requeue_task(2, handle.id()).await;
-        actor.hear(2, Some(handle)).await;
-    }
-}
-
-/// One of several of a worker is asked to stop and does not; heartbeats look for it meanwhile.
-pub(super) async fn cancel_deaf(actor: &Actor) {
-    for number in 1..6 {
-        drop(actor.submit(number, Kind::Lasts(1_200)).await);
-    }
-    let call = Work::new(6, Kind::Hangs).timeout(ms(1_500)).max_retry(0);
-    let handle = actor.call(6, call).await;
-    actor.begun(6, 1).await;
-    if let Some(handle) = handle {
-        actor.user.cancel_task(6, handle.id()).await;
-        actor.hear(6, Some(handle)).await;
-    }
-}
-
-/// The attempt after a requeue is not the one that was to stop, though word of that may come late.
-pub(super) async fn cancel_requeue(actor: &Actor) {
-    let handle = actor.submit(1, Kind::HangsOnce).await;
-    actor.begun(1, 1).await;
-    if let Some(handle) = handle {
-        actor.user.cancel_task(1, handle.id()).await;
-        drop(timeout(ms(5_000), handle.ended()).await);
-        actor.user.requeue_task(1, handle.id()).await;
-        actor.hear(1, Some(handle)).await;
-    }
 }
 
 /// Each queue has its own, and one that is paused keeps none of the others.
@@ -214,6 +139,14 @@ pub(super) async fn failover(actor: &Actor) {
             _ => actor.hear(number, handle).await,
         }
     }
+}
+
+/// Each ends for itself, and the worker goes on.
+pub(super) async fn hostile(actor: &Actor) {
+    for (number, place) in (1..).zip(Place::ALL) {
+        drop(actor.call(number, Hostile::new(number, place)).await);
+    }
+    actor.hear(20, actor.submit(20, Kind::Lasts(0)).await).await;
 }
 
 /// Once all have begun; the second is ranked, the third has a biz id.
@@ -272,16 +205,6 @@ pub(super) async fn poison(actor: &Actor) {
     if let Some(poison) = poison {
         drop(timeout(Duration::from_secs(30), poison.ended()).await);
     }
-}
-
-pub(super) async fn pause(actor: &Actor) {
-    actor.user.client.pause(&queue()).await.ok();
-    let handle = actor.submit(1, Kind::Lasts(0)).await;
-    sleep(ms(300)).await;
-    while actor.user.client.resume(&queue()).await.is_err() {
-        sleep(ms(50)).await;
-    }
-    actor.hear(1, handle).await;
 }
 
 pub(super) async fn control_words(actor: &Actor) {

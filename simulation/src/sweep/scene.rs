@@ -4,8 +4,8 @@ use optimus_core::Call;
 use optimus_testkit::history::{Found, What};
 use tokio::time::sleep;
 
-use super::Actor;
 use super::plays::{self, NEIGHBOURS, ms};
+use super::{Actor, operates};
 use crate::fault::Fault;
 use crate::queues::Queues;
 use crate::work::{Kind, Rare, Work};
@@ -36,6 +36,8 @@ pub enum Scene {
     Queues,
     /// Redis is away for longer than the leases of workers that differ in it.
     Outage,
+    /// Tasks whose code panics beside their handlers.
+    Hostile,
     /// A store that comes back as it was.
     Failover,
     /// One that is dead, and one that is cancelled, and run again.
@@ -66,7 +68,7 @@ pub enum Scene {
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -79,6 +81,7 @@ impl Scene {
         Self::Queues,
         Self::Outage,
         Self::Failover,
+        Self::Hostile,
         Self::Requeue,
         Self::Timeout,
         Self::Release,
@@ -126,14 +129,15 @@ impl Scene {
             Self::BizId => plays::biz_id(&actor).await,
             Self::Later => plays::later(&actor).await,
             Self::Retry => actor.hear(1, actor.submit(1, Kind::Fails(2)).await).await,
-            Self::CancelWaiting => plays::cancel_waiting(&actor).await,
-            Self::CancelRunning => plays::cancel_running(&actor).await,
-            Self::CancelDeaf => plays::cancel_deaf(&actor).await,
-            Self::CancelRequeue => plays::cancel_requeue(&actor).await,
+            Self::CancelWaiting => operates::cancel_waiting(&actor).await,
+            Self::CancelRunning => operates::cancel_running(&actor).await,
+            Self::CancelDeaf => operates::cancel_deaf(&actor).await,
+            Self::CancelRequeue => operates::cancel_requeue(&actor).await,
             Self::Queues => plays::queues(&actor).await,
             Self::Outage => plays::outage(&actor).await,
             Self::Failover => plays::failover(&actor).await,
-            Self::Requeue => plays::requeue(&actor).await,
+            Self::Hostile => plays::hostile(&actor).await,
+            Self::Requeue => operates::requeue(&actor).await,
             Self::Timeout => {
                 let call = Work::new(1, Kind::Hangs).timeout(ms(300)).max_retry(1);
                 actor.hear(1, actor.call(1, call).await).await;
@@ -145,7 +149,7 @@ impl Scene {
                 tokio::join!(actor.hear(1, handle.clone()), actor.hear(1, handle));
             }
             Self::Poison => plays::poison(&actor).await,
-            Self::Pause => plays::pause(&actor).await,
+            Self::Pause => operates::pause(&actor).await,
             Self::ControlWords => plays::control_words(&actor).await,
             Self::Look => plays::look(&actor).await,
             Self::Purge => plays::purge(&actor).await,

@@ -1,0 +1,156 @@
+//! Tasks whose code panics where the worker calls it beside the handler itself: [`Hostile`].
+
+use std::error::Error;
+use std::fmt;
+use std::panic::panic_any;
+use std::thread;
+use std::time::Duration;
+
+use optimus_core::{Backoff, BoxError, Call, Context, Task, TaskOptions};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::queues::QUEUE;
+use crate::work::{LOSSES_MAX, PANIC, Run};
+
+/// A future that never ends is dropped after so long.
+const TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Where it panics.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Place {
+    /// As its error is written.
+    ErrorText,
+    /// As its error is dropped.
+    ErrorDrop,
+    /// As what it panicked with is dropped.
+    PanicDrop,
+    /// As its future is dropped.
+    FutureDrop,
+    /// As what it returned is dropped.
+    OutputDrop,
+    /// In its back-off.
+    Backoff,
+    /// As a value of the worker's is cloned for it.
+    DataClone,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::ErrorText,
+        Self::ErrorDrop,
+        Self::PanicDrop,
+        Self::FutureDrop,
+        Self::OutputDrop,
+        Self::Backoff,
+        Self::DataClone,
+    ];
+}
+
+/// Panics there, each time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hostile {
+    /// Its number in the history.
+    pub number: u64,
+    /// Where.
+    pub place: Place,
+}
+
+impl Hostile {
+    /// A call of it that ends soon.
+    pub fn new(number: u64, place: Place) -> Call<Self> {
+        Self { number, place }.call().timeout(TIMEOUT).max_retry(1)
+    }
+}
+
+impl Task for Hostile {
+    const NAME: &'static str = "hostile";
+    type Output = Bomb;
+
+    fn options() -> TaskOptions {
+        let options = TaskOptions::new().queue(QUEUE).max_losses(LOSSES_MAX);
+        options.backoff(Backoff::Custom(panics_or_soon))
+    }
+
+    async fn run(self, ctx: Context) -> Result<Bomb, BoxError> {
+        let (run, place) = (Run::begin(self.number, &ctx), self.place);
+        match place {
+            Place::ErrorText | Place::Backoff => run.fail(BadError { place, _bomb: None }),
+            Place::ErrorDrop => run.fail(BadError { place, _bomb: Some(Bomb) }),
+            Place::PanicDrop => {
+                let _run = run.failed();
+                panic_any(Bomb)
+            }
+            Place::FutureDrop => {
+                let _bomb = Bomb;
+                run.hang().await;
+                Ok(Bomb)
+            }
+            Place::OutputDrop => {
+                drop(run.failed());
+                Ok(Bomb)
+            }
+            Place::DataClone => {
+                let _run = run.failed();
+                ctx.data::<Unclonable>().map(|_| Bomb).ok_or_else(|| "no data".into())
+            }
+        }
+    }
+}
+
+fn panics_or_soon(_: u32, error: &(dyn Error + 'static)) -> Duration {
+    match error.downcast_ref() {
+        Some(BadError { place: Place::Backoff, .. }) => panic_any(PANIC),
+        _ => Duration::from_millis(50),
+    }
+}
+
+#[derive(Debug)]
+struct BadError {
+    place: Place,
+    _bomb: Option<Bomb>,
+}
+
+impl fmt::Display for BadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::ErrorText => panic_any(PANIC),
+            _ => f.write_str("asked to fail"),
+        }
+    }
+}
+
+impl Error for BadError {}
+
+/// Panics when it is dropped, but in a panic: that would end the process.
+#[derive(Debug)]
+pub struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic_any(PANIC);
+        }
+    }
+}
+
+impl Serialize for Bomb {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bomb {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u64::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// A value of the worker's that panics as it is cloned.
+pub(crate) struct Unclonable;
+
+impl Clone for Unclonable {
+    fn clone(&self) -> Self {
+        panic_any(PANIC)
+    }
+}
