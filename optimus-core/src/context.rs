@@ -1,17 +1,23 @@
 //! What a running attempt may know of itself: [`Context`].
 
 use std::{
+    future::pending,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, oneshot},
+};
 
-use crate::{data::Data, id::TaskId};
+use crate::{data::Data, id::TaskId, threads::Threads};
 
 /// One attempt at a task, as its handler sees it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -28,13 +34,45 @@ struct Inner {
     cancelled: AtomicBool,
     told: Notify,
     data: Arc<Data>,
+    /// Those of the worker; without one, the runtime's.
+    threads: Option<Arc<Threads>>,
+    /// Calls of `run_blocking` whose work has not returned.
+    blocking: AtomicUsize,
+    unblocked: Notify,
 }
 
 impl Context {
     /// The context of an attempt; for workers, and for handlers called by hand.
     pub fn new(id: TaskId, attempt: u32, fence: u64, deadline: Instant, data: Arc<Data>) -> Self {
+        Self::build(id, attempt, fence, deadline, data, None)
+    }
+
+    /// As [`new`](Self::new), with threads for work that blocks; for workers.
+    #[doc(hidden)]
+    pub fn build(
+        id: TaskId,
+        attempt: u32,
+        fence: u64,
+        deadline: Instant,
+        data: Arc<Data>,
+        threads: Option<Arc<Threads>>,
+    ) -> Self {
         let (cancelled, told) = (AtomicBool::new(false), Notify::new());
-        Self { inner: Arc::new(Inner { id, attempt, fence, deadline, cancelled, told, data }) }
+        let (blocking, unblocked) = (AtomicUsize::new(0), Notify::new());
+        Self {
+            inner: Arc::new(Inner {
+                id,
+                attempt,
+                fence,
+                deadline,
+                cancelled,
+                told,
+                data,
+                threads,
+                blocking,
+                unblocked,
+            }),
+        }
     }
 
     /// The task's id.
@@ -88,9 +126,87 @@ impl Context {
         }
     }
 
+    /// Runs `work` where it may block its thread: what a plain `fn` with `#[task]` does. It is
+    /// inside the current tracing span and has the handle of the runtime; a panic passes through.
+    ///
+    /// A thread can't be made to stop. So the attempt keeps its slot and its lease until `work` has
+    /// returned, whatever becomes of this future: after a timeout, a cancel or the start of a
+    /// shutdown, too. `work` can ask [`is_cancelled`](Self::is_cancelled) and return early.
+    ///
+    /// # Panics
+    /// If the operating system has no thread left, or outside a runtime.
+    pub async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        #[cfg(feature = "simulation")]
+        if crate::machine::is_simulated() {
+            return work();
+        }
+        let (answer, answered) = oneshot::channel();
+        let (span, runtime) = (tracing::Span::current(), Handle::current());
+        let blocking = Blocking::begin(self.inner.clone());
+        let entered = runtime.clone();
+        let work = move || {
+            let _runtime = entered.enter();
+            let returned = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)));
+            // Where nobody waits, the value is dropped here, and its drop may panic.
+            let dropped = AssertUnwindSafe(|| drop(answer.send(returned)));
+            catch_unwind(dropped).unwrap_or_else(mem::forget);
+            drop(blocking);
+        };
+        match &self.inner.threads {
+            None => drop(runtime.spawn_blocking(work)),
+            Some(threads) => {
+                threads.run(Box::new(work)).expect("a thread for a handler that blocks");
+            }
+        }
+        match answered.await {
+            Ok(returned) => returned.unwrap_or_else(|panic| resume_unwind(panic)),
+            // The runtime is shutting down and never started it: nobody waits for an answer.
+            Err(_) => pending().await,
+        }
+    }
+
+    /// Whether work of [`run_blocking`](Self::run_blocking) has not returned; for workers.
+    #[doc(hidden)]
+    pub fn is_blocking(&self) -> bool {
+        self.inner.blocking.load(Ordering::Acquire) > 0
+    }
+
+    /// Resolves once no such work runs; for workers.
+    #[doc(hidden)]
+    pub async fn unblocked(&self) {
+        loop {
+            let mut unblocked = pin!(self.inner.unblocked.notified());
+            unblocked.as_mut().enable();
+            if !self.is_blocking() {
+                return;
+            }
+            unblocked.await;
+        }
+    }
+
     /// The worker's value of type `T`, as a `#[data]` parameter would get it.
     pub fn data<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.inner.data.get()
+    }
+}
+
+/// Work of `run_blocking`, until it has returned.
+struct Blocking(Arc<Inner>);
+
+impl Blocking {
+    fn begin(inner: Arc<Inner>) -> Self {
+        inner.blocking.fetch_add(1, Ordering::AcqRel);
+        Self(inner)
+    }
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        self.0.blocking.fetch_sub(1, Ordering::AcqRel);
+        self.0.unblocked.notify_waiters();
     }
 }
 

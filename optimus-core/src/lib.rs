@@ -26,12 +26,15 @@ mod record;
 mod retry;
 mod state;
 mod task;
+mod threads;
 
 #[doc(hidden)]
 pub mod broker;
 #[doc(hidden)]
 pub mod machine;
 
+#[doc(hidden)]
+pub use self::threads::Threads;
 pub use self::{
     call::{Call, ErasedCall, Submit},
     client::{Client, ClientBuilder, NAMESPACE_DEFAULT, SubmitAllError, TaskHandle},

@@ -91,7 +91,7 @@ fn run(model: &Model) -> TokenStream {
     let answered = if model.sig.asyncness.is_some() {
         quote!(#answer(#body(#(#locals),*).await))
     } else {
-        quote!(__optimus::run_blocking(move || #answer(#body(#(#locals),*))).await)
+        quote!(__ctx.run_blocking(move || #answer(#body(#(#locals),*))).await)
     };
     // What the compiler says of the attempt's future, it says at the function's name.
     quote_spanned! {here(model.sig.ident.span())=>

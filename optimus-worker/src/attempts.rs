@@ -46,6 +46,7 @@ pub(crate) struct Attempt {
     pub(crate) abandon: Notify,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
+    hung_told: AtomicBool,
 }
 
 impl Attempt {
@@ -59,6 +60,7 @@ impl Attempt {
             abandon: Notify::new(),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
+            hung_told: AtomicBool::new(false),
         }
     }
 
@@ -70,6 +72,11 @@ impl Attempt {
 
     pub(crate) fn is_settled(&self) -> bool {
         self.settled.load(Ordering::Acquire)
+    }
+
+    /// Whether it was said that its blocking handler hangs; from now on it is.
+    pub(crate) fn hung_is_told(&self) -> bool {
+        self.hung_told.swap(true, Ordering::AcqRel)
     }
 
     /// Asks the handler to stop. A later reason replaces a doubt, but nothing else.
@@ -136,7 +143,10 @@ impl Attempts {
         // First, since attempts that begin meanwhile add theirs.
         *self.earliest() = None;
         let all = self.snapshot();
-        let running = all.iter().filter(|attempt| !attempt.is_settled());
+        let told = |attempt: &Attempt| {
+            attempt.is_settled() || attempt.stopped().is_some_and(|(why, _)| why == Stop::TimedOut)
+        };
+        let running = all.iter().filter(|attempt| !told(attempt));
         if let Some(first) = running.map(|attempt| attempt.ctx.deadline()).min() {
             let mut earliest = self.earliest();
             *earliest = Some(earlier(*earliest, first));
@@ -193,6 +203,14 @@ impl Attempts {
     /// How many handlers have not ended.
     pub(crate) fn running(&self) -> usize {
         self.table().values().filter(|attempt| !attempt.is_settled()).count()
+    }
+
+    /// How many blocking handlers have been said to hang and have not returned.
+    pub(crate) fn hung(&self) -> usize {
+        let hangs = |attempt: &&Arc<Attempt>| {
+            !attempt.is_settled() && attempt.hung_told.load(Ordering::Acquire)
+        };
+        self.table().values().filter(hangs).count()
     }
 
     /// Asks all running handlers to stop.

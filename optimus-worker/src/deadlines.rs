@@ -19,6 +19,8 @@ const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
 /// Tasks often follow each other; only after so many looks at nothing it sleeps.
 const IDLE_LOOKS: u32 = 10;
+/// So long after its timeout a blocking handler is said to hang.
+const HUNG_AFTER: Duration = Duration::from_secs(10);
 /// How long a handler that was told to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -53,7 +55,12 @@ impl Deadlines {
     fn look(&self, attempt: &Attempt, now: Instant, doubtful: &HashMap<&QueueName, WorkerId>) {
         let lease = &attempt.lease;
         if now.into_std() >= attempt.ctx.deadline() + TIMEOUT_GRACE {
-            self.time_out(attempt);
+            if attempt.ctx.is_blocking() {
+                attempt.stop(Stop::TimedOut);
+                self.tell_of_hung(attempt, now);
+            } else {
+                self.time_out(attempt);
+            }
         } else if doubtful.get(lease.id.queue()) == Some(&lease.worker) {
             attempt.stop(Stop::Uncertain);
         }
@@ -64,6 +71,21 @@ impl Deadlines {
         if overdue {
             attempt.abandon.notify_one();
         }
+    }
+
+    /// Nothing can be done about a thread that does not return, but to say so once.
+    fn tell_of_hung(&self, attempt: &Attempt, now: Instant) {
+        if now.into_std() < attempt.ctx.deadline() + HUNG_AFTER || attempt.hung_is_told() {
+            return;
+        }
+        tracing::error!(
+            id = %attempt.lease.id,
+            task = attempt.facts.task,
+            slots = self.shared.config.concurrency,
+            hung = self.shared.attempts.hung(),
+            "a blocking handler has not returned since its timeout; it keeps its slot and its \
+             task until it returns or the worker is started again"
+        );
     }
 
     /// The executor would have done this itself, had its runtime let it.

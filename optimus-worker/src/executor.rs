@@ -11,15 +11,16 @@ use futures_util::FutureExt;
 use optimus_core::{
     Lease, RunError, Running, TaskDefinition,
     broker::{BrokerError, Give, Release},
+    machine,
 };
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::{
-    attempts::Attempt,
+    attempts::{Attempt, Stop},
     judge::{self, Ended, Report},
     prepare::{Payload, Prepared},
     shared::Shared,
-    user_code::{discard, panic_text},
+    user_code::{discard, guarded, panic_text},
 };
 
 const FETCH_AGAIN: Duration = Duration::from_millis(200);
@@ -28,12 +29,16 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     for prepared in prepared {
-        let span = tracing::info_span!(
-            "task",
-            task = prepared.attempt.facts.task,
-            id = %prepared.attempt.lease.id,
-            attempt = prepared.attempt.facts.attempt
-        );
+        // A layer of the user's may panic, and the attempt must begin all the same.
+        let span = guarded(|| {
+            tracing::info_span!(
+                "task",
+                task = prepared.attempt.facts.task,
+                id = %prepared.attempt.lease.id,
+                attempt = prepared.attempt.facts.attempt
+            )
+        });
+        let span = span.unwrap_or_else(|_| Span::none());
         tokio::spawn(run(shared.clone(), prepared).instrument(span));
     }
 }
@@ -66,8 +71,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let mut ended = tokio::select! {
         biased;
         ended = handle(&shared, &attempt, definition, payload, &mut running) => ended,
-        () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => Ended::TimedOut,
-        () = attempt.abandon.notified() => Ended::Abandoned,
+        ended = must_end(&attempt) => ended,
     };
     attempt.ctx.cancel();
     // This calls the user's code: where it does not return, the keeper settles at the deadline.
@@ -79,9 +83,28 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         }
         log(&ended);
     }
+    if !matches!(ended, Ended::Returned(Ok(_))) {
+        // The claimer that was just woken waits on this thread, which a drop may block.
+        machine::yield_now().await;
+    }
     discard(running);
     discard(ended);
     drop(slot);
+}
+
+/// Until the handler may be dropped. A thread that it keeps can't be stopped, so it is waited for:
+/// the task must not start again beside it.
+async fn must_end(attempt: &Attempt) -> Ended {
+    let ended = tokio::select! {
+        biased;
+        () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => {
+            attempt.stop(Stop::TimedOut);
+            Ended::TimedOut
+        }
+        () = attempt.abandon.notified() => Ended::Abandoned,
+    };
+    attempt.ctx.unblocked().await;
+    ended
 }
 
 /// Fetches what the record alone doesn't hold, then runs the handler. What is left of that stays in

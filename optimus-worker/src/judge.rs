@@ -84,6 +84,8 @@ pub(crate) fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option
         Some(failure(attempt, attempt.facts.backoff, reason, problem, random))
     };
     match (ended, stop) {
+        // Also one that returned later, because it could not be dropped.
+        (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
         (Ended::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
         (_, Some(Stop::Lost)) => None,
         (Ended::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),

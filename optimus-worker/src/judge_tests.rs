@@ -97,6 +97,15 @@ fn a_cancelled_handler_that_still_succeeds_has_succeeded() {
 }
 
 #[test]
+fn a_handler_that_returns_after_its_timeout_has_timed_out_whatever_it_returns() {
+    for ended in [Ended::Returned(Ok(None)), error(Fatal::new("late"))] {
+        let attempt = attempt(0);
+        attempt.stop(Stop::TimedOut);
+        assert_eq!(verdict(&attempt, ended), Verdict::Retry(MINUTE));
+    }
+}
+
+#[test]
 fn nothing_is_reported_of_a_lost_attempt_that_failed() {
     let attempt = attempt(0);
     attempt.stop(Stop::Uncertain);

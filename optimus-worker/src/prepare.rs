@@ -114,7 +114,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     }
     let deadline = (Instant::now() + record.timeout).into_std();
     let fence = lease.token.fence;
-    let ctx = Context::new(lease.id.clone(), attempt, fence, deadline, shared.data.clone());
+    let (data, threads) = (shared.data.clone(), Some(shared.threads.clone()));
+    let ctx = Context::build(lease.id.clone(), attempt, fence, deadline, data, threads);
     let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };
     let facts = Facts {
         task: definition.name(),

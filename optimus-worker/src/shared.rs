@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use optimus_core::{Data, Threads, broker::Broker};
+
 use crate::{
     attempts::Attempts, config::Config, queues::Queues, registry::Registry, reporter::Reporter,
     shutdown::Shutdown, slots::Slots, suspects::Suspects, wakeups::Wakeups,
 };
-use optimus_core::{Data, broker::Broker};
 
 /// One worker process.
 pub(crate) struct Shared {
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
+    /// For handlers that block.
+    pub(crate) threads: Arc<Threads>,
     pub(crate) suspects: Suspects,
     pub(crate) shutdown: Shutdown,
     /// How the worker describes itself to each queue, as JSON.

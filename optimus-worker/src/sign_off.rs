@@ -15,27 +15,36 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.broker.within(CONNECT_WITHIN);
     for queue in &shared.queues {
-        if let Err(problem) = leave_queue(&broker, queue, shared.config.lease).await {
+        if let Err(problem) = leave_queue(shared, &broker, queue).await {
             tracing::warn!(queue = %queue.name, %problem, "could not sign off");
         }
     }
 }
 
-async fn leave_queue(broker: &Broker, queue: &Served, lease: Duration) -> Result<(), BrokerError> {
-    let worker = queue.worker();
+async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result<(), BrokerError> {
+    let (worker, lease) = (queue.worker(), shared.config.lease);
     if broker.leave(&queue.name, &worker).await? == 0 {
         return Ok(());
     }
-    // Nothing runs any more: these are claims whose answers never came in.
     let held = broker.renew(&queue.name, &worker, lease).await?.held;
-    tracing::warn!(queue = %queue.name, held = held.len(), "giving back what was never heard of");
-    let give = |(id, token)| Release {
-        lease: Lease { id, worker: worker.clone(), token },
-        give: Give::Head,
-    };
-    let releases: Vec<Release> = held.into_iter().map(give).collect();
+    let leases = held.into_iter().map(|(id, token)| Lease { id, worker: worker.clone(), token });
+    // What still runs would start elsewhere beside this.
+    let running =
+        |lease: &Lease| shared.attempts.of(lease).is_some_and(|attempt| !attempt.is_settled());
+    let (kept, unheard): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
+    let releases: Vec<Release> =
+        unheard.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
+    tracing::warn!(
+        queue = %queue.name,
+        given_back = releases.len(),
+        kept = kept.len(),
+        "gives back what it never heard of, and leaves what still runs until its lease is over"
+    );
     for batch in releases.chunks(BATCH_MAX) {
         broker.report(broker.release_call(&queue.name, &worker, batch)).await?;
     }
-    broker.leave(&queue.name, &worker).await.map(drop)
+    if kept.is_empty() {
+        broker.leave(&queue.name, &worker).await?;
+    }
+    Ok(())
 }

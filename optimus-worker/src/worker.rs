@@ -147,6 +147,7 @@ impl Worker {
             attempts: Attempts::new(wakeups.clone()),
             reporter: Reporter::new(wakeups.clone()),
             slots,
+            threads: Arc::default(),
             shutdown: Shutdown::default(),
             description,
             suspects: Suspects::default(),

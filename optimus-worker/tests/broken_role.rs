@@ -17,7 +17,8 @@ use tracing::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Panics where the claimer starts a `doomed` task, and where the keeper times a handler out.
+/// Panics where the claimer meets a task that it does not know, and where the keeper times a
+/// handler out.
 struct Touchy;
 
 impl Subscriber for Touchy {
@@ -25,12 +26,12 @@ impl Subscriber for Touchy {
         metadata.target().starts_with("optimus_worker")
     }
 
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut PanicOn("doomed"));
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }
 
     fn event(&self, event: &Event<'_>) {
+        event.record(&mut PanicOn("can't be run by this worker, and waits"));
         event.record(&mut PanicOn("timed out, and its handler blocks the runtime"));
     }
 
@@ -53,10 +54,10 @@ impl Visit for PanicOn {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Doomed {}
+struct Unknown {}
 
-impl Task for Doomed {
-    const NAME: &'static str = "doomed";
+impl Task for Unknown {
+    const NAME: &'static str = "unknown";
     type Output = ();
 
     async fn run(self, _: Context) -> Result<(), BoxError> {
@@ -90,8 +91,8 @@ on_both! {
         bench: Bench
     ) {
         be_touchy();
-        let handle = bench.client.submit(Doomed {}.call()).await.unwrap();
-        let builder = bench.worker().task_type::<Doomed>().shutdown_grace(Duration::ZERO);
+        let handle = bench.client.submit(Unknown {}.call()).await.unwrap();
+        let builder = bench.worker().task_type::<Double>().shutdown_grace(Duration::ZERO);
         let worker = builder.build().unwrap();
         let ended = timeout(PATIENCE, worker.run_until(std::future::pending::<()>())).await;
         let problem = ended.expect("it ends by itself").unwrap_err();

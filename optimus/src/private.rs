@@ -204,19 +204,6 @@ impl IsContext for Context {
     }
 }
 
-/// Runs a plain `fn` where it may block, inside the attempt's tracing span. A panic passes through.
-pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let span = tracing::Span::current();
-    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
-        Ok(value) => value,
-        Err(failure) => match failure.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down and never started it: nobody waits for an answer.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}
-
 /// Stands in for a task whose definition was refused, so that its callers compile.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Refused {}
