@@ -48,9 +48,7 @@ impl Broker {
         standings: &[(QueueName, WorkerId)],
         timeout: Duration,
     ) -> Result<Option<Lease>, BrokerError> {
-        let bell_of = |(queue, worker): &(QueueName, WorkerId)| {
-            self.keys(queue).owned("wake:", worker.as_str())
-        };
+        let bell_of = |(queue, worker): &(QueueName, WorkerId)| self.keys(queue).stop_bell(worker);
         let bells: Vec<String> = standings.iter().map(bell_of).collect();
         let rung = self.block(&bells, timeout).await?;
         Ok(rung.and_then(|(bell, asked)| {
@@ -68,7 +66,7 @@ impl Broker {
     }
 
     fn rouse_key(&self, home: &QueueName, worker: &WorkerId) -> String {
-        self.keys(home).owned("rouse:", worker.as_str())
+        self.keys(home).rouse(worker)
     }
 
     /// Rings for work that this worker was woken for and can't take.

@@ -29,7 +29,7 @@
 //!
 //! Beside the queues, `<namespace>:queues` is the set of their names.
 
-use crate::id::QueueName;
+use crate::id::{QueueName, TaskId, WorkerId};
 
 /// The keys of one queue.
 #[derive(Debug, Clone)]
@@ -53,8 +53,38 @@ impl Keys {
         [&self.base, name].concat()
     }
 
-    /// A key that belongs to a worker, client or task, such as `working:` and its id.
-    pub fn owned(&self, kind: &str, owner: &str) -> String {
+    /// What a worker holds.
+    pub fn working(&self, worker: &str) -> String {
+        self.owned("working:", worker)
+    }
+
+    /// What a worker has said of itself.
+    pub fn worker(&self, worker: &str) -> String {
+        self.owned("worker:", worker)
+    }
+
+    /// Which tasks of a worker should stop.
+    pub fn stop_bell(&self, worker: &WorkerId) -> String {
+        self.owned("wake:", worker.as_str())
+    }
+
+    /// What ends a worker's own wait.
+    pub fn rouse(&self, worker: &WorkerId) -> String {
+        self.owned("rouse:", worker.as_str())
+    }
+
+    /// The ends that a client waits for.
+    pub fn mail(&self, client: &str) -> String {
+        self.owned("mail:", client)
+    }
+
+    /// What a task's handler returned.
+    pub fn result(&self, id: &TaskId) -> String {
+        self.owned("result:", &id.stored())
+    }
+
+    /// Scripts build the same in `derive`.
+    fn owned(&self, kind: &str, owner: &str) -> String {
         [&self.base, kind, owner].concat()
     }
 
@@ -76,7 +106,7 @@ mod tests {
     #[test]
     fn every_key_of_a_queue_carries_its_one_hash_tag() {
         let keys = Keys::new("shop", &QueueName::new("mail").unwrap());
-        for key in [keys.of("tasks"), keys.owned("working:", "w1"), keys.biz("charge", "{x}:1")] {
+        for key in [keys.of("tasks"), keys.working("w1"), keys.biz("charge", "{x}:1")] {
             assert!(key.starts_with("{shop:mail:0}:"), "{key}");
             assert!(key.starts_with(keys.base()) && !keys.base().is_empty(), "{key}");
         }

@@ -133,7 +133,7 @@ impl Broker {
         }
         let flags = texts("HMGET", next()?)?;
         let workers = texts("ZRANGE", next()?)?;
-        let lengths = workers.iter().map(|w| get(&["HLEN", &keys.owned("working:", w)])).collect();
+        let lengths = workers.iter().map(|w| get(&["HLEN", &keys.working(w)])).collect();
         let mut working = 0;
         for length in self.read(lengths).await {
             // One field is the worker's last claim.
@@ -258,8 +258,8 @@ impl Broker {
         let all = texts("ZRANGE", all)?;
         let mut commands = Vec::new();
         for pair in all.chunks_exact(2) {
-            commands.push(get(&["HGET", &keys.owned("worker:", &pair[0]), "description"]));
-            commands.push(get(&["HKEYS", &keys.owned("working:", &pair[0])]));
+            commands.push(get(&["HGET", &keys.worker(&pair[0]), "description"]));
+            commands.push(get(&["HKEYS", &keys.working(&pair[0])]));
         }
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");

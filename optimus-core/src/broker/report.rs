@@ -215,7 +215,7 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
         }
         let (mut result, mut ttl, mut body) = (0, 0, 0);
         if let Some((bytes, keep)) = &completion.result {
-            result = call.extra_key(&keys.owned("result:", &completion.lease.id.stored()));
+            result = call.extra_key(&keys.result(&completion.lease.id));
             bodies.push(bytes);
             (ttl, body) = (millis(*keep).max(1), bodies.len());
         }

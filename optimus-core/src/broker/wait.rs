@@ -103,7 +103,7 @@ impl Broker {
         client: &str,
         timeout: Duration,
     ) -> Result<Vec<(TaskId, TaskState)>, BrokerError> {
-        let mailbox = self.keys(queue).owned("mail:", client);
+        let mailbox = self.keys(queue).mail(client);
         let Some((_, first)) = self.block(std::slice::from_ref(&mailbox), timeout).await? else {
             return Ok(Vec::new());
         };
@@ -118,7 +118,7 @@ impl Broker {
 
     /// What a finished task returned, while it is kept.
     pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
-        let key = self.keys(id.queue()).owned("result:", &id.stored());
+        let key = self.keys(id.queue()).result(id);
         reply::plain_bytes("GET", self.read_one(get(&["GET", &key])).await?)
     }
 }
