@@ -12,6 +12,7 @@ mod shares;
 use std::time::Instant;
 
 use config::{Order, parse_queues};
+use optimus_core::QueueName;
 use shares::{Open, Shares};
 
 /// More than a machine has.
@@ -31,10 +32,8 @@ pub(crate) fn check(data: &[u8]) {
             return;
         }
     };
-    let separator = if order == Order::Strict { ">" } else { "," };
-    let printed: Vec<String> =
-        queues.iter().map(|(name, weight)| format!("{name}={weight}")).collect();
-    let again = parse_queues(&printed.join(separator)).expect("it was read before");
+    let printed = print(order, &queues);
+    let again = parse_queues(&printed).expect("it was read before");
     // A single queue is as strict as it is weighted.
     assert!(again.0 == order || queues.len() == 1);
     assert_eq!(again.1, queues);
@@ -47,4 +46,14 @@ pub(crate) fn check(data: &[u8]) {
     let all = given.iter().map(|(_, want)| want).sum::<usize>();
     assert!(all <= idle && (idle == 0 || all > 0), "{given:?}");
     assert!(given.iter().all(|(at, want)| *at < queues.len() && *want > 0), "{given:?}");
+}
+
+/// As `OPTIMUS_QUEUES` has them.
+fn print(order: Order, queues: &[(QueueName, u32)]) -> String {
+    let strict = queues.iter().map(|(name, _)| name.to_string());
+    let weighted = queues.iter().map(|(name, weight)| format!("{name}={weight}"));
+    match order {
+        Order::Strict => strict.collect::<Vec<_>>().join(">"),
+        Order::Weighted => weighted.collect::<Vec<_>>().join(","),
+    }
 }
