@@ -16,7 +16,7 @@ use crate::workers::Staff;
 
 pub(super) const USED: Measurement = Measurement {
     name: "used",
-    about: "a plain task in a queue with a dead, a delayed and a retried one, and in a pristine one",
+    about: "a plain task in a queue that has been used, beside a pristine one",
     run: used,
 };
 
