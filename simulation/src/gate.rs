@@ -88,7 +88,12 @@ impl ProcessGate {
                 Err(broken())
             }
             Fault::CallFails { script, nth, passing } => {
-                self.with_failing_call(&parcel, script, (nth, passing)).await
+                // As long as without the fault, or the script meets another state than was seen.
+                let (there, back) = passage.latency.unwrap_or_default();
+                sleep(there).await;
+                let answers = self.with_failing_call(&parcel, script, (nth, passing)).await;
+                sleep(back).await;
+                answers
             }
             Fault::DiesBefore => self.die().await,
             Fault::DiesAfter => {

@@ -22,6 +22,8 @@ const STEP: usize = 27;
 fn sweep(scene: Scene) {
     let rehearsal = rehearse(scene);
     assert_eq!(rehearsal.outcome.wrong, [""; 0], "without any fault");
+    // Else a fault meets another exchange than the one that it was meant for.
+    assert_eq!(rehearsal.outcome.trace, rehearse(scene).outcome.trace, "it runs twice alike");
     let (mut wrong, mut played) = (Vec::new(), 0);
     let all = (0..rehearsal.exchanges).flat_map(|at| FAULTS.map(|fault| (at, fault)));
     let all = all.filter(|(_, fault)| scene.bears(*fault));
@@ -58,6 +60,8 @@ scenes! {
     outage = Outage;
     failover = Failover;
     hostile = Hostile;
+    quarantine = Quarantine;
+    same_id = SameId;
     requeue = Requeue;
     timeout = Timeout;
     release = Release;

@@ -1,7 +1,7 @@
 //! Letters that tell of ended tasks: one blocked connection a queue, while anybody waits.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 
 use crate::{
     broker::Broker,
@@ -33,26 +33,22 @@ struct Inner {
 
 type Waiting = HashMap<TaskId, Waiters>;
 
-/// Who waits for one task.
-struct Waiters {
-    sender: watch::Sender<Option<TaskState>>,
-    /// Tells them from those who waited for the same task until a letter came.
-    serial: u64,
-    count: usize,
-}
+/// Who waits for one task, in the order in which they came; each is told by itself, so that a
+/// simulation wakes them in that order.
+type Waiters = BTreeMap<u64, oneshot::Sender<TaskState>>;
 
 /// Hears of one task's end; whoever drops it waits no more.
 pub(super) struct Mail {
     inner: Arc<Inner>,
     id: TaskId,
     serial: u64,
-    receiver: watch::Receiver<Option<TaskState>>,
+    receiver: oneshot::Receiver<TaskState>,
 }
 
 impl Mail {
-    /// The state that a letter tells; none if there will be no letter.
+    /// The state that the next letter tells; none if there will be no letter. To be asked once.
     pub(super) async fn letter(&mut self) -> Option<TaskState> {
-        self.receiver.wait_for(Option::is_some).await.ok().and_then(|state| *state)
+        (&mut self.receiver).await.ok()
     }
 }
 
@@ -61,11 +57,9 @@ impl Drop for Mail {
         let mut queues = self.inner.queues();
         let Some(waiting) = queues.get_mut(self.id.queue()) else { return };
         let Some(waiters) = waiting.get_mut(&self.id) else { return };
-        if waiters.serial == self.serial {
-            waiters.count -= 1;
-            if waiters.count == 0 {
-                waiting.remove(&self.id);
-            }
+        waiters.remove(&self.serial);
+        if waiters.is_empty() {
+            waiting.remove(&self.id);
         }
     }
 }
@@ -94,12 +88,9 @@ impl Mailboxes {
             tokio::spawn(listen(self.0.clone(), id.queue().clone()));
         }
         let waiting = queues.entry(id.queue().clone()).or_default();
-        let waiters = waiting.entry(id.clone()).or_insert_with(|| {
-            let serial = self.0.last_serial.fetch_add(1, Ordering::Relaxed) + 1;
-            Waiters { sender: watch::Sender::new(None), serial, count: 0 }
-        });
-        waiters.count += 1;
-        let (serial, receiver) = (waiters.serial, waiters.sender.subscribe());
+        let serial = self.0.last_serial.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        waiting.entry(id.clone()).or_default().insert(serial, sender);
         Mail { inner: self.0.clone(), id: id.clone(), serial, receiver }
     }
 }
@@ -113,8 +104,9 @@ impl Inner {
         let mut queues = self.queues();
         let Some(waiting) = queues.get_mut(queue) else { return };
         for (id, state) in letters {
-            if let Some(waiters) = waiting.remove(&id) {
-                waiters.sender.send_replace(Some(state));
+            for (_, sender) in waiting.remove(&id).unwrap_or_default() {
+                // Who has gone meanwhile need not hear it.
+                let _ = sender.send(state);
             }
         }
     }

@@ -59,6 +59,19 @@ pub(super) async fn biz_id(actor: &Actor) {
     drop(actor.unique(5, 2).await);
 }
 
+/// One id is one task while it is stored, whoever submits it again.
+pub(super) async fn same_id(actor: &Actor) {
+    let id = TaskId::new(queue());
+    for number in 1..3 {
+        let call = Work::new(number, Kind::Lasts(0)).id(id.clone()).due(Due::In(ms(300)));
+        let handle = actor.user.submit(number, call, None, 300).await;
+        if number == 2 {
+            actor.hear(number, handle).await;
+        }
+    }
+    sleep(ms(400)).await;
+}
+
 pub(super) async fn later(actor: &Actor) {
     // Who waits for the only one finds none, and who waits for the first of two, the second.
     let only = Work::new(5, Kind::Lasts(0)).due(Due::In(ms(150)));
@@ -205,6 +218,19 @@ pub(super) async fn poison(actor: &Actor) {
     if let Some(poison) = poison {
         drop(timeout(Duration::from_secs(30), poison.ended()).await);
     }
+}
+
+/// It lost two workers, so it runs alone, and ends well; its worker goes on with others.
+pub(super) async fn quarantine(actor: &Actor) {
+    drop(actor.call(1, Call::new(Neighbour { number: 1 })).await);
+    for losses in 1..3 {
+        if let Some(process) = actor.begun(1, losses).await {
+            actor.world.network.kill(process);
+        }
+    }
+    actor.begun(1, 3).await;
+    sleep(ms(1_500)).await;
+    actor.hear(2, actor.submit(2, Kind::Lasts(0)).await).await;
 }
 
 pub(super) async fn control_words(actor: &Actor) {

@@ -38,6 +38,10 @@ pub enum Scene {
     Outage,
     /// Tasks whose code panics beside their handlers.
     Hostile,
+    /// One that runs alone, for it lost its workers, and ends well.
+    Quarantine,
+    /// One that is submitted twice under one id.
+    SameId,
     /// A store that comes back as it was.
     Failover,
     /// One that is dead, and one that is cancelled, and run again.
@@ -68,7 +72,7 @@ pub enum Scene {
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -82,6 +86,8 @@ impl Scene {
         Self::Outage,
         Self::Failover,
         Self::Hostile,
+        Self::Quarantine,
+        Self::SameId,
         Self::Requeue,
         Self::Timeout,
         Self::Release,
@@ -137,6 +143,8 @@ impl Scene {
             Self::Outage => plays::outage(&actor).await,
             Self::Failover => plays::failover(&actor).await,
             Self::Hostile => plays::hostile(&actor).await,
+            Self::Quarantine => plays::quarantine(&actor).await,
+            Self::SameId => plays::same_id(&actor).await,
             Self::Requeue => operates::requeue(&actor).await,
             Self::Timeout => {
                 let call = Work::new(1, Kind::Hangs).timeout(ms(300)).max_retry(1);
