@@ -254,6 +254,7 @@ impl Claims {
                 } else if !queue.may_have_work() {
                     queue.hint();
                 }
+                queue.answered(ask.hints);
                 self.shared.wakeups.claim_answered();
                 self.start(&ask, claimed);
                 true

@@ -71,9 +71,14 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
     let (deadlines, relief) = (&wakeups.deadlines.wakeup, &wakeups.relief.wakeup);
     let (heartbeat, reaper) = (&wakeups.heartbeat, &wakeups.reaper);
     let work_bell = async {
+        let mut bell = WorkBell::new(shared.clone(), stop.clone());
+        let playing = async {
+            play(&mut bell, &wakeups.work_bell, &stop).await;
+            bell.leave().await;
+        };
         tokio::select! {
             biased;
-            () = play(WorkBell::new(shared.clone(), stop.clone()), &wakeups.work_bell, &stop) => {}
+            () = playing => {}
             () = later_than(&stop, BELL_GRACE) => {}
         }
     };

@@ -74,6 +74,8 @@ pub(crate) struct Served {
     hints: AtomicU64,
     /// As many of them as there were when the last claim was sent.
     asked: AtomicU64,
+    /// As many of them as there were when the last claim that Redis did was sent.
+    answered: AtomicU64,
     /// As many of them as a claim that came after them has answered: nothing was left.
     settled: AtomicU64,
     standing: Mutex<Standing>,
@@ -102,9 +104,17 @@ impl Served {
     ) -> Self {
         let standing =
             Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
-        let (hints, asked, settled) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
-        let (standing, is_outdated) = (Mutex::new(standing), AtomicBool::new(false));
-        Self { name, weight, hints, asked, settled, standing, is_outdated, wakeups }
+        Self {
+            name,
+            weight,
+            hints: AtomicU64::new(1),
+            asked: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            standing: Mutex::new(standing),
+            is_outdated: AtomicBool::new(false),
+            wakeups,
+        }
     }
 
     /// A claim was rejected. That newer workers are here is said once, with what to do.
@@ -179,6 +189,17 @@ impl Served {
         hints
     }
 
+    /// Redis did a claim that was sent at so many hints.
+    pub(crate) fn answered(&self, hints: u64) {
+        self.answered.fetch_max(hints, Ordering::AcqRel);
+    }
+
+    /// Whether Redis did a claim that was sent since it had so many hints. One that it refused,
+    /// since the lease is over, has to be sent again.
+    pub(crate) fn was_answered(&self, hints: u64) -> bool {
+        self.answered.load(Ordering::Acquire) >= hints
+    }
+
     /// Whether a claim was sent since it had so many hints.
     pub(crate) fn was_asked(&self, hints: u64) -> bool {
         self.asked.load(Ordering::Acquire) >= hints
@@ -194,6 +215,7 @@ impl Served {
     /// A claim that was sent at so many hints left nothing. A doorbell that rang since then may
     /// tell of a task that came after it.
     pub(crate) fn found_empty(&self, hints: u64) {
+        self.answered(hints);
         self.settled.fetch_max(hints, Ordering::AcqRel);
         self.wakeups.queue_found_empty();
     }

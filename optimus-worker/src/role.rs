@@ -18,6 +18,12 @@ pub(crate) trait Role {
     fn tick(&mut self) -> impl Future<Output = Duration>;
 }
 
+impl<R: Role> Role for &mut R {
+    fn tick(&mut self) -> impl Future<Output = Duration> {
+        (**self).tick()
+    }
+}
+
 /// Runs a role until `stop`; `wake` cuts a rest short.
 pub(crate) async fn play(mut role: impl Role, wake: &Wakeup, stop: &CancellationToken) {
     while !stop.is_cancelled() {

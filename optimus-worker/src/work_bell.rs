@@ -85,7 +85,7 @@ impl WorkBell {
         loop {
             let ends = self.ends();
             let must_return = ends || self.should_hear_more(listened);
-            let overdue = self.rings.iter().map(|ring| ring.due).min();
+            let overdue = self.next_overdue();
             tokio::select! {
                 biased;
                 answer = &mut rung => return answer,
@@ -130,16 +130,22 @@ impl WorkBell {
         }
     }
 
+    /// The last act: what it popped, and no claim has answered, is for somebody else.
+    pub(crate) async fn leave(&mut self) {
+        self.pass_on(|_| true).await;
+    }
+
     /// Somebody else may have a slot and a thread for it.
     async fn pass_on_overdue(&mut self) {
-        let now = Instant::now();
-        self.pass_on(|ring| ring.due <= now).await;
+        let (shared, now) = (self.shared.clone(), Instant::now());
+        let was_asked = |ring: &Ring| shared.queues[ring.queue].was_asked(ring.hints);
+        self.pass_on(|ring| ring.due <= now && !was_asked(ring)).await;
     }
 
     /// A token that is lost on the way costs the next worker its poll.
     async fn pass_on(&mut self, is_due: impl Fn(&Ring) -> bool) {
         let shared = &self.shared;
-        self.rings.retain(|ring| !shared.queues[ring.queue].was_asked(ring.hints));
+        self.rings.retain(|ring| !shared.queues[ring.queue].was_answered(ring.hints));
         for ring in self.rings.extract_if(.., |ring| is_due(ring)) {
             drop(shared.maintenance.ring(&shared.queues[ring.queue].name).await);
         }
@@ -161,10 +167,16 @@ impl WorkBell {
         self.is_refused = refused.is_some();
     }
 
+    /// When a ring is to be passed on that no claim has followed by then.
+    fn next_overdue(&self) -> Option<Instant> {
+        let queues = &self.shared.queues;
+        let waiting = self.rings.iter().filter(|ring| !queues[ring.queue].was_asked(ring.hints));
+        waiting.map(|ring| ring.due).min()
+    }
+
     /// Until a ring is to be passed on.
     fn rest(&self) -> Duration {
-        let overdue = self.rings.iter().map(|ring| ring.due).min();
-        overdue.map_or(UNTIL_WOKEN, |due| due.saturating_duration_since(Instant::now()))
+        self.next_overdue().map_or(UNTIL_WOKEN, |due| due.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -177,7 +189,7 @@ async fn rouse(shared: &Shared, waiter: (&QueueName, &WorkerId), not_before: Ins
 impl Role for WorkBell {
     async fn tick(&mut self) -> Duration {
         if self.ends() {
-            self.pass_on(|_| true).await;
+            self.leave().await;
             return UNTIL_WOKEN;
         }
         self.pass_on_overdue().await;
@@ -215,3 +227,7 @@ impl Role for WorkBell {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "work_bell_tests.rs"]
+mod tests;

@@ -1,0 +1,48 @@
+//! What becomes of a token that a work bell has popped.
+
+use std::time::Duration;
+
+use optimus_core::{BoxError, Client, Context, Task};
+use serde::{Deserialize, Serialize};
+
+use super::*;
+use crate::Worker;
+
+const SOON: Duration = Duration::from_secs(20);
+const NOW: Duration = Duration::from_millis(10);
+
+#[derive(Serialize, Deserialize)]
+struct Nothing {}
+
+impl Task for Nothing {
+    const NAME: &'static str = "nothing";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_ring_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
+    let url = "memory://ring-at-the-end";
+    let client = Client::builder(url).connect().await.unwrap();
+    let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Nothing>();
+    let shared = worker.build().unwrap().start().await.unwrap();
+    let queue = &shared.queues[0];
+    queue.found_empty(queue.ask());
+    let mut bell = WorkBell::new(shared.clone(), CancellationToken::new());
+    client.submit(Nothing {}.call()).await.unwrap();
+    assert_eq!(bell.tick().await, CLAIM_FIRST);
+    let (names, other) = ([queue.name.clone()], crate::worker::new_worker_id());
+    let listener = shared.broker.blocking("listener");
+    let hear =
+        async |within| listener.wait_for_work(&names, (&queue.name, &other), within).await.unwrap();
+    assert_eq!(hear(NOW).await, None, "the bell has it");
+    // Refused since the lease is over, as after data was lost.
+    queue.ask();
+    bell.leave().await;
+    assert_eq!(hear(SOON).await, Some(Woken::Work(queue.name.clone())));
+    bell.leave().await;
+    assert_eq!(hear(NOW).await, None, "once");
+}
