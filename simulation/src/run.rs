@@ -90,8 +90,8 @@ async fn play(world: &Arc<World>, mut random: fastrand::Rng) {
     }
     // Who does not know every task could keep one from who does.
     let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
-    let workers = nemesis.crew().chain([(helper.process, helper.setup)]).collect();
-    trial(world, workers, random).await;
+    let running = || nemesis.crew().chain([(helper.process, helper.setup)]).collect();
+    trial(world, running, random).await;
     dismiss(world, &mut nemesis, helper).await;
     judge_all(world).await;
 }

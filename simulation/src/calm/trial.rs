@@ -34,14 +34,20 @@ struct Trial {
     tasks: BTreeMap<u64, Plain>,
 }
 
-/// Has these workers run plain tasks, one by one and many at once, and judges them.
-pub async fn trial(world: &Arc<World>, workers: Vec<(u32, Setup)>, random: fastrand::Rng) {
+/// Has workers run plain tasks, one by one and many at once, and judges them. `running` tells who
+/// they are: one that could not connect at its start ends while all others settle.
+pub async fn trial(
+    world: &Arc<World>,
+    running: impl FnOnce() -> Vec<(u32, Setup)>,
+    random: fastrand::Rng,
+) {
     let (network, process) = (&world.network, world.next_process());
     let Ok(client) = world.client(process).await else {
         network.complain("nobody can connect, though nothing goes wrong");
         return;
     };
     sleep(SETTLES).await;
+    let workers = running();
     network.be_quick();
     network.set_weather(Calm::new(random.clone()));
     let mut trial = Trial { world: world.clone(), client, process, random, tasks: BTreeMap::new() };
