@@ -43,6 +43,31 @@
 //! - [`TaskState`] says where a task is, [`Reason`] why it failed, and [`Inspector`] looks at all
 //!   of it without touching anything.
 //!
+//! What an inspector answers can be named, so a program can pass it on:
+//!
+//! ```
+//! use optimus::{Counts, Inspector, QueueName, TaskId, TaskRecord, TaskView, WorkerView};
+//!
+//! async fn look(
+//!     inspector: &Inspector,
+//!     queue: &QueueName,
+//! ) -> optimus::Result<(Counts, Vec<WorkerView>)> {
+//!     Ok((inspector.counts(queue).await?, inspector.workers(queue).await?))
+//! }
+//!
+//! fn record(task: TaskView) -> Option<TaskRecord> {
+//!     task.record?.ok()
+//! }
+//!
+//! fn id(text: &str) -> Result<TaskId, optimus::InvalidName> {
+//!     text.parse()
+//! }
+//!
+//! fn needs() -> Vec<optimus::DataKey> {
+//!     vec![optimus::DataKey::of::<String>()]
+//! }
+//! ```
+//!
 //! The tasks of a library are found only if the program names that library somewhere:
 //! `use my_tasks as _;` is enough.
 
@@ -59,10 +84,12 @@ pub use optimus_core::{Call, Due, ErasedCall, Submit};
 pub use optimus_core::{Client, ClientBuilder, Durability, QueueName};
 pub use optimus_core::{SubmitAllError, TaskHandle, TaskId};
 
-pub use optimus_core::{BoxError, Cancel, Context, Data, Fatal, Retry, Snooze};
+pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};
 pub use optimus_worker::{Worker, WorkerBuilder};
 
-pub use optimus_core::{AttemptError, Error, Inspector, Reason, ServerFacts, TaskState};
+pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
+pub use optimus_core::{Counts, Inspector, PAGE_MAX, ServerFacts, TaskView, WorkerView};
+pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 
 /// A result whose error, unless named, is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
