@@ -117,6 +117,7 @@ impl Worker {
         let wakeups = Arc::new(Wakeups::default());
         let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
         let queues: Vec<Served> = self.config.queues.iter().cloned().map(served).collect();
+        check_permissions(&broker, &queues, &worker).await?;
         let description = describe(&self.config, &self.registry);
         let registered_at = Instant::now();
         for queue in &queues {
@@ -154,6 +155,25 @@ impl Worker {
             wakeups,
         }))
     }
+}
+
+/// Names what Redis does not let its user do, before anything is written.
+async fn check_permissions(
+    broker: &Broker,
+    queues: &[Served],
+    worker: &WorkerId,
+) -> Result<(), Error> {
+    let Some(queue) = queues.first().filter(|_| !broker.endpoint().is_memory()) else {
+        return Ok(());
+    };
+    let missing = broker.missing_permissions(&queue.name, worker).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::rejected(format!(
+        "the Redis user may not do what a worker needs; add this to its ACL: {}",
+        missing.join(" ")
+    )))
 }
 
 async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {

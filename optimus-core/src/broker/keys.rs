@@ -88,6 +88,11 @@ impl Keys {
         [&self.base, kind, owner].concat()
     }
 
+    /// A worker's own key for a moment, to ask what its Redis user may do.
+    pub fn probe(&self, worker: &str) -> String {
+        self.owned("probe:", worker)
+    }
+
     /// The mark of a biz id.
     pub fn biz(&self, task: &str, biz_id: &str) -> String {
         [&self.base, "biz:", task, ":", biz_id].concat()

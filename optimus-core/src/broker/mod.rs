@@ -12,6 +12,7 @@ mod lease;
 mod link;
 mod look;
 mod operate;
+mod permissions;
 mod refusal;
 mod reply;
 mod report;

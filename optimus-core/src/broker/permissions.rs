@@ -1,0 +1,108 @@
+//! Whether the server lets its user run every command that a worker needs: asked at its start,
+//! since a script that is refused half-way leaves half a transition.
+
+use super::{Broker, BrokerError, look::get};
+use crate::id::{QueueName, WorkerId};
+
+/// Each command of the scripts and of the broker, with arguments that change nothing which stays.
+/// `$` is a key of this worker alone, a text from the first command on, so that the commands for
+/// other types are refused for that; `@` is the list of queues.
+const PROBES: [&str; 36] = [
+    "SET $ 1 PX 1000",
+    "GET $",
+    "EXISTS $",
+    "STRLEN $",
+    "HSET $ a 1",
+    "HGET $ a",
+    "HMGET $ a",
+    "HGETALL $",
+    "HKEYS $",
+    "HLEN $",
+    "HEXISTS $ a",
+    "HINCRBY $ a 1",
+    "HRANDFIELD $ 1",
+    "HDEL $ a",
+    "LPUSH $ a",
+    "RPUSH $ a",
+    "LPOP $",
+    "LLEN $",
+    "LRANGE $ 0 0",
+    "LTRIM $ 0 0",
+    "BLPOP $ 0.001",
+    "ZADD $ 1 a",
+    "ZCARD $",
+    "ZRANGE $ 0 0",
+    "ZRANGEBYSCORE $ 0 0",
+    "ZSCORE $ a",
+    "ZREM $ a",
+    "SADD $ a",
+    "SMEMBERS $",
+    "SMEMBERS @",
+    "PERSIST $",
+    "TIME",
+    "EVAL return(1) 0",
+    "EVALSHA 0 0",
+    "PEXPIRE $ 1",
+    "UNLINK $",
+];
+
+impl Broker {
+    /// What the server's user may not do of what a worker needs, as its ACL would allow it.
+    pub async fn missing_permissions(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+    ) -> Result<Vec<String>, BrokerError> {
+        let key = self.keys(queue).probe(worker.as_str());
+        let queues = super::keys::queues(&self.namespace);
+        let word = |word: &'static str| match word {
+            "$" => key.as_str(),
+            "@" => queues.as_str(),
+            word => word,
+        };
+        let words = |probe: &'static str| get(&probe.split(' ').map(word).collect::<Vec<_>>());
+        let answers = self.send(PROBES.into_iter().map(words).collect()).await;
+        let mut missing = Vec::new();
+        for (probe, answer) in PROBES.into_iter().zip(answers) {
+            match answer {
+                Err(problem) if problem.is_transient() => return Err(problem),
+                Err(BrokerError::Rejected(why)) if why.starts_with("NOPERM") => {
+                    missing.push(self.permission(probe, &why));
+                }
+                _ => {}
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        Ok(missing)
+    }
+
+    fn permission(&self, probe: &str, why: &str) -> String {
+        let command = probe.split(' ').next().unwrap_or_default().to_lowercase();
+        match why.contains("access") && why.contains("key") && !why.contains("to run") {
+            false => format!("+{command}"),
+            true if probe.contains('@') => format!("~{}:queues", self.namespace),
+            true => format!("~{{{}:*}}:*", self.namespace),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::broker::scripts;
+
+    #[test]
+    fn every_command_of_the_scripts_is_asked_for() {
+        let probed: BTreeSet<&str> =
+            PROBES.iter().filter_map(|probe| probe.split(' ').next()).collect();
+        for script in scripts::ALL {
+            for call in script.source.split("redis.call('").skip(1) {
+                let command = call.split('\'').next().expect("a command");
+                assert!(probed.contains(command), "{}: {command}", script.name);
+            }
+        }
+    }
+}
