@@ -18,9 +18,9 @@ fn rules(namespace: &str) -> Vec<String> {
     let line = text.lines().find(|line| line.contains("ACL SETUSER")).expect("the line");
     let rules = line.split_whitespace().skip(3);
     rules
-        .map(|rule| match rule.starts_with('~') {
-            true => rule.replace("optimus", namespace),
-            false => rule.to_owned(),
+        .map(|rule| match rule.strip_prefix('~') {
+            Some(keys) => format!("~{}", keys.replace("optimus", namespace)),
+            None => rule.to_owned(),
         })
         .collect()
 }
