@@ -19,8 +19,8 @@ use crate::{
     work_bell::WorkBell,
 };
 
-/// A wait for work that is asked to return does so within this, unless Redis is away.
-const BELL_GRACE: Duration = Duration::from_secs(1);
+/// Each role ends its act within this once it is asked to stop, unless Redis is away.
+const STOP_GRACE: Duration = Duration::from_secs(1);
 
 /// Ends its thread when dropped.
 pub(crate) struct Keeper {
@@ -72,15 +72,8 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
     let (heartbeat, reaper) = (&wakeups.heartbeat, &wakeups.reaper);
     let work_bell = async {
         let mut bell = WorkBell::new(shared.clone(), stop.clone());
-        let playing = async {
-            play(&mut bell, &wakeups.work_bell, &stop).await;
-            bell.leave().await;
-        };
-        tokio::select! {
-            biased;
-            () = playing => {}
-            () = later_than(&stop, BELL_GRACE) => {}
-        }
+        play(&mut bell, &wakeups.work_bell, &stop).await;
+        bell.leave().await;
     };
     let stop_bell = async {
         tokio::select! {
@@ -90,16 +83,32 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
             () = play(StopBell::new(shared.clone()), &never, &stop) => {}
         }
     };
-    tokio::join!(
-        supervise("heartbeat", shutdown, play(Heartbeat::new(shared.clone()), heartbeat, &stop)),
-        supervise("deadlines", shutdown, play(Deadlines::new(shared.clone()), deadlines, &stop)),
-        supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, &stop)),
-        supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, &stop)),
-        supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, &stop)),
-        supervise("steward", shutdown, play(Steward::new(shared.clone()), &never, &stop)),
-        supervise("work bell", shutdown, work_bell),
-        supervise("stop bell", shutdown, stop_bell),
-    );
+    let all = async {
+        tokio::join!(
+            supervise(
+                "heartbeat",
+                shutdown,
+                play(Heartbeat::new(shared.clone()), heartbeat, &stop)
+            ),
+            supervise(
+                "deadlines",
+                shutdown,
+                play(Deadlines::new(shared.clone()), deadlines, &stop)
+            ),
+            supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, &stop)),
+            supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, &stop)),
+            supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, &stop)),
+            supervise("steward", shutdown, play(Steward::new(shared.clone()), &never, &stop)),
+            supervise("work bell", shutdown, work_bell),
+            supervise("stop bell", shutdown, stop_bell),
+        );
+    };
+    tokio::select! {
+        biased;
+        () = all => {}
+        // What was sent and is not heard of costs nothing: tokens and leases judge it.
+        () = later_than(&stop, STOP_GRACE) => {}
+    }
 }
 
 async fn later_than(stop: &CancellationToken, grace: Duration) {

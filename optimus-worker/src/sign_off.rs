@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use optimus_core::{
     Lease,
     broker::{BATCH_MAX, Broker, BrokerError, Give, Release},
@@ -10,14 +11,21 @@ use optimus_core::{
 use crate::{queues::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// For all queues together, for a supervisor waits.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Signs off from every queue. What can't be given back now is left to the reaper.
+/// Signs off from every queue, from all at once. What can't be given back now is left to the reaper.
 pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.broker.within(CONNECT_WITHIN);
-    for queue in &shared.queues {
-        if let Err(problem) = leave_queue(shared, &broker, queue).await {
-            tracing::warn!(queue = %queue.name, %problem, "could not sign off");
-        }
+    let leaving = shared.queues.iter().map(|queue| sign_off(shared, &broker, queue));
+    if tokio::time::timeout(LEAVE_WITHIN, join_all(leaving)).await.is_err() {
+        tracing::warn!("could not sign off from every queue within {LEAVE_WITHIN:?}");
+    }
+}
+
+async fn sign_off(shared: &Shared, broker: &Broker, queue: &Served) {
+    if let Err(problem) = leave_queue(shared, broker, queue).await {
+        tracing::warn!(queue = %queue.name, %problem, "could not sign off");
     }
 }
 

@@ -32,6 +32,9 @@ use crate::{
     wakeups::Wakeups,
 };
 
+/// How long the claimer's last turn is waited for.
+const LAST_TURN: Duration = Duration::from_secs(1);
+
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
 pub struct Worker {
     config: Config,
@@ -80,7 +83,7 @@ impl Worker {
             .map_err(|problem| Error::invalid(format!("the keeper's thread: {problem}")))?;
         let ended = CancellationToken::new();
         let _guard = ended.clone().drop_guard();
-        let claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
+        let mut claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
         let output = tokio::select! {
             biased;
             output = stop => Ok(output),
@@ -90,9 +93,11 @@ impl Worker {
         shared.shutdown.run(&shared).await;
         hurry.abort();
         ended.cancel();
-        // The claimer's last turn is waited for: what was sent executes.
-        drop(claimer.await);
-        // A heartbeat after the last word would register the worker anew.
+        // What its last turn was granted and did not hear of is given back at the end.
+        if tokio::time::timeout(LAST_TURN, &mut claimer).await.is_err() {
+            claimer.abort();
+            drop(claimer.await);
+        }
         keeper.stop().await;
         sign_off::leave(&shared).await;
         tracing::info!("stopped");

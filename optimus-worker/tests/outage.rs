@@ -175,3 +175,19 @@ async fn credentials_that_were_right_once_are_tried_until_they_are_right_again()
     worker.stop().await;
     assert_eq!(log.runs.lock().unwrap()[second.id()], 1);
 }
+
+/// What a supervisor waits for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_of_many_queues_ends_within_10_s_of_its_grace_while_redis_is_away() {
+    let mut redis = RedisServer::start();
+    let bench = Bench::at(&redis.url()).await;
+    let queues: Vec<String> = (0..60).map(|number| format!("queue{number}")).collect();
+    let builder = bench.worker().queues(&queues).shutdown_grace(Duration::ZERO);
+    let worker = bench.start(builder.task_type::<Count>().data(Log::default()));
+    let (inspector, last) = (bench.client.inspector(), QueueName::new("queue59").unwrap());
+    let registered = async || !inspector.workers(&last).await.unwrap().is_empty();
+    eventually("the worker has started", Duration::from_secs(20), registered).await;
+    redis.kill();
+    let ended = tokio::time::timeout(Duration::from_secs(10), worker.stop()).await;
+    ended.expect("the worker has ended");
+}
