@@ -1,12 +1,16 @@
-//! Starts are shared by weight while all queues have work: [`check`].
+//! Starts are shared by weight while all queues have work, or in strict order: [`check`].
 
 use super::record::{Happened, Member, Record};
 
+/// A queue that goes first has so much time until its claims are answered.
+const STRICT_AFTER_NS: u64 = 200_000_000;
+
 /// What is wrong, a sentence a worker.
-pub(super) fn check(record: &Record) -> Vec<String> {
+pub(super) fn check(record: &Record, strict: bool) -> Vec<String> {
+    let judge = if strict { check_order } else { check_shares };
     let several = |worker: &Member| served(record, worker).len() > 1;
     let judged = record.workers.iter().enumerate().filter(|(_, worker)| several(worker));
-    judged.filter_map(|(at, worker)| check_shares(record, at, worker)).collect()
+    judged.filter_map(|(at, worker)| judge(record, at, worker)).collect()
 }
 
 fn served(record: &Record, worker: &Member) -> Vec<usize> {
@@ -100,4 +104,39 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
         }
     }
     whole.wrong()
+}
+
+/// Nothing of a queue begins while one before it has had enough work for a time.
+fn check_order(record: &Record, at: usize, worker: &Member) -> Option<String> {
+    let mut waiting = vec![0_i64; record.weights.len()];
+    let mut plenty_since = vec![u64::MAX; record.weights.len()];
+    for step in &record.steps {
+        let (queue, by) = match step.what {
+            Happened::Waits { queue } => (queue, 1),
+            Happened::Begins { queue, .. } => (queue, -1),
+            Happened::Ends { .. } => continue,
+        };
+        if by < 0 && matches!(step.what, Happened::Begins { worker, .. } if worker == at) {
+            let first = (0..queue).find(|first| {
+                let since = plenty_since[*first].saturating_add(STRICT_AFTER_NS);
+                worker.serves(*first) && since < step.at
+            });
+            if let Some(first) = first {
+                let process = worker.process;
+                let (slots, since) = (worker.setup.concurrency, step.at - plenty_since[first]);
+                return Some(format!(
+                    "worker {process} of {slots} slots began from queue {queue} {} ms after queue \
+                     {first} had work for all",
+                    since / 1_000_000
+                ));
+            }
+        }
+        waiting[queue] += by;
+        if waiting[queue] < record.under_way_max() {
+            plenty_since[queue] = u64::MAX;
+        } else {
+            plenty_since[queue] = plenty_since[queue].min(step.at);
+        }
+    }
+    None
 }

@@ -85,8 +85,8 @@ fn a_worker_may_leave_alone_what_it_does_not_serve() {
 #[test]
 fn a_queue_that_starves_is_found_and_one_that_has_its_share_is_not() {
     let story = || Story::filled(1, &[1, 3], 1_000);
-    assert!(fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 > 0)))).is_empty());
-    let starving = fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 == 0))));
+    assert!(fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 > 0))), false).is_empty());
+    let starving = fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 == 0))), false);
     assert!(only(&starving).contains("began 30 of 40 from queue 0"), "{starving:?}");
 }
 
@@ -94,5 +94,16 @@ fn a_queue_that_starves_is_found_and_one_that_has_its_share_is_not() {
 fn nothing_is_owed_to_a_queue_without_work() {
     let mut story = Story::filled(1, &[1, 1], 1_000);
     story.0.steps.retain(|step| !matches!(step.what, Happened::Waits { queue: 1 }));
-    assert!(fair::check(&story.runs([0; 600])).is_empty());
+    assert!(fair::check(&story.runs([0; 600]), false).is_empty());
+}
+
+#[test]
+fn a_queue_that_goes_first_is_found_to_wait() {
+    let story = || Story::filled(1, &[1, 1], 1_000);
+    assert!(fair::check(&story().runs([0; 600]), true).is_empty());
+    let wrong = fair::check(&story().runs([1; 600]), true);
+    assert_eq!(
+        only(&wrong),
+        "worker 1 of 1 slots began from queue 1 201 ms after queue 0 had work for all"
+    );
 }

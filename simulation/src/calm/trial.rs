@@ -157,8 +157,7 @@ impl Trial {
         let queues = &self.world.queues;
         let facts = (workers.collect(), queues.weights().to_vec());
         let record = Record::new(facts, &self.tasks, network.journal.events());
-        // Strict order has no shares.
-        let unfair = if queues.strict { Vec::new() } else { fair::check(&record) };
+        let unfair = fair::check(&record, queues.strict);
         for wrong in live::check(&record).into_iter().chain(unfair) {
             network.complain(wrong);
         }
