@@ -14,7 +14,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// For all queues together, for a supervisor waits.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Signs off from every queue, from all at once. What can't be given back now is left to the reaper.
+/// Signs off from all queues at once. What can't be given back now is left to the reaper.
 pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.broker.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| sign_off(shared, &broker, queue));
