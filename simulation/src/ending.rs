@@ -51,6 +51,7 @@ pub async fn drain(
     }
     let client = judge(world).await;
     for queue in world.queues.names() {
+        network.journal.write(0, What::Resume { queue: queue.to_string() });
         if let Err(problem) = client.resume(queue).await {
             network.complain(format!("queue {queue} can't be resumed: {problem}"));
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use optimus_core::{Call, Client, Due, Error, Submit, TaskHandle, TaskId, TaskState};
+use optimus_core::{Call, Client, Due, Error, QueueName, Submit, TaskHandle, TaskId, TaskState};
 use optimus_testkit::history::What;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -279,14 +279,47 @@ impl User {
 
     pub(crate) async fn cancel_task(&self, task: u64, id: &TaskId) {
         self.write(What::Cancel { task });
-        if let Ok(true) = self.client.cancel(id).await {
-            self.write(What::Cancelled { task });
+        match self.client.cancel(id).await {
+            Ok(true) => self.write(What::Cancelled { task }),
+            Ok(false) => self.write(What::Stopping { task }),
+            Err(problem) => self.refused(task, &problem),
         }
     }
 
     pub(crate) async fn requeue_task(&self, task: u64, id: &TaskId) {
         self.write(What::Requeue { task });
-        drop(self.client.requeue(id).await);
+        match self.client.requeue(id).await {
+            Ok(()) => self.write(What::Requeued { task }),
+            Err(problem) => self.refused(task, &problem),
+        }
+    }
+
+    /// Who is told that the store is away is told that nothing was done.
+    fn refused(&self, task: u64, problem: &Error) {
+        if problem.is_unavailable() {
+            self.write(What::Undone { task });
+        }
+    }
+
+    /// Pauses a queue. Whether it is known to be paused.
+    pub(crate) async fn pause_queue(&self, name: &QueueName) -> bool {
+        self.write(What::Pause { queue: name.to_string() });
+        let is_told = self.client.pause(name).await.is_ok();
+        if is_told {
+            self.write(What::Paused { queue: name.to_string() });
+        }
+        is_told
+    }
+
+    /// Resumes a queue, again and again until it is known to be.
+    pub(crate) async fn resume_queue(&self, name: &QueueName) {
+        loop {
+            self.write(What::Resume { queue: name.to_string() });
+            if self.client.resume(name).await.is_ok() {
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     async fn requeue(&mut self) {
@@ -302,12 +335,12 @@ impl User {
 
     async fn pause(&mut self) {
         let queue = self.queues.pick(&mut self.random).clone();
-        if self.client.pause(&queue).await.is_ok() {
-            sleep(Duration::from_millis(self.random.u64(..500))).await;
+        if self.pause_queue(&queue).await {
+            // Now and then so long that a resume of before has arrived, if it ever does.
+            let most = if self.random.u8(..4) == 0 { 15_000 } else { 500 };
+            sleep(Duration::from_millis(self.random.u64(..most))).await;
         }
-        while self.client.resume(&queue).await.is_err() {
-            sleep(Duration::from_millis(100)).await;
-        }
+        self.resume_queue(&queue).await;
     }
 
     async fn look(&mut self) {

@@ -52,6 +52,7 @@ const ON_PROCESSES: &[(u32, Act)] = &[
     (2, Act::FreezeShort),
     (1, Act::KillClient),
     (1, Act::ReplaceWorker),
+    (1, Act::PauseQueue),
 ];
 
 const ON_REDIS: &[(u32, Act)] = &[

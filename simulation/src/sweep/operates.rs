@@ -12,7 +12,7 @@ use crate::work::{Kind, Work};
 
 pub(super) async fn cancel_waiting(actor: &Actor) {
     let mut twice = None;
-    actor.user.client.pause(&queue()).await.ok();
+    actor.user.pause_queue(&queue()).await;
     let ready = actor.submit(1, Kind::Lasts(0)).await;
     let ranked = actor.call(2, Work::new(2, Kind::Lasts(0)).priority(1)).await;
     let delayed = actor.call(3, Work::new(3, Kind::Lasts(0)).due(Due::In(ms(500)))).await;
@@ -42,7 +42,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
     }
     // Behind all tombstones.
     let behind = actor.submit(5, Kind::Lasts(0)).await;
-    actor.user.client.resume(&queue()).await.ok();
+    actor.user.resume_queue(&queue()).await;
     actor.hear(5, behind).await;
 }
 
@@ -112,11 +112,9 @@ pub(super) async fn requeue(actor: &Actor) {
 }
 
 pub(super) async fn pause(actor: &Actor) {
-    actor.user.client.pause(&queue()).await.ok();
+    actor.user.pause_queue(&queue()).await;
     let handle = actor.submit(1, Kind::Lasts(0)).await;
     sleep(ms(300)).await;
-    while actor.user.client.resume(&queue()).await.is_err() {
-        sleep(ms(50)).await;
-    }
+    actor.user.resume_queue(&queue()).await;
     actor.hear(1, handle).await;
 }

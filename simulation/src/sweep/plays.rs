@@ -106,7 +106,7 @@ pub(super) async fn later(actor: &Actor) {
 /// Each queue has its own, and one that is paused keeps none of the others.
 pub(super) async fn queues(actor: &Actor) {
     let names = actor.world.queues.names().to_vec();
-    actor.user.client.pause(&names[1]).await.ok();
+    actor.user.pause_queue(&names[1]).await;
     let mut handles = Vec::new();
     for number in 0..9 {
         let queue = names[usize::try_from(number).unwrap_or(0) % names.len()].as_str();
@@ -115,9 +115,7 @@ pub(super) async fn queues(actor: &Actor) {
         handles.push((number, handle));
     }
     sleep(ms(400)).await;
-    while actor.user.client.resume(&names[1]).await.is_err() {
-        sleep(ms(50)).await;
-    }
+    actor.user.resume_queue(&names[1]).await;
     for (number, handle) in handles {
         actor.hear(number, handle).await;
     }

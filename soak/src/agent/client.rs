@@ -111,8 +111,8 @@ impl Submitter<'_> {
         self.log.write(What::Cancel { task });
         match self.client.cancel(id).await {
             Ok(true) => self.log.write(What::Cancelled { task }),
-            Ok(false) => {}
-            Err(problem) => self.excuse(&problem),
+            Ok(false) => self.log.write(What::Stopping { task }),
+            Err(problem) => self.refused(task, &problem),
         }
     }
 
@@ -125,8 +125,9 @@ impl Submitter<'_> {
         match self.client.handle::<()>(id.clone()).status().await {
             Ok(TaskState::Dead) => {
                 self.log.write(What::Requeue { task });
-                if let Err(problem) = self.client.requeue(&id).await {
-                    self.excuse(&problem);
+                match self.client.requeue(&id).await {
+                    Ok(()) => self.log.write(What::Requeued { task }),
+                    Err(problem) => self.refused(task, &problem),
                 }
             }
             Ok(_) => {}
@@ -134,10 +135,19 @@ impl Submitter<'_> {
         }
     }
 
+    /// An operator who is told that Redis is away is told that nothing was done.
+    fn refused(&self, task: u64, problem: &Error) {
+        if problem.is_unavailable() {
+            self.log.write(What::Undone { task });
+        }
+        self.excuse(problem);
+    }
+
     /// An operator's call may meet a Redis that is away or full, or a task that went on.
     fn excuse(&self, problem: &Error) {
         let expected = problem.is_unavailable()
             || problem.is_full()
+            || problem.is_unknown_outcome()
             || problem.is_wrong_state()
             || problem.is_forgotten();
         if !expected {

@@ -1,6 +1,7 @@
 //! Breaks things, one after the other, as its seed says: [`Nemesis`].
 
 mod network;
+mod operator;
 mod processes;
 mod redis;
 
@@ -48,6 +49,8 @@ pub(crate) enum Act {
     FillRedis,
     /// No byte more for the append-only file.
     FillDisk,
+    /// An operator pauses the queue, and resumes it soon.
+    PauseQueue,
     /// Something between a worker and Redis: a hole, a reset, a lost reply, …
     DisturbNetwork,
 }
@@ -132,6 +135,7 @@ impl Nemesis {
             Act::SleepRedis => self.sleep_redis().await,
             Act::FillRedis => self.fill_redis().await,
             Act::FillDisk => self.fill_disk().await,
+            Act::PauseQueue => self.pause_queue().await,
             Act::DisturbNetwork => self.disturb_network().await,
         }
     }

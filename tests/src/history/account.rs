@@ -1,5 +1,6 @@
 //! Everything that happened to one task: [`Account`].
 
+use super::requests::{Requests, Told};
 use super::{Event, Found, How, What};
 
 /// What clients and handlers wrote down of one task.
@@ -7,11 +8,8 @@ use super::{Event, Found, How, What};
 pub(super) struct Account {
     pub(super) invoked: Option<Invoked>,
     pub(super) answer: Option<(u64, Answer)>,
-    /// An operator wanted it cancelled.
-    pub(super) cancel_asked: bool,
-    /// When an operator was told that it is.
-    pub(super) cancelled_at: Option<u64>,
-    pub(super) requeued_at: Vec<u64>,
+    pub(super) cancels: Requests,
+    pub(super) requeues: Requests,
     /// By their fences, once [sorted](Self::sort).
     pub(super) executions: Vec<Execution>,
     pub(super) found: Option<(Found, u64)>,
@@ -62,9 +60,12 @@ impl Account {
             What::Duplicate { owner, .. } => self.answer(at, Answer::Duplicate { owner }),
             What::Refused { .. } => self.answer(at, Answer::Refused),
             What::Unknown { .. } => self.answer(at, Answer::Unknown),
-            What::Cancel { .. } => self.cancel_asked = true,
-            What::Cancelled { .. } => self.cancelled_at = Some(at),
-            What::Requeue { .. } => self.requeued_at.push(at),
+            What::Cancel { .. } => self.cancels.ask(pid, at),
+            What::Cancelled { .. } => self.cancels.answer(pid, at, Told::Done),
+            What::Stopping { .. } => self.cancels.answer(pid, at, Told::Begun),
+            What::Requeue { .. } => self.requeues.ask(pid, at),
+            What::Requeued { .. } => self.requeues.answer(pid, at, Told::Done),
+            What::Undone { .. } => self.undone(pid, at),
             What::Begin { id, attempt, fence, .. } => {
                 self.executions.push(Execution { pid, id, attempt, fence, begun: at, end: None });
             }
@@ -105,6 +106,13 @@ impl Account {
         if self.answer.replace((at, answer)).is_some() {
             self.oddities.push("was answered twice: the client is wrong");
         }
+    }
+
+    /// An operator that asked last for one or the other was told that nothing was done.
+    fn undone(&mut self, pid: u32, at: u64) {
+        let is_cancel = self.cancels.last_of(pid) > self.requeues.last_of(pid);
+        let requests = if is_cancel { &mut self.cancels } else { &mut self.requeues };
+        requests.answer(pid, at, Told::Undone);
     }
 
     /// A process writes the begin of an execution before its end.

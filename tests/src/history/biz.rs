@@ -50,11 +50,11 @@ fn admission(task: u64, account: &Account) -> Option<Admitted> {
     let done = account.executions.iter().filter(|run| run.ended_as(How::Ok));
     let done = done.filter_map(|run| run.end).map(|(at, _)| at).min();
     // A dead task keeps its biz id. One that ended otherwise may have ended at any time.
-    let keeps = account.requeued_at.is_empty()
+    let keeps = account.requeues.possible().next().is_none()
         && account.found.is_some_and(|(state, _)| state == Found::Dead);
     // One that was cancelled gave its biz id away, even if a requeue took it again later.
     let until = done.unwrap_or(if keeps { u64::MAX } else { acked });
-    let alive_until = if account.cancel_asked { acked } else { until };
+    let alive_until = if account.cancels.possible().next().is_some() { acked } else { until };
     Some(Admitted { task, invoked, acked, alive_until })
 }
 

@@ -8,14 +8,12 @@ use std::time::Duration;
 use super::account::{Account, Answer, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
 use super::explain::explain;
+use super::queues::Queues;
 use super::verdict::{Findings, Verdict};
 use super::{Event, Found, How, Why, biz, read_history};
 
 /// Delays are rounded to ms on their way.
 const EARLY_NS_MAX: u64 = 3_000_000;
-
-/// A requeue that nobody has answered may still be on its way for so long.
-const REQUEUE_ARRIVES_NS: u64 = 10_000_000_000;
 
 /// What the checker must know of the run.
 #[derive(Clone, Copy, Debug)]
@@ -43,23 +41,26 @@ pub fn check_events(events: impl IntoIterator<Item = Event>, rules: &Rules) -> V
     all.judge(rules)
 }
 
-/// A whole history: what happened to each task, and what was done to processes.
+/// A whole history: what happened to each task, and what was done to queues and processes.
 #[derive(Default)]
 struct All {
     accounts: HashMap<u64, Account>,
+    queues: Queues,
     acts: Acts,
 }
 
 impl All {
     fn add(&mut self, event: Event) {
-        match event.what.task() {
-            Some(task) => self.accounts.entry(task).or_default().add(event),
-            None => self.acts.add(&event),
+        if let Some(task) = event.what.task() {
+            self.accounts.entry(task).or_default().add(event);
+        } else {
+            self.acts.add(&event);
+            self.queues.add(event);
         }
     }
 
     fn judge(self, rules: &Rules) -> Verdict {
-        let Self { mut accounts, mut acts } = self;
+        let Self { mut accounts, queues, mut acts } = self;
         acts.sort();
         let (mut verdict, mut findings) = (Verdict::default(), Findings::default());
         verdict.kills = acts.killed.len() as u64;
@@ -72,6 +73,8 @@ impl All {
             judge.fences(&mut findings);
             judge.second_executions(&mut verdict, &mut findings);
             judge.times(&mut findings);
+            judge.operations(&mut findings);
+            judge.pauses(&queues, &mut findings);
             judge.ending(&mut verdict, &mut findings);
             recoveries(account, &acts, &mut verdict);
         }
@@ -113,10 +116,10 @@ fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
 }
 
 /// One task before the rules.
-struct Judge<'a> {
-    task: u64,
-    account: &'a Account,
-    acts: &'a Acts,
+pub(super) struct Judge<'a> {
+    pub(super) task: u64,
+    pub(super) account: &'a Account,
+    pub(super) acts: &'a Acts,
     rules: &'a Rules,
 }
 
@@ -161,12 +164,17 @@ impl Judge<'_> {
 
     /// An operator's requeue sets the count to zero.
     fn counts_anew(&self, lower: &Execution, higher: &Execution) -> bool {
-        self.account.requeued_at.iter().any(|at| *at <= higher.begun)
+        self.account.requeues.possible().any(|requeue| requeue.asked <= higher.begun)
             || self.acts.rolled_back(lower.begun, higher.begun)
     }
 
+    /// Whether its worker was kept from its heartbeats meanwhile, so that another may have it.
+    pub(super) fn may_be_taken_over(&self, run: &Execution, until: u64) -> bool {
+        self.acts.kept(run.pid, run.begun, until, self.rules.lease).is_some()
+    }
+
     /// Whether a worker was kept from beginning what it had claimed, until its lease was over.
-    fn may_begin_late(&self, run: &Execution) -> bool {
+    pub(super) fn may_begin_late(&self, run: &Execution) -> bool {
         let since = run.begun.saturating_sub(ns(LATE_BEGIN));
         self.acts.kept(run.pid, since, run.begun, self.rules.lease).is_some()
     }
@@ -187,30 +195,17 @@ impl Judge<'_> {
         explain(self.account, previous, until, self.acts, self.rules)
     }
 
-    /// Nothing runs before its time, or after it was cancelled.
+    /// Nothing runs before its time.
     fn times(&self, findings: &mut Findings) {
         let account = self.account;
         if let (Some(invoked), Some(first)) = (account.invoked, account.executions.first()) {
             let due = invoked.at + invoked.delay_ms * 1_000_000;
             // One that was cancelled and requeued is due at once.
-            let requeued = account.requeued_at.iter().any(|at| *at <= first.begun);
+            let mut possible = account.requeues.possible();
+            let requeued = possible.any(|requeue| requeue.asked <= first.begun);
             let hastened = self.acts.hastened(invoked.at, first.begun);
             if first.begun + EARLY_NS_MAX < due && !requeued && !hastened {
                 findings.add(self.task, "ran before it was due");
-            }
-        }
-        if let Some(cancelled) = account.cancelled_at {
-            let late = account.executions.iter().any(|run| {
-                run.begun > cancelled
-                    && !account
-                        .requeued_at
-                        .iter()
-                        .any(|at| *at + REQUEUE_ARRIVES_NS >= cancelled && *at <= run.begun)
-                    && !self.acts.rolled_back(cancelled, run.begun)
-                    && !self.may_begin_late(run)
-            });
-            if late {
-                findings.add(self.task, "ran after it was cancelled");
             }
         }
     }
@@ -238,7 +233,7 @@ impl Judge<'_> {
             Found::Dead if last.is_none_or(|run| self.why(run, u64::MAX) == Why::Unexplained) => {
                 findings.add(self.task, "is dead, though nothing failed");
             }
-            Found::Cancelled if !account.cancel_asked => {
+            Found::Cancelled if account.cancels.possible().next().is_none() => {
                 findings.add(self.task, "is cancelled, though nobody asked for it");
             }
             Found::Dead | Found::Cancelled => {}

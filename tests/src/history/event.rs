@@ -1,7 +1,4 @@
-//! One thing that happened, and its form as a line: [`Event`].
-
-use std::fmt::{self, Display};
-use std::str::{FromStr, SplitAsciiWhitespace};
+//! One thing that happened: [`Event`].
 
 /// One thing that happened, when and in which process.
 ///
@@ -63,10 +60,41 @@ pub enum What {
         /// Its number.
         task: u64,
     },
+    /// `stopping <task>`: an operator who asked to cancel it was told that its worker is asked to
+    /// stop it.
+    Stopping {
+        /// Its number.
+        task: u64,
+    },
     /// `requeue <task>`: an operator asks to run it again.
     Requeue {
         /// Its number.
         task: u64,
+    },
+    /// `requeued <task>`: an operator was told that it will run again.
+    Requeued {
+        /// Its number.
+        task: u64,
+    },
+    /// `undone <task>`: an operator was told that nothing was done of what was asked last.
+    Undone {
+        /// Its number.
+        task: u64,
+    },
+    /// `pause <queue>`: an operator asks to stop its claims.
+    Pause {
+        /// Its name.
+        queue: String,
+    },
+    /// `paused <queue>`: an operator was told that nothing of it is claimed.
+    Paused {
+        /// Its name.
+        queue: String,
+    },
+    /// `resume <queue>`: an operator asks to restart its claims.
+    Resume {
+        /// Its name.
+        queue: String,
     },
     /// `begin <task> <id> <attempt> <fence>`: its handler begins.
     Begin {
@@ -175,7 +203,8 @@ pub enum Found {
 }
 
 impl What {
-    /// The number of the task that it is about; none for what a nemesis does.
+    /// The number of the task that it is about; none for what is done to a queue
+    /// or a process.
     pub fn task(&self) -> Option<u64> {
         match *self {
             Self::Invoke { task, .. }
@@ -185,7 +214,10 @@ impl What {
             | Self::Unknown { task }
             | Self::Cancel { task }
             | Self::Cancelled { task }
+            | Self::Stopping { task }
             | Self::Requeue { task }
+            | Self::Requeued { task }
+            | Self::Undone { task }
             | Self::Begin { task, .. }
             | Self::End { task, .. }
             | Self::Found { task, .. } => Some(task),
@@ -193,143 +225,3 @@ impl What {
         }
     }
 }
-
-impl Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.at, self.pid)?;
-        match &self.what {
-            What::Invoke { task, biz, delay_ms } => {
-                write!(f, "invoke {task} {} {delay_ms}", Optional(*biz))
-            }
-            What::Acked { task, id } => write!(f, "acked {task} {id}"),
-            What::Duplicate { task, owner } => write!(f, "duplicate {task} {owner}"),
-            What::Refused { task } => write!(f, "refused {task}"),
-            What::Unknown { task } => write!(f, "unknown {task}"),
-            What::Cancel { task } => write!(f, "cancel {task}"),
-            What::Cancelled { task } => write!(f, "cancelled {task}"),
-            What::Requeue { task } => write!(f, "requeue {task}"),
-            What::Begin { task, id, attempt, fence } => {
-                write!(f, "begin {task} {id} {attempt} {fence}")
-            }
-            What::End { task, fence, how } => write!(f, "end {task} {fence} {}", how.word()),
-            What::Found { task, state, fence } => {
-                write!(f, "found {task} {} {fence}", state.word())
-            }
-            What::Killed { victim } => write!(f, "killed {victim}"),
-            What::Left { worker, since } => write!(f, "left {worker} {since}"),
-            What::Frozen { victim, since } => write!(f, "frozen {victim} {since}"),
-            What::Outage { since, of } => write!(f, "outage {since} {}", Optional(*of)),
-            What::Stalled { since } => write!(f, "stalled {since}"),
-            What::ClockSet { by_ms } => write!(f, "clock {by_ms}"),
-            What::Rollback { since } => write!(f, "rollback {since}"),
-            What::Lease { worker, ms } => write!(f, "lease {worker} {ms}"),
-        }
-    }
-}
-
-/// A number, or `-` for none.
-struct Optional<T>(Option<T>);
-
-impl<T: Display> Display for Optional<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(number) => number.fmt(f),
-            None => f.write_str("-"),
-        }
-    }
-}
-
-impl FromStr for Event {
-    type Err = String;
-
-    fn from_str(line: &str) -> Result<Self, String> {
-        let mut words = Words(line.split_ascii_whitespace());
-        let event = read(&mut words).ok_or_else(|| format!("no event: {line:?}"))?;
-        if words.0.next().is_some() {
-            return Err(format!("too many words: {line:?}"));
-        }
-        Ok(event)
-    }
-}
-
-struct Words<'a>(SplitAsciiWhitespace<'a>);
-
-impl Words<'_> {
-    fn number<T: FromStr>(&mut self) -> Option<T> {
-        self.0.next()?.parse().ok()
-    }
-
-    fn optional<T: FromStr>(&mut self) -> Option<Optional<T>> {
-        match self.0.next()? {
-            "-" => Some(Optional(None)),
-            number => number.parse().ok().map(Some).map(Optional),
-        }
-    }
-
-    fn text(&mut self) -> Option<String> {
-        self.0.next().map(str::to_owned)
-    }
-}
-
-fn read(words: &mut Words<'_>) -> Option<Event> {
-    let (at, pid) = (words.number()?, words.number()?);
-    let what = match words.0.next()? {
-        "invoke" => What::Invoke {
-            task: words.number()?,
-            biz: words.optional()?.0,
-            delay_ms: words.number()?,
-        },
-        "acked" => What::Acked { task: words.number()?, id: words.text()? },
-        "duplicate" => What::Duplicate { task: words.number()?, owner: words.text()? },
-        "refused" => What::Refused { task: words.number()? },
-        "unknown" => What::Unknown { task: words.number()? },
-        "cancel" => What::Cancel { task: words.number()? },
-        "cancelled" => What::Cancelled { task: words.number()? },
-        "requeue" => What::Requeue { task: words.number()? },
-        "begin" => What::Begin {
-            task: words.number()?,
-            id: words.text()?,
-            attempt: words.number()?,
-            fence: words.number()?,
-        },
-        "end" => What::End {
-            task: words.number()?,
-            fence: words.number()?,
-            how: How::read(words.0.next()?)?,
-        },
-        "found" => What::Found {
-            task: words.number()?,
-            state: Found::read(words.0.next()?)?,
-            fence: words.number()?,
-        },
-        "killed" => What::Killed { victim: words.number()? },
-        "left" => What::Left { worker: words.number()?, since: words.number()? },
-        "frozen" => What::Frozen { victim: words.number()?, since: words.number()? },
-        "outage" => What::Outage { since: words.number()?, of: words.optional()?.0 },
-        "stalled" => What::Stalled { since: words.number()? },
-        "clock" => What::ClockSet { by_ms: words.number()? },
-        "rollback" => What::Rollback { since: words.number()? },
-        "lease" => What::Lease { worker: words.number()?, ms: words.number()? },
-        _ => return None,
-    };
-    Some(Event { at, pid, what })
-}
-
-/// Each variant's word, both ways.
-macro_rules! words {
-    ($type:ident: $($variant:ident = $word:literal),*) => {
-        impl $type {
-            fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),* }
-            }
-
-            fn read(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-words!(How: Ok = "ok", Failed = "failed", Stopped = "stopped");
-words!(Found: Success = "success", Dead = "dead", Cancelled = "cancelled",
-    Forgotten = "forgotten", Live = "live");

@@ -74,7 +74,7 @@ pub(super) fn explain(
     // It began late if it was claimed before the next one, and its worker then kept from it.
     let late = previous.begun > until;
     let since = if late { until.saturating_sub(ns(LATE_BEGIN)) } else { previous.begun };
-    if account.requeued_at.iter().any(|at| (since..=until).contains(at)) {
+    if account.requeues.possible().any(|requeue| (since..=until).contains(&requeue.asked)) {
         return Why::Requeued;
     }
     if previous.end.is_some_and(|(ended, how)| how == How::Failed && ended <= until) {

@@ -4,7 +4,8 @@
 //! what was written survives a kill -9. [`check`] replays all files of a folder: nothing that was
 //! acknowledged may be lost, nothing may run that was not submitted, and whatever ran twice must
 //! have a reason that the history shows. An outcome that its client does not know counts as one
-//! that may or may not have happened.
+//! that may or may not have happened. So does what an operator asked for and was not told of; what
+//! one was told must be so.
 
 mod account;
 mod acts;
@@ -12,7 +13,11 @@ mod biz;
 mod check;
 mod event;
 mod explain;
+mod line;
 mod log;
+mod operations;
+mod queues;
+mod requests;
 mod verdict;
 
 pub use check::{Rules, check, check_events};

@@ -4,6 +4,8 @@
 //! The first word of a line is a time in ms, the second a process: 1 submits, 2 and 3 work, 4 is
 //! the nemesis.
 
+mod operators;
+
 use std::fs;
 use std::time::Duration;
 

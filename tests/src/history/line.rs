@@ -1,0 +1,158 @@
+//! The form of an [`Event`] as a line.
+
+use std::fmt::{self, Display};
+use std::str::{FromStr, SplitAsciiWhitespace};
+
+use super::{Event, Found, How, What};
+
+impl Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.at, self.pid)?;
+        match &self.what {
+            What::Invoke { task, biz, delay_ms } => {
+                write!(f, "invoke {task} {} {delay_ms}", Optional(*biz))
+            }
+            What::Acked { task, id } => write!(f, "acked {task} {id}"),
+            What::Duplicate { task, owner } => write!(f, "duplicate {task} {owner}"),
+            What::Refused { task } => write!(f, "refused {task}"),
+            What::Unknown { task } => write!(f, "unknown {task}"),
+            What::Cancel { task } => write!(f, "cancel {task}"),
+            What::Cancelled { task } => write!(f, "cancelled {task}"),
+            What::Stopping { task } => write!(f, "stopping {task}"),
+            What::Requeue { task } => write!(f, "requeue {task}"),
+            What::Requeued { task } => write!(f, "requeued {task}"),
+            What::Undone { task } => write!(f, "undone {task}"),
+            What::Pause { queue } => write!(f, "pause {queue}"),
+            What::Paused { queue } => write!(f, "paused {queue}"),
+            What::Resume { queue } => write!(f, "resume {queue}"),
+            What::Begin { task, id, attempt, fence } => {
+                write!(f, "begin {task} {id} {attempt} {fence}")
+            }
+            What::End { task, fence, how } => write!(f, "end {task} {fence} {}", how.word()),
+            What::Found { task, state, fence } => {
+                write!(f, "found {task} {} {fence}", state.word())
+            }
+            What::Killed { victim } => write!(f, "killed {victim}"),
+            What::Left { worker, since } => write!(f, "left {worker} {since}"),
+            What::Frozen { victim, since } => write!(f, "frozen {victim} {since}"),
+            What::Outage { since, of } => write!(f, "outage {since} {}", Optional(*of)),
+            What::Stalled { since } => write!(f, "stalled {since}"),
+            What::ClockSet { by_ms } => write!(f, "clock {by_ms}"),
+            What::Rollback { since } => write!(f, "rollback {since}"),
+            What::Lease { worker, ms } => write!(f, "lease {worker} {ms}"),
+        }
+    }
+}
+
+/// A number, or `-` for none.
+struct Optional<T>(Option<T>);
+
+impl<T: Display> Display for Optional<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.write_str("-"),
+        }
+    }
+}
+
+impl FromStr for Event {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut words = Words(line.split_ascii_whitespace());
+        let event = read(&mut words).ok_or_else(|| format!("no event: {line:?}"))?;
+        if words.0.next().is_some() {
+            return Err(format!("too many words: {line:?}"));
+        }
+        Ok(event)
+    }
+}
+
+struct Words<'a>(SplitAsciiWhitespace<'a>);
+
+impl Words<'_> {
+    fn number<T: FromStr>(&mut self) -> Option<T> {
+        self.0.next()?.parse().ok()
+    }
+
+    fn optional<T: FromStr>(&mut self) -> Option<Optional<T>> {
+        match self.0.next()? {
+            "-" => Some(Optional(None)),
+            number => number.parse().ok().map(Some).map(Optional),
+        }
+    }
+
+    fn text(&mut self) -> Option<String> {
+        self.0.next().map(str::to_owned)
+    }
+}
+
+fn read(words: &mut Words<'_>) -> Option<Event> {
+    let (at, pid) = (words.number()?, words.number()?);
+    let what = match words.0.next()? {
+        "invoke" => What::Invoke {
+            task: words.number()?,
+            biz: words.optional()?.0,
+            delay_ms: words.number()?,
+        },
+        "acked" => What::Acked { task: words.number()?, id: words.text()? },
+        "duplicate" => What::Duplicate { task: words.number()?, owner: words.text()? },
+        "refused" => What::Refused { task: words.number()? },
+        "unknown" => What::Unknown { task: words.number()? },
+        "cancel" => What::Cancel { task: words.number()? },
+        "cancelled" => What::Cancelled { task: words.number()? },
+        "stopping" => What::Stopping { task: words.number()? },
+        "requeue" => What::Requeue { task: words.number()? },
+        "requeued" => What::Requeued { task: words.number()? },
+        "undone" => What::Undone { task: words.number()? },
+        "pause" => What::Pause { queue: words.text()? },
+        "paused" => What::Paused { queue: words.text()? },
+        "resume" => What::Resume { queue: words.text()? },
+        "begin" => What::Begin {
+            task: words.number()?,
+            id: words.text()?,
+            attempt: words.number()?,
+            fence: words.number()?,
+        },
+        "end" => What::End {
+            task: words.number()?,
+            fence: words.number()?,
+            how: How::read(words.0.next()?)?,
+        },
+        "found" => What::Found {
+            task: words.number()?,
+            state: Found::read(words.0.next()?)?,
+            fence: words.number()?,
+        },
+        "killed" => What::Killed { victim: words.number()? },
+        "left" => What::Left { worker: words.number()?, since: words.number()? },
+        "frozen" => What::Frozen { victim: words.number()?, since: words.number()? },
+        "outage" => What::Outage { since: words.number()?, of: words.optional()?.0 },
+        "stalled" => What::Stalled { since: words.number()? },
+        "clock" => What::ClockSet { by_ms: words.number()? },
+        "rollback" => What::Rollback { since: words.number()? },
+        "lease" => What::Lease { worker: words.number()?, ms: words.number()? },
+        _ => return None,
+    };
+    Some(Event { at, pid, what })
+}
+
+/// Each variant's word, both ways.
+macro_rules! words {
+    ($type:ident: $($variant:ident = $word:literal),*) => {
+        impl $type {
+            fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),* }
+            }
+
+            fn read(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+words!(How: Ok = "ok", Failed = "failed", Stopped = "stopped");
+words!(Found: Success = "success", Dead = "dead", Cancelled = "cancelled",
+    Forgotten = "forgotten", Live = "live");
