@@ -5,6 +5,9 @@ use super::record::{Happened, Member, Record};
 /// A queue that goes first has so much time until its claims are answered.
 const STRICT_AFTER_NS: u64 = 200_000_000;
 
+/// What begins so soon after the last queue got its work may have been claimed before.
+const CLAIMED_BEFORE_NS: u64 = 20_000_000;
+
 /// What is wrong, a sentence a worker.
 pub(super) fn check(record: &Record, strict: bool) -> Vec<String> {
     let judge = if strict { check_order } else { check_shares };
@@ -74,12 +77,13 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
     let begun = vec![0; record.weights.len()];
     let mut piece = Window { record, worker, served: served.clone(), begun: begun.clone() };
     let mut whole = Window { record, worker, served: served.clone(), begun };
+    let mut counts_from = u64::MAX;
     for step in &record.steps {
         match step.what {
             Happened::Waits { queue } => waiting[queue] += 1,
             Happened::Begins { queue, worker } => {
                 waiting[queue] -= 1;
-                if worker == at {
+                if worker == at && step.at >= counts_from {
                     piece.begun[queue] += 1;
                     whole.begun[queue] += 1;
                 }
@@ -88,6 +92,7 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
         }
         let all_have_work = served.iter().all(|queue| waiting[*queue] >= record.under_way_max());
         let judged = if !all_have_work {
+            counts_from = u64::MAX;
             let wrong = whole.wrong();
             whole.clear();
             piece.clear();
@@ -97,6 +102,7 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
             piece.clear();
             wrong
         } else {
+            counts_from = counts_from.min(step.at + CLAIMED_BEFORE_NS);
             None
         };
         if judged.is_some() {

@@ -91,6 +91,20 @@ fn a_queue_that_starves_is_found_and_one_that_has_its_share_is_not() {
 }
 
 #[test]
+fn what_was_claimed_before_all_queues_had_work_is_nobodys_share() {
+    let story = |late: u64| {
+        let mut story = Story::filled(4_096, &[1, 1], 2_000);
+        (0..1_024).for_each(|_| story.add(late, Happened::Begins { queue: 0, worker: 0 }));
+        let turns = (0..1_024).flat_map(|n| [n % 2; 2]);
+        turns.for_each(|queue| story.add(late + 30, Happened::Begins { queue, worker: 0 }));
+        story.0.steps.sort_by_key(|step| step.at);
+        fair::check(&story.0, false)
+    };
+    assert!(story(6).is_empty());
+    assert!(only(&story(21)).contains("from queue 0"));
+}
+
+#[test]
 fn nothing_is_owed_to_a_queue_without_work() {
     let mut story = Story::filled(1, &[1, 1], 1_000);
     story.0.steps.retain(|step| !matches!(step.what, Happened::Waits { queue: 1 }));
