@@ -5,38 +5,14 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Bench, Double, Gate, Wait};
-use optimus_core::{
-    Backoff, BoxError, Call, Client, Context, Due, Error, QueueName, Task, TaskOptions, TaskState,
-};
+use optimus_core::{Backoff, Call, Client, Due, Error, QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 use optimus_worker::{Worker, WorkerBuilder};
-use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 const SECOND: Duration = Duration::from_secs(1);
 
 const NO_QUEUE_NAMES: [&str; 9] = ["", " ", "a b", "{a}", "a:b", "a/b", "a*", "ä", "line\nbreak"];
-
-/// A task of the given name and options that would do nothing.
-macro_rules! idle_task {
-    ($type:ident, $name:literal, $options:expr) => {
-        #[derive(Serialize, Deserialize)]
-        struct $type {}
-
-        impl Task for $type {
-            const NAME: &'static str = $name;
-            type Output = ();
-
-            fn options() -> TaskOptions {
-                $options
-            }
-
-            async fn run(self, _: Context) -> Result<(), BoxError> {
-                Ok(())
-            }
-        }
-    };
-}
 
 idle_task!(Namesake, "double", TaskOptions::new());
 idle_task!(Nameless, "two words", TaskOptions::new());

@@ -12,27 +12,6 @@ use serde::{Deserialize, Serialize};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A task of the given options that would do nothing.
-macro_rules! idle_task {
-    ($type:ident, $name:literal, $options:expr) => {
-        #[derive(Serialize, Deserialize)]
-        struct $type {}
-
-        impl Task for $type {
-            const NAME: &'static str = $name;
-            type Output = ();
-
-            fn options() -> TaskOptions {
-                $options
-            }
-
-            async fn run(self, _: Context) -> Result<(), BoxError> {
-                Ok(())
-            }
-        }
-    };
-}
-
 idle_task!(Expiring, "expiring", TaskOptions::new().expires_in(SECOND));
 idle_task!(Resultless, "resultless", TaskOptions::new().result_ttl(Duration::ZERO));
 idle_task!(OwnFormula, "own_formula", TaskOptions::new().backoff(Backoff::Custom(|_, _| SECOND)));

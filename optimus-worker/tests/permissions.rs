@@ -69,12 +69,8 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
         let named = problem.to_string();
         assert!(named.contains(missing) || named.contains("'ping'"), "{missing}: {named}");
         let keys = format!("KEYS *{namespace}*");
-        let mut is_empty = async || admin.run(&keys).await.is_empty();
-        let deadline = tokio::time::Instant::now() + SOON;
-        while !is_empty().await {
-            assert!(tokio::time::Instant::now() < deadline, "{missing}: keys are left");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let left = format!("without {missing} it leaves no key");
+        eventually(&left, SOON, async || admin.run(&keys).await.is_empty()).await;
     }
     set_user(&mut admin, &all).await;
     let bench = Bench::beside(&url, &namespace).await;

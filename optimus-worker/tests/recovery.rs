@@ -9,7 +9,7 @@ use optimus_core::{
     Lease, QueueName, Task, TaskState, WorkerId,
     broker::{Failure, Verdict},
 };
-use optimus_testkit::{Proc, Signal};
+use optimus_testkit::Signal;
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -111,24 +111,10 @@ async fn sixty_four_workers_recover_what_a_dead_one_held() {
     recovers_with(&Bench::on_redis().await, 64).await;
 }
 
-/// This test binary again, as a worker process that a test kills.
-fn child(bench: &Bench) -> Proc {
-    Proc::program(std::env::current_exe().unwrap())
-        .arg("a_worker_process_for_the_tests_beside")
-        .arg("--exact")
-        .arg("--ignored")
-        .arg("--nocapture")
-        .env("CHILD_URL", bench.url())
-        .env("CHILD_NAMESPACE", bench.namespace())
-        .start()
-}
-
 #[tokio::test]
 #[ignore = "a process for other tests, which start it with what it needs"]
 async fn a_worker_process_for_the_tests_beside() {
-    let [url, namespace] =
-        ["CHILD_URL", "CHILD_NAMESPACE"].map(|name| std::env::var(name).unwrap());
-    let bench = Bench::beside(&url, &namespace).await;
+    let bench = Bench::of_parent().await;
     let gate = common::Gate::new();
     let worker =
         bench.start(bench.worker().lease(LEASE).task_type::<common::Wait>().data(gate.clone()));
@@ -141,7 +127,7 @@ async fn a_worker_process_for_the_tests_beside() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_of_a_killed_process_runs_elsewhere_within_the_lease_and_a_second() {
     let bench = Bench::on_redis().await;
-    let mut doomed = child(&bench);
+    let mut doomed = bench.child("a_worker_process_for_the_tests_beside").start();
     let handle = bench.client.submit(common::Wait {}.call()).await.unwrap();
     doomed.wait_for_line("began", Duration::from_secs(20)).await;
     let gate = common::Gate::new();

@@ -5,24 +5,12 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double};
-use optimus_core::{BoxError, Context, QueueName, Task, TaskState};
+use optimus_core::{QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
-use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Returns nothing.
-#[derive(Serialize, Deserialize)]
-struct Unit {}
-
-impl Task for Unit {
-    const NAME: &'static str = "unit";
-    type Output = ();
-
-    async fn run(self, _: Context) -> Result<(), BoxError> {
-        Ok(())
-    }
-}
+idle_task!(Unit, "unit", TaskOptions::new());
 
 async fn all_have_ended(bench: &Bench) {
     let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());

@@ -1,9 +1,10 @@
 //! A client and workers on a store of their own, and tasks that do as they are told.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod pair;
 mod raw;
 
-use std::time::Duration;
+use std::{env, time::Duration};
 
 pub use raw::Raw;
 
@@ -11,10 +12,14 @@ use optimus_core::{
     BoxError, Client, ClientBuilder, Context, Error, Reason, Task, TaskHandle, TaskId, TaskOptions,
     TaskView,
 };
-use optimus_testkit::{SharedRedis, Signal, namespace, shared_redis};
+use optimus_testkit::{Proc, ProcBuilder, SharedRedis, Signal, namespace, shared_redis};
 use optimus_worker::{Worker, WorkerBuilder};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{sync::oneshot, task::JoinHandle};
+
+/// What a child process is told of its bench.
+const CHILD_URL: &str = "CHILD_URL";
+const CHILD_NAMESPACE: &str = "CHILD_NAMESPACE";
 
 /// Where a test runs.
 pub enum Store {
@@ -68,6 +73,23 @@ impl Bench {
     /// Another client of the same system.
     pub fn client_builder(&self) -> ClientBuilder {
         Client::builder(&self.url()).namespace(&self.namespace)
+    }
+
+    /// This test binary again, as a process that does one of its ignored tests at this bench.
+    pub fn child(&self, test: &str) -> ProcBuilder {
+        Proc::program(env::current_exe().unwrap())
+            .arg(test)
+            .arg("--exact")
+            .arg("--ignored")
+            .arg("--nocapture")
+            .env(CHILD_URL, self.url())
+            .env(CHILD_NAMESPACE, self.namespace())
+    }
+
+    /// The bench of the process that started this one.
+    pub async fn of_parent() -> Self {
+        let [url, namespace] = [CHILD_URL, CHILD_NAMESPACE].map(|name| env::var(name).unwrap());
+        Self::beside(&url, &namespace).await
     }
 
     /// Plain commands to the same server.
@@ -154,6 +176,28 @@ macro_rules! on_both {
                 }
             }
         )*
+    };
+}
+
+/// A task of the given name and options that does nothing.
+#[macro_export]
+macro_rules! idle_task {
+    ($type:ident, $name:literal, $options:expr) => {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct $type {}
+
+        impl optimus_core::Task for $type {
+            const NAME: &'static str = $name;
+            type Output = ();
+
+            fn options() -> optimus_core::TaskOptions {
+                $options
+            }
+
+            async fn run(self, _: optimus_core::Context) -> Result<(), optimus_core::BoxError> {
+                Ok(())
+            }
+        }
     };
 }
 
