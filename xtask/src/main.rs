@@ -10,6 +10,7 @@ mod model;
 mod mutants;
 mod redis;
 mod releases;
+mod scale;
 mod simulate;
 mod soak;
 mod steps;
@@ -36,6 +37,7 @@ const COMMANDS: &[Command] = &[
     model::COMMAND,
     mutants::COMMAND,
     simulate::COMMAND,
+    scale::COMMAND,
     redis::COMMAND,
 ];
 

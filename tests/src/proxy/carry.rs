@@ -47,7 +47,8 @@ pub(super) async fn carry(shared: Arc<Shared>, mut client: TcpStream) {
     let mut ending = shared.ending.subscribe();
     // A failure of either shows as the end of the connection, as it would without a proxy.
     let _ = client.set_nodelay(true);
-    let Ok(server) = shared.upstream.connect().await else { return };
+    let upstream = shared.upstream.borrow().clone();
+    let Ok(server) = upstream.connect().await else { return };
     let (server_reader, server_writer) = tokio::io::split(server);
     let (client_reader, client_writer) = client.split();
     let paced_up = Paced { way: Way::Up, flow: shared.flow.subscribe(), writer: server_writer };

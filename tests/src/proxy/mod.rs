@@ -34,7 +34,7 @@ pub struct FaultProxy {
 
 #[derive(Debug)]
 struct Shared {
-    upstream: Upstream,
+    upstream: watch::Sender<Upstream>,
     flow: watch::Sender<Flow>,
     /// How the connections of this moment end; each change is told to all of them.
     ending: watch::Sender<Ending>,
@@ -63,7 +63,7 @@ impl FaultProxy {
         let listener = listener.expect("a port of the loopback interface is free");
         let address = listener.local_addr().expect("a listener has an address");
         let shared = Arc::new(Shared {
-            upstream: Upstream::parse(url),
+            upstream: watch::Sender::new(Upstream::parse(url)),
             flow: watch::Sender::new(Flow::default()),
             ending: watch::Sender::new(Ending::Close),
             counter: Counter::default(),
@@ -75,6 +75,15 @@ impl FaultProxy {
     /// Where clients connect: `redis://127.0.0.1:…/`.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address)
+    }
+
+    /// Takes new connections to that server from now on, as a name does after a failover.
+    ///
+    /// # Panics
+    ///
+    /// If the URL is none of a server of the test kit.
+    pub fn lead_to(&self, url: &str) {
+        self.shared.upstream.send_replace(Upstream::parse(url));
     }
 
     /// Ends every delay, hole and slicing.

@@ -12,7 +12,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Where the server listens.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Upstream {
     Tcp(String),
     Unix(PathBuf),

@@ -1,0 +1,169 @@
+//! How long tasks of other queues wait while one handler keeps a thread of a runtime of two.
+//!
+//! On two cores the spinner takes one, and Redis, the submitter and the other thread share the
+//! other. So the bound of 10 ms is of the median and, at full size on a quiet machine, of 99 in
+//! 100; that of the longest leaves room for a busy system.
+
+use std::{
+    fmt, hint,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use optimus_core::{BoxError, Client, Context, DataKey, Task};
+use optimus_testkit::{Signal, eventually};
+use serde::{Deserialize, Serialize};
+
+use crate::common::Bench;
+
+const BOUND: Duration = Duration::from_millis(10);
+const EVERY: Duration = Duration::from_millis(20);
+const SOON: Duration = Duration::from_secs(30);
+
+/// Spins, as handlers should not and do.
+#[derive(Serialize, Deserialize)]
+struct Spin {}
+
+#[derive(Clone)]
+struct Spinner {
+    began: Signal,
+    released: Arc<AtomicBool>,
+}
+
+impl Task for Spin {
+    const NAME: &'static str = "spin";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Spinner>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let spinner: Spinner = ctx.data().unwrap();
+        spinner.began.hit();
+        while !spinner.released.load(Ordering::Relaxed) {
+            hint::spin_loop();
+        }
+        Ok(())
+    }
+}
+
+/// Tells when it begins.
+#[derive(Serialize, Deserialize)]
+struct Quick {
+    number: usize,
+}
+
+/// When each began.
+#[derive(Clone, Default)]
+struct Begun(Arc<Mutex<Vec<Option<Instant>>>>);
+
+impl Task for Quick {
+    const NAME: &'static str = "quick";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Begun>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let begun: Begun = ctx.data().unwrap();
+        begun.0.lock().unwrap()[self.number] = Some(Instant::now());
+        Ok(())
+    }
+}
+
+/// From the submit to the begin: the median, what 99 in 100 do not exceed, and the longest.
+#[derive(Clone, Copy)]
+struct Waits {
+    median: Duration,
+    most: Duration,
+    longest: Duration,
+}
+
+impl Waits {
+    fn of(mut waits: Vec<Duration>) -> Self {
+        waits.sort_unstable();
+        let at = |percent: usize| waits[(waits.len() - 1) * percent / 100];
+        Self { median: at(50), most: at(99), longest: at(100) }
+    }
+}
+
+impl fmt::Display for Waits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { median, most, longest } = self;
+        write!(f, "median {median:.1?}, 99 in 100 {most:.1?}, longest {longest:.1?}")
+    }
+}
+
+/// Submits a task every 20 ms for so long, from a thread of its own, to three queues in turn.
+async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Waits {
+    let count = usize::try_from(time.as_millis() / EVERY.as_millis()).unwrap();
+    *begun.0.lock().unwrap() = vec![None; count];
+    let (url, namespace) = (bench.url(), bench.namespace().to_owned());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let submitted = runtime.unwrap().block_on(async {
+            let client = Client::builder(&url).namespace(&namespace).connect().await.unwrap();
+            let (mut submitted, mut next) = (Vec::new(), tokio::time::interval(EVERY));
+            for number in 0..count {
+                next.tick().await;
+                submitted.push(Instant::now());
+                let call = Quick { number }.call().queue(format!("quick{}", number % 3));
+                client.submit(call).await.unwrap();
+            }
+            submitted
+        });
+        tell.send(submitted).unwrap();
+    });
+    let submitted = told.await.unwrap();
+    let all_began = async || begun.0.lock().unwrap().iter().all(Option::is_some);
+    eventually("all have begun", SOON, all_began).await;
+    let begun = begun.0.lock().unwrap();
+    let wait = |(begun, submitted): (&Option<Instant>, Instant)| begun.unwrap() - submitted;
+    Waits::of(begun.iter().zip(submitted).map(wait).collect())
+}
+
+/// What others waited while nothing spun, and while something did.
+async fn without_and_with_a_spinner(time: Duration) -> (Waits, Waits) {
+    let bench = Bench::on_redis().await;
+    let (log, began) = (Begun::default(), Signal::new());
+    let released = Arc::new(AtomicBool::new(false));
+    let builder = bench.worker().queues(["spin", "quick0", "quick1", "quick2"]).concurrency(64);
+    let builder = builder.task_type::<Spin>().task_type::<Quick>().data(log.clone());
+    let spinner = Spinner { began: began.clone(), released: released.clone() };
+    let worker = bench.start(builder.data(spinner));
+    let without = waits(&bench, &log, time).await;
+    let spin = bench.client.submit(Spin {}.call().queue("spin")).await.unwrap();
+    began.wait_for(1).await;
+    let with = waits(&bench, &log, time).await;
+    released.store(true, Ordering::Relaxed);
+    spin.result_within(SOON).await.unwrap();
+    worker.stop().await;
+    println!("for {time:?} each: nothing spins: {without}; a handler spins: {with}");
+    (without, with)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_handler_that_spins_tasks_of_other_queues_start_at_once() {
+    let time = Duration::from_secs(2);
+    let (without, with) = without_and_with_a_spinner(time).await;
+    assert!(with.median <= BOUND.max(without.median * 4), "{without}; {with}");
+    assert!(with.longest < time / 2, "{without}; {with}");
+}
+
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "minutes; cargo xtask scale runs it"]
+    async fn beside_a_handler_that_spins_for_15_s_tasks_of_other_queues_start_within_10_ms() {
+        let (without, with) = without_and_with_a_spinner(Duration::from_secs(15)).await;
+        assert!(with.most <= BOUND.max(without.most * 2), "{without}; {with}");
+    }
+}
