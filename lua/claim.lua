@@ -8,9 +8,10 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many · 5 '1' if the worker holds nothing
 --        else and will not until the one task that it asks for has ended; may be left out
--- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none), how many,
---        ids, records, tries (none if none of the queue's tasks has any); all in one list, since
---        each list within a reply costs Redis as much as a command
+-- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none, or work is
+--        left; `<ms>/<workers>` where another worker waits for it), how many, ids, records, tries
+--        (none if none of the queue's tasks has any); all in one list, since each list within a
+--        reply costs Redis as much as a command
 -- REFUSE LAPSED · STALE · NEWER · PAUSED
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -39,7 +40,8 @@ elseif not is_new then
   local _, repeated_claim = seldom()
   return repeated_claim(working, tasks, tries, last, now)
 end
-local flags = redis.call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs')
+local flags = redis.call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs',
+  'timer')
 local needs = flags[5]
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
@@ -73,8 +75,20 @@ local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
 ids, records = with_records(ids, records)
 local fence = whole(math.max(tonumber(flags[2] or 0) + 1, now * 1024))
 local token = seq .. ':' .. fence
-local reply = granted(token, now, more, next_due and math.max(0, next_due - now) or -1, ids,
-  records, tried and tries)
+-- One worker waits for the next due time, or a hundred idle ones would all claim at that instant.
+-- Who has work left asks again anyway.
+local wait, takes_timer = -1, false
+if next_due and not more then
+  local holder, held_due = string.match(flags[6] or '', '^(.+) (%d+)$')
+  held_due = tonumber(held_due)
+  wait = next_due - now
+  if holder and holder ~= worker and held_due > now and held_due <= next_due then
+    wait = whole(held_due - now) .. '/' .. whole(redis.call('ZCARD', workers))
+  else
+    takes_timer = holder ~= worker or held_due ~= next_due
+  end
+end
+local reply = granted(token, now, more, wait, ids, records, tried and tries)
 local is_rung = more and redis.call('LLEN', wake) > 0
 
 -- Writes.
@@ -108,7 +122,11 @@ if next_due and next_due ~= due_at then
   redis.call('HDEL', meta, '')
   redis.call('HSET', meta, 'due', whole(next_due))
 elseif due_at and not next_due then
-  redis.call('HDEL', meta, 'due')
+  redis.call('HDEL', meta, 'due', 'timer')
+end
+if takes_timer then
+  redis.call('HDEL', meta, '')
+  redis.call('HSET', meta, 'timer', worker .. ' ' .. whole(next_due))
 end
 if more and not is_rung then
   -- Looks again, for what joined the line may have rung already.

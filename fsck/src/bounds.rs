@@ -36,11 +36,12 @@ const NAMES: [&str; 28] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 9] = [
+const META: [&str; 10] = [
     "needs",
     "paused",
     "fence",
     "due",
+    "timer",
     "tombstones",
     "watched_at",
     "lease_min",

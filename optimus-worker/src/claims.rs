@@ -19,6 +19,9 @@ use crate::{
 pub(crate) const HALF_MIN: usize = 32;
 /// A claim that Redis rejects is asked again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
+/// A worker that waits for a due time claims by then, unless it is gone.
+const BACKUP_AFTER: Duration = Duration::from_millis(250);
+const BACKUP_EACH: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(3600);
 
 /// The claims of all served queues.
@@ -40,6 +43,8 @@ struct Line {
     /// The last claim that Redis has answered.
     answered_seq: u64,
     due_at: Option<Instant>,
+    /// That has come, and nothing was asked since.
+    fired: bool,
     /// The last claim left work behind.
     has_more: bool,
     /// Claims that are not answered yet.
@@ -75,6 +80,13 @@ impl Ask {
     fn charged(&self) -> usize {
         if self.mode == Mode::Share { self.want } else { 0 }
     }
+}
+
+/// How much later than the worker that waits for a due time each of so many others looks, in case
+/// that one is gone: one of them soon, and all of them together a few times a second.
+fn backup_wait(workers: usize) -> Duration {
+    let others = u32::try_from(workers).unwrap_or(u32::MAX);
+    BACKUP_AFTER + BACKUP_EACH.saturating_mul(others).mul_f64(fastrand::f64())
 }
 
 impl Line {
@@ -176,6 +188,7 @@ impl Claims {
         for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
             if line.due_at.is_some_and(|due_at| due_at <= now) {
                 line.due_at = None;
+                line.fired = true;
                 queue.hint();
             }
         }
@@ -195,7 +208,23 @@ impl Claims {
                 share -= want;
             }
         }
+        self.pass_on_due(&mut asks);
         asks
+    }
+
+    /// Where this worker waits for a due time and has no slot, a claim of nothing lines up what is
+    /// due, and rings for a worker that has.
+    fn pass_on_due(&mut self, asks: &mut Vec<Ask>) {
+        let lease = self.shared.config.lease;
+        for at in 0..self.lines.len() {
+            if !std::mem::take(&mut self.lines[at].fired) {
+                continue;
+            }
+            let is_asked = asks.iter().any(|ask| ask.queue == at) || self.lines[at].under_way > 0;
+            if !is_asked && self.shared.queues[at].lease_is_certain(lease) {
+                asks.push(self.ask(at, 0, Mode::Share));
+            }
+        }
     }
 
     fn is_overflowing(&mut self) -> bool {
@@ -246,7 +275,10 @@ impl Claims {
                 if ask.mode == Mode::Company {
                     self.shared.suspects.end(Instant::now());
                 }
-                line.due_at = claimed.next_due.map(|wait| Instant::now() + wait);
+                let backup = claimed.standby.map_or(Duration::ZERO, backup_wait);
+                let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
+                // Where work is left, none is told, and others may count on the one before.
+                line.due_at = due_at.or(line.due_at.filter(|_| claimed.more));
                 line.has_more = claimed.more;
                 if !claimed.more {
                     self.shares.had_no_work(ask.queue);

@@ -21,6 +21,8 @@ pub struct Claimed {
     pub more: bool,
     /// Until the next delayed task or retry is due.
     pub next_due: Option<Duration>,
+    /// Another worker of so many waits for that; this one need only if that one fails.
+    pub standby: Option<usize>,
     /// The tasks.
     pub grants: Vec<Grant>,
 }
@@ -89,7 +91,7 @@ impl Broker {
             .ok_or_else(|| BrokerError::Odd("claim answered no token".into()))?;
         let now_ms = reply.number()?;
         let more = reply.flag()?;
-        let next_due = reply.wait()?;
+        let (next_due, waiting) = read_next_due(&reply.text()?)?;
         let count: usize = reply.number()?;
         let ids = reply.next_texts(count)?;
         let mut grants = Vec::with_capacity(ids.len());
@@ -109,7 +111,7 @@ impl Broker {
             grant.was_tried = !tries.is_empty();
             grant.start_by = read_start_by(&tries, grant.tries);
         }
-        Ok(Claimed { token, now_ms, more, next_due, grants })
+        Ok(Claimed { token, now_ms, more, next_due, standby: waiting, grants })
     }
 
     /// Claims from one queue.
@@ -174,6 +176,17 @@ impl Broker {
             lapsed: reply.texts()?,
         })
     }
+}
+
+/// `<ms>` for who waits for it, `<ms>/<workers>` for those beside, `-1` where nobody need.
+fn read_next_due(text: &str) -> Result<(Option<Duration>, Option<usize>), BrokerError> {
+    let odd = |_| BrokerError::Odd(format!("claim: {text:?} is no time until a task is due"));
+    if text == "-1" {
+        return Ok((None, None));
+    }
+    let (ms, workers) = text.split_once('/').map_or((text, None), |(ms, n)| (ms, Some(n)));
+    let wait = Duration::from_millis(ms.parse().map_err(odd)?);
+    Ok((Some(wait), workers.map(str::parse).transpose().map_err(odd)?))
 }
 
 /// `<failures>:<losses>:<misfits>`; anything else reads as none.

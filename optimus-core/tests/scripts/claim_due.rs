@@ -167,7 +167,39 @@ async fn more_is_due_than_one_call_moves_and_it_says_so(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(5, &worker, 1, 128).await;
     assert_eq!(claimed.grants.len(), 128);
-    assert_eq!((claimed.more, claimed.next_due), (true, Some(ms(0))), "the last one is due");
+    assert_eq!((claimed.more, claimed.next_due), (true, None), "who has more asks again");
+}
+
+async fn one_worker_waits_for_a_due_time_and_the_others_stand_by(bench: Bench) {
+    bench.add(0, job().due(Due::In(ms(50)))).await;
+    let mut workers = Vec::new();
+    for name in ["one", "two", "three"] {
+        workers.push(bench.worker(0, name).await);
+    }
+    let heard = async |at: u64, worker: usize| {
+        let claimed = bench.claim(at, &workers[worker], at + 1, 8).await;
+        (claimed.next_due, claimed.standby)
+    };
+    assert_eq!(heard(0, 0).await, (Some(ms(50)), None));
+    assert_eq!(heard(1, 1).await, (Some(ms(49)), Some(3)));
+    assert_eq!(heard(2, 0).await, (Some(ms(48)), None), "it still waits");
+    // Something is due sooner: whoever hears of it first waits for that.
+    bench.add(3, job().due(Due::In(ms(17)))).await;
+    assert_eq!(heard(4, 1).await, (Some(ms(16)), None));
+    assert_eq!(heard(5, 0).await, (Some(ms(15)), Some(3)));
+    // Its time has come and it did not: the next one takes its place.
+    assert_eq!(bench.claim(20, &workers[2], 21, 1).await.next_due, Some(ms(30)));
+    assert_eq!(heard(21, 1).await, (Some(ms(29)), Some(3)));
+}
+
+async fn a_claim_of_nothing_lines_up_what_is_due_and_rings(bench: Bench) {
+    let id = bench.add(0, job().due(Due::In(ms(50)))).await;
+    let worker = bench.worker(0, "w").await;
+    bench.answer_bell().await;
+    let claimed = bench.claim(50, &worker, 1, 0).await;
+    assert_eq!((claimed.ids(), claimed.more), (vec![], true));
+    assert!(bench.answer_bell().await);
+    assert_eq!(bench.state(&id).await, TaskState::Ready);
 }
 
 async fn a_paused_queue_moves_nothing_that_is_due(bench: Bench) {
@@ -184,6 +216,8 @@ on_both![
     what_is_due_is_claimed_and_nothing_sooner,
     a_retry_is_claimed_when_it_is_due_with_its_tries,
     the_next_due_time_is_the_earlier_of_both_kinds,
+    one_worker_waits_for_a_due_time_and_the_others_stand_by,
+    a_claim_of_nothing_lines_up_what_is_due_and_rings,
     what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left,
     a_due_task_stands_in_line_since_a_claim_found_it_due,
     at_most_128_of_each_kind_become_ready_in_a_call,

@@ -48,6 +48,8 @@ pub(crate) struct Queue {
     pub(crate) due_hint: Option<u64>,
     /// When somebody last looked after the leases.
     pub(crate) watched_at: Option<u64>,
+    /// Who waits for the next due time, and which.
+    pub(crate) timer: Option<(WorkerId, u64)>,
     /// The shortest lease that a worker has.
     pub(crate) lease_min: Option<u64>,
     /// How many tasks were purged so far.

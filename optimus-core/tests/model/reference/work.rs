@@ -64,8 +64,22 @@ impl Queue {
             return Err("the claim says that nothing is left, and something is".into());
         }
         let grants = ids.iter().map(|id| self.grant(id)).collect();
-        let next_due_ms = self.due_hint.map(|due| due.saturating_sub(now));
+        let next_due_ms = if answer.more { None } else { self.wait_for_due(now, name) };
         Ok(Answer::Granted(Granted { token, more: answer.more, next_due_ms, grants }))
+    }
+
+    /// How long until the next task is due. One worker waits for that, and others stand by.
+    fn wait_for_due(&mut self, now: u64, name: &WorkerId) -> Option<u64> {
+        let next_due = self.due_hint?;
+        let waits = self
+            .timer
+            .as_ref()
+            .filter(|(holder, due)| holder != name && *due > now && *due <= next_due);
+        if let Some((_, due)) = waits {
+            return Some(due - now);
+        }
+        self.timer = Some((name.clone(), next_due));
+        Some(next_due - now)
     }
 
     /// The answer to a claim that was answered before, in the order of the ids.
@@ -100,6 +114,9 @@ impl Queue {
         }
         if looks {
             self.due_hint = self.next_due();
+            if self.due_hint.is_none() {
+                self.timer = None;
+            }
         }
         Ok(ids)
     }
