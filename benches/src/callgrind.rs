@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 /// Whether valgrind can be run; says so if it can't.
 pub(crate) fn is_there() -> bool {
@@ -33,6 +33,15 @@ impl Log {
         words.map(str::to_owned).into()
     }
 
+    /// The same, but counting within the first function alone, and there not within the second:
+    /// a program's start, or what it does by the clock, is not what a call costs.
+    pub(crate) fn command_line_within(&self, counted: &str, apart: &str) -> Vec<String> {
+        let mut words = self.command_line();
+        words.push("--collect-atstart=no".to_owned());
+        words.extend([counted, apart].map(|name| format!("--toggle-collect={name}")));
+        words
+    }
+
     /// What a program took that has ended.
     ///
     /// # Errors
@@ -42,6 +51,8 @@ impl Log {
         let collected = text.lines().find_map(|line| line.split_once("Collected :"));
         let (_, number) =
             collected.with_context(|| format!("valgrind counted nothing:\n{text}"))?;
-        Ok(number.trim().parse()?)
+        let number = number.trim().parse()?;
+        ensure!(number > 0, "the functions to be counted have no names in this program");
+        Ok(number)
     }
 }
