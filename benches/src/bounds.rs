@@ -1,5 +1,5 @@
-//! Hard bounds on what Redis is asked for a task. They do not depend on how fast the machine is,
-//! so a change that asks more of Redis fails on any.
+//! Hard bounds on what Redis is asked for a task, and on a worker's connections. They do not depend
+//! on how fast the machine is, so a change that asks more of Redis fails on any.
 
 use Param::{Number, Text};
 
@@ -12,8 +12,27 @@ struct Bound {
     name: &'static str,
     /// A parameter and its value; every row of the measurement where there is none.
     param: Option<(&'static str, Param)>,
-    calls: f64,
-    reads: f64,
+    most: Most,
+}
+
+/// What is bound.
+#[derive(Clone, Copy, Debug)]
+enum Most {
+    /// For a task.
+    Asked { calls: f64, reads: f64 },
+    /// Of a worker.
+    Connections(f64),
+}
+
+impl Most {
+    fn limits(self) -> Vec<(Field, f64)> {
+        match self {
+            Self::Asked { calls, reads } => {
+                vec![(Field::RedisCallsPerTask, calls), (Field::ReadsPerTask, reads)]
+            }
+            Self::Connections(most) => vec![(Field::Connections, most)],
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +54,10 @@ const BOUNDS: &[Bound] = &[
     bound("drain", Some(("in_flight", Number(1_000))), 0.5, 0.02),
     bound("features", Some(("feature", Text("plain"))), 0.9, 0.04),
     bound("used", None, 0.9, 0.04),
+    bound("queues", Some(("queues", Number(1))), 0.9, 0.04),
+    bound("queues", Some(("queues", Number(8))), 4.0, 0.1),
+    bound("queues", Some(("queues", Number(64))), 14.0, 0.3),
+    Bound { name: "connections", param: None, most: Most::Connections(4.0) },
     bound("features", Some(("feature", Text("biz_id"))), 2.4, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
     bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
@@ -47,14 +70,14 @@ const fn bound(
     calls: f64,
     reads: f64,
 ) -> Bound {
-    Bound { name, param, calls, reads }
+    Bound { name, param, most: Most::Asked { calls, reads } }
 }
 
 /// Prints each bound with what was measured, and returns a sentence for each that is broken.
 pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
     let ours = || rows.iter().filter(|row| row.peer.is_none());
     let mut broken = Vec::new();
-    println!("\nbounds\n  {:<52}{:>22}{:>22}", "", "redis calls a task", "reads a task");
+    println!("\nbounds");
     for bound in BOUNDS.iter().filter(|bound| ours().any(|row| row.name == bound.name)) {
         if !ours().any(|row| bound.is_about(row)) {
             broken.push(format!(
@@ -63,22 +86,22 @@ pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
             ));
         }
         for row in ours().filter(|row| bound.is_about(row)) {
-            let calls = held(row, Field::RedisCallsPerTask, bound.calls, &mut broken);
-            let reads = held(row, Field::ReadsPerTask, bound.reads, &mut broken);
-            println!("  {:<52}{calls:>22}{reads:>22}", of(row));
+            let limits = bound.most.limits().into_iter();
+            let held = limits.map(|(field, most)| held(row, field, most, &mut broken));
+            println!("  {:<52}{}", of(row), held.collect::<String>());
         }
     }
     broken
 }
 
-/// `<found> of <most>`; what is above its bound is told, too.
+/// `<what>: <found> of <most>`; what is above its bound is told, too.
 fn held(row: &Row, field: Field, most: f64, broken: &mut Vec<String>) -> String {
     let found = row.values.get(&field).map_or(f64::INFINITY, |spread| spread.median);
+    let asked = field.heading();
     if found > most {
-        let asked = field.heading();
         broken.push(format!("{}: {found:.3} {asked}, and {most} is the bound", of(row)));
     }
-    format!("{found:.3} of {most}")
+    format!("{:>40}", format!("{asked}: {found:.3} of {most}"))
 }
 
 fn of(row: &Row) -> String {
@@ -127,6 +150,17 @@ mod tests {
     fn a_bound_that_no_row_answers_to_is_broken() {
         let sentences = broken(&[row(params([]), 0.1)]);
         assert_eq!(sentences.len(), 5, "{sentences:?}");
+    }
+
+    #[test]
+    fn a_worker_with_one_connection_more_than_its_bound_is_told() {
+        let with = |connections| {
+            let run = Sample::new().with(Field::Connections, connections);
+            broken(&[Row::of_runs("connections", params([("queues", 200.into())]), &[run])])
+        };
+        assert!(with(4.0).is_empty());
+        let sentences = with(5.0);
+        assert!(sentences[0].contains("queues=200: 5.000 connections, and 4 is the bound"));
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub(crate) enum Field {
     ReadsPerTask,
     /// The rate as a share of what the floor reaches.
     ShareOfFloor,
+    /// The rate as a share of what one queue reaches.
+    ShareOfOneQueue,
+    /// What one worker keeps open to Redis.
+    Connections,
     /// Of the processor, in all threads of a process.
     InstructionsPerTask,
     /// Of Redis, for one call of a script.
@@ -74,6 +78,8 @@ impl Field {
             Self::RedisCallsPerTask => "redis calls/task",
             Self::ReadsPerTask => "reads/task",
             Self::ShareOfFloor => "of floor",
+            Self::ShareOfOneQueue => "of one queue",
+            Self::Connections => "connections",
             Self::InstructionsPerTask => "instructions/task",
             Self::InstructionsPerCall => "instructions/call",
             Self::RssMb => "rss MB",

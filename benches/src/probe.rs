@@ -111,6 +111,16 @@ impl Probe {
         Ok(lengths.iter().sum())
     }
 
+    /// How many connections Redis has, this one among them.
+    ///
+    /// # Errors
+    /// When Redis does not answer, or not as Redis does.
+    pub(crate) fn connections(&self) -> anyhow::Result<u64> {
+        let text: String = self.command(&["INFO", "clients"])?;
+        let line = text.lines().find_map(|line| line.strip_prefix("connected_clients:"));
+        Ok(line.context("INFO does not count clients")?.trim_end().parse()?)
+    }
+
     /// Empties Redis and gives its memory back.
     ///
     /// # Errors

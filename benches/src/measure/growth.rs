@@ -1,5 +1,5 @@
-//! Whether it stays as fast as it grows: longer lines, more delayed tasks, queues, workers, and
-//! larger arguments.
+//! Whether it stays as fast as it grows: longer lines, more delayed tasks, workers, and larger
+//! arguments.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,8 +14,8 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const GROWTH: Measurement = Measurement {
     name: "growth",
-    about: "drains behind long lines, beside many delayed tasks, of many queues, by many workers, \
-            of large arguments",
+    about: "drains behind long lines, beside many delayed tasks, by many workers, of large \
+            arguments",
     run: growth,
 };
 
@@ -36,15 +36,6 @@ fn growth(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let delayed = bench.scale.tasks(1_000_000);
     rows.push(beside(bench, "delayed", delayed, Kind::Delayed { ms: HOUR_MS })?);
     rows.push(due_at_once(bench)?);
-    for queues in bench.scale.pick(&[1, 8, 64][..], &[8]) {
-        let staff = Staff { queues: *queues, ..Staff::one(IN_FLIGHT) };
-        rows.push(drain(
-            bench,
-            "queues",
-            *queues,
-            Drain::plain(bench.scale.tasks(100_000), staff),
-        )?);
-    }
     for workers in bench.scale.pick(&[1, 8, 64][..], &[4]) {
         let staff = Staff { processes: *workers, ..Staff::one(IN_FLIGHT) };
         rows.push(drain(

@@ -1,5 +1,6 @@
 //! The measurements, one file a group.
 
+mod connections;
 mod drain;
 mod features;
 mod growth;
@@ -9,6 +10,7 @@ mod latency;
 mod memory;
 mod one_drain;
 mod plain;
+mod queues;
 mod redis_instructions;
 mod script_time;
 mod steady;
@@ -42,6 +44,8 @@ pub(crate) const USUAL: &[Measurement] = &[
     latency::DELAY_PRECISION,
     features::FEATURES,
     used::USED,
+    queues::QUEUES,
+    connections::CONNECTIONS,
     growth::GROWTH,
     memory::MEMORY,
     idle::IDLE,
