@@ -9,7 +9,9 @@
 --        how many, the extras, the results
 --        extra: `<position>;<sides>;<result key index>;<result ttl ms>;<result index>;<biz key
 --        index>`, sides being 1 where the task has any: tries, errors, a blob or a priority; an
---        index counts from 1 behind the fixed part, 0 is none. `<position>` alone for mere sides
+--        index counts from 1 behind the fixed part, 0 is none. In short: `<position>` or `<first>:
+--        <last>` for mere sides, `-<position>` for a mere biz id, whose key follows the last that
+--        an extra has named
 -- REPLY  OK, then the position of each report whose lease is another's by now
 
 local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -28,48 +30,22 @@ local ids = column(first_id, count, held)
 local summaries = column(first_id + count, count, held)
 local first_extra, now = first_id + 2 * count + 1, 0
 local extra_count = tonumber(ARGV[first_extra - 1] or 0)
-local is_held, results, biz_of, marks, sided, sides
+local results, biz_keys, biz_of, sided, marks, sides
 if extra_count > 0 then
-  results, biz_of, marks, sided = {}, {}, {}, {}
-end
-if extra_count > 0 and #held < count then
-  is_held = {}
-  for _, position in ipairs(held) do
-    is_held[position] = true
+  local _, _, _, read_extras = seldom()
+  results, biz_keys, biz_of, sided =
+    read_extras(FIXED_KEYS, first_id, count, first_extra, extra_count, held)
+  if #biz_keys > 0 then
+    now, marks = now_ms(now_override), redis.call('MGET', unpack(biz_keys))
   end
-end
-for i = 1, extra_count do
-  local extra = ARGV[first_extra + i - 1]
-  local position, has_sides = tonumber(extra), '1'
-  local result, ttl, body, biz = '0', nil, nil, '0'
-  if not position then
-    position, has_sides, result, ttl, body, biz =
-      string.match(extra, '^(%d+);(%d);(%d+);(%d+);(%d+);(%d+)$')
-    position = tonumber(position)
-  end
-  if not is_held or is_held[position] then
-    local id = ARGV[first_id + position - 1]
-    if has_sides == '1' then
-      sided[#sided + 1] = id
-    end
-    if result ~= '0' then
-      results[#results + 1] = { key = KEYS[FIXED_KEYS + tonumber(result)], ttl = ttl,
-        body = ARGV[first_extra + extra_count + tonumber(body) - 1] }
-    end
-    if biz ~= '0' then
-      now = now > 0 and now or now_ms(now_override)
-      biz_of[id] = KEYS[FIXED_KEYS + tonumber(biz)]
-      marks[id] = redis.call('GET', biz_of[id])
+  sides = {}
+  for _, side in ipairs(#sided > 0 and { tries, errors, blobs, priorities } or {}) do
+    if redis.call('HLEN', side) > 0 then
+      sides[#sides + 1] = side
     end
   end
 end
 local successes = redis.call('LLEN', success)
-if sided and #sided > 0 then
-  sides = { tries, errors, blobs, priorities }
-  for _, side in ipairs(sides) do
-    redis.call('HLEN', side)
-  end
-end
 local queue, endings, write_ends
 if now > 0 or redis.call('EXISTS', cancel, waiters) > 0 then
   local endings_of, note_end
@@ -77,7 +53,8 @@ if now > 0 or redis.call('EXISTS', cancel, waiters) > 0 then
   queue = { meta = meta, cancel = cancel, waiters = waiters }
   endings = endings_of(queue, ids)
   for i, id in ipairs(ids) do
-    note_end(endings, i, id, 'success', biz_of and biz_of[id], marks and marks[id])
+    local biz = biz_of and biz_of[id]
+    note_end(endings, i, id, 'success', biz and biz_keys[biz], biz and marks[biz])
   end
 end
 
@@ -88,13 +65,13 @@ redis.call('RPUSH', success, unpack(summaries))
 if successes + #ids > SUCCESS_SLACK then
   redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
 end
-if sides then
+if extra_count > 0 then
   for _, side in ipairs(sides) do
     redis.call('HDEL', side, unpack(sided))
   end
-end
-for _, result in ipairs(results or {}) do
-  redis.call('SET', result.key, result.body, 'PX', result.ttl)
+  for _, result in ipairs(results) do
+    redis.call('SET', result.key, result.body, 'PX', result.ttl)
+  end
 end
 if endings then
   write_ends(queue, endings, now)

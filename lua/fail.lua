@@ -5,7 +5,7 @@
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: verdict; error as JSON or ''
---        verdict: `retry:<ms>` · `dead:` · `cancelled:`
+--        verdict: the ms until another attempt · `dead` · `cancelled`
 -- REPLY  OK, then the position of each report whose lease is another's by now
 
 local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -31,17 +31,24 @@ local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories = {}, nil, {}, {}
+-- By the wait: many tasks of a call have the same, and an instant's text is dear.
+local due_texts = {}
 for i = 1, #ids do
-  local id, verdict, wait = ids[i], string.match(verdicts[i], '^(%a+):(%d*)$')
-  if verdict == 'cancelled' or (verdict == 'retry' and endings.intents[i]) then
-    note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)))
-  elseif verdict == 'dead' then
+  local id, verdict = ids[i], verdicts[i]
+  if verdict == 'dead' then
     note_end(endings, i, id, 'dead')
+  elseif verdict == 'cancelled' or endings.intents[i] then
+    note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)))
   else
-    local due_at = now + tonumber(wait)
-    due[#due + 1] = whole(due_at)
+    local due_text = due_texts[verdict]
+    if not due_text then
+      local due_at = now + tonumber(verdict)
+      due_text = whole(due_at)
+      due_texts[verdict] = due_text
+      due_first = math.min(due_first or due_at, due_at)
+    end
+    due[#due + 1] = due_text
     due[#due + 1] = id
-    due_first = math.min(due_first or due_at, due_at)
   end
   now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, 0)
   if entries[i] ~= '' then

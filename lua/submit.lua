@@ -17,7 +17,8 @@
 --        the tasks that are not plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
---        stamp is 1 to be told in the record when it was accepted, else 0
+--        stamp is 1 to be told in the record when it was accepted, else 0. `<position>` alone is a
+--        mere biz id without a window, whose key follows the last that an option has named
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: who has its biz id, or itself where it is stored
 -- REFUSE FORGOTTEN

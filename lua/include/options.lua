@@ -23,19 +23,41 @@ local function leave_out_stored(tasks, found, ids)
   return repeated
 end
 
+-- The marks of some biz ids, with false for none. MGET takes what is of another type for nothing;
+-- GET refuses that, and so does this.
+local function marks_of(keys)
+  local marks, stored = redis.call('MGET', unpack(keys)), 0
+  for i = 1, #keys do
+    stored = stored + (marks[i] and 1 or 0)
+  end
+  if redis.call('EXISTS', unpack(keys)) > stored then
+    for i = 1, #keys do
+      redis.call('GET', keys[i])
+    end
+  end
+  return marks
+end
+
 -- Judges one task by its option, by the store and by what the call has accepted so far. `found`
 -- gathers what becomes of all.
 local function read_option(queue, found, option, ids, now)
   local position, due, rank_of, biz, window, blob, stamped =
-    string.match(option, '^(%d+);([^;]*);([^;]*);(%d+);(%d+);(%d+);(%d)$')
-  position = tonumber(position)
+    tonumber(option), '', '', found.keys_taken + 1, '0', '0', '0'
+  if not position then
+    position, due, rank_of, biz, window, blob, stamped =
+      string.match(option, '^(%d+);([^;]*);([^;]*);(%d+);(%d+);(%d+);(%d)$')
+    position, biz = tonumber(position), tonumber(biz)
+  end
+  if biz > 0 then
+    found.keys_taken = biz
+  end
   local id = ids[position]
   if found.apart[position] == 'taken' then
     return
   end
-  local key, owner = biz ~= '0' and queue.biz_keys[tonumber(biz)], nil
+  local key, owner = queue.biz_keys[biz], nil
   if key then
-    owner = found.owners[key] or biz_owner(queue.tasks, redis.call('GET', key), now)
+    owner = found.owners[key] or biz_owner(queue.tasks, found.held[biz], now)
   end
   if owner and owner ~= id then
     leave_out(found, position, owner)
@@ -43,9 +65,9 @@ local function read_option(queue, found, option, ids, now)
   end
   if key then
     found.owners[key] = id
-    local marks = #found.biz + 1
-    found.biz[marks] = key
-    found.marks[marks] = biz_mark(id, window == '0' and 0 or now + tonumber(window))
+    local size = #found.marks
+    found.marks[size + 1] = key
+    found.marks[size + 2] = biz_mark(id, window == '0' and 0 or now + tonumber(window))
   end
   if blob ~= '0' then
     found.blobs[#found.blobs + 1] = id
@@ -58,9 +80,9 @@ local function read_option(queue, found, option, ids, now)
   if stamped == '1' then
     found.stamps[position] = stamp_of(now)
   end
-  local due_ms = due == '' and 0 or tonumber(string.sub(due, 3))
-  if string.sub(due, 1, 2) == 'in' then
-    due_ms = due_ms + now
+  local due_ms = 0
+  if due ~= '' then
+    due_ms = tonumber(string.sub(due, 3)) + (string.sub(due, 1, 2) == 'in' and now or 0)
   end
   if due_ms > now then
     found.later[#found.later + 1] = whole(due_ms)
@@ -95,9 +117,12 @@ end
 -- those that are not admitted, `stamps` what goes before records; `write` writes all but records
 -- and line.
 local function read_options(queue, options, ids, now, may_exist)
-  local found = { apart = {}, taken = {}, answers = {}, owners = {}, biz = {}, marks = {},
-    blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }
+  local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
+    keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }
   local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
+  if #queue.biz_keys > 0 then
+    found.held = marks_of(queue.biz_keys)
+  end
   for _, option in ipairs(options) do
     read_option(queue, found, option, ids, now)
   end
@@ -123,8 +148,8 @@ local function read_options(queue, options, ids, now, may_exist)
   function found.write()
     hset_all(queue.blobs, found.blobs)
     hset_all(queue.priorities, found.priorities)
-    for i, key in ipairs(found.biz) do
-      redis.call('SET', key, found.marks[i])
+    if #found.marks > 0 then
+      redis.call('MSET', unpack(found.marks))
     end
     rank(queue.priority, queue.wake, found.ranked, found.ranks, now)
     if found.due_first then

@@ -8,6 +8,13 @@ local FIRST_RUN = 3
 -- The positions of the reports whose token is their task's, a reply that names the others, where
 -- the ids begin in ARGV, and how many there are. One that stands in a call twice is ended once.
 local function still_held(working)
+  if ARGV[2] == '1' and ARGV[FIRST_RUN + 1] == '1' then
+    -- One alone, as of a worker with one slot, is done without lists and numbers.
+    if redis.call('HGET', working, ARGV[FIRST_RUN + 2]) == ARGV[FIRST_RUN] then
+      return { 1 }, 'OK', FIRST_RUN + 2, 1
+    end
+    return {}, { 'OK', 1 }, FIRST_RUN + 2, 1
+  end
   local run, first_id, count = FIRST_RUN, FIRST_RUN + 2 * tonumber(ARGV[2]), 0
   for i = FIRST_RUN + 1, first_id - 1, 2 do
     count = count + tonumber(ARGV[i])

@@ -7,9 +7,11 @@ use crate::id::{QueueName, WorkerId};
 /// Each command of the scripts and of the broker, with arguments that change nothing which stays.
 /// `$` is a key of this worker alone, a text from the first command on, so that the commands for
 /// other types are refused for that; `@` is the list of queues.
-const PROBES: [&str; 36] = [
+const PROBES: [&str; 38] = [
     "SET $ 1 PX 1000",
     "GET $",
+    "MGET $",
+    "MSET $ 1",
     "EXISTS $",
     "STRLEN $",
     "HSET $ a 1",

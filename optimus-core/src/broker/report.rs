@@ -127,9 +127,9 @@ impl Broker {
         push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease));
         for failure in failed.iter().map(Borrow::borrow) {
             match failure.verdict {
-                Verdict::Retry(wait) => call.push(format_args!("retry:{}", millis(wait))),
-                Verdict::Dead => call.push("dead:"),
-                Verdict::Cancelled => call.push("cancelled:"),
+                Verdict::Retry(wait) => call.push(millis(wait)),
+                Verdict::Dead => call.push("dead"),
+                Verdict::Cancelled => call.push("cancelled"),
             }
         }
         for failure in failed.iter().map(Borrow::borrow) {
@@ -205,12 +205,16 @@ fn push_leases<'a>(
 fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completion>]) {
     let (mut extras, mut bodies) = (Vec::new(), Vec::new());
     // Two tasks of one biz id can't be live at once, but one key must not be declared twice.
-    let mut declared = HashMap::new();
+    let (mut declared, mut sided): (_, Vec<(usize, usize)>) = (HashMap::new(), Vec::new());
     for (at, completion) in
         done.iter().map(Borrow::borrow).enumerate().filter(|(_, done)| !done.is_plain())
     {
+        let position = at + 1;
         if completion.result.is_none() && completion.biz_id.is_none() {
-            extras.push((at + 1).to_string());
+            match sided.last_mut() {
+                Some((_, last)) if *last + 1 == position => *last = position,
+                _ => sided.push((position, position)),
+            }
             continue;
         }
         let (mut result, mut ttl, mut body) = (0, 0, 0);
@@ -219,13 +223,24 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
             bodies.push(bytes);
             (ttl, body) = (millis(*keep).max(1), bodies.len());
         }
+        let mut is_next = false;
         let biz = completion.biz_id.as_ref().map_or(0, |id| {
             let key = keys.biz(completion.task, id);
-            *declared.entry(key).or_insert_with_key(|key| call.extra_key(key))
+            *declared.entry(key).or_insert_with_key(|key| {
+                is_next = true;
+                call.extra_key(key)
+            })
         });
-        let sides = u8::from(completion.has_sides);
-        extras.push(format!("{};{sides};{result};{ttl};{body};{biz}", at + 1));
+        let has_sides = completion.has_sides;
+        extras.push(if is_next && result == 0 && !has_sides {
+            format!("-{position}")
+        } else {
+            format!("{position};{};{result};{ttl};{body};{biz}", u8::from(has_sides))
+        });
     }
+    extras.extend(sided.into_iter().map(|(first, last)| {
+        if first == last { first.to_string() } else { format!("{first}:{last}") }
+    }));
     call.push(extras.len());
     for extra in extras {
         call.push(extra);

@@ -68,8 +68,8 @@ scripts! {
         "working:", "tries", "wake",
     ];
     COMPLETE = "complete": ["clock", "report"]
-    seldom ["derive", "biz_key", "biz_end", "waiters", "ended"]
-        -> "endings_of, note_end, write_ends"
+    seldom ["derive", "biz_key", "biz_end", "waiters", "ended", "extras"]
+        -> "endings_of, note_end, write_ends, read_extras"
     [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",

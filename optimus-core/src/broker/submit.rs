@@ -165,6 +165,14 @@ fn is_plain(task: &Submission) -> bool {
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
 
+/// A biz id without a window, and nothing else that [`is_plain`] asks for.
+fn is_unique(task: &Submission) -> bool {
+    let has_options = task.options.priority != 0
+        || task.options.expires_in.is_some()
+        || task.options.biz_window.is_some();
+    task.due == Due::Now && !has_options && task.biz_id.is_some() && task.blob().is_none()
+}
+
 /// How many options there are, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (Vec::new(), Vec::new());
@@ -172,7 +180,11 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
         let blob = task.blob().map(|_| blobs.len());
-        options.push(option_of(task, at + 1, biz, blob));
+        options.push(if is_unique(task) {
+            (at + 1).to_string()
+        } else {
+            option_of(task, at + 1, biz, blob)
+        });
     }
     call.push(options.len());
     call.push(may_exist);

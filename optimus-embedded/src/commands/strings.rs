@@ -1,4 +1,4 @@
-//! Strings: GET, SET, MGET, STRLEN, INCR and INCRBY.
+//! Strings: GET, SET, MGET, MSET, STRLEN, INCR and INCRBY.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::{Grows, Reads};
@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("get", Exactly(2), Reads, On(get)),
     Command::new("set", AtLeast(3), Grows, On(set)),
     Command::new("mget", AtLeast(2), Reads, On(mget)),
+    Command::new("mset", AtLeast(3), Grows, On(mset)),
     Command::new("strlen", Exactly(2), Reads, On(strlen)),
     Command::new("incr", Exactly(2), Grows, On(incr)),
     Command::new("incrby", Exactly(3), Grows, On(incrby)),
@@ -27,6 +28,16 @@ fn mget(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     // A key of another type counts as missing here.
     let value = |key| keyspace.read::<Bytes>(key).ok().flatten();
     Ok(Reply::Array(arguments[1..].iter().map(|key| Reply::bulk_or_nil(value(key))).collect()))
+}
+
+fn mset(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
+    let (pairs, []) = arguments[1..].as_chunks::<2>() else {
+        return Err(CommandError::Arity("mset"));
+    };
+    for [key, value] in pairs {
+        keyspace.put(key, Data::String(value.clone()), None);
+    }
+    Ok(Reply::ok())
 }
 
 fn strlen(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {

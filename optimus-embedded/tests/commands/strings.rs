@@ -18,6 +18,19 @@ async fn a_value_is_kept_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn mset_replaces_values_of_any_type_and_their_expiries() {
+    transcript(&[
+        ("SET k 1 PX 5000", "+OK"),
+        ("RPUSH l a", "1"),
+        ("MSET k 2 l 3 k 4", "+OK"),
+        ("MGET k l", "[\"4\" \"3\"]"),
+        ("PTTL k", "-1"),
+        ("MSET k 1 l", "!ERR wrong number of arguments for 'mset' command"),
+    ])
+    .await;
+}
+
+#[tokio::test]
 async fn set_obeys_its_conditions() {
     transcript(&[
         ("SET k 1 XX", "nil"),

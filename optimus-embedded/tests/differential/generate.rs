@@ -34,6 +34,7 @@ const TEMPLATES: &[&str] = &[
     "SET {KEY} {INT} {SETOPTION}",
     "SET {KEY} {TEXT} {SETOPTION} {SETOPTION}",
     "MGET {KEY} {KEY} {KEY}",
+    "MSET {KEY} {TEXT} {KEY} {TEXT}",
     "DEL {KEY}",
     "UNLINK {KEY} {KEY}",
     "EXISTS {KEY} {KEY}",
