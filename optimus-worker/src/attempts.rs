@@ -95,12 +95,13 @@ impl Attempt {
     }
 }
 
-/// By task and fence: one worker may hold a task anew while an old attempt of its own still runs.
-/// The uuid alone tells a task from those of other queues, too.
-type Key = (u128, u64);
+/// By task and fence: one worker may hold a task again while an old attempt of its own still runs.
+/// The queue is part of it: a source may use one uuid in several queues, and the fences of claims
+/// in the same ms are alike in all queues.
+type Key = (TaskId, u64);
 
-/// Hashed alike in every process, so that a run can be repeated exactly. The keys are no stranger's
-/// choice.
+/// Hashed alike in every process, so that a run can be repeated exactly. Who chooses ids to collide
+/// slows down no more than the slots of one worker.
 type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
 
 /// The table of attempts.
@@ -117,7 +118,7 @@ fn earlier(first: Option<Deadline>, other: Deadline) -> Deadline {
 }
 
 fn key(lease: &Lease) -> Key {
-    (lease.id.uuid().as_u128(), lease.token.fence)
+    (lease.id.clone(), lease.token.fence)
 }
 
 impl Attempts {
@@ -178,7 +179,7 @@ impl Attempts {
 
     /// Whether the attempt runs or its report is held.
     pub(crate) fn holds(&self, id: &TaskId, fence: u64) -> bool {
-        self.table().contains_key(&(id.uuid().as_u128(), fence))
+        self.table().contains_key(&(id.clone(), fence))
     }
 
     /// All of them, at this moment.
@@ -220,5 +221,47 @@ impl Attempts {
                 attempt.stop(why);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use optimus_core::{Backoff, Data, QueueName, Token, WorkerId};
+
+    use super::*;
+
+    const FENCE: u64 = 7;
+
+    fn attempt(queue: &str, uuid: &str) -> Arc<Attempt> {
+        let id: TaskId = format!("{queue}/{uuid}").parse().unwrap();
+        let (worker, token) = (WorkerId::from_stored("w"), Token { seq: 1, fence: FENCE });
+        let facts = Facts {
+            task: "t",
+            attempt: 1,
+            failures: 0,
+            max_retry: 0,
+            backoff: Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 },
+            result_ttl: Duration::ZERO,
+            result_limit: 0,
+            biz_id: None,
+            has_sides: false,
+        };
+        let ctx = Context::new(id.clone(), 1, FENCE, Deadline::now(), Data::new().into());
+        Arc::new(Attempt::new(Lease { id, worker, token }, 0, facts, ctx))
+    }
+
+    #[test]
+    fn one_uuid_in_two_queues_under_one_fence_is_two_attempts() {
+        let uuid = QueueName::new("q").map(TaskId::new).unwrap().uuid().to_string();
+        let (one, other) = (attempt("one", &uuid), attempt("other", &uuid));
+        let attempts = Attempts::new(Arc::default());
+        attempts.insert([&one, &other].into_iter());
+        assert_eq!(attempts.len(), 2);
+        attempts.remove(std::iter::once(&one.lease));
+        assert!(!attempts.holds(&one.lease.id, FENCE) && attempts.of(&one.lease).is_none());
+        assert!(attempts.holds(&other.lease.id, FENCE));
+        assert!(Arc::ptr_eq(&attempts.of(&other.lease).unwrap(), &other));
     }
 }

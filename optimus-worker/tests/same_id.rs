@@ -4,8 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double};
+use common::{Bench, Double, Gate, Wait};
 use optimus_core::{QueueName, Task, TaskId};
+use optimus_testkit::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -35,5 +36,42 @@ on_both! {
         let problem = bench.client.submit(call("bulk")).await.unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains("bulk"), "{problem}");
         assert!(!bench.client.submit(call("default")).await.unwrap().is_duplicate());
+    }
+
+    async fn one_uuid_in_many_queues_is_a_task_in_each_that_runs_once(bench: Bench) {
+        let (gate, uuid) = (Gate::new(), new_id().uuid());
+        let queues: Vec<String> = (0..40).map(|n| format!("q{n}")).collect();
+        let (mut long, mut short) = (Vec::new(), Vec::new());
+        for (n, queue) in queues.iter().enumerate() {
+            let id = format!("{queue}/{uuid}").parse().unwrap();
+            if n % 2 == 0 {
+                long.push(bench.client.submit(Wait {}.call().id(id)).await.unwrap());
+            } else {
+                short.push(bench.client.submit(Double { number: 21 }.call().id(id)).await.unwrap());
+            }
+        }
+        let worker = bench.worker().queues(&queues).data(gate.clone()).concurrency(100);
+        let worker = bench.start(worker.task_type::<Wait>().task_type::<Double>());
+        for handle in &short {
+            assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
+        }
+        gate.began.wait_for(20).await;
+        // Each comparison of the worker with what Redis says it holds comes with a renewal.
+        let inspector = bench.client.inspector();
+        let mut renewals = Vec::new();
+        eventually("leases are renewed three times", SOON, async || {
+            let worker = inspector.workers(long[0].id().queue()).await.unwrap().remove(0);
+            renewals.push(worker.lease_until_ms);
+            renewals.dedup();
+            renewals.len() > 3
+        })
+        .await;
+        assert_eq!(gate.began.hits(), 20, "a task began beside itself");
+        gate.open.hit();
+        for handle in &long {
+            handle.result_within(SOON).await.unwrap();
+        }
+        worker.stop().await;
+        assert_eq!(gate.began.hits(), 20);
     }
 }
