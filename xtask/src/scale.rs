@@ -7,7 +7,7 @@ use crate::{Command, redis};
 
 pub(crate) const COMMAND: Command = Command {
     name: "scale",
-    usage: "scale [held|poison|shares|spinner]",
+    usage: "scale [fleet|held|poison|shares|spinner]",
     about: "Large workers: 4,096 slots, 200 queues, 100,000 tasks held; prints what was seen.",
     run: |args| scale(&args).map(|()| true),
 };

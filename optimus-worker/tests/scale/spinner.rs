@@ -1,8 +1,8 @@
 //! How long tasks of other queues wait while one handler keeps a thread of a runtime of two.
 //!
-//! On two cores the spinner takes one, and Redis, the submitter and the other thread share the
-//! other. So the bound of 10 ms is of the median and, at full size on a quiet machine, of 99 in
-//! 100; that of the longest leaves room for a busy system.
+//! Such a handler also takes a core of the machine, from Redis and the submitter, too. So the waits
+//! are compared with those while a thread spins that is none of the runtime's: beyond 10 ms, the
+//! handler may cost others no more than that thread does.
 
 use std::{
     fmt, hint,
@@ -129,8 +129,30 @@ async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Waits {
     Waits::of(begun.iter().zip(submitted).map(wait).collect())
 }
 
-/// What others waited while nothing spun, and while something did.
-async fn without_and_with_a_spinner(time: Duration) -> (Waits, Waits) {
+/// A thread beside the runtime that spins until it is dropped.
+struct Beside(Arc<AtomicBool>);
+
+impl Beside {
+    fn start() -> Self {
+        let released = Arc::new(AtomicBool::new(false));
+        let theirs = released.clone();
+        thread::spawn(move || {
+            while !theirs.load(Ordering::Relaxed) {
+                hint::spin_loop();
+            }
+        });
+        Self(released)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What others waited while a thread spun beside the runtime, and while a handler did.
+async fn beside_a_thread_and_a_handler(time: Duration) -> (Waits, Waits) {
     let bench = Bench::on_redis().await;
     let (log, began) = (Begun::default(), Signal::new());
     let released = Arc::new(AtomicBool::new(false));
@@ -138,23 +160,28 @@ async fn without_and_with_a_spinner(time: Duration) -> (Waits, Waits) {
     let builder = builder.task_type::<Spin>().task_type::<Quick>().data(log.clone());
     let spinner = Spinner { began: began.clone(), released: released.clone() };
     let worker = bench.start(builder.data(spinner));
-    let without = waits(&bench, &log, time).await;
+    let quiet = waits(&bench, &log, time).await;
+    let beside = Beside::start();
+    let thread = waits(&bench, &log, time).await;
+    drop(beside);
     let spin = bench.client.submit(Spin {}.call().queue("spin")).await.unwrap();
     began.wait_for(1).await;
-    let with = waits(&bench, &log, time).await;
+    let handler = waits(&bench, &log, time).await;
     released.store(true, Ordering::Relaxed);
     spin.result_within(SOON).await.unwrap();
     worker.stop().await;
-    println!("for {time:?} each: nothing spins: {without}; a handler spins: {with}");
-    (without, with)
+    println!("for {time:?} each: nothing spins: {quiet}");
+    println!("a thread spins beside the runtime: {thread}");
+    println!("a handler spins: {handler}");
+    (thread, handler)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beside_a_handler_that_spins_tasks_of_other_queues_start_at_once() {
-    let time = Duration::from_secs(2);
-    let (without, with) = without_and_with_a_spinner(time).await;
-    assert!(with.median <= BOUND.max(without.median * 4), "{without}; {with}");
-    assert!(with.longest < time / 2, "{without}; {with}");
+    let time = Duration::from_millis(1_500);
+    let (thread, handler) = beside_a_thread_and_a_handler(time).await;
+    assert!(handler.median <= BOUND.max(thread.median * 4), "{thread}; {handler}");
+    assert!(handler.longest < time / 2 + thread.longest, "{thread}; {handler}");
 }
 
 mod long {
@@ -163,7 +190,7 @@ mod long {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "minutes; cargo xtask scale runs it"]
     async fn beside_a_handler_that_spins_for_15_s_tasks_of_other_queues_start_within_10_ms() {
-        let (without, with) = without_and_with_a_spinner(Duration::from_secs(15)).await;
-        assert!(with.most <= BOUND.max(without.most * 2), "{without}; {with}");
+        let (thread, handler) = beside_a_thread_and_a_handler(Duration::from_secs(15)).await;
+        assert!(handler.most <= BOUND.max(thread.most * 2), "{thread}; {handler}");
     }
 }
