@@ -8,44 +8,73 @@
 -- none any more has succeeded, unless it was purged. That it was stored is known from the ledger of
 -- its client, if that is who asks.
 --
+-- Behind the task come others that its client submitted and may ask for next. Of those only a
+-- success is told, since every other end may be undone.
+--
 -- KEYS   the naming block, of which who waits passes seven
--- ARGV   1 id · 2 client · 3 number of the call that submitted it, or '' · 4 its ledger slot
--- REPLY  OK, the state; for a success, what it returned: '' if nothing is kept, left out if it is
---        too large to pass through here
+-- ARGV   1 client · (id · number of the call that submitted it, or '' · its ledger slot)…
+-- REPLY  OK, then of each task two words: its state, `open` for one that has not ended, `large` for
+--        a success whose result is not passed through here; and what a success returned, '' if
+--        nothing is kept
 
 local meta, tasks, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local success, waiters, ledger = KEYS[5], KEYS[6], KEYS[7]
 local delayed, retry, workers = KEYS[8], KEYS[9], KEYS[10]
-local id, client, number, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local RESULT_MAX = 16384
+local client, id, number, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local RESULT_MAX, REPLY_MAX = 16384, 262144
 
 -- Checks.
-if redis.call('HEXISTS', tasks, id) == 0 then
-  local result = derive(meta, 'result', id)
+local passed, proven = 0, {}
+
+-- The two words for a task that has no record and is known to have succeeded.
+local function success_of(task, call, call_slot)
+  local result = derive(meta, 'result', task)
   local size = redis.call('STRLEN', result)
-  if size > RESULT_MAX then
-    return { 'OK', 'success' }
+  if size > RESULT_MAX or passed + size > REPLY_MAX then
+    return 'large', ''
   elseif size > 0 then
-    return { 'OK', 'success', redis.call('GET', result) }
-  elseif was_stored(ledger, slot, number) and not was_purged(meta, id)
-    or summary_of(success, id) then
-    return { 'OK', 'success', '' }
+    passed = passed + size
+    return 'success', redis.call('GET', result)
   end
-  return { 'OK', 'forgotten' }
-elseif client == '' then
-  return { 'OK', (find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
-    cancelled = cancelled, workers = workers, success = success }, id)) }
-elseif redis.call('ZSCORE', dead, id) then
-  return { 'OK', 'dead' }
-elseif redis.call('ZSCORE', cancelled, id) then
-  return { 'OK', 'cancelled' }
+  if proven[call] == nil then
+    proven[call] = was_stored(ledger, call_slot, call)
+  end
+  if proven[call] and not was_purged(meta, task) then
+    return 'success', ''
+  end
+  return nil
 end
-local clients = redis.call('HGET', waiters, id)
-if clients and string.find(',' .. clients .. ',', ',' .. client .. ',', 1, true) then
-  return { 'OK', 'open' }
+
+local word, returned, registered = 'open', '', true
+if redis.call('HEXISTS', tasks, id) == 0 then
+  word, returned = success_of(id, number, slot)
+  if not word then
+    word, returned = summary_of(success, id) and 'success' or 'forgotten', ''
+  end
+elseif client == '' then
+  word = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+    cancelled = cancelled, workers = workers, success = success }, id)
+elseif redis.call('ZSCORE', dead, id) then
+  word = 'dead'
+elseif redis.call('ZSCORE', cancelled, id) then
+  word = 'cancelled'
+else
+  local clients = redis.call('HGET', waiters, id) or nil
+  registered = clients and string.find(',' .. clients .. ',', ',' .. client .. ',', 1, true)
+  client = clients and clients .. ',' .. client or client
+end
+local reply = { 'OK', word, returned }
+for at = 5, #ARGV, 3 do
+  word, returned = nil, ''
+  if redis.call('HEXISTS', tasks, ARGV[at]) == 0 then
+    word, returned = success_of(ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  end
+  reply[#reply + 1], reply[#reply + 2] = word or 'open', returned or ''
 end
 
 -- Writes.
-redis.call('HDEL', waiters, '')
-redis.call('HSET', waiters, id, clients and clients .. ',' .. client or client)
-return { 'OK', 'open' }
+if not registered then
+  redis.call('HDEL', waiters, '')
+  redis.call('HSET', waiters, id, client)
+end
+return reply

@@ -30,6 +30,8 @@ pub(crate) enum Field {
     ShareOfOneQueue,
     /// What one worker keeps open to Redis.
     Connections,
+    /// The time as a multiple of what the drain of the same tasks takes.
+    OfDrain,
     /// Of the processor, in all threads of a process.
     InstructionsPerTask,
     /// Of Redis, for one call of a script.
@@ -80,6 +82,7 @@ impl Field {
             Self::ShareOfFloor => "of floor",
             Self::ShareOfOneQueue => "of one queue",
             Self::Connections => "connections",
+            Self::OfDrain => "of drain",
             Self::InstructionsPerTask => "instructions/task",
             Self::InstructionsPerCall => "instructions/call",
             Self::RssMb => "rss MB",

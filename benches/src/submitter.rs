@@ -69,7 +69,15 @@ impl Submitter {
     /// # Errors
     /// When the process has ended.
     pub(crate) fn begin(&mut self, load: Load) -> anyhow::Result<()> {
-        self.agent.tell(&SubmitOrder::Load(load))
+        self.begin_order(&SubmitOrder::Load(load))
+    }
+
+    /// Begins to carry out an order.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub(crate) fn begin_order(&mut self, order: &SubmitOrder) -> anyhow::Result<()> {
+        self.agent.tell(order)
     }
 
     /// Waits until what was [begun](Self::begin) is done: how long it took, and how many tasks

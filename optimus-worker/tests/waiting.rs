@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double};
+use common::{Bench, Double, Raw};
 use optimus_core::{QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
@@ -47,6 +47,55 @@ on_both! {
         }
         worker.stop().await;
     }
+}
+
+async fn script_calls(raw: &mut Raw) -> u64 {
+    let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.unwrap().split(',').next().unwrap().parse().unwrap()
+}
+
+/// A round trip for each would take several times what the tasks take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_awaited_in_turn_are_asked_for_together() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let calls = (0..5_000).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    let worker = bench.start(bench.worker().task_type::<Double>().concurrency(256));
+    all_have_ended(&bench).await;
+    worker.stop().await;
+    let before = script_calls(&mut raw).await;
+    for (number, handle) in (0..).zip(handles) {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    let calls = script_calls(&mut raw).await - before;
+    assert!(calls < 100, "{calls} calls for 5,000 results");
+}
+
+/// What one look told of others is believed later only where it is final.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_was_undone_since_it_was_seen_is_looked_at_again() {
+    let bench = Bench::on_redis().await;
+    let calls = (0..40).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    for handle in &handles[20..] {
+        assert!(handle.cancel().await.unwrap());
+    }
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    for (number, handle) in (0..).zip(&handles[..20]) {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    for handle in &handles[20..] {
+        bench.client.requeue(handle.id()).await.unwrap();
+    }
+    for (number, handle) in (20..).zip(&handles[20..]) {
+        assert_eq!(handle.ended().await.unwrap(), TaskState::Success);
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number, "asked again");
+    }
+    worker.stop().await;
 }
 
 /// A wait that was given up, a cancel and a requeue leave such a letter behind.

@@ -24,6 +24,10 @@ pub(crate) enum SubmitOrder {
     /// Call a script that only returns 1, one call after another, each with these words behind
     /// the script's hash.
     ReturnOne { words: Vec<Vec<u8>>, count: u64 },
+    /// Submit so many tasks that return something, and hold their handles.
+    Hold { count: u64 },
+    /// Await the result of each that is held, one after the other.
+    Hear,
 }
 
 /// Tasks to submit. Each carries its number.

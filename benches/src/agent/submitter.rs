@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use optimus::{Call, Client, Due, Submit, Task};
+use optimus::{Call, Client, Due, Submit, Task, TaskHandle};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::protocol::{Kind, Load, QUEUE, Reply, SubmitOrder, Way, queue_names};
+use super::protocol::{Kind, Load, PAYLOAD_BYTES, QUEUE, Reply, SubmitOrder, Way, queue_names};
 use super::{obey_each, return_one, runtime, tally, tasks};
 
 /// How often a load of a certain rate is topped up.
@@ -18,7 +18,18 @@ const TICK: Duration = Duration::from_millis(1);
 pub(super) fn serve(url: &str) -> anyhow::Result<()> {
     let runtime = runtime()?;
     let client = runtime.block_on(Client::connect(url))?.install();
+    let mut held = Vec::new();
     obey_each(|order| match order {
+        SubmitOrder::Hold { count } => {
+            let begun = Instant::now();
+            held = runtime.block_on(hold(client.clone(), count))?;
+            Ok(Reply::Submitted { seconds: begun.elapsed().as_secs_f64(), count })
+        }
+        SubmitOrder::Hear => {
+            let (begun, count) = (Instant::now(), held.len() as u64);
+            runtime.block_on(hear(std::mem::take(&mut held)))?;
+            Ok(Reply::Submitted { seconds: begun.elapsed().as_secs_f64(), count })
+        }
         SubmitOrder::Load(load) => {
             let begun = Instant::now();
             let count = runtime.block_on(carry(client.clone(), load))?;
@@ -29,6 +40,23 @@ pub(super) fn serve(url: &str) -> anyhow::Result<()> {
             Ok(Reply::Submitted { seconds, count })
         }
     })
+}
+
+/// Submits tasks that return something.
+async fn hold(client: Client, count: u64) -> anyhow::Result<Vec<TaskHandle<String>>> {
+    let calls = (0..count).map(|number| tasks::answer(number, tasks::text(number, PAYLOAD_BYTES)));
+    client.submit_all(calls).await.map_err(|error| error.first.into())
+}
+
+/// Awaits their results in turn, in a task of the runtime as an application's code runs.
+async fn hear(held: Vec<TaskHandle<String>>) -> anyhow::Result<()> {
+    let hearing = tokio::spawn(async move {
+        for handle in held {
+            handle.result().await?;
+        }
+        anyhow::Ok(())
+    });
+    hearing.await?
 }
 
 /// Submits a load and returns how many tasks that were.

@@ -16,6 +16,7 @@ mod script_time;
 mod steady;
 mod submit;
 mod used;
+mod waiting;
 
 pub(crate) use submit::RETURN_ONE;
 
@@ -46,6 +47,7 @@ pub(crate) const USUAL: &[Measurement] = &[
     used::USED,
     queues::QUEUES,
     connections::CONNECTIONS,
+    waiting::WAITING,
     growth::GROWTH,
     memory::MEMORY,
     idle::IDLE,

@@ -92,6 +92,11 @@ impl Drained {
         Ok(Self { tasks: found - still, seconds, spent, worker_cpu_s, rss_mb: peak_rss_mb(&pids) })
     }
 
+    /// From the workers' start until the last report.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
     pub(super) fn sample(&self) -> Sample {
         let tasks = self.tasks as f64;
         self.spent

@@ -43,7 +43,7 @@ pub use self::{
     report::{Completion, Failure, Give, Release, Verdict},
     server::ServerFacts,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
-    wait::{End, Returned},
+    wait::{End, Ends, Returned},
     work::{Claimed, Grant, Reaped, StartBy},
 };
 use self::{keys::Keys, link::Link, scripts::Script};

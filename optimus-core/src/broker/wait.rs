@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Broker, BrokerError, LEDGER_SLOTS, ScriptCall, StoredBy,
+    Broker, BrokerError, LEDGER_SLOTS, Reply, ScriptCall, StoredBy,
     look::{get, state},
     reply, scripts,
 };
@@ -32,6 +32,20 @@ pub enum Returned {
     Elsewhere,
 }
 
+/// How tasks of one client have ended.
+#[derive(Debug)]
+pub struct Ends {
+    /// The one that is waited for, if it has ended.
+    pub end: Option<End>,
+    /// Of each of the others what its handler returned, if it has succeeded.
+    pub next: Vec<Option<Returned>>,
+}
+
+/// The word for a success whose result no script passes on.
+const LARGE: &str = "large";
+/// The word for a task that has not ended.
+const OPEN: &str = "open";
+
 /// Letters that are taken at once, behind the first.
 const LETTERS_MAX: &str = "1000";
 /// How long taking them may last.
@@ -49,18 +63,29 @@ impl Broker {
         client: &str,
         stored_by: Option<StoredBy<'_>>,
     ) -> Result<Option<End>, BrokerError> {
-        let mut reply = self.look(self.await_call(WAIT_KEYS, id, client, stored_by)).await?;
-        let word = reply.text()?;
-        if word == "open" {
-            return Ok(None);
+        Ok(self.wait_with_next(id, client, stored_by, &[]).await?.end)
+    }
+
+    /// The same, and tells in that call which of these others have succeeded. Each stands with the
+    /// number of the call by which the same client submitted it.
+    pub async fn wait_with_next(
+        &self,
+        id: &TaskId,
+        client: &str,
+        stored_by: Option<StoredBy<'_>>,
+        next: &[(TaskId, u64)],
+    ) -> Result<Ends, BrokerError> {
+        let mut call = self.await_call(WAIT_KEYS, id, client, stored_by);
+        for (id, number) in next {
+            push_asked(&mut call, id, Some(*number));
         }
-        let state = state(&word)?;
-        let returned = match (state, reply.bytes()) {
-            (TaskState::Success, Err(_)) => Returned::Elsewhere,
-            (TaskState::Success, Ok(json)) if !json.is_empty() => Returned::Json(json),
-            _ => Returned::Nothing,
-        };
-        Ok(Some(End { state, returned }))
+        let mut reply = self.look(call).await?;
+        let end = read_end(&mut reply)?;
+        let next = next.iter().map(|_| {
+            let end = read_end(&mut reply)?;
+            Ok(end.filter(|end| end.state == TaskState::Success).map(|end| end.returned))
+        });
+        Ok(Ends { end, next: next.collect::<Result<_, BrokerError>>()? })
     }
 
     /// The state that a task is in. `stored_by` as for [`wait_for_end`](Self::wait_for_end).
@@ -70,7 +95,10 @@ impl Broker {
         stored_by: Option<StoredBy<'_>>,
     ) -> Result<TaskState, BrokerError> {
         let all = scripts::AWAIT.keys.len();
-        state(&self.look(self.await_call(all, id, "", stored_by)).await?.text()?)
+        match self.look(self.await_call(all, id, "", stored_by)).await?.text()?.as_str() {
+            LARGE => Ok(TaskState::Success),
+            word => state(word),
+        }
     }
 
     fn await_call(
@@ -82,16 +110,8 @@ impl Broker {
     ) -> ScriptCall {
         let keys = self.keys(id.queue());
         let owner = stored_by.map_or("", |stored| stored.client);
-        let mut call = ScriptCall::short(&scripts::AWAIT, key_count, &keys, owner)
-            .arg(id.stored())
-            .arg(client);
-        if let Some(StoredBy { number, .. }) = stored_by {
-            call.push(number);
-            call.push(number % LEDGER_SLOTS);
-        } else {
-            call.push("");
-            call.push("");
-        }
+        let mut call = ScriptCall::short(&scripts::AWAIT, key_count, &keys, owner).arg(client);
+        push_asked(&mut call, id, stored_by.map(|stored| stored.number));
         call
     }
 
@@ -121,6 +141,28 @@ impl Broker {
         let key = self.keys(id.queue()).result(id);
         reply::plain_bytes("GET", self.read_one(get(&["GET", &key])).await?)
     }
+}
+
+fn push_asked(call: &mut ScriptCall, id: &TaskId, number: Option<u64>) {
+    call.push_id(id);
+    if let Some(number) = number {
+        call.push(number);
+        call.push(number % LEDGER_SLOTS);
+    } else {
+        call.push("");
+        call.push("");
+    }
+}
+
+fn read_end(reply: &mut Reply) -> Result<Option<End>, BrokerError> {
+    let (word, returned) = (reply.text()?, reply.bytes()?);
+    let (state, returned) = match word.as_str() {
+        OPEN => return Ok(None),
+        LARGE => (TaskState::Success, Returned::Elsewhere),
+        word if returned.is_empty() => (state(word)?, Returned::Nothing),
+        word => (state(word)?, Returned::Json(returned)),
+    };
+    Ok(Some(End { state, returned }))
 }
 
 fn read_letter(queue: &QueueName, letter: Vec<u8>) -> Result<(TaskId, TaskState), BrokerError> {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Client, Confirmer, Inner, Mailboxes, Submitter};
+use super::{Client, Confirmer, Inner, Mailboxes, Readahead, Submitter};
 use crate::{
     Durability, Error,
     broker::{Broker, Endpoint},
@@ -88,8 +88,8 @@ impl ClientBuilder {
         let confirmer = self.confirmer(&broker).await?;
         let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);
         let mailboxes = Mailboxes::new(broker.clone());
-        let payload_limit = self.payload_limit;
-        Ok(Client(Arc::new(Inner { broker, submitter, mailboxes, payload_limit })))
+        let (readahead, payload_limit) = (Readahead::new(), self.payload_limit);
+        Ok(Client(Arc::new(Inner { broker, submitter, mailboxes, readahead, payload_limit })))
     }
 
     async fn confirmer(&self, broker: &Broker) -> Result<Option<Confirmer>, Error> {

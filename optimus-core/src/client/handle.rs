@@ -4,10 +4,10 @@ use std::{any::TypeId, fmt, marker::PhantomData, time::Duration};
 
 use serde::de::DeserializeOwned;
 
-use super::Client;
+use super::{Client, Inner, siblings::Place};
 use crate::{
     Error,
-    broker::{End, Returned, StoredBy},
+    broker::{BrokerError, End, Ends, Returned, StoredBy},
     id::TaskId,
     state::TaskState,
 };
@@ -21,6 +21,8 @@ pub struct TaskHandle<T> {
     client: Client,
     id: TaskId,
     origin: Origin,
+    /// Among those that were submitted with it.
+    place: Option<Place>,
     output: PhantomData<fn() -> T>,
 }
 
@@ -37,7 +39,8 @@ pub(super) enum Origin {
 
 impl<T> Clone for TaskHandle<T> {
     fn clone(&self) -> Self {
-        Self { id: self.id.clone(), client: self.client.clone(), ..*self }
+        let (client, id, place) = (self.client.clone(), self.id.clone(), self.place.clone());
+        Self { client, id, origin: self.origin, place, output: PhantomData }
     }
 }
 
@@ -49,7 +52,12 @@ impl<T> fmt::Debug for TaskHandle<T> {
 
 impl<T> TaskHandle<T> {
     pub(super) fn new(client: Client, id: TaskId, origin: Origin) -> Self {
-        Self { client, id, origin, output: PhantomData }
+        Self { client, id, origin, place: None, output: PhantomData }
+    }
+
+    /// The same, with its place among those that were submitted together.
+    pub(super) fn among(self, place: Place) -> Self {
+        Self { place: Some(place), ..self }
     }
 
     /// The task's id. For a duplicate: that of the task that has the biz id.
@@ -85,7 +93,10 @@ impl<T> TaskHandle<T> {
     /// # Errors
     /// [`Error::is_rejected`] if Redis refuses the look.
     pub async fn ended(&self) -> Result<TaskState, Error> {
-        Ok(self.end().await?.state)
+        if self.client.0.readahead.has(&self.id) {
+            return Ok(TaskState::Success);
+        }
+        Ok(self.end(false).await?.state)
     }
 
     /// The call that submitted it, if its client did.
@@ -94,12 +105,12 @@ impl<T> TaskHandle<T> {
         Some(StoredBy { client: self.client.0.submitter.client(), number })
     }
 
-    async fn end(&self) -> Result<End, Error> {
-        let (broker, mailboxes) = (&self.client.0.broker, &self.client.0.mailboxes);
+    /// Waits for its end. A letter tells of a success, but not what was returned: where that is
+    /// wanted, it is looked for with what others have returned.
+    async fn end(&self, wants_result: bool) -> Result<End, Error> {
         loop {
-            let mut mail = mailboxes.subscribe(&self.id);
-            let me = mailboxes.address();
-            let look = match broker.wait_for_end(&self.id, me, self.stored_by()).await {
+            let mut mail = self.client.0.mailboxes.subscribe(&self.id);
+            let look = match self.look().await {
                 Ok(Some(end)) => return Ok(end),
                 Ok(None) => LOOK_EVERY,
                 Err(problem) if problem.is_transient() => LOOK_AGAIN,
@@ -107,9 +118,35 @@ impl<T> TaskHandle<T> {
             };
             // A success is final. A letter of another end may be older than a requeue, so that is
             // only a reason to look.
-            if let Ok(Some(TaskState::Success)) = tokio::time::timeout(look, mail.letter()).await {
+            if let Ok(Some(TaskState::Success)) = tokio::time::timeout(look, mail.letter()).await
+                && !wants_result
+            {
+                self.note_answer();
                 return Ok(End { state: TaskState::Success, returned: Returned::Elsewhere });
             }
+        }
+    }
+
+    /// Looks at it, and at those behind it that may be asked for next.
+    async fn look(&self) -> Result<Option<End>, BrokerError> {
+        let Inner { broker, mailboxes, readahead, .. } = &*self.client.0;
+        let (me, stored_by) = (mailboxes.address(), self.stored_by());
+        let Some(place) = &self.place else {
+            return broker.wait_for_end(&self.id, me, stored_by).await;
+        };
+        let along = readahead.along(place);
+        let Ends { end, next } =
+            broker.wait_with_next(&self.id, me, stored_by, &along.tasks).await?;
+        readahead.learn(along, end.is_some(), next);
+        if end.is_some() {
+            self.note_answer();
+        }
+        Ok(end)
+    }
+
+    fn note_answer(&self) {
+        if let Some(place) = &self.place {
+            place.answered();
         }
     }
 }
@@ -122,7 +159,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
     /// [`Error::is_forgotten`] if it ended so long ago that its result is gone.
     pub async fn result(&self) -> Result<T, Error> {
-        let end = self.end().await?;
+        let end = self.end_with_result().await?;
         loop {
             match self.outcome(&end).await {
                 Err(problem) if problem.is_unavailable() => tokio::time::sleep(LOOK_AGAIN).await,
@@ -141,6 +178,14 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
             .unwrap_or_else(|_| Err(Error::waited_too_long(self.id.clone(), timeout)))
     }
 
+    async fn end_with_result(&self) -> Result<End, Error> {
+        if let Some(returned) = self.client.0.readahead.take(&self.id) {
+            self.note_answer();
+            return Ok(End { state: TaskState::Success, returned });
+        }
+        self.end(!returns_nothing::<T>()).await
+    }
+
     /// What became of it, once it has ended.
     async fn outcome(&self, end: &End) -> Result<T, Error> {
         match end.state {
@@ -156,12 +201,11 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     }
 
     async fn returned(&self, returned: &Returned) -> Result<T, Error> {
-        let returns_nothing = TypeId::of::<T>() == TypeId::of::<()>();
         let kept;
         let json = match returned {
             Returned::Json(json) => Some(json.as_slice()),
             // Tasks that return nothing keep nothing.
-            _ if returns_nothing => Some(&b"null"[..]),
+            _ if returns_nothing::<T>() => Some(&b"null"[..]),
             Returned::Nothing => None,
             Returned::Elsewhere => {
                 kept = self.client.0.broker.result(&self.id).await?;
@@ -172,4 +216,8 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         serde_json::from_slice(json)
             .map_err(|problem| Error::wrong_result(self.id.clone(), problem))
     }
+}
+
+fn returns_nothing<T: 'static>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<()>()
 }

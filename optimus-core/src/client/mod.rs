@@ -7,6 +7,8 @@ mod handle;
 mod ledger;
 mod mailbox;
 mod parcels;
+mod readahead;
+mod siblings;
 mod submitter;
 
 use std::sync::{Arc, RwLock};
@@ -17,7 +19,7 @@ pub use self::{
 };
 use self::{
     bulk::Bulk, confirmer::Confirmer, handle::Origin, mailbox::Mailboxes, parcels::Answer,
-    submitter::Submitter,
+    readahead::Readahead, siblings::Grouping, submitter::Submitter,
 };
 use crate::{
     Error,
@@ -39,6 +41,7 @@ struct Inner {
     broker: Broker,
     submitter: Submitter,
     mailboxes: Mailboxes,
+    readahead: Readahead,
     payload_limit: usize,
 }
 
@@ -136,12 +139,19 @@ impl Client {
                 Err(problem) => bulk.refuse(problem),
             }
         }
-        let answers: Vec<Result<TaskHandle<C::Output>, Error>> = bulk
-            .answers()
-            .await
-            .into_iter()
-            .map(|answer| answer.map(|(id, answer)| self.receive(id, answer)))
-            .collect();
+        let mut grouping = Grouping::default();
+        let mut receive = |(id, answer): (TaskId, Answer)| {
+            let call = answer.call;
+            let handle = self.receive(id, answer);
+            if handle.is_duplicate() {
+                return handle;
+            }
+            let place = grouping.add(handle.id(), call);
+            handle.among(place)
+        };
+        let answers: Vec<Result<TaskHandle<C::Output>, Error>> =
+            bulk.answers().await.into_iter().map(|answer| answer.map(&mut receive)).collect();
+        drop(grouping);
         match answers.iter().find_map(|answer| answer.as_ref().err()) {
             Some(first) => Err(SubmitAllError { first: first.clone(), answers }),
             None => Ok(answers.into_iter().flatten().collect()),

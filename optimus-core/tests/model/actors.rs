@@ -7,7 +7,7 @@ use optimus_core::{OnLost, QueueName, TaskId, WorkerId, broker::LEDGER_SLOTS};
 
 use crate::{
     answer::Answer,
-    call::{Call, DueMs, Parcel, Wanted},
+    call::{Call, DueMs, Parcel, Wait, Wanted},
     holds::Holds,
     reference::{Place, Queue},
     step::{Aim, Kind, Pick, Plan, Step},
@@ -15,6 +15,9 @@ use crate::{
 
 /// After which a client asks for its ledger to be kept another day.
 const KEEP_EVERY_MS: u64 = 6 * 60 * 60 * 1000;
+
+/// Tasks that a wait for another takes along.
+const ALONG_MAX: usize = 5;
 
 /// The window of tasks that have one.
 const WINDOW_MS: u64 = 60 * 60 * 1000;
@@ -116,10 +119,11 @@ impl Actors {
             Step::Await { task, client, .. } => {
                 let id = self.aimed(task, Aim::Any, reference)?;
                 let stored_by = self.calls.get(&id).cloned();
-                match client {
-                    2 => Call::State { id, stored_by },
-                    _ => Call::Await { id, client: client_name(client), stored_by },
+                if client == 2 {
+                    return Some(Call::State { id, stored_by });
                 }
+                let along = self.along(&id, stored_by.as_ref());
+                Call::Await(Wait { id, client: client_name(client), stored_by, along })
             }
             Step::Inspect { task, .. } => {
                 Call::Inspect { id: self.aimed(task, Aim::Any, reference)? }
@@ -251,6 +255,14 @@ impl Actors {
     }
 
     /// A task of this kind; any if there is none of it.
+    /// Tasks that the same client submitted after this one.
+    fn along(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> Vec<(TaskId, u64)> {
+        let later = self.tasks.iter().skip_while(|task| *task != id).skip(1);
+        let calls = later.filter_map(|task| Some((task, self.calls.get(task)?)));
+        let theirs = calls.filter(|(_, (client, _))| stored_by.is_some_and(|by| by.0 == *client));
+        theirs.take(ALONG_MAX).map(|(task, (_, number))| (task.clone(), *number)).collect()
+    }
+
     fn aimed(&self, task: u16, aim: Aim, reference: &Queue) -> Option<TaskId> {
         let fits = |id: &&TaskId| match (aim, reference.tasks.get(*id).map(|task| task.place)) {
             (Aim::Ended, place) => matches!(place, Some(Place::Dead(_) | Place::Cancelled(_))),

@@ -40,14 +40,17 @@ pub(crate) enum Answer {
         workers: usize,
     },
     State(TaskState),
-    /// A task's end, if it has ended, and what it returned.
-    Ended(Option<(TaskState, Option<Vec<u8>>)>),
+    /// A task's end, if it has ended; the same of others, if they have succeeded.
+    Ended(Option<End>, Vec<Option<End>>),
     Found(Found),
     Seen(Seen),
     Refused(Refusal, String),
     /// The store has no room for more.
     Full,
 }
+
+/// How a task has ended, and what it returned.
+pub(crate) type End = (TaskState, Option<Vec<u8>>);
 
 /// What a claim brought.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub(crate) enum Call {
     Requeue { id: TaskId },
     Pause { paused: bool },
     Purge { keep: usize, age_ms: u64 },
-    Await { id: TaskId, client: String, stored_by: Option<(String, u64)> },
+    Await(Wait),
     State { id: TaskId, stored_by: Option<(String, u64)> },
     Inspect { id: TaskId },
     Look,
@@ -36,6 +36,16 @@ pub(crate) enum Call {
 /// The longest that a ledger lies idle before a purge takes it: also the longest after which a
 /// submit may be sent again.
 pub(crate) const LEDGER_IDLE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// A client's wait for the end of a task.
+#[derive(Debug, Clone)]
+pub(crate) struct Wait {
+    pub(crate) id: TaskId,
+    pub(crate) client: String,
+    pub(crate) stored_by: Option<(String, u64)>,
+    /// Others that the same client submitted, with their calls.
+    pub(crate) along: Vec<(TaskId, u64)>,
+}
 
 /// One submit of a client.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The bounds of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 46] = [
+const CASES: [&str; 47] = [
     "submit admits all",
     "submit finds a biz id taken",
     "submit finds no room",
@@ -64,6 +64,7 @@ const CASES: [&str; 46] = [
     "purge finds nothing",
     "await waits",
     "await finds the end",
+    "await finds others",
     "a look at a state",
     "inspect finds",
     "inspect finds nothing",
@@ -178,8 +179,11 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
         (Call::Requeue { .. }, _) => "requeue finds the wrong state",
         (Call::Purge { .. }, Answer::Purged { tasks: 1.., .. }) => "purge takes",
         (Call::Purge { .. }, _) => "purge finds nothing",
-        (Call::Await { .. }, Answer::Ended(Some(_))) => "await finds the end",
-        (Call::Await { .. }, _) => "await waits",
+        (Call::Await(_), Answer::Ended(_, along)) if along.iter().any(Option::is_some) => {
+            "await finds others"
+        }
+        (Call::Await(_), Answer::Ended(Some(_), _)) => "await finds the end",
+        (Call::Await(_), _) => "await waits",
         (Call::State { .. }, _) => "a look at a state",
         (Call::Inspect { .. }, Answer::Found(found)) if found.state == TaskState::Forgotten => {
             "inspect finds nothing"

@@ -10,7 +10,7 @@ use optimus_core::{
 use crate::{
     answer::{Answer, Found, Grant, Granted, Record, Seen},
     bench::{Bench, START},
-    call::{Call, LEDGER_IDLE_MS, Parcel, Wanted},
+    call::{Call, LEDGER_IDLE_MS, Parcel, Wait, Wanted},
 };
 
 /// More tasks than any run has: a look lists all.
@@ -79,12 +79,13 @@ async fn answer(
             let (tasks, more, workers) = (purged.tasks, purged.more, purged.workers);
             Answer::Purged { tasks, more, workers }
         }
-        Call::Await { id, client, stored_by } => {
-            let end = broker.wait_for_end(id, client, stored_by.as_ref().map(stored)).await?;
-            Answer::Ended(end.map(|end| match end.returned {
-                Returned::Json(json) => (end.state, Some(json)),
-                Returned::Nothing | Returned::Elsewhere => (end.state, None),
-            }))
+        Call::Await(Wait { id, client, stored_by, along }) => {
+            let stored_by = stored_by.as_ref().map(stored);
+            let ends = broker.wait_with_next(id, client, stored_by, along).await?;
+            let end = ends.end.map(|end| (end.state, json(end.returned)));
+            let next = ends.next.into_iter();
+            let succeeded = |returned| (TaskState::Success, json(returned));
+            Answer::Ended(end, next.map(|returned| returned.map(succeeded)).collect())
         }
         Call::State { id, stored_by } => {
             Answer::State(broker.state_of(id, stored_by.as_ref().map(stored)).await?)
@@ -111,6 +112,13 @@ async fn submit(
         Receipt::Duplicate(owner) => Some(owner),
     };
     Ok(Answer::Receipts(submitted.receipts.into_iter().map(owner).collect(), submitted.lost))
+}
+
+fn json(returned: Returned) -> Option<Vec<u8>> {
+    match returned {
+        Returned::Json(json) => Some(json),
+        Returned::Nothing | Returned::Elsewhere => None,
+    }
 }
 
 fn stored((client, number): &(String, u64)) -> StoredBy<'_> {

@@ -6,7 +6,7 @@ use optimus_core::Lease;
 
 use crate::{
     answer::{Answer, Granted},
-    call::{Call, DueMs, Parcel, Wanted},
+    call::{Call, DueMs, Parcel, Wait, Wanted},
 };
 
 impl Display for Call {
@@ -44,7 +44,9 @@ impl Display for Call {
             Self::Requeue { id } => write!(f, "requeue {id}"),
             Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
             Self::Purge { keep, age_ms } => write!(f, "purge above {keep} and {age_ms} ms"),
-            Self::Await { id, client, .. } => write!(f, "{client} awaits {id}"),
+            Self::Await(Wait { id, client, along, .. }) => {
+                write!(f, "{client} awaits {id}, and asks for {} others", along.len())
+            }
             Self::State { id, .. } => write!(f, "the state of {id}"),
             Self::Inspect { id } => write!(f, "inspect {id}"),
             Self::Look => f.write_str("look"),

@@ -214,6 +214,57 @@ async fn what_may_have_been_purged_is_no_success(bench: Bench) {
     assert_eq!(told(&bench, later, 3).await, TaskState::Success, "nothing as young was purged");
 }
 
+async fn of_those_that_come_along_only_a_success_is_told(bench: Bench) {
+    let large = vec![b'1'; 16_384];
+    let results = [Some(b"1".to_vec()), None, Some(large.clone()), Some(vec![b'1'; 16_385])];
+    let mut along = Vec::new();
+    let worker = bench.worker(0, "w").await;
+    for (result, number) in results.into_iter().zip(1..) {
+        let id = bench.add(0, job()).await;
+        let mut report = done(&bench.take(0, &worker, number).await);
+        report.result = result.map(|json| (json, ms(60_000)));
+        assert!(bench.complete(0, &[report]).await.is_empty());
+        along.push((id, number));
+    }
+    let dead = bench.add(0, job()).await;
+    let lease = bench.take(0, &worker, 5).await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    let cancelled = bench.add(0, job()).await;
+    bench.at(0).cancel(&cancelled).await.unwrap();
+    let open = bench.add(0, job()).await;
+    along.extend([(dead, 5), (cancelled, 6), (open.clone(), 7)]);
+    let unknown = TaskId::new(bench.queue.clone());
+    along.extend([(unknown, 99), (along[1].0.clone(), 99)]);
+
+    let stored_by = Some(StoredBy { client: "c1", number: 7 });
+    let ends = bench.now().wait_with_next(&open, "c", stored_by, &along).await.unwrap();
+    assert_eq!(ends.end, None);
+    let told = [Returned::Json(b"1".to_vec()), Returned::Nothing, Returned::Json(large)];
+    let mut told: Vec<_> = told.into_iter().map(Some).collect();
+    told.extend([Some(Returned::Elsewhere), None, None, None, None, None]);
+    assert_eq!(ends.next, told);
+    let waiting: Vec<String> = bench.raw(cmd("HKEYS").arg(bench.key("waiters"))).await;
+    assert_eq!(waiting, [open.stored()], "the others wait for nothing");
+}
+
+async fn results_that_are_large_together_are_not_all_passed_through(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let mut along = Vec::new();
+    for number in 1..=20 {
+        let id = bench.add(0, job()).await;
+        let mut report = done(&bench.take(0, &worker, number).await);
+        report.result = Some((vec![b'1'; 16_384], ms(60_000)));
+        assert!(bench.complete(0, &[report]).await.is_empty());
+        along.push((id, number));
+    }
+    let stored_by = Some(StoredBy { client: "c1", number: 1 });
+    let first = along.remove(0).0;
+    let ends = bench.now().wait_with_next(&first, "c", stored_by, &along).await.unwrap();
+    let passed = |returned: &&Option<Returned>| matches!(returned, Some(Returned::Json(_)));
+    assert_eq!(ends.next.iter().filter(passed).count(), 15);
+    assert_eq!(ends.next[15..], [const { Some(Returned::Elsewhere) }; 4]);
+}
+
 async fn a_client_that_asks_again_waits_once(bench: Bench) {
     let id = bench.add(0, job()).await;
     for client in ["c", "cc", "c", "cc", "c"] {
@@ -268,6 +319,8 @@ on_both![
     a_call_that_arrives_late_at_another_server_proves_no_other,
     redis_came_back_empty_and_knows_no_success,
     what_may_have_been_purged_is_no_success,
+    of_those_that_come_along_only_a_success_is_told,
+    results_that_are_large_together_are_not_all_passed_through,
     a_client_that_asks_again_waits_once,
     without_a_client_it_only_looks,
     the_mail_of_an_end_arrives,

@@ -5,26 +5,35 @@ use std::collections::BTreeMap;
 use optimus_core::{TaskId, TaskState, broker::Counts};
 
 use super::{Place, Queue, Task};
-use crate::answer::{Answer, Found, Record, Seen};
+use crate::{
+    answer::{Answer, Found, Record, Seen},
+    call::Wait,
+};
 
 impl Queue {
-    /// Registers who waits for a task that has not ended; else tells how it did.
-    pub(super) fn wait_for_end(
-        &mut self,
-        id: &TaskId,
-        client: &str,
-        stored_by: Option<&(String, u64)>,
-    ) -> Answer {
+    /// Registers who waits for a task that has not ended; else tells how it did. Of others that the
+    /// same client submitted it tells which have succeeded.
+    pub(super) fn wait_for_end(&mut self, wait: &Wait) -> Answer {
+        let Wait { id, client, stored_by, along } = wait;
+        let stored_by = stored_by.as_ref();
         let state = self.state_told(id, stored_by);
+        let told = |(id, number): &(TaskId, u64)| {
+            let (client, _) = stored_by?;
+            // A summary alone is not looked for.
+            let is_known = self.results.contains_key(id) || self.is_proven(id, client, *number);
+            (!self.tasks.contains_key(id) && is_known)
+                .then(|| (TaskState::Success, self.results.get(id).cloned()))
+        };
+        let along = along.iter().map(told).collect();
         if state.is_terminal() {
             let returned = self.results.get(id).cloned();
-            return Answer::Ended(Some((state, returned)));
+            return Answer::Ended(Some((state, returned)), along);
         }
         let waiters = &mut self.task(id).waiters;
         if !waiters.iter().any(|waiter| waiter == client) {
             waiters.push(client.to_owned());
         }
-        Answer::Ended(None)
+        Answer::Ended(None, along)
     }
 
     /// The state as its submitter is told it: what is not there any more has succeeded, if the
@@ -32,12 +41,17 @@ impl Queue {
     /// and never more.
     pub(super) fn state_told(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> TaskState {
         let state = self.state(id);
-        let is_stored = || stored_by.is_some_and(|(client, number)| self.has_call(client, *number));
-        if state != TaskState::Forgotten || id.made_ms() <= self.purged_born || !is_stored() {
+        let is_stored = |(client, number): &(String, u64)| self.is_proven(id, client, *number);
+        if state != TaskState::Forgotten || !stored_by.is_some_and(is_stored) {
             return state;
         }
         assert!(self.succeeded.contains(id), "{id} is said to have succeeded");
         TaskState::Success
+    }
+
+    /// Whether the ledger has the call, and nothing born as late as the task was purged.
+    fn is_proven(&self, id: &TaskId, client: &str, number: u64) -> bool {
+        id.made_ms() > self.purged_born && self.has_call(client, number)
     }
 
     pub(super) fn inspect(&self, id: &TaskId) -> Answer {

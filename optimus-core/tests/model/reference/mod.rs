@@ -154,9 +154,7 @@ impl Queue {
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
             Call::Purge { keep, age_ms } => self.purge(now, *keep, *age_ms),
-            Call::Await { id, client, stored_by } => {
-                self.wait_for_end(id, client, stored_by.as_ref())
-            }
+            Call::Await(wait) => self.wait_for_end(wait),
             Call::State { id, stored_by } => Answer::State(self.state_told(id, stored_by.as_ref())),
             Call::Inspect { id } => self.inspect(id),
             Call::Look => self.look(),
