@@ -96,6 +96,45 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
     }
 }
 
+/// While it loads, a server refuses every call, and each is sent again after a wait of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_restarts_with_data_leaves_no_submit_unknown() {
+    const TASKS: usize = 60_000;
+    // What a killed process has written stays, whether it was synced or not.
+    let mut redis = RedisServer::builder()
+        .arg("--appendonly", "yes")
+        .arg("--appendfsync", "no")
+        .arg("--key-load-delay", "1000")
+        .arg("--loading-process-events-interval-bytes", "1024")
+        .start();
+    let bench = Bench::at(&redis.url()).await;
+    let mut raw = bench.raw().await;
+    let fill: &[u8] = b"for key = 1, 3000 do redis.call('SET', 'other:' .. key, 'data') end";
+    raw.run_words(&[b"EVAL", fill, b"0"]).await;
+    let client = bench.client.clone();
+    let submitting = tokio::spawn(async move {
+        client.submit_all((0..TASKS).map(|_| Count { long: false }.call())).await
+    });
+    let queue = QueueName::new("default").unwrap();
+    let inspector = bench.client.inspector();
+    let stored = async || inspector.counts(&queue).await.map_or(0, |counts| counts.ready);
+    eventually("some are stored", Duration::from_secs(20), async || stored().await > 4_000).await;
+    let restarting = tokio::task::spawn_blocking(move || {
+        redis.restart();
+        redis
+    });
+    let refused = async || match bench.client.broker().ping().await {
+        Err(problem) => problem.to_string().contains("LOADING"),
+        Ok(()) => false,
+    };
+    eventually("it loads", Duration::from_secs(20), refused).await;
+    assert!(!submitting.is_finished(), "the rest is submitted meanwhile");
+    let handles = submitting.await.unwrap().unwrap();
+    assert_eq!(handles.len(), TASKS);
+    assert_eq!(stored().await, TASKS as u64, "each is stored once");
+    drop(restarting.await.unwrap());
+}
+
 /// Otherwise a heartbeat would wait for longer than a short lease while Redis is back already.
 #[tokio::test]
 async fn who_has_waited_and_reconnects_does_not_wait_again() {
