@@ -1,21 +1,23 @@
--- cancel: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop
+-- cancel: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop; up to 128 at once
 --
 -- Final at once for a task that waits. Its entry in the line stays as a tombstone, since removing
 -- it from the middle of a long list would take tens of ms, and is counted. The worker of a running
--- task hears of it through its doorbell, which names the attempt by its
--- token, or with its next heartbeat.
+-- task hears of it through its doorbell, which names the attempt by its token, or with its next
+-- heartbeat. Each task is judged by itself, and each worker is asked once for all of them.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 id
--- REPLY  OK, `cancelled` | `requested`
--- REFUSE NEWER with what is needed · TERMINAL with the state
+-- ARGV   1 now override · ids…
+-- REPLY  OK, then of each: `cancelled` | `requested` | the state of one that has ended otherwise
+-- REFUSE NEWER with what is needed
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
 local cancelled, workers, cancel, success = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local waiters, skips = KEYS[11], KEYS[12]
-local now, id = now_ms(ARGV[1]), ARGV[2]
+local now = now_ms(ARGV[1])
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
+local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+  cancelled = cancelled, workers = workers, success = success, many = #ARGV > 2 }
 local STOP_BELL_TTL_MS = 60000
 
 -- Checks.
@@ -23,37 +25,78 @@ local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
-local state, holder = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
-  dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
-if state == 'cancelled' then
-  return { 'OK', 'cancelled' }
-elseif state == 'success' or state == 'dead' or state == 'forgotten' then
-  return { 'TERMINAL', state }
+keys.filled = {}
+for _, state in ipairs(INDEXES) do
+  if redis.call('ZCARD', keys[state]) > 0 then
+    table.insert(keys.filled, state)
+  end
 end
-local endings = endings_of(queue, { id })
-note_cancelled(queue, endings, 1, id, header_of(redis.call('HGET', tasks, id)))
-local ranked = redis.call('ZSCORE', priority, id)
-local stop_bell = derive(meta, 'wake', holder)
-local token = state == 'working' and redis.call('HGET', derive(meta, 'working', holder), id)
-redis.call('ZCARD', retry)
+local states, open = {}, {}
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  if states[id] == nil then
+    states[id] = standing(keys, id) or false
+    if not states[id] then
+      open[#open + 1] = id
+    end
+  end
+end
+local holders, tokens = holders_of(meta, workers, open)
+local waiting, in_line, intents, bells, letters = {}, {}, {}, {}, {}
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local state, holder = states[id], holders[id]
+  if holder then
+    if state ~= 'requested' then
+      intents[#intents + 1], intents[#intents + 2] = id, whole(now)
+      if not letters[holder] then
+        bells[#bells + 1], letters[holder] = holder, {}
+        redis.call('LLEN', derive(meta, 'wake', holder))
+      end
+      table.insert(letters[holder], id .. ' ' .. tokens[id])
+    end
+    states[id] = 'requested'
+  elseif not state or state == 'delayed' or state == 'retry' then
+    waiting[#waiting + 1], states[id] = id, 'cancelled'
+    if not state and not redis.call('ZSCORE', priority, id) then
+      in_line[#in_line + 1] = id
+    end
+  end
+end
+local endings = endings_of(queue, waiting)
+for i, id in ipairs(waiting) do
+  note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)))
+end
+redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
-redis.call('LLEN', stop_bell)
+redis.call('HLEN', cancel)
 
 -- Writes.
 redis.call('HDEL', cancel, '')
-if state == 'working' then
-  redis.call('HSET', cancel, id, whole(now))
-  redis.call('RPUSH', stop_bell, id .. ' ' .. token)
-  redis.call('PEXPIRE', stop_bell, STOP_BELL_TTL_MS)
-  return { 'OK', 'requested' }
+if #intents > 0 then
+  redis.call('HSET', cancel, unpack(intents))
 end
-redis.call('ZREM', delayed, id)
-redis.call('ZREM', retry, id)
-redis.call('ZREM', priority, id)
-if state == 'ready' and not ranked then
+for _, worker in ipairs(bells) do
+  local bell = derive(meta, 'wake', worker)
+  redis.call('RPUSH', bell, unpack(letters[worker]))
+  redis.call('PEXPIRE', bell, STOP_BELL_TTL_MS)
+end
+local reply = { 'OK' }
+for i = 2, #ARGV do
+  reply[i] = states[ARGV[i]]
+end
+if #waiting == 0 then
+  return reply
+end
+redis.call('ZREM', delayed, unpack(waiting))
+redis.call('ZREM', retry, unpack(waiting))
+redis.call('ZREM', priority, unpack(waiting))
+for _, id in ipairs(in_line) do
   redis.call('HINCRBY', skips, id, 1)
-  redis.call('HINCRBY', meta, 'tombstones', 1)
+end
+if #in_line > 0 then
+  redis.call('HINCRBY', meta, 'tombstones', #in_line)
 end
 write_ends(queue, endings, now)
-return { 'OK', 'cancelled' }
+return reply

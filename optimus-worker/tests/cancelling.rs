@@ -4,8 +4,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Gate, Wait};
-use optimus_core::Task;
+use common::{Bench, Double, Gate, Wait};
+use optimus_core::{Task, TaskId, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -49,4 +49,45 @@ async fn a_cancel_of_an_earlier_attempt_that_is_heard_late_stops_no_later_one() 
     })
     .await;
     worker.stop().await;
+}
+
+on_both! {
+    async fn many_are_cancelled_together_and_each_is_answered(bench: Bench) {
+        let gate = Gate::new();
+        let builder = bench.worker().lease(LONG).concurrency(4).task_type::<Wait>();
+        let worker = bench.start(builder.queues(["default", "other"]).data(gate.clone()));
+        let running = bench.client.submit_all((0..4).map(|_| Wait {}.call())).await.unwrap();
+        gate.began.wait_for(4).await;
+        let waiting = (0..300).map(|at| Wait {}.call().queue(["default", "other"][at % 2]));
+        let waiting = bench.client.submit_all(waiting).await.unwrap();
+        let unknown = TaskId::new(running[0].id().queue().clone());
+
+        let handles = waiting.iter().chain(&running);
+        let ids = handles.map(|handle| handle.id().clone()).chain([unknown]);
+        let mut answers = bench.client.cancel_all(ids).await;
+        assert!(answers.pop().unwrap().unwrap_err().is_forgotten());
+        for answer in answers.split_off(waiting.len()) {
+            assert!(!answer.unwrap(), "it is asked to stop");
+        }
+        assert!(answers.into_iter().all(Result::unwrap));
+        for handle in running.iter().chain(&waiting) {
+            assert_eq!(handle.ended().await.unwrap(), TaskState::Cancelled);
+        }
+        worker.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_away_is_waited_for_once_however_many_are_cancelled() {
+    let mut server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let calls = (0..2_000).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    server.kill();
+    let cancelled = bench.client.cancel_all(handles.iter().map(|handle| handle.id().clone()));
+    let answers = tokio::time::timeout(SOON, cancelled).await.unwrap();
+    assert_eq!(answers.len(), 2_000);
+    let is_away =
+        |problem: &optimus_core::Error| problem.is_unavailable() || problem.is_unknown_outcome();
+    assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(is_away)));
 }

@@ -28,6 +28,8 @@ const CALL_TASKS: usize = 1_000;
 const CALLS: usize = 200;
 /// Claims that stay open, for the heartbeat to renew: a worker of 1,024 slots.
 const OPEN: usize = 8;
+/// Workers of a queue, of which some hold one task each.
+const WORKERS: usize = 1_000;
 
 fn script_time(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -66,6 +68,7 @@ const VERBS: &[&str] = &[
     "inspect",
     "await",
     "purge",
+    "cancel 128 held",
 ];
 
 struct Scene {
@@ -145,6 +148,7 @@ impl Scene {
         match verb {
             "submit 1" => return self.submit(CALLS, 1).await,
             "submit 1000" => return self.submit(CALLS * CALL_TASKS, CALL_TASKS).await,
+            "cancel 128 held" => return self.cancel_held().await,
             _ => {}
         }
         for at in 0..CALLS {
@@ -177,6 +181,29 @@ impl Scene {
                 _ => unreachable!("{verb}"),
             }
         }
+        Ok(())
+    }
+
+    /// Asks for the stop of tasks that are held by a worker each, again and again. In a queue of
+    /// its own, where nobody's lease is over.
+    async fn cancel_held(&mut self) -> anyhow::Result<()> {
+        let queue = QueueName::new("held")?;
+        let held = std::mem::replace(&mut self.queue, queue.clone());
+        self.submit(BATCH_MAX, BATCH_MAX).await?;
+        let (broker, mut ids) = (self.broker(), Vec::new());
+        for number in 0..WORKERS {
+            let worker = WorkerId::from_stored(&format!("holds-{number}"));
+            broker.register(&queue, &worker, LEASE, "{}").await?;
+            let claimed = broker.claim(&queue, &worker, 1, 1).await?;
+            ids.extend(claimed.grants.into_iter().map(|grant| grant.id));
+        }
+        ensure!(ids.len() == BATCH_MAX, "{} tasks are held", ids.len());
+        self.slowlog(&["SLOWLOG", "RESET"])?;
+        let ids: Vec<&TaskId> = ids.iter().collect();
+        for _ in 0..CALLS {
+            broker.cancel_all(&queue, &ids).await?;
+        }
+        self.queue = held;
         Ok(())
     }
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Broker, BrokerError, scripts};
+use super::{Broker, BrokerError, look::state, scripts};
 use crate::{
     id::{QueueName, TaskId},
     machine,
+    state::TaskState,
 };
 
 /// What a cancel did.
@@ -15,6 +16,8 @@ pub enum Cancelled {
     Done,
     /// It runs; its worker was asked to stop it.
     Requested,
+    /// Nothing: it has ended in this state, or nothing is known of it.
+    Ended(TaskState),
 }
 
 /// What a purge did.
@@ -31,11 +34,28 @@ pub struct Purged {
 impl Broker {
     /// Cancels a task, or asks its worker to.
     pub async fn cancel(&self, id: &TaskId) -> Result<Cancelled, BrokerError> {
-        let call = self.call(&scripts::CANCEL, id.queue(), "").arg(id.stored());
-        match self.run_surely(call).await?.text()?.as_str() {
-            "cancelled" => Ok(Cancelled::Done),
-            _ => Ok(Cancelled::Requested),
+        let done = self.cancel_all(id.queue(), &[id]).await?;
+        done.into_iter().next().ok_or_else(|| BrokerError::Odd("cancel answered nothing".into()))
+    }
+
+    /// Cancels tasks of one queue, up to [`BATCH_MAX`](super::BATCH_MAX), or asks their workers
+    /// to; what it did with each, in order.
+    pub async fn cancel_all(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<Cancelled>, BrokerError> {
+        let mut call = self.call(&scripts::CANCEL, queue, "");
+        for id in ids {
+            call.push_id(id);
         }
+        let words = self.run_surely(call).await?.next_texts(ids.len())?;
+        let done = words.iter().map(|word| match word.as_str() {
+            "cancelled" => Ok(Cancelled::Done),
+            "requested" => Ok(Cancelled::Requested),
+            word => state(word).map(Cancelled::Ended),
+        });
+        done.collect()
     }
 
     /// Puts a dead or cancelled task back in line.

@@ -13,8 +13,6 @@ pub enum Refusal {
     Newer,
     /// The queue is paused.
     Paused,
-    /// The task has ended.
-    Terminal,
     /// The task is not where the verb could take it from.
     WrongState,
     /// The biz id is another task's.
@@ -23,13 +21,12 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every refusal with its word.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 7] = [
         (Self::Lapsed, "LAPSED"),
         (Self::Stale, "STALE"),
         (Self::Forgotten, "FORGOTTEN"),
         (Self::Newer, "NEWER"),
         (Self::Paused, "PAUSED"),
-        (Self::Terminal, "TERMINAL"),
         (Self::WrongState, "WRONG_STATE"),
         (Self::Duplicate, "DUPLICATE"),
     ];

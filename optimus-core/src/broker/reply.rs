@@ -177,9 +177,9 @@ mod tests {
         assert!(Reply::new("verb", Value::Okay).is_ok());
         assert!(Reply::new("verb", Value::SimpleString("OK".into())).is_ok());
         let refused = |parts| Reply::new("verb", Value::Array(parts)).unwrap_err();
-        let terminal = refused(vec![bulk("TERMINAL"), bulk("dead")]);
-        assert_eq!(terminal.refusal(), Some(Refusal::Terminal));
-        assert!(terminal.to_string().ends_with("dead"), "{terminal}");
+        let wrong = refused(vec![bulk("WRONG_STATE"), bulk("dead")]);
+        assert_eq!(wrong.refusal(), Some(Refusal::WrongState));
+        assert!(wrong.to_string().ends_with("dead"), "{wrong}");
         assert_eq!(refused(vec![bulk("LAPSED")]).refusal(), Some(Refusal::Lapsed));
         assert!(is_odd(Reply::new("verb", bulk("WHAT"))));
         assert!(is_odd(Reply::new("verb", Value::Array(Vec::new()))));

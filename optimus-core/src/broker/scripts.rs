@@ -102,6 +102,7 @@ scripts! {
     LEAVE = "leave": ["last_claim", "held"] ["workers", "worker:", "working:"];
     CANCEL = "cancel": [
         "needs", "clock", "derive", "header", "biz_key", "biz_end", "waiters", "ended", "find",
+        "holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",

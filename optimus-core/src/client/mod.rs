@@ -6,6 +6,7 @@ mod confirmer;
 mod handle;
 mod ledger;
 mod mailbox;
+mod operate;
 mod parcels;
 mod readahead;
 mod siblings;
@@ -23,12 +24,11 @@ use self::{
 };
 use crate::{
     Error,
-    broker::{Broker, BrokerError, Cancelled, Receipt, Refusal},
+    broker::{Broker, Receipt},
     call::Submit,
-    id::{QueueName, TaskId},
+    id::TaskId,
     inspect::Inspector,
     record::Submission,
-    state::TaskState,
 };
 
 /// Submits tasks and acts on them. Clones share one connection, and concurrent submits share calls.
@@ -165,55 +165,6 @@ impl Client {
         TaskHandle::new(self.clone(), id, Origin::Elsewhere)
     }
 
-    /// Cancels a task that waits, for good; asks the worker of a running one to stop it.
-    /// Answers whether it is cancelled already.
-    ///
-    /// # Errors
-    /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
-    /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
-    pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
-        match self.0.broker.cancel(id).await {
-            Ok(done) => Ok(done == Cancelled::Done),
-            Err(problem) => Err(refused(id, "cancel", problem)),
-        }
-    }
-
-    /// Puts a dead or cancelled task back in line, with its counts of tries at zero.
-    ///
-    /// # Errors
-    /// [`Error::is_wrong_state`] if it is neither, [`Error::is_forgotten`] if nothing is known of
-    /// it, [`Error::is_duplicate`] if another task has its biz id by now;
-    /// [`Error::is_unknown_outcome`]: it was sent twice and not answered. Repeated, it is refused
-    /// as [`Error::is_wrong_state`] if it was done and the task waits or runs.
-    pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
-        self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
-    }
-
-    /// Stops the claims of a queue; what runs goes on.
-    ///
-    /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as of [`cancel`](Self::cancel).
-    pub async fn pause(&self, queue: &QueueName) -> Result<(), Error> {
-        self.set_paused(queue, true, "pause").await
-    }
-
-    /// Restarts the claims of a queue.
-    ///
-    /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as of [`cancel`](Self::cancel).
-    pub async fn resume(&self, queue: &QueueName) -> Result<(), Error> {
-        self.set_paused(queue, false, "resume").await
-    }
-
-    async fn set_paused(&self, queue: &QueueName, paused: bool, verb: &str) -> Result<(), Error> {
-        self.0.broker.pause(queue, paused).await.map_err(|problem| match problem {
-            BrokerError::Unknown(why) => {
-                Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)
-            }
-            problem => problem.into(),
-        })
-    }
-
     /// Looks at tasks, queues and workers without touching them.
     pub fn inspector(&self) -> Inspector {
         Inspector::new(self.0.broker.clone())
@@ -235,26 +186,5 @@ impl Client {
             Receipt::Created => TaskHandle::new(self.clone(), id, Origin::Call(answer.call)),
             Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, Origin::Owner),
         }
-    }
-}
-
-/// Says what an operator's verb met.
-fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
-    let (refusal, detail) = match problem {
-        BrokerError::Refused(Refusal::Newer, needs) => return Error::outdated(&needs),
-        BrokerError::Refused(refusal, detail) => (refusal, detail),
-        BrokerError::Unknown(why) => {
-            return Error::unknown_operation(format!("{verb} of {id}"), vec![id.clone()], why);
-        }
-        problem => return problem.into(),
-    };
-    if refusal == Refusal::Duplicate
-        && let Ok(owner) = TaskId::from_stored(id.queue().clone(), &detail)
-    {
-        return Error::duplicate(owner);
-    }
-    match TaskState::from_word(&detail) {
-        Some(TaskState::Forgotten) | None => Error::forgotten(id.clone()),
-        Some(state) => Error::wrong_state(id.clone(), state, verb),
     }
 }

@@ -108,8 +108,9 @@ impl Actors {
                 Call::Reap { worker, lease_ms: 15_000, limit }
             }
             Step::Leave { worker, .. } => Call::Leave { worker: self.worker(worker) },
-            Step::Cancel { task, aim, .. } => {
-                Call::Cancel { id: self.aimed(task, aim, reference)? }
+            Step::Cancel { ref tasks, aim, .. } => {
+                let aimed = tasks.iter().map(|task| self.aimed(*task, aim, reference));
+                Call::Cancel { ids: aimed.collect::<Option<_>>()? }
             }
             Step::Requeue { task, aim, .. } => {
                 Call::Requeue { id: self.aimed(task, aim, reference)? }

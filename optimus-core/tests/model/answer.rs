@@ -32,7 +32,8 @@ pub(crate) enum Answer {
     },
     /// How many tasks a worker that would leave still holds.
     Holds(usize),
-    Cancelled(Cancelled),
+    /// What was done with each.
+    Cancelled(Vec<Cancelled>),
     Done,
     Purged {
         tasks: usize,

@@ -23,7 +23,7 @@ pub(crate) enum Call {
     Renew { worker: WorkerId, lease_ms: u64 },
     Reap { worker: WorkerId, lease_ms: u64, limit: usize },
     Leave { worker: WorkerId },
-    Cancel { id: TaskId },
+    Cancel { ids: Vec<TaskId> },
     Requeue { id: TaskId },
     Pause { paused: bool },
     Purge { keep: usize, age_ms: u64 },

@@ -18,17 +18,31 @@ pub(crate) struct Width {
     reports: Range<usize>,
     /// Tasks that a reap may take, if it is not 128.
     reaped: Range<u8>,
+    /// Tasks of a cancel.
+    cancelled: Range<usize>,
     /// How often a failing run is tried with fewer steps.
     pub(crate) tries_max: u32,
 }
 
 /// Little at once: what goes wrong takes few tasks.
-pub(crate) const NARROW: Width =
-    Width { tasks: 1..5, want: 0..7, reports: 1..4, reaped: 1..4, tries_max: 2_000 };
+pub(crate) const NARROW: Width = Width {
+    tasks: 1..5,
+    want: 0..7,
+    reports: 1..4,
+    reaped: 1..4,
+    cancelled: 1..4,
+    tries_max: 2_000,
+};
 
 /// Beyond the bounds of the scripts: what goes wrong takes many.
-pub(crate) const WIDE: Width =
-    Width { tasks: 40..260, want: 50..200, reports: 40..129, reaped: 50..200, tries_max: 400 };
+pub(crate) const WIDE: Width = Width {
+    tasks: 40..260,
+    want: 50..200,
+    reports: 40..129,
+    reaped: 50..200,
+    cancelled: 1..129,
+    tries_max: 400,
+};
 
 /// So many steps.
 pub(crate) fn steps(count: usize, width: &Width) -> impl Strategy<Value = Vec<Step>> {
@@ -66,8 +80,8 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
         6 => (queue(), worker(), prop_oneof![width.reaped.clone(), Just(128)])
             .prop_map(|(queue, worker, limit)| Step::Reap { queue, worker, limit }),
         1 => (queue(), worker()).prop_map(|(queue, worker)| Step::Leave { queue, worker }),
-        7 => (queue(), any::<u16>(), aim(1, 4))
-            .prop_map(|(queue, task, aim)| Step::Cancel { queue, task, aim }),
+        7 => (queue(), vec(any::<u16>(), width.cancelled.clone()), aim(1, 4))
+            .prop_map(|(queue, tasks, aim)| Step::Cancel { queue, tasks, aim }),
         7 => (queue(), any::<u16>(), aim(8, 1))
             .prop_map(|(queue, task, aim)| Step::Requeue { queue, task, aim }),
         3 => (queue(), prop::bool::weighted(0.25))

@@ -163,8 +163,12 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
         (Call::Reap { .. }, _) => "reap finds nobody",
         (Call::Leave { .. }, Answer::Holds(0)) => "leave",
         (Call::Leave { .. }, _) => "leave holds",
-        (Call::Cancel { .. }, Answer::Cancelled(Cancelled::Done)) => "cancel ends",
-        (Call::Cancel { .. }, Answer::Cancelled(Cancelled::Requested)) => "cancel asks to stop",
+        (Call::Cancel { .. }, Answer::Cancelled(done)) if done.contains(&Cancelled::Requested) => {
+            "cancel asks to stop"
+        }
+        (Call::Cancel { .. }, Answer::Cancelled(done)) if done.contains(&Cancelled::Done) => {
+            "cancel ends"
+        }
         (Call::Cancel { .. }, _) => "cancel is too late",
         _ => rare_case_of(call, answer),
     }

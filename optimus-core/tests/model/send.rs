@@ -70,7 +70,10 @@ async fn answer(
             Answer::Reaped { tasks: reaped.tasks, more: reaped.more, next_expiry_ms, lapsed }
         }
         Call::Leave { worker } => Answer::Holds(broker.leave(queue, worker).await?),
-        Call::Cancel { id } => Answer::Cancelled(broker.cancel(id).await?),
+        Call::Cancel { ids } => {
+            let ids: Vec<&TaskId> = ids.iter().collect();
+            Answer::Cancelled(broker.cancel_all(queue, &ids).await?)
+        }
         Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
         Call::Pause { paused } => broker.pause(queue, *paused).await.map(|()| Answer::Done)?,
         Call::Purge { keep, age_ms } => {

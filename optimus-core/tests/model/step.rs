@@ -77,7 +77,7 @@ pub(crate) enum Step {
     },
     Cancel {
         queue: u8,
-        task: u16,
+        tasks: Vec<u16>,
         aim: Aim,
     },
     Requeue {

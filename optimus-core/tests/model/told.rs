@@ -40,7 +40,9 @@ impl Display for Call {
                 write!(f, "{worker}, its lease {lease_ms} ms, reaps up to {limit}")
             }
             Self::Leave { worker } => write!(f, "{worker} leaves"),
-            Self::Cancel { id } => write!(f, "cancel {id}"),
+            Self::Cancel { ids } => {
+                write!(f, "cancel {}", list(ids.iter().map(ToString::to_string)))
+            }
             Self::Requeue { id } => write!(f, "requeue {id}"),
             Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
             Self::Purge { keep, age_ms } => write!(f, "purge above {keep} and {age_ms} ms"),

@@ -1,23 +1,21 @@
 //! `cancel`: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop.
 
 use optimus_core::{
-    Due, TaskId, TaskState,
-    broker::{BrokerError, Cancelled, Refusal, Verdict},
+    Due, Lease, TaskId, TaskState,
+    broker::{Cancelled, Verdict},
 };
 use redis::cmd;
 
 use crate::{
-    acts::{done, failed, ms},
+    acts::{Grants, done, failed, ms},
     bench::{Bench, START},
-    jobs::job,
+    jobs::{job, jobs},
 };
 
 async fn assert_terminal(bench: &Bench, id: &TaskId, state: &str) {
     let before = bench.dump().await;
-    match bench.at(9).cancel(id).await {
-        Err(BrokerError::Refused(Refusal::Terminal, named)) => assert_eq!(named, state),
-        other => panic!("{other:?}"),
-    }
+    let done = bench.at(9).cancel(id).await.unwrap();
+    assert_eq!(done, Cancelled::Ended(TaskState::from_word(state).unwrap()));
     bench.assert_unchanged(&before).await;
 }
 
@@ -101,6 +99,64 @@ async fn it_releases_the_biz_id_and_tells_who_waits(bench: Bench) {
     }
 }
 
+async fn each_of_many_is_judged_by_itself_and_one_named_twice_once(bench: Bench) {
+    let [held, idle] = [bench.worker(0, "held").await, bench.worker(0, "idle").await];
+    let mut running = Vec::new();
+    for seq in 1..=3 {
+        bench.add(0, job()).await;
+        let worker = if seq == 3 { &idle } else { &held };
+        running.push(bench.take(0, worker, seq).await);
+    }
+    bench.add(0, job()).await;
+    let good = bench.take(0, &held, 4).await;
+    assert!(bench.complete(0, &[done(&good)]).await.is_empty());
+    let ready = bench.add(0, job().biz_id("a")).await;
+    let ranked = bench.add(0, job().priority(2)).await;
+    let delayed = bench.add(0, job().due(Due::In(ms(50)))).await;
+    let unknown = TaskId::new(bench.queue.clone());
+    bench.wait(&ready, "c").await;
+    bench.wait(&ranked, "c").await;
+
+    let [first, second, third] = [&running[0].id, &running[1].id, &running[2].id];
+    let ids = [&ready, first, &good.id, &ranked, &ready, &delayed, third, &unknown, second, first];
+    let (cancelled, asked) = (Cancelled::Done, Cancelled::Requested);
+    let (success, unknown) =
+        (Cancelled::Ended(TaskState::Success), Cancelled::Ended(TaskState::Forgotten));
+    assert_eq!(
+        bench.at(9).cancel_all(&bench.queue, &ids).await.unwrap(),
+        [cancelled, asked, success, cancelled, cancelled, cancelled, asked, unknown, asked, asked]
+    );
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("1"), "named twice");
+    let letter = |id: &TaskId| format!("{} cancelled", id.stored());
+    assert_eq!(bench.mail("c").await, [letter(&ready), letter(&ranked)]);
+    let stop = |lease: &Lease| format!("{} {}", lease.id.stored(), lease.token);
+    assert_eq!(bench.list("wake:held").await, [stop(&running[0]), stop(&running[1])]);
+    assert_eq!(bench.list("wake:idle").await, [stop(&running[2])]);
+    assert_eq!(bench.duplicate_of(9, job().biz_id("a")).await, None, "it is free");
+    for id in [&ready, &ranked, &delayed] {
+        assert_eq!(bench.state(id).await, TaskState::Cancelled);
+    }
+}
+
+/// Few of many, all of one, and one of few: whichever way a worker is asked.
+async fn who_holds_a_task_is_found_whatever_else_is_held(bench: Bench) {
+    let tasks = jobs(140);
+    bench.submit(0, &tasks).await;
+    let (many, few) = (bench.worker(0, "many").await, bench.worker(0, "few").await);
+    let held = bench.claim(0, &many, 1, 128).await.ids();
+    let others = bench.claim(0, &few, 1, 5).await.ids();
+    let cancel = async |ids: &[&TaskId]| {
+        let done = bench.at(9).cancel_all(&bench.queue, ids).await.unwrap();
+        done.iter().filter(|done| **done == Cancelled::Requested).count()
+    };
+    assert_eq!(cancel(&[&held[100], &others[4]]).await, 2);
+    assert_eq!(cancel(&[&others[3]]).await, 1);
+    let all: Vec<&TaskId> = others[..3].iter().chain(&held[..100]).collect();
+    assert_eq!(cancel(&all).await, 103);
+    assert_eq!(bench.list("wake:many").await.len(), 101);
+    assert_eq!(bench.list("wake:few").await.len(), 5);
+}
+
 async fn a_damaged_record_can_be_cancelled(bench: Bench) {
     let id = bench.add(0, job()).await;
     let () = bench.raw(cmd("HSET").arg(bench.key("tasks")).arg(id.stored()).arg("\0")).await;
@@ -113,5 +169,7 @@ on_both![
     a_running_task_is_asked_to_stop_and_its_worker_rung,
     what_has_ended_is_refused_by_name,
     it_releases_the_biz_id_and_tells_who_waits,
+    each_of_many_is_judged_by_itself_and_one_named_twice_once,
+    who_holds_a_task_is_found_whatever_else_is_held,
     a_damaged_record_can_be_cancelled,
 ];

@@ -150,7 +150,7 @@ impl Queue {
                 self.reap(now, worker, *lease_ms, *limit, seen)?
             }
             Call::Leave { worker } => self.leave(worker),
-            Call::Cancel { id } => self.cancel(now, id),
+            Call::Cancel { ids } => self.cancel_all(now, ids),
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
             Call::Purge { keep, age_ms } => self.purge(now, *keep, *age_ms),

@@ -1,5 +1,7 @@
 //! `cancel`, `requeue`, `pause`, `purge`: what operators and the janitor do.
 
+use std::collections::BTreeMap;
+
 use optimus_core::{
     Lease, TaskId, TaskState,
     broker::{Cancelled, Refusal},
@@ -13,11 +15,21 @@ const PURGED_MAX: usize = 64;
 
 impl Queue {
     /// What waits is cancelled at once; who works is asked to stop.
-    pub(super) fn cancel(&mut self, now: u64, id: &TaskId) -> Answer {
+    pub(super) fn cancel_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
+        let mut done: BTreeMap<&TaskId, Cancelled> = BTreeMap::new();
+        for id in ids {
+            if !done.contains_key(id) {
+                done.insert(id, self.cancel(now, id));
+            }
+        }
+        Answer::Cancelled(ids.iter().map(|id| done[id]).collect())
+    }
+
+    fn cancel(&mut self, now: u64, id: &TaskId) -> Cancelled {
         match self.state(id) {
             TaskState::Cancelled => {}
             state @ (TaskState::Success | TaskState::Dead | TaskState::Forgotten) => {
-                return refused(Refusal::Terminal, state.as_str());
+                return Cancelled::Ended(state);
             }
             TaskState::Working => {
                 self.task(id).stop_asked = Some(now);
@@ -25,7 +37,7 @@ impl Queue {
                 let token = self.workers[&holder].holds[id];
                 let lease = Lease { id: id.clone(), worker: holder.clone(), token };
                 self.stop_bells.entry(holder).or_default().push_back(lease);
-                return Answer::Cancelled(Cancelled::Requested);
+                return Cancelled::Requested;
             }
             _ => {
                 if self.tasks[id].place == Place::Ready {
@@ -34,7 +46,7 @@ impl Queue {
                 self.end_cancelled(now, id);
             }
         }
-        Answer::Cancelled(Cancelled::Done)
+        Cancelled::Done
     }
 
     /// Dead or Cancelled → Ready at the end of the line, as if it had never been tried, with its

@@ -1,0 +1,45 @@
+-- holders: who holds each of many tasks. Every worker has to be asked, once for all of them.
+
+-- The worker of each id that is held, and its token. A worker is asked for what it holds or for
+-- what is still looked for, whichever is less.
+local function holders_of(meta, workers, ids)
+  local holders, tokens, wanted, open = {}, {}, {}, #ids
+  for _, id in ipairs(ids) do
+    wanted[id] = true
+  end
+  local function note(worker, id, token)
+    if token and wanted[id] then
+      holders[id], tokens[id], wanted[id] = worker, token, nil
+      open = open - 1
+    end
+  end
+  local base, left = derive(meta, 'working', ''), nil
+  for _, worker in ipairs(open > 0 and redis.call('ZRANGE', workers, 0, -1) or {}) do
+    local working = base .. worker
+    if open == 1 then
+      local id = next(wanted)
+      note(worker, id, redis.call('HGET', working, id))
+    else
+      local size = redis.call('HLEN', working)
+      if size > open then
+        if not left or #left > open then
+          left = {}
+          for _, id in ipairs(ids) do
+            left[#left + 1] = wanted[id] and id
+          end
+        end
+        for i, token in ipairs(redis.call('HMGET', working, unpack(left))) do
+          note(worker, left[i], token)
+        end
+      elseif size > 1 then
+        for _, id in ipairs(redis.call('HKEYS', working)) do
+          note(worker, id, wanted[id] and redis.call('HGET', working, id))
+        end
+      end
+    end
+    if open == 0 then
+      break
+    end
+  end
+  return holders, tokens
+end
