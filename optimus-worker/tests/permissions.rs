@@ -82,3 +82,25 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
     eventually("it is registered", SOON, registered).await;
     worker.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_told_at_its_first_call_which_permission_to_add() {
+    let redis = RedisServer::builder().tcp().start();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    for missing in ["+evalsha", "+hset", "+rpush", "+hget"] {
+        let namespace = namespace();
+        let all = rules(&namespace);
+        let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
+        set_user(&mut admin, &others).await;
+        let bench = Bench::beside(&url, &namespace).await;
+        let problem = match bench.client.submit(Double { number: 21 }.call()).await {
+            Err(problem) => problem,
+            // A submit does without it.
+            Ok(handle) => handle.status().await.unwrap_err(),
+        };
+        assert!(problem.is_rejected(), "{missing}: {problem}");
+        let named = problem.to_string();
+        assert!(named.contains(&format!("add to its ACL: {missing}")), "{missing}: {named}");
+    }
+}

@@ -64,6 +64,12 @@ impl ScriptCall {
         Self { script, keys: words, args: Words::default() }
     }
 
+    /// What the names of its keys begin with.
+    pub(super) fn key_base(&self) -> String {
+        let first = self.keys.iter().next().map(String::from_utf8_lossy).unwrap_or_default();
+        first.split_inclusive("}:").next().unwrap_or_default().to_owned()
+    }
+
     /// Makes room for so many further arguments of so many bytes in all.
     pub(super) fn reserve(&mut self, args: usize, bytes: usize) {
         self.args.ends.reserve(args);

@@ -191,6 +191,11 @@ impl Broker {
             if is_unknown_script(answer) {
                 *answer = self.one(call.by_text()).await;
             }
+            if let Err(BrokerError::Rejected(why)) = answer
+                && is_denied(why)
+            {
+                *answer = Err(self.name_denied(call, std::mem::take(why)).await);
+            }
         }
         answers
             .into_iter()
@@ -238,6 +243,13 @@ fn is_locked_out(answer: &Result<Value, BrokerError>) -> bool {
 
 fn is_unknown_script(answer: &Result<Value, BrokerError>) -> bool {
     matches!(answer, Err(BrokerError::Rejected(why)) if why.starts_with("NOSCRIPT"))
+}
+
+/// Redis 7.0 says no command's name; 7.2 says `ACL failure in script`.
+fn is_denied(why: &str) -> bool {
+    why.starts_with("NOPERM")
+        || why.contains("The user executing the script can't")
+        || why.contains("ACL failure in script")
 }
 
 fn is_demoted(answer: &Result<Value, BrokerError>) -> bool {

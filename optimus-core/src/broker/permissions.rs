@@ -1,8 +1,11 @@
 //! Whether the server lets its user run every command that a worker needs: asked at its start,
 //! since a script that is refused half-way leaves half a transition.
 
-use super::{Broker, BrokerError, look::get};
-use crate::id::{QueueName, WorkerId};
+use super::{Broker, BrokerError, ScriptCall, look::get};
+use crate::{
+    id::{QueueName, WorkerId},
+    machine,
+};
 
 /// Each command of the scripts and of the broker, with arguments that change nothing which stays.
 /// `$` is a key of this worker alone, a text from the first command on, so that the commands for
@@ -55,10 +58,28 @@ impl Broker {
         queue: &QueueName,
         worker: &WorkerId,
     ) -> Result<Vec<String>, BrokerError> {
-        let key = self.keys(queue).probe(worker.as_str());
+        self.denied(&self.keys(queue).probe(worker.as_str())).await
+    }
+
+    /// What a call was denied, by the permissions that its user lacks. The server's own words name
+    /// no command where a script met it.
+    pub(super) async fn name_denied(&self, call: &ScriptCall, why: String) -> BrokerError {
+        let key = format!("{}probe:{}", call.key_base(), machine::new_uuid().simple());
+        match self.denied(&key).await {
+            Ok(missing) if !missing.is_empty() => BrokerError::Rejected(format!(
+                "the Redis user lacks permissions; add to its ACL: {} (SECURITY.md has the whole \
+                 line; {why})",
+                missing.join(" ")
+            )),
+            _ => BrokerError::Rejected(why),
+        }
+    }
+
+    /// Each permission that the server's user lacks, asked for with this key.
+    async fn denied(&self, key: &str) -> Result<Vec<String>, BrokerError> {
         let queues = super::keys::queues(&self.namespace);
         let word = |word: &'static str| match word {
-            "$" => key.as_str(),
+            "$" => key,
             "@" => queues.as_str(),
             word => word,
         };
