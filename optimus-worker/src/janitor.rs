@@ -12,7 +12,6 @@ use crate::{role::Role, shared::Shared};
 
 /// The *cluster* cleans up this often, however many workers it has.
 const AVERAGE: Duration = Duration::from_secs(15);
-const LEDGER_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Calls for one queue in a turn.
 const CALLS_MAX: usize = 1_000;
 
@@ -38,7 +37,7 @@ pub(crate) async fn purge(
     let (keep, age) = (shared.config.ended_max, shared.config.ended_for);
     let (mut tasks, mut workers) = (0, 0);
     for _ in 0..CALLS_MAX {
-        let purged = broker.purge(queue, keep, age, LEDGER_IDLE).await?;
+        let purged = broker.purge(queue, keep, age, shared.ledgers.idle(broker)).await?;
         (tasks, workers) = (tasks + purged.tasks, purged.workers);
         if !purged.more {
             break;

@@ -24,6 +24,7 @@ mod janitor;
 mod judge;
 mod keeper;
 mod lane;
+mod ledgers;
 mod misfit;
 mod prepare;
 mod queues;

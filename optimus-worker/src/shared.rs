@@ -5,8 +5,8 @@ use std::sync::Arc;
 use optimus_core::{Data, Threads, broker::Broker};
 
 use crate::{
-    attempts::Attempts, config::Config, queues::Queues, registry::Registry, reporter::Reporter,
-    shutdown::Shutdown, slots::Slots, suspects::Suspects, wakeups::Wakeups,
+    attempts::Attempts, config::Config, ledgers::Ledgers, queues::Queues, registry::Registry,
+    reporter::Reporter, shutdown::Shutdown, slots::Slots, suspects::Suspects, wakeups::Wakeups,
 };
 
 /// One worker process.
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) shutdown: Shutdown,
     /// How the worker describes itself to each queue, as JSON.
     pub(crate) description: String,
+    pub(crate) ledgers: Ledgers,
     /// Who waits for what within the worker.
     pub(crate) wakeups: Arc<Wakeups>,
 }

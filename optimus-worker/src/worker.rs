@@ -20,6 +20,7 @@ use crate::{
     claimer::Claimer,
     config::Config,
     keeper::Keeper,
+    ledgers::Ledgers,
     queues::{Queues, Served},
     registry::Registry,
     reporter::Reporter,
@@ -156,6 +157,7 @@ impl Worker {
             threads: Arc::default(),
             shutdown: Shutdown::default(),
             description,
+            ledgers: Ledgers::new(),
             suspects: Suspects::default(),
             wakeups,
         }))

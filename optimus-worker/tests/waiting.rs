@@ -136,6 +136,20 @@ async fn a_flush_that_breaks_no_connection_hides_no_queue() {
     assert_eq!(inspector.queues().await.unwrap(), queues);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_ends_leaves_no_ledger_unless_somebody_can_still_ask() {
+    let bench = Bench::on_redis().await;
+    let mut raw = bench.raw().await;
+    let ledgers = format!("KEYS *{}*ledger*", bench.namespace());
+    let client = bench.client_builder().connect().await.unwrap();
+    let first = client.submit(Unit {}.call()).await.unwrap();
+    drop(client.submit(Unit {}.call().queue("other")).await.unwrap());
+    drop(client);
+    assert_eq!(raw.run(&ledgers).await.len(), 4, "a handle lives");
+    drop(first);
+    eventually("no ledger is left", SOON, async || raw.run(&ledgers).await.is_empty()).await;
+}
+
 /// A copy of the store as it was, as a replica has it that was behind, or a file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_comes_back_with_an_older_state_never_tells_a_success_that_it_lost() {

@@ -30,7 +30,7 @@ pub struct Batch<'a> {
     pub number: u64,
     /// The last call of the same slot that was answered; 0 if none was.
     pub since: u64,
-    /// Keep the ledger for another day.
+    /// Keep the ledger for another hour.
     pub keep: bool,
     /// The tasks, up to 1,000.
     pub tasks: &'a [Submission],
@@ -121,7 +121,7 @@ impl Broker {
         call
     }
 
-    /// Keeps the ledgers that a client has in these queues for another day, as a submit with
+    /// Keeps the ledgers that a client has in these queues for another hour, as a submit with
     /// [`Batch::keep`] does, by the time of Redis. Ledgers that are gone stay gone.
     pub async fn keep_ledgers(
         &self,
@@ -139,6 +139,22 @@ impl Broker {
             get(&["ZADD", &ledgers, "XX", &now_ms, client])
         };
         self.send(queues.iter().map(keep).collect()).await.into_iter().try_for_each(|a| a.map(drop))
+    }
+
+    /// Removes the ledgers that a client has in these queues. Nobody may ask by them any more, and
+    /// no call of theirs may be under way.
+    pub async fn close_ledgers(
+        &self,
+        queues: &[QueueName],
+        client: &str,
+    ) -> Result<(), BrokerError> {
+        let close = |queue| {
+            let keys = self.keys(queue);
+            let ledger = get(&["UNLINK", &keys.ledger(client)]);
+            [ledger, get(&["ZREM", &keys.of("ledgers"), client])]
+        };
+        let commands = queues.iter().flat_map(close).collect();
+        self.send(commands).await.into_iter().try_for_each(|answer| answer.map(drop))
     }
 
     /// Makes a queue known to inspectors. Safe to repeat.

@@ -15,6 +15,19 @@ pub(super) struct Ledger {
     pub(super) breaks: u64,
     /// Inspectors know the queue.
     pub(super) announced: bool,
+    /// A call of it may still arrive: it was sent twice, or not answered.
+    is_open: bool,
+}
+
+/// What is known of a call that is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// It was answered, and sent once.
+    Answered,
+    /// It was answered. A copy of it may still arrive.
+    AnsweredAgain,
+    /// It was refused or given up.
+    Unanswered,
 }
 
 /// A slot is one call's until that is answered or given up, so no answer is overwritten that
@@ -45,12 +58,19 @@ impl Ledger {
         Some(Place { number: slot.last, since: slot.answered })
     }
 
-    /// Notes that a call is over; answered, or refused or given up.
-    pub(super) fn settle(&mut self, number: u64, is_answered: bool) {
+    /// Whether nothing of this ledger is under way any more, so that Redis needs it no longer once
+    /// nobody can ask after its tasks. A late copy of a call would be done again without it.
+    pub(super) fn may_go(&self) -> bool {
+        !self.is_open && self.slots.iter().all(|slot| !slot.busy)
+    }
+
+    /// Notes that a call is over.
+    pub(super) fn settle(&mut self, number: u64, over: Over) {
         let index = usize::try_from(number % LEDGER_SLOTS).expect("below the number of slots");
         let slot = &mut self.slots[index];
         slot.busy = false;
-        if is_answered {
+        self.is_open |= over != Over::Answered;
+        if over != Over::Unanswered {
             slot.answered = number;
         }
     }
@@ -70,7 +90,7 @@ mod tests {
         let mut ledger = Ledger::default();
         for (number, since) in [(1, 0), (17, 1), (33, 17)] {
             assert_eq!(taken(&mut ledger), (number, since));
-            ledger.settle(number, true);
+            ledger.settle(number, Over::Answered);
         }
     }
 
@@ -80,14 +100,14 @@ mod tests {
         assert_eq!(taken(&mut ledger), (1, 0));
         for round in 0..40 {
             assert_eq!(taken(&mut ledger).0, 2 + round * LEDGER_SLOTS);
-            ledger.settle(2 + round * LEDGER_SLOTS, true);
+            ledger.settle(2 + round * LEDGER_SLOTS, Over::Answered);
         }
         assert_eq!(taken(&mut ledger).0 % LEDGER_SLOTS, 2);
         for number in 3..=LEDGER_SLOTS {
             assert_eq!(taken(&mut ledger), (number, 0));
         }
         assert!(ledger.take().is_none(), "all are busy");
-        ledger.settle(1, true);
+        ledger.settle(1, Over::Answered);
         assert_eq!(taken(&mut ledger), (17, 1));
     }
 
@@ -95,9 +115,24 @@ mod tests {
     fn a_call_that_was_given_up_is_none_that_was_answered() {
         let mut ledger = Ledger::default();
         assert_eq!(taken(&mut ledger), (1, 0));
-        ledger.settle(1, true);
+        ledger.settle(1, Over::Answered);
         assert_eq!(taken(&mut ledger), (17, 1));
-        ledger.settle(17, false);
+        ledger.settle(17, Over::Unanswered);
         assert_eq!(taken(&mut ledger), (33, 1));
+    }
+
+    #[test]
+    fn a_ledger_may_go_once_no_copy_of_its_calls_can_arrive_late() {
+        let after = |over| {
+            let mut ledger = Ledger::default();
+            let number = taken(&mut ledger).0;
+            assert!(!ledger.may_go(), "it is under way");
+            ledger.settle(number, over);
+            let next = taken(&mut ledger).0;
+            ledger.settle(next, Over::Answered);
+            ledger.may_go()
+        };
+        assert!(after(Over::Answered));
+        assert!(!after(Over::AnsweredAgain) && !after(Over::Unanswered));
     }
 }

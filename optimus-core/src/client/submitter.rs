@@ -6,12 +6,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
     confirmer::{CALLS_MAX, Confirmer},
-    ledger::{Ledger, Place},
+    ledger::{Ledger, Over, Place},
     parcels::{Answers, Chunk, Parcel, Waiting},
 };
 use crate::{
@@ -38,6 +38,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 const KEEP_EVERY: Duration = Duration::from_secs(600);
 /// The same after it has failed.
 const KEEP_AGAIN: Duration = Duration::from_secs(30);
+/// How long a client that ends tries to close its ledgers; what it leaves is purged once idle.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 const RESEND_FIRST: Duration = Duration::from_millis(20);
 const RESEND_MAX: Duration = Duration::from_secs(1);
 
@@ -204,6 +206,17 @@ impl Carrier {
                 }
             }
         }
+        self.close().await;
+    }
+
+    /// No handle is left that could ask after a task, so the ledgers have served their purpose.
+    async fn close(self) {
+        let settled = self.queues.into_iter().filter(|(_, ledger)| ledger.may_go());
+        let queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
+        let closing = self.way.broker.close_ledgers(&queues, &self.client);
+        if let Ok(Err(problem)) = timeout(CLOSE_WITHIN, closing).await {
+            tracing::debug!(%problem, "could not close the ledgers of a client");
+        }
     }
 
     fn number(&mut self, chunk: Chunk) -> Numbered {
@@ -224,7 +237,7 @@ impl Carrier {
     /// calls has lost both, with or without a broken connection.
     fn note(&mut self, delivered: &Delivered) {
         let Some(ledger) = self.queues.get_mut(&delivered.queue) else { return };
-        ledger.settle(delivered.number, delivered.answered);
+        ledger.settle(delivered.number, delivered.over);
         ledger.kept &= !delivered.unkept;
         ledger.announced &= !delivered.unannounced;
     }
@@ -241,7 +254,7 @@ impl Carrier {
 struct Delivered {
     queue: QueueName,
     number: u64,
-    answered: bool,
+    over: Over,
     /// The ledger is not known to be kept, though it was to be.
     unkept: bool,
     /// The queue is not known to be announced, though it was to be.
@@ -254,15 +267,23 @@ async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
     let tasks = chunk.submissions();
     let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };
     let announcement = async { !announce || way.announce(&queue, deadline).await };
-    let (mut announced, submitted) = tokio::join!(announcement, way.send_until(deadline, &batch));
-    let answered = submitted.is_ok();
+    let mut sent = 0;
+    let (mut announced, submitted) =
+        tokio::join!(announcement, way.send_until(deadline, &batch, &mut sent));
+    let over = match &submitted {
+        // The confirmer sends again by itself.
+        Ok(_) if sent == 1 && way.confirmer.is_none() => Over::Answered,
+        Ok(_) => Over::AnsweredAgain,
+        Err(_) => Over::Unanswered,
+    };
+    let answered = over != Over::Unanswered;
     let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
     if lost {
         announced = way.announce(&queue, deadline).await;
     }
     chunk.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);
-    Delivered { queue, number, answered, unkept, unannounced: !announced }
+    Delivered { queue, number, over, unkept, unannounced: !announced }
 }
 
 /// How a batch gets to Redis.
@@ -286,11 +307,17 @@ impl Way {
     }
 
     /// Sends a batch, again and again under the same number, until it is answered or time is up.
-    async fn send_until(&self, deadline: Instant, batch: &Batch<'_>) -> Result<Submitted, Error> {
+    async fn send_until(
+        &self,
+        deadline: Instant,
+        batch: &Batch<'_>,
+        sent: &mut u32,
+    ) -> Result<Submitted, Error> {
         let (mut maybe_done, mut wait) = (None, RESEND_FIRST);
         let (mut batch, breaks) = (*batch, self.breaks());
         loop {
             batch.keep |= self.breaks() != breaks;
+            *sent += 1;
             let answer = timeout_at(deadline + ANSWERED_WITHIN, self.send_once(deadline, &batch));
             let problem = match answer.await {
                 Ok(Ok(submitted)) => return Ok(submitted),
