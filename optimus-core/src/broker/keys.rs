@@ -78,11 +78,6 @@ impl Keys {
         self.owned("mail:", client)
     }
 
-    /// What a client's latest submits were answered.
-    pub fn ledger(&self, client: &str) -> String {
-        self.owned("ledger:", client)
-    }
-
     /// What a task's handler returned.
     pub fn result(&self, id: &TaskId) -> String {
         self.owned("result:", &id.stored())

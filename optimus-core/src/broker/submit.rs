@@ -141,19 +141,15 @@ impl Broker {
         self.send(queues.iter().map(keep).collect()).await.into_iter().try_for_each(|a| a.map(drop))
     }
 
-    /// Removes the ledgers that a client has in these queues. Nobody may ask by them any more, and
-    /// no call of theirs may be under way.
-    pub async fn close_ledgers(
+    /// Lets the next purge take the ledgers that a client has in these queues. Nobody may ask by
+    /// them any more, and no call of theirs may be under way.
+    pub async fn leave_ledgers(
         &self,
         queues: &[QueueName],
         client: &str,
     ) -> Result<(), BrokerError> {
-        let close = |queue| {
-            let keys = self.keys(queue);
-            let ledger = get(&["UNLINK", &keys.ledger(client)]);
-            [ledger, get(&["ZREM", &keys.of("ledgers"), client])]
-        };
-        let commands = queues.iter().flat_map(close).collect();
+        let leave = |queue| get(&["ZADD", &self.keys(queue).of("ledgers"), "XX", "0", client]);
+        let commands = queues.iter().map(leave).collect();
         self.send(commands).await.into_iter().try_for_each(|answer| answer.map(drop))
     }
 

@@ -38,8 +38,9 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 const KEEP_EVERY: Duration = Duration::from_secs(600);
 /// The same after it has failed.
 const KEEP_AGAIN: Duration = Duration::from_secs(30);
-/// How long a client that ends tries to close its ledgers; what it leaves is purged once idle.
-const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a client that ends tries to leave its ledgers to the janitor, who takes them in an hour
+/// otherwise.
+const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 const RESEND_FIRST: Duration = Duration::from_millis(20);
 const RESEND_MAX: Duration = Duration::from_secs(1);
 
@@ -206,16 +207,17 @@ impl Carrier {
                 }
             }
         }
-        self.close().await;
+        self.leave().await;
     }
 
     /// No handle is left that could ask after a task, so the ledgers have served their purpose.
-    async fn close(self) {
+    async fn leave(self) {
         let settled = self.queues.into_iter().filter(|(_, ledger)| ledger.may_go());
-        let queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
-        let closing = self.way.broker.close_ledgers(&queues, &self.client);
-        if let Ok(Err(problem)) = timeout(CLOSE_WITHIN, closing).await {
-            tracing::debug!(%problem, "could not close the ledgers of a client");
+        let mut queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
+        queues.sort();
+        let leaving = self.way.broker.leave_ledgers(&queues, &self.client);
+        if let Ok(Err(problem)) = timeout(LEAVE_WITHIN, leaving).await {
+            tracing::debug!(%problem, "could not leave the ledgers of a client to the janitor");
         }
     }
 
