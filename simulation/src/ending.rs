@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::calm::TRIAL;
 use crate::dump::dump;
+use crate::hostile::misrecorded;
 use crate::nemesis::Nemesis;
 use crate::network::Network;
 use crate::queues::ALL;
@@ -158,6 +159,12 @@ async fn look(network: &Network, client: &Client) -> Result<(), Error> {
                 Ok(kept) => fence = kept,
                 Err(_) => network.complain(format!("task {task} has the result {text:?}")),
             }
+        }
+        if state == TaskState::Dead
+            && let Some(view) = client.inspector().get(&id).await?
+            && let Some(wrong) = misrecorded(&view)
+        {
+            network.complain(wrong);
         }
         let state = match state {
             TaskState::Success => Found::Success,

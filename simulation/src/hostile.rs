@@ -6,7 +6,9 @@ use std::panic::panic_any;
 use std::thread;
 use std::time::Duration;
 
-use optimus_core::{Backoff, BoxError, Call, Context, Task, TaskOptions};
+use optimus_core::{
+    AttemptError, Backoff, BoxError, Call, Context, Reason, Task, TaskOptions, TaskView,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::queues::QUEUE;
@@ -34,6 +36,9 @@ pub enum Place {
     DataClone,
 }
 
+/// What an error of such a task says.
+const ASKED: &str = "asked to fail";
+
 impl Place {
     /// All of them.
     pub const ALL: [Self; 7] = [
@@ -45,6 +50,37 @@ impl Place {
         Self::Backoff,
         Self::DataClone,
     ];
+
+    /// What is recorded of an attempt that panics there.
+    fn recorded(self) -> (Reason, &'static str) {
+        match self {
+            Self::ErrorText => (Reason::Failed, "(the text of the error panicked: asked to panic)"),
+            Self::ErrorDrop | Self::Backoff => (Reason::Failed, ASKED),
+            Self::PanicDrop => (Reason::Panicked, "a panic without a text"),
+            Self::FutureDrop => (Reason::TimedOut, "still running"),
+            Self::OutputDrop | Self::DataClone => (Reason::Panicked, PANIC),
+        }
+    }
+}
+
+/// What is wrong with the error history of a dead task, if it is one of these: each attempt has
+/// ended for the reason of its own place, unless its worker was lost.
+pub(crate) fn misrecorded(task: &TaskView) -> Option<String> {
+    let Some(Ok(record)) = task.record.as_ref() else { return None };
+    if record.task != Hostile::NAME {
+        return None;
+    }
+    // Its arguments are JSON, in which the place stands by its name.
+    let arguments = String::from_utf8_lossy(&record.payload);
+    let named = |place: &Place| arguments.contains(&format!("\"{place:?}\""));
+    let place = Place::ALL.into_iter().find(named)?;
+    let (reason, text) = place.recorded();
+    let is_other = |error: &&AttemptError| {
+        let is_its = error.reason == reason && error.message.contains(text);
+        !is_its && !matches!(error.reason, Reason::Lost | Reason::Unreported)
+    };
+    let other = task.errors.iter().find(is_other)?;
+    Some(format!("{} panics in its {place:?}, and is recorded as {other:?}", task.id))
 }
 
 /// Panics there, each time.
@@ -115,7 +151,7 @@ impl fmt::Display for BadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Place::ErrorText => panic_any(PANIC),
-            _ => f.write_str("asked to fail"),
+            _ => f.write_str(ASKED),
         }
     }
 }

@@ -81,6 +81,21 @@ impl Journal {
         self.written().events.iter().any(|event| event.what == well)
     }
 
+    /// Whether any attempt at the task ended well.
+    pub fn has_succeeded(&self, number: u64) -> bool {
+        let is_well = |event: &Event| match event.what {
+            What::End { task, how, .. } => task == number && how == How::Ok,
+            _ => false,
+        };
+        self.written().events.iter().any(is_well)
+    }
+
+    /// Whether the store came back as it had been.
+    pub fn was_rolled_back(&self) -> bool {
+        let back = |event: &Event| matches!(event.what, What::Rollback { .. });
+        self.written().events.iter().any(back)
+    }
+
     /// All of it.
     pub fn events(&self) -> Vec<Event> {
         self.written().events.clone()

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::hostile::{Hostile, Place};
 use crate::network::Network;
 use crate::queues::Queues;
-use crate::work::{Kind, Poison, Rare, Work};
+use crate::work::{Kind, Mute, Poison, Rare, Work};
 
 /// Biz ids that tasks share.
 const BIZ_IDS: u64 = 4;
@@ -84,7 +84,7 @@ impl User {
     }
 
     async fn act(&mut self) {
-        match self.random.u8(..40) {
+        match self.random.u8(..42) {
             0..22 => self.submit_one().await,
             22..26 => self.submit_batch().await,
             26..29 => self.cancel().await,
@@ -92,6 +92,7 @@ impl User {
             33 => self.pause().await,
             34 => self.submit_rare().await,
             36 => self.submit_hostile().await,
+            40.. => self.submit_mute().await,
             35 if self.poisons > 0 => self.submit_poison().await,
             _ => self.look().await,
         }
@@ -228,6 +229,19 @@ impl User {
         self.submit_plain(number, Call::new(Rare { number }).queue(queue)).await;
     }
 
+    /// One of whose success nothing is kept, and waits for it later.
+    async fn submit_mute(&mut self) {
+        let number = self.number();
+        let queue = self.queues.pick(&mut self.random).to_string();
+        let call = Call::new(Mute { number }).queue(queue);
+        let handle = self.submit(number, call, None, 0).await;
+        self.shared.known().retain(|(known, _)| *known != number);
+        if let Some(handle) = handle {
+            let late = Duration::from_millis(self.random.u64(..8_000));
+            self.await_success(number, handle, late);
+        }
+    }
+
     async fn submit_hostile(&mut self) {
         let number = self.number();
         let queue = self.queues.pick(&mut self.random).to_string();
@@ -244,7 +258,7 @@ impl User {
 
     /// Waits for a result beside all else.
     pub(crate) fn await_result(&self, number: u64, handle: TaskHandle<u64>) {
-        let (network, process) = (self.network.clone(), self.process);
+        let network = self.network.clone();
         let wait = tokio::spawn(async move {
             loop {
                 match handle.result().await {
@@ -260,8 +274,39 @@ impl User {
                 }
             }
         });
+        self.keep_wait(number, wait);
+    }
+
+    /// Waits so much later for the end of a task that returns nothing. Its success is told if there
+    /// was one and no failover could lose it, and else never.
+    pub(crate) fn await_success(&self, number: u64, handle: TaskHandle<()>, late: Duration) {
+        let network = self.network.clone();
+        let wait = tokio::spawn(async move {
+            sleep(late).await;
+            let told = loop {
+                match handle.result().await {
+                    Err(problem) if problem.is_rejected() => {
+                        sleep(Duration::from_millis(200)).await;
+                    }
+                    told => break told,
+                }
+            };
+            match told {
+                Ok(()) if !network.journal.has_succeeded(number) => {
+                    network.complain(format!("task {number} has succeeded, and never did"));
+                }
+                Err(problem) if problem.is_forgotten() && !network.journal.was_rolled_back() => {
+                    network.complain(format!("the success of task {number} is forgotten"));
+                }
+                _ => {}
+            }
+        });
+        self.keep_wait(number, wait);
+    }
+
+    fn keep_wait(&self, number: u64, wait: JoinHandle<()>) {
         let mut waits = self.shared.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        waits.push((process, number, wait));
+        waits.push((self.process, number, wait));
     }
 
     fn some_task(&mut self) -> Option<(u64, TaskId)> {

@@ -84,6 +84,13 @@ pub struct Neighbour {
     pub number: u64,
 }
 
+/// Returns nothing, so nothing is kept of its success.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mute {
+    /// Its number in the history.
+    pub number: u64,
+}
+
 /// Not every worker knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rare {
@@ -175,6 +182,20 @@ impl Task for Neighbour {
         run.wait(&ctx, Duration::from_millis(100)).await?;
         run.end(How::Ok);
         Ok(ctx.fence())
+    }
+}
+
+impl Task for Mute {
+    const NAME: &'static str = "mute";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().queue(QUEUE).max_losses(LOSSES_MAX)
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        Run::begin(self.number, &ctx).end(How::Ok);
+        Ok(())
     }
 }
 

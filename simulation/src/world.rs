@@ -21,7 +21,7 @@ use crate::hostile::{Hostile, Unclonable};
 use crate::journal::Journal;
 use crate::network::Network;
 use crate::queues::{ALL, Queues};
-use crate::work::{Desk, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
+use crate::work::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
 
 /// The prefix of all keys.
 pub const NAMESPACE: &str = "simulation";
@@ -199,6 +199,7 @@ impl World {
                     .task_type::<Work>()
                     .task_type::<Poison>()
                     .task_type::<Neighbour>()
+                    .task_type::<Mute>()
                     .task_type::<Hostile>()
                     .data(Unclonable)
                     .data(desk);

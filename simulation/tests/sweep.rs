@@ -59,6 +59,7 @@ scenes! {
     queues = Queues;
     outage = Outage;
     failover = Failover;
+    elimination = Elimination;
     hostile = Hostile;
     quarantine = Quarantine;
     same_id = SameId;

@@ -12,7 +12,7 @@ use super::Actor;
 use crate::dump::dump;
 use crate::hostile::{Hostile, Place};
 use crate::queues::{QUEUE, queue};
-use crate::work::{Kind, Neighbour, Poison, Rare, Work};
+use crate::work::{Kind, Mute, Neighbour, Poison, Rare, Work};
 use crate::world::{LEASE, Setup};
 
 const LARGE: usize = 20 * 1024;
@@ -150,6 +150,29 @@ pub(super) async fn failover(actor: &Actor) {
             _ => actor.hear(number, handle).await,
         }
     }
+}
+
+/// Tasks that return nothing, awaited once nothing is left of their success; then some of which a
+/// failover keeps the first and loses the last, before any of them runs.
+pub(super) async fn elimination(actor: &Actor) {
+    let submit = async |number: u64| {
+        let handle = actor.call(number, Mute { number }.call()).await;
+        if let Some(handle) = handle {
+            actor.user.await_success(number, handle, ms(2_000));
+        }
+    };
+    for number in 1..5 {
+        submit(number).await;
+    }
+    sleep(ms(2_500)).await;
+    actor.user.pause_queue(&queue()).await;
+    for number in 5..9 {
+        submit(number).await;
+    }
+    actor.world.network.roll_back(2);
+    actor.user.resume_queue(&queue()).await;
+    submit(9).await;
+    sleep(ms(2_500)).await;
 }
 
 /// Each ends for itself, and the worker goes on.

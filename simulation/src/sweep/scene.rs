@@ -44,6 +44,8 @@ pub enum Scene {
     SameId,
     /// A store that comes back as it was.
     Failover,
+    /// Some that return nothing, whose client waits late; and some that a failover loses.
+    Elimination,
     /// One that is dead, and one that is cancelled, and run again.
     Requeue,
     /// One that never ends by itself.
@@ -72,7 +74,7 @@ pub enum Scene {
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -85,6 +87,7 @@ impl Scene {
         Self::Queues,
         Self::Outage,
         Self::Failover,
+        Self::Elimination,
         Self::Hostile,
         Self::Quarantine,
         Self::SameId,
@@ -142,6 +145,7 @@ impl Scene {
             Self::Queues => plays::queues(&actor).await,
             Self::Outage => plays::outage(&actor).await,
             Self::Failover => plays::failover(&actor).await,
+            Self::Elimination => plays::elimination(&actor).await,
             Self::Hostile => plays::hostile(&actor).await,
             Self::Quarantine => plays::quarantine(&actor).await,
             Self::SameId => plays::same_id(&actor).await,
