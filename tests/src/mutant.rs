@@ -1,10 +1,11 @@
 //! The deliberate bugs of `tests/mutants/`: patch files that say what they break, who had that
-//! bug, and which tests must notice.
+//! bug, be it we ourselves, and which tests must notice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const PEER: &str = "Peer: ";
+const OURS: &str = "Ours: ";
 const KILLED_BY: &str = "Killed by: ";
 
 /// A deliberate bug: one patch file.
@@ -16,8 +17,8 @@ pub struct Mutant {
     pub path: PathBuf,
     /// What is broken, in one sentence.
     pub breaks: String,
-    /// `project#number, what happened there`.
-    pub peer: String,
+    /// Who had it: `project#number, what happened there`, or the commit that mended our own.
+    pub had_by: String,
     /// Arguments of `cargo test` for the tests that must fail.
     pub killed_by: Vec<String>,
 }
@@ -42,7 +43,8 @@ impl Mutant {
         Ok(mutants)
     }
 
-    /// Reads the head of a patch file: what is broken, `Peer: …`, `Killed by: …`, an empty line.
+    /// Reads the head of a patch file: what is broken, `Peer: …` or `Ours: …`, `Killed by: …`, an
+    /// empty line.
     ///
     /// # Errors
     /// Says which line is missing.
@@ -51,9 +53,13 @@ impl Mutant {
         let mut head = text.lines();
         let breaks = head.next().filter(|line| line.ends_with('.'));
         let breaks = breaks.ok_or_else(|| missing("sentence that says what is broken"))?;
-        let peer = head.next().and_then(|line| line.strip_prefix(PEER));
-        let peer = peer.filter(|peer| names_a_thread(peer));
-        let peer = peer.ok_or_else(|| missing("`Peer: project#number, what happened there`"))?;
+        let had_by = head.next().and_then(|line| {
+            let peer = line.strip_prefix(PEER).filter(|peer| names_a_thread(peer));
+            peer.or_else(|| line.strip_prefix(OURS).filter(|ours| names_a_commit(ours)))
+        });
+        let had_by = had_by.ok_or_else(|| {
+            missing("`Peer: project#number, what happened there` or `Ours: commit, what happened`")
+        })?;
         let killed_by = head.next().and_then(|line| line.strip_prefix(KILLED_BY));
         let killed_by = killed_by.filter(|args| args.starts_with("-p "));
         let killed_by = killed_by.ok_or_else(|| missing("`Killed by: -p <package> …`"))?;
@@ -63,11 +69,19 @@ impl Mutant {
         Ok(Self {
             name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             breaks: breaks.to_owned(),
-            peer: peer.to_owned(),
+            had_by: had_by.to_owned(),
             killed_by: killed_by.split_whitespace().map(str::to_owned).collect(),
             path,
         })
     }
+}
+
+/// Whether it begins as `1a2b3c4, ` and goes on: the commit that mended it.
+fn names_a_commit(ours: &str) -> bool {
+    ours.split_once(", ").is_some_and(|(commit, what)| {
+        let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        commit.len() >= 7 && is_hex && !what.is_empty()
+    })
 }
 
 /// Whether it begins as `project#number, ` and goes on.

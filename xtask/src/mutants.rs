@@ -18,7 +18,7 @@ use tree::Tree;
 pub(crate) const COMMAND: Command = Command {
     name: "mutants",
     usage: "mutants [NAME…]",
-    about: "Plant bugs that other queues had, one by one, and see the tests find each.",
+    about: "Plant bugs that queues had, one by one, and see the tests find each.",
     run: |names| mutants(&names),
 };
 

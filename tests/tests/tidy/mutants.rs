@@ -27,7 +27,10 @@ fn misfit(patch: &Path) -> Option<Finding> {
 fn untested(mutant: &Mutant) -> Option<Finding> {
     let target = mutant.killed_by.iter().position(|arg| arg == "--test");
     let target = target.and_then(|at| mutant.killed_by.get(at + 1))?;
-    let package = root().join(&mutant.killed_by[1]).join("tests").join(target);
+    let package = &mutant.killed_by[1];
+    let short = package.strip_prefix("optimus-").unwrap_or(package);
+    let mut folders = [package, short].into_iter().map(|name| root().join(name));
+    let package = folders.find(|folder| folder.is_dir())?.join("tests").join(target);
     let exists = package.with_extension("rs").is_file() || package.join("main.rs").is_file();
     (!exists).then(|| format!("{}: there is no {}", mutant.name, package.display()))
 }
@@ -51,10 +54,13 @@ fn a_mutant_without_its_head_is_found() {
     let killed_by = "Killed by: -p optimus-core --test scripts -- stale::";
     let mutant = parse(&format!("{breaks}\n{peer}\n{killed_by}\n\n--- a/x")).unwrap();
     assert_eq!((mutant.name.as_str(), mutant.killed_by.len()), ("no-check", 6));
+    let ours = "Ours: 9007fdb, nothing was checked.";
+    assert!(parse(&format!("{breaks}\n{ours}\n{killed_by}\n\n--- a/x")).is_ok());
     for (text, missing) in [
         (format!("{peer}\n{killed_by}\n\n"), "Peer"),
         (format!("{breaks}\n{killed_by}\n\n"), "Peer"),
         (format!("{breaks}\nPeer: asynq, nothing.\n{killed_by}\n\n"), "Peer"),
+        (format!("{breaks}\nOurs: long ago, nothing.\n{killed_by}\n\n"), "Ours"),
         (format!("{breaks}\n{peer}\n\n"), "Killed by"),
         (format!("{breaks}\n{peer}\n{killed_by}\n--- a/x"), "empty line"),
     ] {
