@@ -181,6 +181,17 @@ pub(crate) const PROFILES: &[Profile] = &[
         sync: Sync::EverySec,
         ..EVERYTHING
     },
+    Profile {
+        name: "flushall",
+        about: "FLUSHALL every 5 s beside what is done to processes, for 60 s",
+        time: Some(Duration::from_secs(60)),
+        troupes: [
+            Troupe { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(1_500) },
+            Troupe { acts: &[(1, Act::LoseAll)], count: None, pause: Duration::from_secs(5) },
+        ],
+        sync: Sync::EverySec,
+        ..EVERYTHING
+    },
     QUICK,
 ];
 

@@ -10,6 +10,9 @@ use tokio::sync::{Mutex, MutexGuard};
 /// As long as the longest thing that is done to it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Redis closes connections that were idle for so many seconds.
+const CLOSES_IDLE_AFTER_S: &str = "2";
+
 /// A Redis of our own with an append-only file, on a port of the loopback interface.
 pub(crate) struct Store {
     url: String,
@@ -21,6 +24,7 @@ impl Store {
     /// set slows it down.
     pub(crate) fn start(sets_clock: bool) -> Self {
         let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
+        options = options.arg("--timeout", CLOSES_IDLE_AFTER_S);
         if sets_clock {
             options = options.settable_clock();
         }

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::mix::Kind;
-use super::tasks::{answer, doom, unique, work};
+use super::tasks::{answer, doom, overrun, unique, work};
 use super::{Role, Settings};
 
 /// Where clients write errors that no user should ever see.
@@ -26,6 +26,8 @@ const DOOMED_MAX: usize = 64;
 
 struct Submitter<'a> {
     client: Client,
+    /// Mostly idle, so that Redis closes its connection.
+    operator: Client,
     log: HistoryLog,
     settings: &'a Settings,
     random: fastrand::Rng,
@@ -37,9 +39,10 @@ pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let Role::Client { first, count, per_s, seed } = settings.role else { bail!("it submits") };
     let log = HistoryLog::open(&settings.folder)?;
     let builder = Client::builder(&settings.url).submit_timeout(SUBMIT_TIMEOUT);
-    let client = builder.connect().await?;
+    let (client, operator) = (builder.connect().await?, Client::connect(&settings.url).await?);
     let random = fastrand::Rng::with_seed(seed);
-    let mut submitter = Submitter { client, log, settings, random, doomed: VecDeque::new() };
+    let mut submitter =
+        Submitter { client, operator, log, settings, random, doomed: VecDeque::new() };
     let mut terminated = signal(SignalKind::terminate())?;
     let mut ticks = interval(Duration::from_millis(1_000 / TICKS_PER_S));
     // After an outage the rate goes on as before; there is no flood.
@@ -109,7 +112,7 @@ impl Submitter<'_> {
 
     async fn cancel(&self, task: u64, id: &TaskId) {
         self.log.write(What::Cancel { task });
-        match self.client.cancel(id).await {
+        match self.operator.cancel(id).await {
             Ok(true) => self.log.write(What::Cancelled { task }),
             Ok(false) => self.log.write(What::Stopping { task }),
             Err(problem) => self.refused(task, &problem),
@@ -122,10 +125,10 @@ impl Submitter<'_> {
             return;
         }
         let Some((task, id)) = self.doomed.pop_front() else { return };
-        match self.client.handle::<()>(id.clone()).status().await {
+        match self.operator.handle::<()>(id.clone()).status().await {
             Ok(TaskState::Dead) => {
                 self.log.write(What::Requeue { task });
-                match self.client.requeue(&id).await {
+                match self.operator.requeue(&id).await {
                     Ok(()) => self.log.write(What::Requeued { task }),
                     Err(problem) => self.refused(task, &problem),
                 }
@@ -169,6 +172,7 @@ fn call(number: u64) -> ErasedCall {
     let erased = match kind {
         Kind::Answering => answer(number).erase(),
         Kind::Doomed => doom(number).erase(),
+        Kind::Overrunning => overrun(number).erase(),
         Kind::Unique => unique(number, kind.biz(number).unwrap_or_default()).erase(),
         _ if delay.is_zero() => work(number).erase(),
         _ => work(number).due(Due::In(delay)).erase(),

@@ -20,6 +20,12 @@ pub(crate) enum Kind {
     Doomed,
     /// Returns its fence, which is kept.
     Answering,
+    /// Blocks its thread for a while.
+    Blocking,
+    /// Keeps its thread busy for a while.
+    Spinning,
+    /// Goes on beyond its timeout on a thread of its own, at every attempt.
+    Overrunning,
     /// Has a biz id that others have, too.
     Unique,
     /// Runs some time after its submit.
@@ -35,7 +41,13 @@ impl Kind {
             // Few enough that none is purged: a queue keeps 10,000 of them.
             21 | 31 if !(number / 32).is_multiple_of(RARE) => Self::Short,
             0..8 => Self::Nothing,
-            8..17 => Self::Short,
+            16 => match number / 32 % 32 {
+                0 => Self::Overrunning,
+                1..3 => Self::Blocking,
+                3 => Self::Spinning,
+                _ => Self::Short,
+            },
+            8..16 => Self::Short,
             17 => Self::Long,
             18..20 => Self::Flaky,
             20 => Self::Panicking,
@@ -58,6 +70,10 @@ impl Kind {
         match self {
             Self::Short => 1 + turn % 40,
             Self::Long => 500 + turn % 1_500,
+            // Not so long that a worker with every thread blocked reports late.
+            Self::Blocking => 50 + turn % 350,
+            Self::Spinning => 20 + turn % 100,
+            Self::Overrunning => 700 + turn % 500,
             // Some are long enough for a worker to lose its lease meanwhile.
             Self::Answering if turn.is_multiple_of(2) => 300 + turn % 1_000,
             _ => 0,
@@ -84,7 +100,11 @@ mod tests {
         for kind in [Kind::Nothing, Kind::Long, Kind::Flaky, Kind::Panicking, Kind::Unique] {
             assert!(count(kind) > 10_000, "{kind:?}");
         }
-        assert!(count(Kind::Doomed) < 10_000 && count(Kind::Cancelled) < 10_000);
+        for kind in [Kind::Blocking, Kind::Spinning, Kind::Overrunning] {
+            assert!(count(kind) > 900, "{kind:?}");
+        }
+        assert!(count(Kind::Doomed) + count(Kind::Overrunning) < 10_000);
+        assert!(count(Kind::Cancelled) < 10_000);
         assert!((0..1_000).any(|number| Kind::of(number) == Kind::Doomed));
     }
 }

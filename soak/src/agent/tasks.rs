@@ -1,7 +1,7 @@
 //! The tasks: handlers that write down when they begin and how they end.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use optimus::Context;
 use optimus_testkit::history::{HistoryLog, How, What};
@@ -92,12 +92,34 @@ pub(super) async fn doom(
     run(number, &log, &ctx).await
 }
 
+/// Runs on a thread of its own, and never ends in time: so it always fails.
+#[optimus::task(
+    queue = "soak",
+    timeout = "300ms",
+    max_retry = 1,
+    max_losses = 100_000,
+    backoff = "fixed(wait = 50ms, jitter = 1)"
+)]
+pub(super) fn overrun(number: u64, #[data] log: Arc<HistoryLog>, ctx: Context) {
+    let mut run = Run::begin(number, &log, &ctx);
+    std::thread::sleep(Duration::from_millis(Kind::Overrunning.wait_ms(number)));
+    run.how = How::Failed;
+}
+
 /// One execution, written down from its begin to its end, however it ends.
 struct Run<'a> {
     number: u64,
     fence: u64,
     log: &'a HistoryLog,
     how: How,
+}
+
+impl<'a> Run<'a> {
+    fn begin(number: u64, log: &'a HistoryLog, ctx: &Context) -> Self {
+        let (id, attempt, fence) = (ctx.id().to_string(), ctx.attempt(), ctx.fence());
+        log.write(What::Begin { task: number, id, attempt, fence });
+        Self { number, fence, log, how: How::Stopped }
+    }
 }
 
 impl Drop for Run<'_> {
@@ -109,15 +131,24 @@ impl Drop for Run<'_> {
 }
 
 async fn run(number: u64, log: &HistoryLog, ctx: &Context) -> Result<(), Problem> {
-    let (id, attempt, fence) = (ctx.id().to_string(), ctx.attempt(), ctx.fence());
-    log.write(What::Begin { task: number, id, attempt, fence });
-    let mut run = Run { number, fence, log, how: How::Stopped };
+    let mut run = Run::begin(number, log, ctx);
+    let attempt = ctx.attempt();
     let kind = Kind::of(number);
     let wait = Duration::from_millis(kind.wait_ms(number));
-    if !wait.is_zero() {
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = ctx.cancelled() => return Err(Problem::Stopped),
+    match kind {
+        Kind::Blocking => std::thread::sleep(wait),
+        Kind::Spinning => {
+            let begun = Instant::now();
+            while begun.elapsed() < wait {
+                std::hint::spin_loop();
+            }
+        }
+        _ if wait.is_zero() => {}
+        _ => {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = ctx.cancelled() => return Err(Problem::Stopped),
+            }
         }
     }
     // Killed workers count as attempts, too: who fails by that number fails seldom enough.

@@ -38,6 +38,8 @@ pub(crate) enum Act {
     /// SCRIPT FLUSH, many.
     FlushScripts,
     FlushOnce,
+    /// FLUSHALL.
+    LoseAll,
     /// CLIENT KILL of all connections, a few times.
     KillConnections,
     KillOneConnection,
@@ -129,6 +131,7 @@ impl Nemesis {
             Act::SetClock => self.set_clock().await,
             Act::FlushScripts => self.flush(50, Duration::from_millis(10)).await,
             Act::FlushOnce => self.flush(1, Duration::ZERO).await,
+            Act::LoseAll => self.lose_all().await,
             Act::KillConnections => self.kill_connections().await,
             Act::KillOneConnection => self.kill_one_connection().await,
             Act::PauseClients => self.pause_clients().await,

@@ -63,6 +63,13 @@ impl Nemesis {
         Ok(flushed)
     }
 
+    /// Redis loses all that it has, and breaks no connection.
+    pub(super) async fn lose_all(&mut self) -> anyhow::Result<u64> {
+        let lost = self.struck(&["FLUSHALL"]).await;
+        self.stage.log.write(What::Rollback { since: 0 });
+        Ok(lost)
+    }
+
     pub(super) async fn kill_connections(&mut self) -> anyhow::Result<u64> {
         let mut killed = 0;
         for _ in 0..=self.random.u32(..5) {
