@@ -209,7 +209,8 @@ impl<T: Task> Call<T> {
     }
 }
 
-/// A call whose task type is forgotten: see [`Call::erase`].
+/// A call whose task type is forgotten: see [`Call::erase`]. Each submit of a clone is a task of its
+/// own, unless the call has an [id](Call::id).
 #[derive(Debug, Clone)]
 #[must_use = "a call does nothing until it is submitted"]
 pub struct ErasedCall(pub(crate) Submission);
@@ -235,7 +236,12 @@ impl<T: Task> Submit for Call<T> {
 impl Submit for ErasedCall {
     type Output = serde_json::Value;
     fn into_submission(self) -> Result<Submission, Error> {
-        Ok(self.0)
+        let Self(mut submission) = self;
+        if !submission.may_exist {
+            // Its clones have the same id, which may also be much older than the submit.
+            submission.id = TaskId::new(submission.id.queue().clone());
+        }
+        Ok(submission)
     }
 }
 
@@ -260,6 +266,16 @@ mod tests {
         async fn run(self, ctx: Context) -> Result<Duration, BoxError> {
             Ok(ctx.remaining())
         }
+    }
+
+    #[test]
+    fn each_submit_of_an_erased_call_is_a_task_of_its_own_unless_the_call_has_an_id() {
+        let submitted = |call: &ErasedCall| call.clone().into_submission().unwrap().id;
+        let call = Remaining {}.call().erase().unwrap();
+        assert_ne!(submitted(&call), submitted(&call));
+        let id = TaskId::new(QueueName::new("q").unwrap());
+        let call = Remaining {}.call().id(id.clone()).erase().unwrap();
+        assert_eq!((submitted(&call), submitted(&call)), (id.clone(), id));
     }
 
     #[tokio::test]
