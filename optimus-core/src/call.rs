@@ -209,8 +209,8 @@ impl<T: Task> Call<T> {
     }
 }
 
-/// A call whose task type is forgotten: see [`Call::erase`]. Each submit of a clone is a task of its
-/// own, unless the call has an [id](Call::id).
+/// A call whose task type is forgotten: see [`Call::erase`]. Each submit of a clone is a task of
+/// its own, unless the call has an [id](Call::id).
 #[derive(Debug, Clone)]
 #[must_use = "a call does nothing until it is submitted"]
 pub struct ErasedCall(pub(crate) Submission);

@@ -1,7 +1,7 @@
 //! Runs prepared attempts: handler under its deadline → report.
 
 use std::{
-    iter,
+    iter, mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -13,13 +13,14 @@ use optimus_core::{
     broker::{BrokerError, Give, Release},
     machine,
 };
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use crate::{
     attempts::{Attempt, Stop},
     judge::{self, Ended, Report},
     prepare::{Payload, Prepared},
     shared::Shared,
+    span::InSpan,
     user_code::{discard, guarded, panic_text},
 };
 
@@ -39,7 +40,7 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
             )
         });
         let span = span.unwrap_or_else(|_| Span::none());
-        tokio::spawn(run(shared.clone(), prepared).instrument(span));
+        tokio::spawn(InSpan::new(span, run(shared.clone(), prepared)));
     }
 }
 
@@ -73,6 +74,17 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         ended = handle(&shared, &attempt, definition, payload, &mut running) => ended,
         ended = must_end(&attempt) => ended,
     };
+    if attempt.ctx.is_blocking() {
+        // The handler gave up on a thread that still runs.
+        let late = tokio::select! {
+            biased;
+            () = attempt.ctx.unblocked() => None,
+            late = must_end(&attempt) => Some(late),
+        };
+        if let Some(late) = late {
+            discard(mem::replace(&mut ended, late));
+        }
+    }
     attempt.ctx.cancel();
     // This calls the user's code: where it does not return, the keeper settles at the deadline.
     let report = judge::judge(&attempt, &mut ended, fastrand::f64());
@@ -81,7 +93,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
             Some(report) => shared.reporter.push(report),
             None => shared.attempts.remove(iter::once(&attempt.lease)),
         }
-        log(&ended);
+        drop(guarded(|| log(&ended)));
     }
     if !matches!(ended, Ended::Returned(Ok(_))) {
         // The claimer that was just woken waits on this thread, which a drop may block.

@@ -38,6 +38,7 @@ mod shares;
 mod shutdown;
 mod sign_off;
 mod slots;
+mod span;
 mod steward;
 mod stop_bell;
 mod suspects;

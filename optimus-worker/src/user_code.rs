@@ -22,8 +22,9 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 /// Drops a value of the user's.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        tracing::error!(text = panic_text(&*payload), "panicked when it was dropped");
-        // The drop of this payload may panic as well.
+        // So may a layer that hears of it, and the drop of either payload.
+        let log = || tracing::error!(text = panic_text(&*payload), "panicked when it was dropped");
+        catch_unwind(AssertUnwindSafe(log)).unwrap_or_else(mem::forget);
         mem::forget(payload);
     }
 }

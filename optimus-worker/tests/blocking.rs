@@ -3,6 +3,7 @@
 mod common;
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -68,6 +69,24 @@ impl Task for Block {
     }
 }
 
+/// Gives up on a thread that it keeps.
+#[derive(Serialize, Deserialize)]
+struct GiveUp {}
+
+impl Task for GiveUp {
+    const NAME: &'static str = "give_up";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let mut block = pin!(Block {}.run(ctx.clone()));
+        let began = ctx.data::<Hold>().unwrap().began;
+        tokio::select! {
+            returned = &mut block => returned.map(drop),
+            () = began.wait_for(1) => Ok(()),
+        }
+    }
+}
+
 async fn runs_twenty_others(bench: &Bench) {
     for number in 0..20 {
         let double = Double { number }.call().queue("other");
@@ -107,6 +126,23 @@ on_both! {
         hold.told.wait_for(1).await;
         hold.release();
         common::died_of(&handle, Reason::TimedOut).await;
+        worker.stop().await;
+    }
+
+    async fn a_handler_that_gives_up_on_its_thread_keeps_its_slot_until_that_returns(
+        bench: Bench
+    ) {
+        let hold = Hold::default();
+        let builder = bench.worker().concurrency(1).data(hold.clone());
+        let worker = bench.start(builder.task_type::<GiveUp>().task_type::<Double>());
+        let handle = bench.client.submit(GiveUp {}.call()).await.unwrap();
+        hold.began.wait_for(1).await;
+        let next = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
+        next.result_within(Duration::from_millis(500)).await.expect_err("there is no slot");
+        assert_eq!(handle.status().await.unwrap(), TaskState::Working);
+        hold.release();
+        handle.result_within(PATIENCE).await.unwrap();
+        assert_eq!(next.result_within(PATIENCE).await.unwrap(), 8);
         worker.stop().await;
     }
 
