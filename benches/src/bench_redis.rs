@@ -14,6 +14,9 @@ pub(crate) struct BenchRedis {
     persistence: Persistence,
 }
 
+/// The tasks of the queue that a load of one queue is in.
+const TASKS: &str = "{optimus:bench:0}:tasks";
+
 /// What Redis writes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
@@ -61,6 +64,20 @@ impl BenchRedis {
         let hashes =
             queue_names(queues).into_iter().map(|queue| format!("{{optimus:{queue}:0}}:tasks"));
         self.probe.fields_of(&hashes.collect::<Vec<_>>())
+    }
+
+    /// Looks for nothing among the tasks so often that Redis, which moves a part of a growing table
+    /// with each look, has moved a table of so many fields.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub(crate) fn finish_moving(&self, fields: u64) -> anyhow::Result<()> {
+        const LOOKS: u64 = 100_000;
+        let script = format!("for i = 1, {LOOKS} do redis.call('HEXISTS', KEYS[1], '') end");
+        for _ in 0..fields.div_ceil(LOOKS) {
+            self.probe.command::<()>(&["EVAL", &script, "1", TASKS])?;
+        }
+        Ok(())
     }
 
     /// What it writes to disk.

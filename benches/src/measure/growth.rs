@@ -28,13 +28,16 @@ const PAYLOAD_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Where the arguments of a task may end: just below the limit of 1 MiB.
 const PAYLOADS: [usize; 5] = [100, 1_024, 10 * 1_024, 100 * 1_024, 1_024 * 1_024];
 
+/// A table of Redis is a power of two, and moves to one twice as large once it is full.
+const TABLE_FIELDS: u64 = 4_194_304;
+
 fn growth(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for backlog in bench.scale.pick(&[1_000, 100_000, 1_000_000, 5_000_000][..], &[1_000, 10_000]) {
-        rows.push(beside(bench, "backlog", *backlog, Kind::Plain)?);
+        rows.extend(beside(bench, "backlog", *backlog, Kind::Plain)?);
     }
     let delayed = bench.scale.tasks(1_000_000);
-    rows.push(beside(bench, "delayed", delayed, Kind::Delayed { ms: HOUR_MS })?);
+    rows.extend(beside(bench, "delayed", delayed, Kind::Delayed { ms: HOUR_MS })?);
     rows.push(due_at_once(bench)?);
     for workers in bench.scale.pick(&[1, 8, 64][..], &[4]) {
         let staff = Staff { processes: *workers, ..Staff::one(IN_FLIGHT) };
@@ -59,26 +62,40 @@ fn drain(bench: &Bench, what: &'static str, value: usize, drain: Drain) -> anyho
     bench.repeat(GROWTH.name, shown, || drain.run(bench))
 }
 
-/// Drains the first tasks of a line while so many others wait: behind them, or for their time.
-fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow::Result<Row> {
+/// Drains the first tasks of a line while so many others wait: behind them, or for their time. Where
+/// that leaves the table of all tasks half moved, a second row shows it when it has been moved.
+fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(DRAINED);
-    let shown = params([(what, others.into()), ("tasks", tasks.into())]);
+    let mut shown = params([(what, others.into()), ("tasks", tasks.into())]);
+    let moves = others > TABLE_FIELDS;
+    if moves {
+        shown.insert("table", "moving".into());
+    }
     redis.probe().flush()?;
     let mut submitter = Submitter::start(redis)?;
     progress(GROWTH.name, &shown, "filling");
     let mut numbers = others;
     submitter.submit(redis, Load::bulk(others).kind(kind))?;
-    bench.repeat(GROWTH.name, shown, || {
-        // A worker goes on while it is being stopped: those that it took are put back.
-        let missing = others + tasks - redis.tasks_in(1)?;
-        submitter.submit(redis, Load::bulk(missing).first(numbers))?;
-        numbers += missing;
-        let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), numbers)?;
-        let drained = Drained::of(bench, &mut workers, tasks, others)?;
-        workers.stop()?.ensure_exactly(others + tasks - redis.tasks_in(1)?)?;
-        Ok(drained.sample())
-    })
+    let mut drain = |shown| {
+        bench.repeat(GROWTH.name, shown, || {
+            // A worker goes on while it is being stopped: those that it took are put back.
+            let missing = others + tasks - redis.tasks_in(1)?;
+            submitter.submit(redis, Load::bulk(missing).first(numbers))?;
+            numbers += missing;
+            let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), numbers)?;
+            let drained = Drained::of(bench, &mut workers, tasks, others)?;
+            workers.stop()?.ensure_exactly(others + tasks - redis.tasks_in(1)?)?;
+            Ok(drained.sample())
+        })
+    };
+    let mut rows = vec![drain(shown.clone())?];
+    if moves {
+        shown.insert("table", "moved".into());
+        redis.finish_moving(others)?;
+        rows.push(drain(shown)?);
+    }
+    Ok(rows)
 }
 
 /// Many tasks that are due in the same second, from that second's begin.
