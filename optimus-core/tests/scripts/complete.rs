@@ -9,9 +9,9 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{Grants, done, done_biz, failed, given, ms},
+    acts::{Grants, done, done_biz, failed, given, ids_of, ms},
     bench::{Bench, START},
-    jobs::{job, job_of, jobs},
+    jobs::{job, job_of, jobs, ready},
 };
 
 async fn nothing_of_a_success_is_left_but_its_summary(bench: Bench) {
@@ -131,6 +131,33 @@ async fn who_waits_gets_mail(bench: Bench) {
     assert_eq!(bench.field("waiters", &other.stored()).await.as_deref(), Some("two"));
 }
 
+async fn what_a_call_says_in_short_is_of_its_task_though_others_are_stale(bench: Bench) {
+    let ranked = |_| ready(job().priority(4));
+    let mut tasks: Vec<_> = (0..3).map(ranked).collect();
+    tasks.extend([ready(job()), ready(job().biz_id("a")), ready(job().biz_id("b"))]);
+    bench.submit(0, &tasks).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 6).await.leases(&worker);
+    let mut reports: Vec<_> = ids_of(&tasks)
+        .iter()
+        .map(|id| done(leases.iter().find(|lease| lease.id == *id).expect("it is claimed")))
+        .collect();
+    for (report, biz_id) in reports[3..].iter_mut().zip([None, Some("a"), Some("b")]) {
+        (report.has_sides, report.biz_id) = (false, biz_id.map(Into::into));
+    }
+    let (stale, other) = (1, 4);
+    reports[stale].lease.token.seq += 1;
+    reports[other].lease.token.seq += 1;
+
+    assert_eq!(bench.complete(0, &reports).await, [stale, other]);
+    for (at, task) in tasks.iter().enumerate() {
+        let is_kept = bench.field("priorities", &task.id().stored()).await.is_some();
+        assert_eq!(is_kept, at == stale, "the side of {at}");
+    }
+    let names = bench.names().await;
+    assert!(names.contains(&"biz:job:a".into()) && !names.contains(&"biz:job:b".into()));
+}
+
 async fn the_last_thousand_summaries_are_kept(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let (mut first, mut latest) = (None, None);
@@ -165,6 +192,7 @@ on_both![
     a_success_beats_the_wish_to_cancel,
     a_result_is_kept_as_it_is_for_its_time,
     results_and_biz_ids_stay_with_their_task_where_others_are_stale,
+    what_a_call_says_in_short_is_of_its_task_though_others_are_stale,
     who_waits_gets_mail,
     the_last_thousand_summaries_are_kept,
     a_released_task_can_be_completed_by_the_next,
