@@ -5,7 +5,8 @@
 -- over; there are none while `tombstones` is zero. Any claim but one for a task to run alone takes
 -- the mark from one that does, though it grants nothing.
 --
--- KEYS   the naming block
+-- KEYS   the naming block; the keys of what is rare are derived, since each key costs Redis about as
+--        much as a field of a hash
 -- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many · 5 '1' if the worker holds nothing
 --        else and will not until the one task that it asks for has ended; may be left out
 -- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none, or work is
@@ -14,9 +15,8 @@
 --        reply costs Redis as much as a command
 -- REFUSE LAPSED · STALE · NEWER · PAUSED
 
-local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local delayed, retry, skips, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local working, tries, wake = KEYS[10], KEYS[11], KEYS[12]
+local meta, tasks, ready, priority, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local working, wake, tries = KEYS[6], KEYS[7], KEYS[8]
 local now, worker, seq = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local want, want_text, alone = tonumber(ARGV[4]), ARGV[4], ARGV[5] == '1'
 local CLAIM_MAX = 128
@@ -60,8 +60,10 @@ local ids, from_line, goes_on, more, next_due, write_mixed, strike_mixed, tried
 if is_due or has_tombstones or redis.call('EXISTS', priority) == 1 then
   local mixed_ids = seldom()
   tried = true
-  local queue = { meta = meta, ready = ready, priority = priority, priorities = priorities,
-    delayed = delayed, retry = retry, skips = skips, wake = wake, due_at = due_at, is_due = is_due,
+  local base = string.sub(meta, 1, -5)
+  local queue = { meta = meta, ready = ready, priority = priority,
+    priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
+    skips = base .. 'skips', wake = wake, due_at = due_at, is_due = is_due,
     has_tombstones = has_tombstones }
   ids, from_line, goes_on, more, next_due, write_mixed, strike_mixed =
     mixed_ids(queue, line, want, now)
@@ -71,8 +73,8 @@ else
   goes_on, next_due = length > from_line, due_at
   more = goes_on
 end
-local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
-ids, records = with_records(ids, records)
+local records
+ids, records = with_records(tasks, ids)
 local fence = whole(math.max(tonumber(flags[2] or 0) + 1, now * 1024))
 local token = seq .. ':' .. fence
 -- One worker waits for the next due time, or a hundred idle ones would all claim at that instant.
@@ -96,7 +98,9 @@ if write_mixed then
   -- Before what was claimed leaves its key, so that none is emptied and written again.
   goes_on = write_mixed() or goes_on
 end
-if goes_on then
+if goes_on and from_line == 1 then
+  redis.call('LPOP', ready)
+elseif goes_on then
   redis.call('LTRIM', ready, from_line == want and want_text or whole(from_line), '-1')
 elseif from_line > 0 or more then
   -- A ring alone would be a first write that a full Redis refuses.

@@ -1,8 +1,12 @@
 -- grants: what a claim answers.
 
--- An id without a record is damage, and is dropped.
-local function with_records(ids, records)
-  local whole_ones = true
+-- Those of the ids that have a record, and the records. An id without one is damage.
+local function with_records(tasks, ids)
+  if #ids <= 1 then
+    local record = ids[1] and redis.call('HGET', tasks, ids[1])
+    return record and ids or {}, { record or nil }
+  end
+  local records, whole_ones = redis.call('HMGET', tasks, unpack(ids)), true
   for i = 1, #ids do
     whole_ones = whole_ones and records[i]
   end

@@ -64,8 +64,7 @@ scripts! {
     seldom ["append", "stamp", "born", "ready", "due", "skips", "merge", "mixed_line", "repeated"]
         -> "mixed_ids, repeated_claim"
     [
-        "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "skips", "workers",
-        "working:", "tries", "wake",
+        "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
     seldom ["derive", "biz_key", "biz_end", "waiters", "ended", "extras"]
