@@ -59,7 +59,7 @@ const BOUNDS: &[Bound] = &[
     bound("queues", Some(("queues", Number(64))), 14.0, 0.3),
     Bound { name: "connections", param: None, most: Most::Connections(4.0) },
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
-    bound("features", Some(("feature", Text("biz_id"))), 2.4, 0.05),
+    bound("features", Some(("feature", Text("biz_id"))), 1.2, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
     bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
     bound("features", Some(("feature", Text("retry"))), 2.4, 0.08),
