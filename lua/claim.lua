@@ -5,8 +5,8 @@
 -- over; there are none while `tombstones` is zero. Any claim but one for a task to run alone takes
 -- the mark from one that does, though it grants nothing.
 --
--- KEYS   the naming block; the keys of what is rare are derived, since each key costs Redis about as
---        much as a field of a hash
+-- KEYS   the naming block; the keys of what is rare are derived, since each key that is passed
+--        costs Redis about as much as a field of a hash
 -- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many · 5 '1' if the worker holds nothing
 --        else and will not until the one task that it asks for has ended; may be left out
 -- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none, or work is

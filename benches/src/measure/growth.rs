@@ -62,8 +62,8 @@ fn drain(bench: &Bench, what: &'static str, value: usize, drain: Drain) -> anyho
     bench.repeat(GROWTH.name, shown, || drain.run(bench))
 }
 
-/// Drains the first tasks of a line while so many others wait: behind them, or for their time. Where
-/// that leaves the table of all tasks half moved, a second row shows it when it has been moved.
+/// Drains the first tasks of a line while so many others wait: behind them, or for their time.
+/// Where that leaves the table of all tasks half moved, a second row shows it after the move.
 fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(DRAINED);
