@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::Due;
+use optimus_core::{Due, TaskHandle};
 use tokio::time::{sleep, timeout};
 
 use super::Actor;
@@ -58,6 +58,35 @@ pub(super) async fn cancel_running(actor: &Actor) {
             actor.user.cancel_task(number, handle.id()).await;
             actor.hear(number, Some(handle)).await;
         }
+    }
+    cancel_several(actor).await;
+}
+
+/// Two of three that a worker runs; then the third, and two that wait.
+async fn cancel_several(actor: &Actor) {
+    let mut running = Vec::new();
+    for number in 3..6 {
+        let handle = actor.submit(number, Kind::HangsOnce).await;
+        actor.begun(number, 1).await;
+        running.extend(handle.map(|handle| (number, handle)));
+    }
+    let last = running.split_off(running.len().min(2));
+    cancel_together(actor, running).await;
+    actor.user.pause_queue(&queue()).await;
+    let mut others = last;
+    for number in 6..8 {
+        let handle = actor.submit(number, Kind::Lasts(0)).await;
+        others.extend(handle.map(|handle| (number, handle)));
+    }
+    cancel_together(actor, others).await;
+    actor.user.resume_queue(&queue()).await;
+}
+
+async fn cancel_together(actor: &Actor, tasks: Vec<(u64, TaskHandle<u64>)>) {
+    let ids: Vec<_> = tasks.iter().map(|(number, handle)| (*number, handle.id().clone())).collect();
+    actor.user.cancel_tasks(&ids).await;
+    for (number, handle) in tasks {
+        actor.hear(number, Some(handle)).await;
     }
 }
 
