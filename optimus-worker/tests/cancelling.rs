@@ -56,7 +56,9 @@ on_both! {
         let gate = Gate::new();
         let builder = bench.worker().lease(LONG).concurrency(4).task_type::<Wait>();
         let worker = bench.start(builder.queues(["default", "other"]).data(gate.clone()));
-        let running = bench.client.submit_all((0..4).map(|_| Wait {}.call())).await.unwrap();
+        // The last call takes these, so none makes room for another before that is cancelled.
+        let running = (0..4).map(|_| Wait {}.call().queue("other"));
+        let running = bench.client.submit_all(running).await.unwrap();
         gate.began.wait_for(4).await;
         let waiting = (0..300).map(|at| Wait {}.call().queue(["default", "other"][at % 2]));
         let waiting = bench.client.submit_all(waiting).await.unwrap();
