@@ -1,5 +1,7 @@
 //! A program that submits tasks, waits for some, and operates on others: [`User`].
 
+mod cancel;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::hostile::{Hostile, Place};
 use crate::network::Network;
-use crate::queues::{Queues, queue};
+use crate::queues::Queues;
 use crate::work::{Kind, Mute, Poison, Rare, Work};
 
 /// Biz ids that tasks share.
@@ -319,32 +321,6 @@ impl User {
     async fn cancel(&mut self) {
         if let Some((task, id)) = self.some_task() {
             self.cancel_task(task, &id).await;
-        }
-    }
-
-    pub(crate) async fn cancel_task(&self, task: u64, id: &TaskId) {
-        self.write(What::Cancel { task });
-        match self.client.cancel(id).await {
-            Ok(true) => self.write(What::Cancelled { task }),
-            Ok(false) => self.write(What::Stopping { task }),
-            Err(problem) => self.refused(task, &problem),
-        }
-    }
-
-    /// Cancels several, and one that nobody knows.
-    pub(crate) async fn cancel_tasks(&self, tasks: &[(u64, TaskId)]) {
-        for (task, _) in tasks {
-            self.write(What::Cancel { task: *task });
-        }
-        let unknown = TaskId::new(queue());
-        let ids = tasks.iter().map(|(_, id)| id.clone()).chain([unknown]);
-        let answers = self.client.cancel_all(ids).await;
-        for ((task, _), answer) in tasks.iter().zip(answers) {
-            match answer {
-                Ok(true) => self.write(What::Cancelled { task: *task }),
-                Ok(false) => self.write(What::Stopping { task: *task }),
-                Err(problem) => self.refused(*task, &problem),
-            }
         }
     }
 
