@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use crate::fault::{Fault, Silence};
 use crate::network::{Network, Passage, is_script};
 
-/// When the client library gives an answer up, as `broker/connect.rs` sets it.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(8);
+/// When an answer is given up while nothing moves, as `broker/pulse.rs` has it.
+const SILENCE_MAX: Duration = Duration::from_secs(8);
 
 /// Where the network does to a process what the weather says.
 pub struct ProcessGate {
@@ -211,14 +211,14 @@ impl Gate for ProcessGate {
     }
 }
 
-/// What the client library makes of an answer that does not come. One that may take any time has no
+/// What a client makes of an answer that does not come. One that may take any time has no
 /// timeout.
 async fn lost<T>(silence: Silence, blocks: bool) -> RedisResult<T> {
     match silence {
         Silence::Broken => Err(broken()),
         Silence::Kept if blocks => pending().await,
         Silence::Kept => {
-            sleep(RESPONSE_TIMEOUT).await;
+            sleep(SILENCE_MAX).await;
             Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)))
         }
     }

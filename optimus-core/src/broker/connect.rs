@@ -1,29 +1,16 @@
-//! Where Redis is: URLs, and the settings that must not stay at the client library's defaults.
+//! Where Redis is: URLs, and what is behind them.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use redis::{
-    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    aio::{ConnectionLike, MultiplexedConnection},
-    io::tcp::TcpSettings,
-};
-use socket2::TcpKeepalive;
+#[cfg(feature = "embedded")]
+use redis::aio::ConnectionLike;
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use super::BrokerError;
+use super::{BrokerError, dial::Line};
 use crate::Error;
-
-/// Longer than any fork or slow script of a healthy server; a timeout means *outcome unknown*.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(8);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// Enough for every task that waits to share a write.
-const PIPELINE_BUFFER: usize = 4096;
-const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
 /// What else than `redis://` there is.
 const OTHER_URLS: &str = if cfg!(feature = "embedded") {
@@ -36,7 +23,7 @@ const OTHER_URLS: &str = if cfg!(feature = "embedded") {
 #[derive(Clone)]
 pub enum Endpoint {
     /// A Redis or Valkey server.
-    Server(Box<redis::Client>, String, Arc<AtomicBool>),
+    Server(Box<ConnectionInfo>, String, Arc<AtomicBool>),
     /// The in-process store behind `memory://`.
     #[cfg(feature = "embedded")]
     Memory(optimus_embedded::Store),
@@ -45,7 +32,7 @@ pub enum Endpoint {
 /// Either kind of connection, so that all code above has one path. Clones share it.
 #[derive(Clone)]
 pub(super) enum Connection {
-    Server(MultiplexedConnection),
+    Server(Line),
     #[cfg(feature = "embedded")]
     Memory(optimus_embedded::Connection),
 }
@@ -58,7 +45,7 @@ impl Connection {
         count: usize,
     ) -> redis::RedisResult<Vec<redis::Value>> {
         match self {
-            Self::Server(connection) => connection.req_packed_commands(pipeline, 0, count).await,
+            Self::Server(line) => line.request(pipeline, count).await,
             #[cfg(feature = "embedded")]
             Self::Memory(connection) => connection.req_packed_commands(pipeline, 0, count).await,
         }
@@ -97,14 +84,7 @@ impl Endpoint {
             Error::invalid(format!("the URL {:?} can't be read: {problem}", redact(url)))
         };
         let info: ConnectionInfo = url.into_connection_info().map_err(invalid)?;
-        let keepalive = TcpKeepalive::new()
-            .with_time(Duration::from_secs(15))
-            .with_interval(Duration::from_secs(5));
-        let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
-        #[cfg(target_os = "linux")]
-        let tcp = tcp.set_user_timeout(Duration::from_secs(20));
-        let client = redis::Client::open(info.set_tcp_settings(tcp)).map_err(invalid)?;
-        Ok(Self::Server(Box::new(client), redact(url), Arc::default()))
+        Ok(Self::Server(Box::new(info), redact(url), Arc::default()))
     }
 
     /// Notes that the server answered, so its URL and credentials were right.
@@ -136,16 +116,7 @@ impl Endpoint {
     /// Connects once. A connection for blocking commands never gives up on an answer by itself.
     pub(super) async fn connect(&self, blocking: bool) -> redis::RedisResult<Connection> {
         match self {
-            Self::Server(client, ..) => {
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(CONNECT_TIMEOUT))
-                    .set_response_timeout((!blocking).then_some(RESPONSE_TIMEOUT))
-                    .set_pipeline_buffer_size(PIPELINE_BUFFER)
-                    .set_write_backpressure_boundary(WRITE_BOUNDARY_BYTES);
-                let connection =
-                    client.get_multiplexed_async_connection_with_config(&config).await?;
-                Ok(Connection::Server(connection))
-            }
+            Self::Server(place, ..) => Ok(Connection::Server(Line::dial(place, blocking).await?)),
             #[cfg(feature = "embedded")]
             Self::Memory(store) => Ok(Connection::Memory(store.connection())),
         }
@@ -154,7 +125,7 @@ impl Endpoint {
     /// The address for messages, without credentials.
     pub fn describe(&self) -> String {
         match self {
-            Self::Server(client, url, _) => match client.get_connection_info().addr() {
+            Self::Server(place, url, _) => match place.addr() {
                 ConnectionAddr::Tcp(host, port) => format!("redis://{host}:{port}"),
                 _ => url.clone(),
             },

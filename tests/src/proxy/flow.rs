@@ -8,6 +8,9 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
+/// So many writes a second make a rate.
+const RATE_PARTS: usize = 20;
+
 /// A direction, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -26,6 +29,8 @@ pub(super) enum Pace {
     Pass,
     Delay(Duration),
     Slices,
+    /// Bytes per second, of each connection.
+    Rate(usize),
     Hole,
 }
 
@@ -70,6 +75,14 @@ impl<W: AsyncWrite + Unpin> Paced<W> {
                     self.writer.write_all(&[*byte]).await?;
                     self.writer.flush().await?;
                     yield_now().await;
+                }
+            }
+            Pace::Rate(per_second) => {
+                for part in bytes.chunks((per_second / RATE_PARTS).max(1)) {
+                    let us = part.len() * 1_000_000 / per_second;
+                    sleep(Duration::from_micros(us as u64)).await;
+                    self.writer.write_all(part).await?;
+                    self.writer.flush().await?;
                 }
             }
             pace => {

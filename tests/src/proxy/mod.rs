@@ -86,7 +86,7 @@ impl FaultProxy {
         self.shared.upstream.send_replace(Upstream::parse(url));
     }
 
-    /// Ends every delay, hole and slicing.
+    /// Ends every delay, rate, hole and slicing.
     pub fn pass(&self) {
         self.shared.flow.send_replace(Flow::default());
     }
@@ -99,6 +99,11 @@ impl FaultProxy {
     /// Delivers byte by byte, each a packet of its own.
     pub fn slices(&self) {
         self.set(Way::Both, Pace::Slices);
+    }
+
+    /// Delivers so many bytes per second that way, on each connection.
+    pub fn rate(&self, way: Way, per_second: usize) {
+        self.set(way, Pace::Rate(per_second));
     }
 
     /// Delivers nothing that way. As in a network that lost its packets, what was sent arrives

@@ -1,0 +1,145 @@
+//! Whether anything still moves on a connection: [`Pulse`], and the stream that feeds it.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, sleep_until},
+};
+
+/// Longer than any fork or slow script of a healthy server.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(8);
+/// Buffers of the system, or of a tunnel, may hide so many bytes that were written and are still
+/// on their way. They are given the time that a link of [`RATE_MIN`] takes for them.
+const HIDDEN_MAX: usize = 8 * 1024 * 1024;
+/// In bytes per second.
+const RATE_MIN: usize = 128 * 1024;
+
+/// What moved last on a connection, and what is still expected.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    made: Instant,
+    /// When bytes came or went, in ms since it was made.
+    moved_ms: AtomicU64,
+    /// Bytes of requests that are not answered.
+    unanswered: AtomicUsize,
+}
+
+/// Bytes whose answer is awaited, until it is dropped.
+pub(super) struct Awaited<'a>(&'a Pulse, usize);
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        let (moved_ms, unanswered) = (AtomicU64::new(0), AtomicUsize::new(0));
+        Self { made: Instant::now(), moved_ms, unanswered }
+    }
+
+    fn moved(&self) {
+        let ms = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.moved_ms.store(ms, Ordering::Relaxed);
+    }
+
+    fn moved_at(&self) -> Instant {
+        self.made + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed))
+    }
+
+    /// Notes a request of so many bytes.
+    pub(super) fn awaits(&self, bytes: usize) -> Awaited<'_> {
+        self.unanswered.fetch_add(bytes, Ordering::Relaxed);
+        Awaited(self, bytes)
+    }
+
+    /// How long nothing may move.
+    fn patience(&self) -> Duration {
+        let hidden = self.unanswered.load(Ordering::Relaxed).min(HIDDEN_MAX);
+        SILENCE_MAX + Duration::from_secs(1) * u32::try_from(hidden / RATE_MIN).unwrap_or(u32::MAX)
+    }
+
+    /// Waits until nothing has moved for too long, counted from now on.
+    pub(super) async fn stops(&self) {
+        let begun = Instant::now();
+        loop {
+            let (now, quiet_since) = (Instant::now(), self.moved_at().max(begun));
+            let until = quiet_since + self.patience();
+            if until <= now {
+                return;
+            }
+            // What is awaited may be less then.
+            sleep_until(until.min(now + SILENCE_MAX)).await;
+        }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.unanswered.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// A stream that notes when bytes come or go.
+///
+/// A write that the system takes at once proves nothing: it may lie in a buffer that nobody reads.
+/// One that had to wait for room shows that the other side took what was written before.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    stream: S,
+    pulse: Arc<Pulse>,
+    waits_for_room: bool,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
+        Self { stream, pulse, waits_for_room: false }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        if into.filled().len() > before {
+            self.pulse.moved();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if self.waits_for_room && matches!(written, Poll::Ready(Ok(1..))) {
+            self.pulse.moved();
+        }
+        self.waits_for_room = written.is_pending();
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+#[path = "pulse_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! On tokio's paused clock, over a stream in memory with a buffer of 16 bytes.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::{sleep, timeout};
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(60);
+/// Slower than often, and sooner than too late.
+const STEP: Duration = Duration::from_secs(5);
+
+fn watched() -> (Watched<DuplexStream>, DuplexStream, Arc<Pulse>) {
+    let (near, far) = duplex(16);
+    let pulse = Arc::new(Pulse::new());
+    (Watched::new(near, pulse.clone()), far, pulse)
+}
+
+/// How long a wait takes to see that nothing moves; `None` if it goes on.
+async fn stops_after(pulse: &Pulse) -> Option<Duration> {
+    let begun = Instant::now();
+    timeout(LONG, pulse.stops()).await.ok().map(|()| begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_counted_from_the_request_on() {
+    let pulse = Pulse::new();
+    sleep(LONG).await;
+    assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_takes_longer_is_awaited_while_bytes_of_it_come() {
+    let (mut near, mut far, pulse) = watched();
+    let mut answer = [0; 20];
+    let server = async {
+        for _ in 0..20 {
+            sleep(STEP).await;
+            far.write_all(b"x").await.unwrap();
+        }
+    };
+    let exchange = async { tokio::join!(near.read_exact(&mut answer), server) };
+    tokio::select! {
+        biased;
+        (read, ()) = exchange => assert_eq!(read.unwrap(), 20),
+        () = pulse.stops() => panic!("it gave up while bytes came"),
+    }
+    assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_takes_longer_is_awaited_while_bytes_of_it_go() {
+    let (mut near, mut far, pulse) = watched();
+    let request = [0; 16 + 20];
+    let mut one = [0];
+    let server = async {
+        for _ in 0..20 {
+            sleep(STEP).await;
+            far.read_exact(&mut one).await.unwrap();
+        }
+    };
+    let exchange = async { tokio::join!(near.write_all(&request), server) };
+    tokio::select! {
+        biased;
+        (written, ()) = exchange => written.unwrap(),
+        () = pulse.stops() => panic!("it gave up while bytes went"),
+    }
+    assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_into_a_buffer_that_nobody_reads_has_not_moved() {
+    let (mut near, _far, pulse) = watched();
+    let others = async {
+        for _ in 0..16 {
+            sleep(Duration::from_secs(1)).await;
+            near.write_all(b"x").await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        stopped = stops_after(&pulse) => assert_eq!(stopped, Some(SILENCE_MAX)),
+        () = others => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_buffers_may_hide_has_the_time_of_a_slow_link_while_it_is_unanswered() {
+    let pulse = Pulse::new();
+    let four = pulse.awaits(4 * RATE_MIN);
+    assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX + Duration::from_secs(4)));
+    drop(four);
+    assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
+    let _much = pulse.awaits(usize::MAX / 2);
+    let most = Duration::from_secs((HIDDEN_MAX / RATE_MIN) as u64);
+    assert_eq!(pulse.patience(), SILENCE_MAX + most);
+}
