@@ -10,11 +10,12 @@
 -- every word that a script is passed costs Redis a tenth of what the task does.
 --
 -- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
--- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock · 5 how many tasks,
---        '' in a plain call; then for each task: id, record; then, but in a plain call: the client
---        to be kept another day, or ''; the last call of this slot that was answered, 16 less than
---        this one in a plain call; how many options; 1 if ids may exist, else ''; the options of
---        the tasks that are not plain, in their order; blobs
+-- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
+--        not tell when it made these tasks · 5 how many tasks, '' in a plain call; then for each
+--        task: id, record; then, but in a plain call: the client to be kept another day, or ''; the
+--        last call of this slot that was answered, 16 less than this one in a plain call; how many
+--        options; 1 if ids may exist, else ''; the options of the tasks that are not plain, in
+--        their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
 --        stamp is 1 to be told in the record when it was accepted, else 0. `<position>` alone is a
@@ -65,11 +66,12 @@ end
 if redis.call('LLEN', ready) == 0 or not plain then
   redis.call('LLEN', wake)
 end
--- An id tells its birth by its client's clock, which must not make it older than others.
+-- An id tells its birth by its client's clock, which must not make it older than others. One that
+-- a source has chosen may tell any time.
 local clocks_agree, now = now_second(now_override) == string.sub(here, 1, -4), nil
 if not (plain and clocks_agree) then
   now = now_ms(now_override)
-  clocks_agree = math.abs(now - tonumber(here)) <= 1000
+  clocks_agree = here ~= '' and math.abs(now - tonumber(here)) <= 1000
   redis.call('HLEN', tasks)
 end
 if client ~= '' then

@@ -42,6 +42,14 @@ impl<T: Task> Call<T> {
     /// stored already, in whichever state, nothing is added, and the handle, which
     /// [is a duplicate](TaskHandle::is_duplicate), is of that one. So a source that can't know
     /// whether it has submitted may submit again, as long as the task has not succeeded.
+    ///
+    /// Best is an id of [`TaskId::new`] that the source keeps beside what it is about. A uuid of
+    /// another version than 7 (one that the source has already, or version 5 of its own key) does
+    /// as well, but does not tell when it was made: the handle of such a task may say *forgotten*
+    /// instead of *succeeded*, once its summary is gone and the queue has purged any task. Where
+    /// the id was not made within the last second, the task is in line since its submit, which
+    /// costs Redis some more for the tasks of that call. A version 7 uuid of a time more than a day
+    /// ahead of this machine's clock is refused when it is submitted, with [`Error::is_invalid`].
     pub fn id(mut self, id: TaskId) -> Self {
         self.options.id = Some(id);
         self

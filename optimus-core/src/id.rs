@@ -162,9 +162,11 @@ impl TaskId {
         self.uuid
     }
 
-    /// When its client made it, in ms since the Unix epoch by that client's clock.
+    /// When its client made it, in ms since the Unix epoch by that client's clock; 0 if the uuid is
+    /// of another version than 7 and so tells no time.
     pub fn made_ms(&self) -> u64 {
-        (self.uuid.as_u128() >> 80) as u64
+        let tells = self.uuid.get_version_num() == 7;
+        if tells { (self.uuid.as_u128() >> 80) as u64 } else { 0 }
     }
 
     /// The 22 characters under which Redis stores the id (14 fewer than its hex form, per index).
@@ -303,6 +305,15 @@ mod tests {
         assert_eq!((id.made_ms(), id.uuid().to_string()), (0x0189_0a5d_ac96, text[2..].into()));
         assert_eq!((format!("{id:?}"), format!("{:?}", id.queue())), (text.into(), "\"q\"".into()));
         assert_eq!((String::from(id.clone()), String::from(id.queue)), (text.into(), "q".into()));
+    }
+
+    #[test]
+    fn a_uuid_of_another_version_tells_no_time() {
+        for text in ["f47ac10b-58cc-4372-a567-0e02b2c3d479", "886313e1-3b8a-5372-9b90-0c9aee199e5d"]
+        {
+            let id: TaskId = format!("q/{text}").parse().unwrap();
+            assert_eq!(id.made_ms(), 0);
+        }
     }
 
     #[test]

@@ -5,7 +5,11 @@
 //! thread can be told to take all of them from a clock and a seed, so that whatever it runs can be
 //! repeated exactly.
 
-use std::{future::poll_fn, task::Poll, time::SystemTime};
+use std::{
+    future::poll_fn,
+    task::Poll,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use uuid::Uuid;
 
@@ -19,6 +23,12 @@ pub fn now() -> SystemTime {
         return now;
     }
     SystemTime::now()
+}
+
+/// The time of day in ms since the Unix epoch.
+pub fn now_ms() -> u64 {
+    let since_epoch = now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A fresh, time-ordered uuid (version 7).

@@ -29,6 +29,12 @@ pub const BLOB_BYTES_MIN: usize = 16 * 1024;
 /// The longest biz id: it is part of a key.
 const BIZ_ID_BYTES_MAX: usize = 512;
 
+/// How far the time of a given id may be off the client's clock to tell when it was submitted.
+const MADE_NOW_MS: u64 = 1_000;
+
+/// How far ahead of the client's clock a given id may be.
+const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// The length of a stamp.
 const STAMP_BYTES: usize = 8;
 
@@ -58,8 +64,22 @@ impl Submission {
         Self { id, ..self }
     }
 
-    /// Refuses what can't be stored.
-    pub(crate) fn check(&self, payload_limit: usize) -> Result<(), Error> {
+    /// Whether its id tells when it was submitted, to a client with this clock. An id of our own
+    /// was made for the call; a given one may tell another time, or none.
+    pub(crate) fn id_tells_birth(&self, here_ms: u64) -> bool {
+        !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
+    }
+
+    /// Refuses what can't be stored by a client with this clock.
+    pub(crate) fn check(&self, payload_limit: usize, here_ms: u64) -> Result<(), Error> {
+        // Once such a task is purged, no later success of the queue could be told from it.
+        if self.may_exist && self.id.made_ms() > here_ms.saturating_add(AHEAD_MAX_MS) {
+            return Err(Error::invalid(format!(
+                "task {:?}: the id {} is a version 7 uuid of a time more than a day ahead of this \
+                 machine's clock; make it with TaskId::new, or take a uuid of version 4 or 5",
+                self.task, self.id
+            )));
+        }
         if let Err(problem) = validate_name(&self.task) {
             return Err(Error::invalid(format!("the task's name: {problem}")));
         }

@@ -138,7 +138,8 @@ fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -
         StartBy::Started => return None,
         StartBy::At(ms) => ms,
         StartBy::AsSubmitted => {
-            let accepted_ms = record.accepted_ms.unwrap_or_else(|| lease.id.made_ms());
+            let made_ms = || Some(lease.id.made_ms()).filter(|ms| *ms > 0);
+            let accepted_ms = record.accepted_ms.or_else(made_ms)?;
             accepted_ms.saturating_add(u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX))
         }
     };

@@ -38,6 +38,24 @@ on_both! {
         assert!(!bench.client.submit(call("default")).await.unwrap().is_duplicate());
     }
 
+    async fn a_task_under_an_id_that_tells_no_time_holds_up_nobody_behind_it(bench: Bench) {
+        let (client, gate) = (&bench.client, Gate::new());
+        client.submit_all((0..100).map(|_| Wait {}.call().priority(-100))).await.unwrap();
+        let id = "default/f47ac10b-58cc-4372-a567-0e02b2c3d479".parse().unwrap();
+        let first = client.submit(Double { number: 21 }.call().id(id)).await.unwrap();
+        let plain: Vec<_> = (0..10).map(|number| Double { number }.call()).collect();
+        let behind = client.submit_all(plain).await.unwrap();
+        // Whoever of low priority began would keep the only slot.
+        let worker = bench.worker().data(gate.clone()).concurrency(1);
+        let worker = bench.start(worker.task_type::<Wait>().task_type::<Double>());
+        assert_eq!(first.result_within(SOON).await.unwrap(), 42);
+        for handle in &behind {
+            handle.result_within(SOON).await.unwrap();
+        }
+        gate.open.hit();
+        worker.stop().await;
+    }
+
     async fn one_uuid_in_many_queues_is_a_task_in_each_that_runs_once(bench: Bench) {
         let (gate, uuid) = (Gate::new(), new_id().uuid());
         let queues: Vec<String> = (0..40).map(|n| format!("q{n}")).collect();

@@ -24,10 +24,7 @@ mod submit;
 mod wait;
 mod work;
 
-use std::{
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use redis::{Cmd, Pipeline, Value};
 use tokio::time::Instant;
@@ -133,10 +130,7 @@ impl Broker {
 
     /// This machine's clock, or the instant that a test pins.
     fn here_ms(&self) -> u64 {
-        self.here.unwrap_or_else(|| {
-            let now = machine::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-        })
+        self.here.unwrap_or_else(machine::now_ms)
     }
 
     fn keys(&self, queue: &QueueName) -> Keys {

@@ -96,12 +96,18 @@ impl Broker {
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
         let may_exist = batch.tasks.iter().any(|task| task.may_exist);
         let is_plain = !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain);
+        let here_ms = self.here_ms();
+        let ids_tell = batch.tasks.iter().all(|task| task.id_tells_birth(here_ms));
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)
             .arg(batch.number)
-            .arg(batch.number % LEDGER_SLOTS)
-            .arg(self.here_ms());
+            .arg(batch.number % LEDGER_SLOTS);
+        if ids_tell {
+            call.push(here_ms);
+        } else {
+            call.push("");
+        }
         if is_plain {
             call.push("");
         } else {

@@ -28,6 +28,7 @@ use crate::{
     call::Submit,
     id::TaskId,
     inspect::Inspector,
+    machine,
     record::Submission,
 };
 
@@ -177,7 +178,7 @@ impl Client {
     }
 
     fn check(&self, submission: Submission) -> Result<Submission, Error> {
-        submission.check(self.0.payload_limit)?;
+        submission.check(self.0.payload_limit, machine::now_ms())?;
         Ok(submission)
     }
 

@@ -22,6 +22,9 @@ const ALONG_MAX: usize = 5;
 /// The window of tasks that have one.
 const WINDOW_MS: u64 = 60 * 60 * 1000;
 
+/// How long ago the version 7 ids were made that a source kept.
+const STALE_MS: u64 = 60_000;
+
 /// By how much each client's clock is ahead of Redis'. A second is still agreement.
 const AHEAD_MS: [i64; 3] = [0, -900, 3_600_000];
 
@@ -232,7 +235,13 @@ impl Actors {
     fn wanted(&mut self, now: u64, here: u64, plan: &Plan, reference: &Queue) -> Wanted {
         let stored = reference.tasks.len().max(1);
         let again = plan.again.and_then(|at| reference.tasks.keys().nth(usize::from(at) % stored));
-        let id = again.cloned().unwrap_or_else(|| made_id(&self.queue, here, self.tasks.len()));
+        let made = match (plan.foreign, self.tasks.len()) {
+            (false, count) => made_id(&self.queue, 7, here, count),
+            (true, count) if count % 2 == 0 => made_id(&self.queue, 7, here - STALE_MS, count),
+            // Bits in the place of its time.
+            (true, count) => made_id(&self.queue, 4, here << (count % 7), count),
+        };
+        let id = again.cloned().unwrap_or(made);
         if again.is_none() {
             self.tasks.push(id.clone());
         }
@@ -251,7 +260,7 @@ impl Actors {
             on_lost: if plan.kind == Kind::AtMostOnce { OnLost::Dead } else { OnLost::Retry },
             expires_in_ms: plan.expires.then_some(60_000),
             large: plan.kind == Kind::Large,
-            again: again.is_some(),
+            given: again.is_some() || plan.foreign,
         }
     }
 
@@ -284,12 +293,12 @@ pub(crate) fn client_name(client: u8) -> String {
     format!("c{client}")
 }
 
-/// An id that a client with this clock makes: version 7, and the same in every run. The rest of it
+/// An id that a client with this clock makes, the same in every run. The rest of it
 /// follows no order, so that ties are broken otherwise than by age.
-fn made_id(queue: &QueueName, here_ms: u64, count: usize) -> TaskId {
+fn made_id(queue: &QueueName, version: u8, here_ms: u64, count: usize) -> TaskId {
     let rest = (count as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let (high, low) = (here_ms >> 16, here_ms & 0xffff);
+    let (high, low) = (here_ms >> 16 & 0xffff_ffff, here_ms & 0xffff);
     let (a, b, c) = (rest & 0xfff, rest >> 12 & 0x3fff, rest >> 16);
-    let uuid = format!("{high:08x}-{low:04x}-7{a:03x}-{:04x}-{c:012x}", 0x8000 | b);
+    let uuid = format!("{high:08x}-{low:04x}-{version}{a:03x}-{:04x}-{c:012x}", 0x8000 | b);
     format!("{queue}/{uuid}").parse().expect("a uuid")
 }

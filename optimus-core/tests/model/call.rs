@@ -75,7 +75,7 @@ pub(crate) struct Wanted {
     /// Its payload is kept beside its record.
     pub(crate) large: bool,
     /// Its id was given: it may be stored already.
-    pub(crate) again: bool,
+    pub(crate) given: bool,
 }
 
 /// When a task is to run, in ms.
@@ -124,7 +124,7 @@ impl Wanted {
         if let Some(ms) = self.expires_in_ms {
             call = call.expires_in(Duration::from_millis(ms));
         }
-        if self.again {
+        if self.given {
             call = call.id(self.id.clone());
         }
         let submission = call.into_submission().expect("the options of the model are valid");

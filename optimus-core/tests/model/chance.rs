@@ -135,8 +135,9 @@ fn plan() -> impl Strategy<Value = Plan> {
     let priority = prop_oneof![4 => Just(0_i8), 2 => -2..3_i8, 1 => Just(100)];
     let biz = prop::option::weighted(0.4, 0..4_u8);
     let again = prop::option::weighted(0.06, any::<u16>());
-    (kind, due, priority, biz, any::<bool>(), prop::bool::weighted(0.1), again).prop_map(
-        |(kind, due, priority, biz, window, expires, again)| Plan {
+    let rarely = || prop::bool::weighted(0.1);
+    (kind, due, priority, biz, any::<bool>(), rarely(), again, rarely()).prop_map(
+        |(kind, due, priority, biz, window, expires, again, foreign)| Plan {
             kind,
             due,
             priority,
@@ -144,6 +145,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             window,
             expires,
             again,
+            foreign,
         },
     )
 }

@@ -141,6 +141,8 @@ pub(crate) struct Plan {
     pub(crate) expires: bool,
     /// Under the id of one that is stored, if there is any.
     pub(crate) again: Option<u16>,
+    /// Under an id of a source's own.
+    pub(crate) foreign: bool,
 }
 
 /// What is special about a task.

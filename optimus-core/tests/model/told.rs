@@ -85,7 +85,7 @@ impl Display for Wanted {
             (self.window_ms.is_some() && self.biz.is_some(), " window"),
             (self.on_lost == optimus_core::OnLost::Dead, " at most once"),
             (self.expires_in_ms.is_some(), " expires"),
-            (self.again, " again"),
+            (self.given, " given"),
             (self.large, " large"),
         ];
         notes.into_iter().filter(|(is, _)| *is).try_for_each(|(_, note)| f.write_str(note))

@@ -1,7 +1,7 @@
 //! `await`: registers a client as waiting for a task's end.
 
 use optimus_core::{
-    Due, TaskId, TaskState, WorkerId,
+    Due, Submit, TaskId, TaskState, WorkerId,
     broker::{Batch, LEDGER_SLOTS, Returned, StoredBy, Verdict},
 };
 use redis::cmd;
@@ -265,6 +265,24 @@ async fn results_that_are_large_together_are_not_all_passed_through(bench: Bench
     assert_eq!(ends.next[15..], [const { Some(Returned::Elsewhere) }; 4]);
 }
 
+async fn a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other(bench: Bench) {
+    let foreign: TaskId =
+        format!("{}/f47ac10b-58cc-4372-a567-0e02b2c3d479", bench.queue).parse().unwrap();
+    let task = job().id(foreign.clone()).into_submission().unwrap();
+    bench.submit(0, std::slice::from_ref(&task)).await;
+    let good = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert_eq!(lease.id, foreign);
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    succeed_long_ago(&bench, &good, &worker, 2).await;
+
+    let long = ms(1_000_000);
+    assert_eq!(bench.at(9).purge(&bench.queue, 0, long, long).await.unwrap().tasks, 1);
+    assert_eq!(told(&bench, &foreign, 1).await, TaskState::Forgotten);
+    assert_eq!(told(&bench, &good, 2).await, TaskState::Success);
+}
+
 async fn a_client_that_asks_again_waits_once(bench: Bench) {
     let id = bench.add(0, job()).await;
     for client in ["c", "cc", "c", "cc", "c"] {
@@ -321,6 +339,7 @@ on_both![
     what_may_have_been_purged_is_no_success,
     of_those_that_come_along_only_a_success_is_told,
     results_that_are_large_together_are_not_all_passed_through,
+    a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other,
     a_client_that_asks_again_waits_once,
     without_a_client_it_only_looks,
     the_mail_of_an_end_arrives,

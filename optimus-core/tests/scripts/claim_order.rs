@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use optimus_core::{Due, TaskId, TaskState, broker::Give};
+use optimus_core::{Due, Submit, TaskId, TaskState, broker::Give};
 
 use crate::{
     acts::{Grants, given, ids_of, ms},
@@ -39,6 +39,40 @@ async fn a_priority_is_worth_a_minute_a_step_and_ages(bench: Bench) {
     let after_low = bench.add(STEP_MS + 1, job()).await;
     let claimed = claim_all(&bench, 6 * STEP_MS).await;
     assert_eq!(claimed, [high, plain, tied, late, low, after_low], "a tie goes to the line");
+}
+
+async fn a_task_under_a_given_id_is_in_line_since_its_submit(bench: Bench) {
+    let low = bench.add(0, job().priority(-100)).await;
+    let ids = [
+        "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+        "886313e1-3b8a-5372-9b90-0c9aee199e5d",
+        // Version 7, made in 2001 and in 2033.
+        "00e8d4a5-1000-774b-bcce-b302099a8057",
+        "01d00000-0000-774b-bcce-b302099a8057",
+    ];
+    let mut given = Vec::new();
+    for id in ids {
+        let id: TaskId = format!("{}/{id}", bench.queue).parse().unwrap();
+        let task = job().id(id.clone()).into_submission().unwrap();
+        bench.submit(0, slice::from_ref(&task)).await;
+        given.push(id);
+    }
+    let plain = bench.add(0, job()).await;
+    let high = bench.add(STEP_MS - 1, job().priority(1)).await;
+    let claimed = claim_all(&bench, STEP_MS).await;
+    assert_eq!(claimed, [vec![high], given, vec![plain, low]].concat());
+}
+
+async fn a_task_given_back_whose_id_tells_no_time_is_the_next(bench: Bench) {
+    let id: TaskId =
+        format!("{}/f47ac10b-58cc-4372-a567-0e02b2c3d479", bench.queue).parse().unwrap();
+    let task = job().id(id.clone()).into_submission().unwrap();
+    bench.submit(0, slice::from_ref(&task)).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    let high = bench.add(0, job().priority(100)).await;
+    assert!(bench.release(0, &[given(&lease, Give::Head)]).await.is_empty());
+    assert_eq!(bench.claim(0, &worker, 2, 2).await.ids(), [id, high]);
 }
 
 async fn equal_priorities_keep_their_order(bench: Bench) {
@@ -203,6 +237,8 @@ async fn a_purged_tasks_tombstone_is_dropped_and_counted(bench: Bench) {
 on_both![
     first_come_first_served,
     a_priority_is_worth_a_minute_a_step_and_ages,
+    a_task_under_a_given_id_is_in_line_since_its_submit,
+    a_task_given_back_whose_id_tells_no_time_is_the_next,
     equal_priorities_keep_their_order,
     one_by_one_ranked_and_plain_tasks_come_in_the_same_order,
     a_tombstone_is_no_ready_task_and_is_dropped,

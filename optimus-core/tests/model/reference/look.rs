@@ -51,7 +51,8 @@ impl Queue {
 
     /// Whether the ledger has the call, and nothing born as late as the task was purged.
     fn is_proven(&self, id: &TaskId, client: &str, number: u64) -> bool {
-        id.made_ms() > self.purged_born && self.has_call(client, number)
+        let may_be_purged = self.purged > 0 && id.made_ms() <= self.purged_born;
+        !may_be_purged && self.has_call(client, number)
     }
 
     pub(super) fn inspect(&self, id: &TaskId) -> Answer {

@@ -44,7 +44,8 @@ impl Queue {
         if parcel.keep {
             ledger.kept_at = Some(now);
         }
-        let agree = parcel.ahead_ms.unsigned_abs() <= CLOCKS_AGREE_MS;
+        let agree = parcel.ahead_ms.unsigned_abs() <= CLOCKS_AGREE_MS
+            && parcel.tasks.iter().all(|wanted| wanted.tells_birth(now, parcel.ahead_ms));
         let stamp = (!agree).then_some(now);
         let receipts: Vec<_> =
             parcel.tasks.iter().map(|wanted| self.admit(now, wanted, stamp)).collect();
@@ -92,6 +93,15 @@ impl Queue {
             self.line_up(now, &wanted.id, stamp);
         }
         None
+    }
+}
+
+impl Wanted {
+    /// Whether its id tells since when it is in line: one that was given must be of just now by the
+    /// client's clock.
+    fn tells_birth(&self, now: u64, ahead_ms: i64) -> bool {
+        let here = now.saturating_add_signed(ahead_ms);
+        !self.given || self.id.made_ms().abs_diff(here) <= CLOCKS_AGREE_MS
     }
 }
 
