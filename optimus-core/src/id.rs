@@ -238,7 +238,8 @@ impl WorkerId {
             .take(NAME_BYTES_MAX)
             .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
             .collect();
-        Self(format!("{host}-{pid}-{:08x}", fastrand::u32(..)).into())
+        let random = fastrand::u32(..) ^ machine::salt();
+        Self(format!("{host}-{pid}-{random:08x}").into())
     }
 
     /// Wraps an id that Redis named.

@@ -7,6 +7,7 @@
 
 use std::{
     future::poll_fn,
+    sync::atomic::{AtomicU64, Ordering},
     task::Poll,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -37,7 +38,45 @@ pub fn new_uuid() -> Uuid {
     if let Some(uuid) = simulated::new_uuid() {
         return uuid;
     }
-    Uuid::now_v7()
+    salted(Uuid::now_v7(), salt())
+}
+
+/// Tells the ids of this process from those of one that was forked from the same parent. Drawn from
+/// the operating system once a process: what threads keep for their random numbers, `fork` copies.
+pub fn salt() -> u32 {
+    #[cfg(feature = "simulation")]
+    if is_simulated() {
+        return 0;
+    }
+    SALT.of(std::process::id(), drawn)
+}
+
+static SALT: Salt = Salt(AtomicU64::new(0));
+
+/// A process' number above what was drawn for it.
+struct Salt(AtomicU64);
+
+impl Salt {
+    /// What was drawn for the process of this number; another process draws its own.
+    fn of(&self, process: u32, draw: impl FnOnce() -> u32) -> u32 {
+        let stored = self.0.load(Ordering::Relaxed);
+        // No process has the number 0.
+        if stored >> 32 == u64::from(process) {
+            return (stored & 0xffff_ffff) as u32;
+        }
+        let salt = draw();
+        self.0.store(u64::from(process) << 32 | u64::from(salt), Ordering::Relaxed);
+        salt
+    }
+}
+
+fn drawn() -> u32 {
+    getrandom::u32().expect("the operating system has random numbers, as each new thread needs")
+}
+
+/// The order of ids within a ms is in the bits above these 32, which are random.
+fn salted(uuid: Uuid, salt: u32) -> Uuid {
+    Uuid::from_u128(uuid.as_u128() ^ u128::from(salt))
 }
 
 /// The machine's name.
@@ -112,5 +151,30 @@ mod simulated {
         let random: u128 = fastrand::u128(..);
         let bytes = std::array::from_fn(|at| random.to_le_bytes()[at]);
         Some(Builder::from_unix_timestamp_millis(ms, &bytes).into_uuid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_forked_makes_other_ids_of_the_same_random_numbers() {
+        let (salt, random) = (Salt(AtomicU64::new(0)), Uuid::now_v7());
+        let id = |process, drawn| salted(random, salt.of(process, || drawn));
+        let parent = id(10, 0xfeed_0001);
+        assert_eq!(parent, id(10, 0xfeed_0002), "drawn once");
+        let child = id(11, 0xfeed_0003);
+        assert_ne!(parent, child);
+        assert_eq!(parent.as_u128() >> 32, child.as_u128() >> 32);
+        assert_eq!(child, id(11, 0xfeed_0004));
+    }
+
+    #[test]
+    fn ids_are_in_the_order_in_which_they_were_made_and_salted() {
+        let ids: Vec<Uuid> = (0..10_000).map(|_| new_uuid()).collect();
+        assert!(ids.is_sorted() && ids.iter().all(|id| id.get_version_num() == 7));
+        assert_eq!(salt(), salt());
+        assert_eq!(SALT.0.load(Ordering::Relaxed) >> 32, u64::from(std::process::id()));
     }
 }
