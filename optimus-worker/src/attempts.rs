@@ -44,6 +44,7 @@ pub(crate) struct Attempt {
     pub(crate) ctx: Context,
     /// Tells the executor to drop the handler.
     pub(crate) abandon: Notify,
+    begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
     hung_told: AtomicBool,
@@ -58,10 +59,17 @@ impl Attempt {
             started_at: Instant::now(),
             ctx,
             abandon: Notify::new(),
+            begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
             hung_told: AtomicBool::new(false),
         }
+    }
+
+    /// Takes the right to say whether the handler begins: `true` for the first caller only. At a
+    /// shutdown the executor and the keeper race for it.
+    pub(crate) fn begin(&self) -> bool {
+        !self.begun.swap(true, Ordering::AcqRel)
     }
 
     /// Takes the right to say how the attempt ended: `true` for the first caller only. The executor

@@ -14,7 +14,6 @@ use optimus_core::{
 
 use crate::{
     claims::{Ask, Claims, HALF_MIN},
-    group::Group,
     reporter::take_in_reports,
     role::Role,
     shared::Shared,
@@ -38,7 +37,10 @@ pub(crate) struct Claimer {
 
 /// One exchange with Redis: what was sent, and its answers.
 struct Turn {
-    groups: Vec<Group>,
+    /// Under which the reporter keeps the groups.
+    number: u64,
+    /// How many groups were sent.
+    groups: usize,
     asks: Vec<Ask>,
     answers: Vec<Result<Reply, BrokerError>>,
 }
@@ -61,9 +63,11 @@ impl Claimer {
         let broker = self.shared.broker.clone();
         let mut calls: Vec<_> = groups.iter().map(|group| group.call(&broker)).collect();
         calls.extend(asks.iter().map(|ask| self.claims.send(ask)));
+        let count = groups.len();
+        let number = self.shared.reporter.lend(groups);
         self.turns.push_back(Box::pin(async move {
             let answers = broker.run_all(calls).await;
-            Turn { groups, asks, answers }
+            Turn { number, groups: count, asks, answers }
         }));
         true
     }
@@ -77,10 +81,11 @@ impl Claimer {
 
     /// Takes in a turn's answers. `true` if all came.
     fn finish(&mut self, turn: Turn) -> bool {
-        let Turn { groups, asks, answers } = turn;
-        let mut answers = answers.into_iter();
-        let mut worked = take_in_reports(&self.shared, groups, &mut answers);
-        for (ask, answer) in asks.into_iter().zip(answers) {
+        let Turn { number, groups, asks, mut answers } = turn;
+        let to_asks = answers.split_off(groups);
+        let groups = self.shared.reporter.take_back(number);
+        let mut worked = take_in_reports(&self.shared, groups, &mut answers.into_iter());
+        for (ask, answer) in asks.into_iter().zip(to_asks) {
             worked &= self.claims.take_in(ask, answer);
         }
         worked

@@ -13,6 +13,7 @@ use crate::{
     prepare::{Claim, prepare},
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},
+    slots::Slot,
 };
 
 /// From twice so many slots on, half of them are enough for one turn.
@@ -342,7 +343,9 @@ impl Claims {
         let mut prepared = Vec::with_capacity(grants.len());
         for Grant { id, record, tries, was_tried, start_by } in grants {
             let lease = Lease { id, worker: ask.worker.clone(), token };
-            match self.shared.slots.take(ask.queue).filter(|_| certain) {
+            // Asked once the slot is taken: a shutdown that begins later waits for it.
+            let may_start = |_: &Slot| certain && !self.shared.shutdown.is_quiet();
+            match self.shared.slots.take(ask.queue).filter(may_start) {
                 Some(slot) => {
                     let alone = ask.mode == Mode::Alone;
                     let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone };

@@ -20,6 +20,7 @@ use crate::{
     judge::{self, Ended, Report},
     prepare::{Payload, Prepared},
     shared::Shared,
+    slots::Slot,
     span::InSpan,
     user_code::{discard, guarded, panic_text},
 };
@@ -61,6 +62,16 @@ pub(crate) fn let_go(shared: &Shared, matches: impl Fn(&Lease) -> bool) {
     }
 }
 
+/// Gives back what was claimed and has not begun: its runtime may have no thread for it.
+pub(crate) fn give_back_all_waiting(shared: &Shared) {
+    let_go(shared, |_| true);
+    for attempt in shared.attempts.snapshot() {
+        if attempt.begin() && attempt.settle() {
+            give_back(shared, attempt.lease.clone());
+        }
+    }
+}
+
 fn release(shared: &Shared, lease: Lease, give: Give) {
     shared.reporter.push(Report::Release(Release { lease, give }));
 }
@@ -68,18 +79,23 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
 /// One attempt, to its report. Only then the user's values are dropped, which may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let Prepared { attempt, definition, payload, slot } = prepared;
+    // The keeper may have given it back or timed it out before this runtime came to it.
+    if !attempt.begin() || attempt.is_settled() {
+        return;
+    }
+    let _unfinished = Unfinished { shared: &shared, attempt: &attempt };
     let mut running = None;
     let mut ended = tokio::select! {
         biased;
         ended = handle(&shared, &attempt, definition, payload, &mut running) => ended,
-        ended = must_end(&attempt) => ended,
+        ended = must_end(&attempt, &slot) => ended,
     };
     if attempt.ctx.is_blocking() {
         // The handler gave up on a thread that still runs.
         let late = tokio::select! {
             biased;
             () = attempt.ctx.unblocked() => None,
-            late = must_end(&attempt) => Some(late),
+            late = must_end(&attempt, &slot) => Some(late),
         };
         if let Some(late) = late {
             discard(mem::replace(&mut ended, late));
@@ -106,7 +122,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
 
 /// Until the handler may be dropped. A thread that it keeps can't be stopped, so it is waited for:
 /// the task must not start again beside it.
-async fn must_end(attempt: &Attempt) -> Ended {
+async fn must_end(attempt: &Attempt, slot: &Slot) -> Ended {
     let ended = tokio::select! {
         biased;
         () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => {
@@ -115,8 +131,26 @@ async fn must_end(attempt: &Attempt) -> Ended {
         }
         () = attempt.abandon.notified() => Ended::Abandoned,
     };
+    let _waits = slot.leave_runtime();
     attempt.ctx.unblocked().await;
     ended
+}
+
+/// Gives the task back if the runtime ends before the handler, and drops it.
+struct Unfinished<'a> {
+    shared: &'a Shared,
+    attempt: &'a Attempt,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let Self { shared, attempt } = self;
+        // A thread of its own goes on, and the task must not start beside it.
+        if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
+            attempt.ctx.cancel();
+            give_back(shared, attempt.lease.clone());
+        }
+    }
 }
 
 /// Fetches what the record alone doesn't hold, then runs the handler. What is left of that stays in

@@ -15,7 +15,7 @@ use crate::{
     queues::Served,
     role::Role,
     shared::Shared,
-    worker::new_worker_id,
+    start::new_worker_id,
 };
 
 /// Three heartbeats a lease: one may get lost.

@@ -31,7 +31,7 @@ impl Still {
         let client = Client::builder(&url).connect().await.unwrap();
         client.submit(Nothing {}.call()).await.unwrap();
         let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
-        let shared = worker.build().unwrap().start().await.unwrap();
+        let shared = worker.build().unwrap().still().await;
         Self { heartbeat: Heartbeat::new(shared.clone()), shared }
     }
 

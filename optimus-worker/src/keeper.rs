@@ -1,20 +1,25 @@
-//! The thread that handlers can't block: own runtime, own connections.
+//! The thread that handlers can't block: own runtime, own connections. It ends the worker.
 
-use std::{convert::Infallible, io, sync::Arc, thread, time::Duration};
+use std::{convert::Infallible, future::pending, io, sync::Arc, thread, time::Duration};
 
-use tokio::{runtime, sync::oneshot};
+use tokio::{runtime, sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     deadlines::Deadlines,
+    ending,
     heartbeat::Heartbeat,
     janitor::Janitor,
+    process::Process,
     reaper::Reaper,
     relief::Relief,
     role::{play, supervise},
     shared::Shared,
+    shutdown::Shutdown,
+    sign_off,
     steward::Steward,
     stop_bell::StopBell,
+    user_code::discard,
     wakeups::Wakeup,
     work_bell::WorkBell,
 };
@@ -22,57 +27,101 @@ use crate::{
 /// Each role ends its act within this once it is asked to stop, unless Redis is away.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// Ends its thread when dropped.
+/// The keeper of a worker, as its future sees it.
 pub(crate) struct Keeper {
-    stop: CancellationToken,
-    /// Closed when it has ended.
+    /// Closed when it has signed off.
     ended: oneshot::Receiver<Infallible>,
 }
 
+/// What the keeper alone has.
+struct Keeping {
+    shared: Arc<Shared>,
+    /// Cancelled when the claimer has ended.
+    claimer: CancellationToken,
+    /// If it was started by `run`.
+    process: Option<Process>,
+    /// Dropped when it has signed off.
+    alive: oneshot::Sender<Infallible>,
+}
+
 impl Keeper {
-    pub(crate) fn start(shared: Arc<Shared>) -> io::Result<Self> {
-        let stop = CancellationToken::new();
+    /// Keeps house until the worker has ended, whatever becomes of the future that started it.
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        claimer: CancellationToken,
+        process: Option<Process>,
+    ) -> io::Result<Self> {
         let (alive, ended) = oneshot::channel();
-        let keeping = Box::pin(keep(shared, stop.clone()));
+        let keeping = Keeping { shared, claimer, process, alive };
         #[cfg(feature = "simulation")]
         if optimus_core::machine::is_simulated() {
             // There one thread does all, and no handler blocks it.
-            tokio::spawn(async move {
-                Box::pin(keeping).await;
-                drop(alive);
-            });
-            return Ok(Self { stop, ended });
+            tokio::spawn(keeping.keep());
+            return Ok(Self { ended });
         }
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("optimus-keeper".into()).spawn(move || {
-            runtime.block_on(keeping);
-            drop((runtime, alive));
+            runtime.block_on(keeping.keep());
+            // Where a name is looked up, its end would wait for that.
+            runtime.shutdown_background();
         })?;
-        Ok(Self { stop, ended })
+        Ok(Self { ended })
     }
 
-    /// Stops it and waits for the last act; the last thing that a worker does.
-    pub(crate) async fn stop(mut self) {
-        self.stop.cancel();
+    /// Resolves when it has signed off.
+    pub(crate) async fn ended(&mut self) {
         // It tells nothing.
         drop((&mut self.ended).await);
     }
 }
 
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.stop.cancel();
+impl Keeping {
+    async fn keep(self) {
+        let shared = self.shared.clone();
+        supervise("keeper", &shared.shutdown, Box::pin(self.keep_and_leave())).await;
+        // It may be the last to have the user's data.
+        discard(shared);
+    }
+
+    async fn keep_and_leave(self) {
+        let Self { shared, claimer, mut process, alive } = self;
+        let shutdown = &shared.shutdown;
+        let ending = async {
+            supervise("shutdown", shutdown, ending::end(&shared)).await;
+            shutdown.stop_roles();
+        };
+        let hearing = async {
+            if let Some(process) = &mut process {
+                process.hear(shutdown).await;
+            }
+            pending::<()>().await;
+        };
+        let all = async { tokio::join!(play_all(&shared), claimer.cancelled(), ending) };
+        tokio::select! {
+            biased;
+            _ = all => {}
+            () = hearing => {}
+            // What was sent and is not heard of costs nothing: tokens and leases judge it.
+            () = later_than(shutdown, STOP_GRACE) => {}
+        }
+        supervise("sign-off", shutdown, sign_off::leave(&shared)).await;
+        drop(alive);
+        if let Some(process) = process {
+            process.leave(&shared).await;
+        }
     }
 }
 
-async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
+/// Until they are asked to stop.
+async fn play_all(shared: &Arc<Shared>) {
     let never = Wakeup::default();
-    let Shared { shutdown, wakeups, .. } = &*shared;
+    let Shared { shutdown, wakeups, .. } = &**shared;
+    let stop = shutdown.roles();
     let (deadlines, relief) = (&wakeups.deadlines.wakeup, &wakeups.relief.wakeup);
     let (heartbeat, reaper) = (&wakeups.heartbeat, &wakeups.reaper);
     let work_bell = async {
         let mut bell = WorkBell::new(shared.clone(), stop.clone());
-        play(&mut bell, &wakeups.work_bell, &stop).await;
+        play(&mut bell, &wakeups.work_bell, stop).await;
         bell.leave().await;
     };
     let stop_bell = async {
@@ -80,38 +129,24 @@ async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
             biased;
             // What it may have popped is for this worker only.
             () = stop.cancelled() => {}
-            () = play(StopBell::new(shared.clone()), &never, &stop) => {}
+            () = play(StopBell::new(shared.clone()), &never, stop) => {}
         }
     };
-    let all = async {
-        tokio::join!(
-            supervise(
-                "heartbeat",
-                shutdown,
-                play(Heartbeat::new(shared.clone()), heartbeat, &stop)
-            ),
-            supervise(
-                "deadlines",
-                shutdown,
-                play(Deadlines::new(shared.clone()), deadlines, &stop)
-            ),
-            supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, &stop)),
-            supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, &stop)),
-            supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, &stop)),
-            supervise("steward", shutdown, play(Steward::new(shared.clone()), &never, &stop)),
-            supervise("work bell", shutdown, work_bell),
-            supervise("stop bell", shutdown, stop_bell),
-        );
-    };
-    tokio::select! {
-        biased;
-        () = all => {}
-        // What was sent and is not heard of costs nothing: tokens and leases judge it.
-        () = later_than(&stop, STOP_GRACE) => {}
-    }
+    let heartbeat = play(Heartbeat::new(shared.clone()), heartbeat, stop);
+    let deadlines = play(Deadlines::new(shared.clone()), deadlines, stop);
+    tokio::join!(
+        supervise("heartbeat", shutdown, heartbeat),
+        supervise("deadlines", shutdown, deadlines),
+        supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, stop)),
+        supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, stop)),
+        supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, stop)),
+        supervise("steward", shutdown, play(Steward::new(shared.clone()), &never, stop)),
+        supervise("work bell", shutdown, work_bell),
+        supervise("stop bell", shutdown, stop_bell),
+    );
 }
 
-async fn later_than(stop: &CancellationToken, grace: Duration) {
-    stop.cancelled().await;
-    tokio::time::sleep(grace).await;
+async fn later_than(shutdown: &Shutdown, grace: Duration) {
+    shutdown.roles().cancelled().await;
+    sleep(grace).await;
 }

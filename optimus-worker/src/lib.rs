@@ -6,8 +6,8 @@
 //! tasks as there are idle slots. The `executor` runs each claimed task, and `judge` turns how it
 //! ended into a report. Beside that runtime stands the `keeper`, a thread of its own with
 //! connections of its own: `heartbeat`, `deadlines`, `relief`, the bells, `reaper`, `janitor` and
-//! `steward` go on even if handlers block every thread they can reach. `shutdown` takes it all down
-//! again.
+//! `steward` go on even if handlers block every thread they can reach. There the worker ends, too,
+//! in the phases of `ending`, and signs off. Who may ask for that is in `shutdown` and `process`.
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
@@ -17,6 +17,7 @@ mod claimer;
 mod claims;
 mod config;
 mod deadlines;
+mod ending;
 mod executor;
 mod group;
 mod heartbeat;
@@ -27,18 +28,22 @@ mod lane;
 mod ledgers;
 mod misfit;
 mod prepare;
+mod process;
 mod queues;
 mod reaper;
 mod registry;
 mod relief;
 mod reporter;
 mod role;
+mod running;
 mod shared;
 mod shares;
 mod shutdown;
 mod sign_off;
+mod signals;
 mod slots;
 mod span;
+mod start;
 mod steward;
 mod stop_bell;
 mod suspects;

@@ -42,6 +42,9 @@ pub(crate) struct Reporter {
 #[derive(Debug, Default)]
 struct Held {
     lanes: BTreeMap<QueueName, [Lane; Kind::COUNT]>,
+    /// Those that the claimer has sent, by the number of its turn.
+    under_way: Vec<(u64, Vec<Group>)>,
+    turns: u64,
     reports: usize,
     bytes: usize,
 }
@@ -132,6 +135,36 @@ impl Reporter {
         groups
     }
 
+    /// Keeps the groups that the claimer sends in one turn, until it asks for them by the number
+    /// that this returns.
+    pub(crate) fn lend(&self, groups: Vec<Group>) -> u64 {
+        let mut held = self.held();
+        held.turns += 1;
+        let turn = held.turns;
+        if !groups.is_empty() {
+            held.under_way.push((turn, groups));
+        }
+        turn
+    }
+
+    /// The groups of that turn; none if they were reclaimed.
+    pub(crate) fn take_back(&self, turn: u64) -> Vec<Group> {
+        let under_way = &mut self.held().under_way;
+        let at = under_way.iter().position(|(number, _)| *number == turn);
+        at.map_or_else(Vec::new, |at| under_way.swap_remove(at).1)
+    }
+
+    /// Has all that the claimer has sent, and may not come to hear of, sent again. What arrives
+    /// twice counts once.
+    pub(crate) fn reclaim(&self) {
+        let mut held = self.held();
+        for (_, groups) in std::mem::take(&mut held.under_way) {
+            for group in groups {
+                held.lane(&group).give_back(group);
+            }
+        }
+    }
+
     /// The answer has come: nothing of the group is held any more.
     fn answered(&self, group: &Group) {
         let mut held = self.held();
@@ -140,6 +173,8 @@ impl Reporter {
         if held.lane(group).pass(group.len()) {
             tracing::info!(queue = %group.queue(), "reports are taken again");
         }
+        drop(held);
+        self.wakeups.reports_answered();
     }
 
     /// No answer has come.

@@ -1,41 +1,36 @@
-//! How a worker ends, in phases with names: [`Shutdown`].
-//!
-//! *Quiet*: nothing new is claimed. *Drain*: what runs may finish, for the grace. *Cancel*: the
-//! rest is asked to stop. *Release*: what still runs is dropped and given back, and costs no
-//! attempt. The heartbeat goes on until all is reported, so no lease is lost on the way. With Redis
-//! away all of that and the end of the roles take 10 s beyond the grace, however many queues.
+//! Who has to end, and why: [`Shutdown`]. The phases themselves are in `ending.rs`.
 
-use std::{
-    future::Future,
-    sync::{Arc, OnceLock},
-    time::Duration,
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
 };
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{attempts::Stop, shared::Shared};
-
-/// As good as for ever, and still an instant.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-const CANCEL_GRACE: Duration = Duration::from_secs(2);
-const RELEASE_GRACE: Duration = Duration::from_secs(4);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+use crate::user_code::guarded;
 
 /// The signals of a shutdown.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Shutdown {
+    /// As `quiet`, for who must ask for each task.
+    is_quiet: AtomicBool,
     quiet: CancellationToken,
     now: CancellationToken,
-    failed: CancellationToken,
+    roles: CancellationToken,
     /// Why the worker can't go on.
-    failure: Arc<OnceLock<String>>,
+    failure: OnceLock<String>,
 }
 
 impl Shutdown {
-    /// Nothing new is claimed any more.
+    /// The worker is to end: nothing new is claimed from now on.
+    pub(crate) fn begin(&self) {
+        self.is_quiet.store(true, Ordering::SeqCst);
+        self.quiet.cancel();
+    }
+
+    /// Nothing new is claimed any more, and nothing starts.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.is_cancelled()
+        self.is_quiet.load(Ordering::SeqCst)
     }
 
     /// Resolves once nothing new is claimed any more.
@@ -48,48 +43,32 @@ impl Shutdown {
         self.now.cancel();
     }
 
-    /// The worker can't go on. The first reason counts.
+    /// Resolves once nobody wants to wait any more.
+    pub(crate) async fn hurried(&self) {
+        self.now.cancelled().await;
+    }
+
+    /// The roles are to end, each after its act.
+    pub(crate) fn stop_roles(&self) {
+        self.roles.cancel();
+    }
+
+    /// Cancelled once the roles are to end.
+    pub(crate) fn roles(&self) -> &CancellationToken {
+        &self.roles
+    }
+
+    /// The worker can't go on, and ends. The first reason counts.
     pub(crate) fn fail(&self, why: String) {
-        self.failure.get_or_init(|| why);
-        self.failed.cancel();
+        if self.failure.set(why).is_ok() {
+            // A subscriber of the user's may be why.
+            drop(guarded(|| tracing::error!(why = self.failure(), "the worker must end")));
+        }
+        self.begin();
     }
 
-    /// Resolves once the worker can't go on, to the reason.
-    pub(crate) async fn failed(&self) -> String {
-        self.failed.cancelled().await;
-        self.failure.get().cloned().unwrap_or_default()
-    }
-
-    /// Goes through the phases. The claimer still runs, and carries the last reports.
-    pub(crate) async fn run(&self, shared: &Shared) {
-        self.quiet.cancel();
-        let running = shared.attempts.running();
-        tracing::info!(running, "shutting down: nothing new is claimed");
-        let idle = || shared.attempts.running() == 0;
-        tokio::select! {
-            biased;
-            () = until(shared.config.shutdown_grace, idle) => {}
-            () = self.now.cancelled() => {}
-        }
-        shared.attempts.stop_all(Stop::Shutdown);
-        tokio::select! {
-            biased;
-            () = until(CANCEL_GRACE, idle) => {}
-            () = self.now.cancelled() => {}
-        }
-        for attempt in shared.attempts.snapshot() {
-            attempt.abandon.notify_one();
-        }
-        until(RELEASE_GRACE, || idle() && shared.reporter.len() == 0).await;
-    }
-}
-
-/// Waits for a condition, but no longer than `within`.
-fn until(within: Duration, condition: impl Fn() -> bool) -> impl Future<Output = ()> {
-    let deadline = Instant::now() + within.min(FOREVER);
-    async move {
-        while !condition() && Instant::now() < deadline {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+    /// Why the worker could not go on, if it could not.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 }

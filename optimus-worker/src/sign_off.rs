@@ -11,12 +11,12 @@ use optimus_core::{
 use crate::{queues::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
-/// For all queues together, for a supervisor waits.
+/// For all queues together, since a supervisor waits.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Signs off from all queues at once. What can't be given back now is left to the reaper.
 pub(crate) async fn leave(shared: &Shared) {
-    let broker = shared.broker.within(CONNECT_WITHIN);
+    let broker = shared.maintenance.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| sign_off(shared, &broker, queue));
     if tokio::time::timeout(LEAVE_WITHIN, join_all(leaving)).await.is_err() {
         tracing::warn!("could not sign off from every queue within {LEAVE_WITHIN:?}");

@@ -16,6 +16,8 @@
 //! | heartbeat | a claim that was told that the lease is over | `Claims` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | deadlines, relief | the next attempt, while they sleep | `Attempts::insert` |
+//! | ending | the end of a task, or that it needs the runtime no more | `Slot` |
+//! | | the answer of reports | `Reporter` |
 //!
 //! What is announced must be true already: a role that wakes looks once and rests again. A wakeup
 //! is kept while its role is busy, so none is missed, and many are one. Slots are freed and reports
@@ -34,6 +36,7 @@ pub(crate) struct Wakeups {
     pub(crate) reaper: Wakeup,
     pub(crate) deadlines: Sleeper,
     pub(crate) relief: Sleeper,
+    pub(crate) ending: Sleeper,
     /// The work bell has asked for the next free slot.
     slot_awaited: AtomicBool,
 }
@@ -53,7 +56,7 @@ impl Wakeup {
     }
 }
 
-/// For a role that looks at the attempts again and again, and sleeps while there are none.
+/// For who looks again and again, and sleeps while there is nothing to see.
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
     asleep: AtomicBool,
@@ -67,7 +70,7 @@ impl Sleeper {
         }
     }
 
-    /// Whether it may sleep until the next attempt begins: not if there is one already.
+    /// Whether it may sleep until it is woken: not if there is something to see already.
     pub(crate) fn fall_asleep(&self, is_idle: impl FnOnce() -> bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let idle = is_idle();
@@ -82,6 +85,7 @@ impl Wakeups {
     /// A slot is idle.
     pub(crate) fn slot_freed(&self) {
         self.claimer.wake();
+        self.ending.wake();
         if self.slot_awaited.load(Ordering::SeqCst)
             && self.slot_awaited.swap(false, Ordering::SeqCst)
         {
@@ -95,6 +99,16 @@ impl Wakeups {
         if is_idle() && self.slot_awaited.swap(false, Ordering::SeqCst) {
             self.work_bell.wake();
         }
+    }
+
+    /// A task that goes on needs no thread of the runtime any more.
+    pub(crate) fn runtime_left(&self) {
+        self.ending.wake();
+    }
+
+    /// Redis has answered reports.
+    pub(crate) fn reports_answered(&self) {
+        self.ending.wake();
     }
 
     /// A report waits to be sent.
@@ -198,6 +212,22 @@ mod tests {
         assert!(wakeups.relief.fall_asleep(|| true));
         wakeups.attempts_began();
         assert!(is_woken(&wakeups.relief.wakeup) && !is_woken(&wakeups.deadlines.wakeup));
+    }
+
+    #[test]
+    fn who_ends_the_worker_hears_of_each_end_it_may_wait_for() {
+        let wakeups: Arc<Wakeups> = Arc::default();
+        let slot = Slots::new(1, 1, wakeups.clone()).take(0).unwrap();
+        let ending = &wakeups.ending;
+        let wakes = |happens: &mut dyn FnMut()| {
+            assert!(ending.fall_asleep(|| true));
+            happens();
+            is_woken(&ending.wakeup)
+        };
+        assert!(wakes(&mut || drop(slot.leave_runtime())), "it needs the runtime no more");
+        let mut slot = Some(slot);
+        assert!(wakes(&mut || slot = None), "it has ended");
+        assert!(wakes(&mut || wakeups.reports_answered()), "its report was answered");
     }
 
     #[test]

@@ -28,13 +28,13 @@ async fn a_ring_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
     let url = "memory://ring-at-the-end";
     let client = Client::builder(url).connect().await.unwrap();
     let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Nothing>();
-    let shared = worker.build().unwrap().start().await.unwrap();
+    let shared = worker.build().unwrap().still().await;
     let queue = &shared.queues[0];
     queue.found_empty(queue.ask());
     let mut bell = WorkBell::new(shared.clone(), CancellationToken::new());
     client.submit(Nothing {}.call()).await.unwrap();
     assert_eq!(bell.tick().await, CLAIM_FIRST);
-    let (names, other) = ([queue.name.clone()], crate::worker::new_worker_id());
+    let (names, other) = ([queue.name.clone()], crate::start::new_worker_id());
     let listener = shared.broker.blocking("listener");
     let hear =
         async |within| listener.wait_for_work(&names, (&queue.name, &other), within).await.unwrap();

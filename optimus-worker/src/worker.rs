@@ -1,40 +1,18 @@
 //! The process that runs tasks: [`Worker`].
 
-use std::{
-    future::Future,
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::future::Future;
 
-use optimus_core::{
-    Data, Error, WorkerDescription, WorkerId,
-    broker::{Broker, Endpoint},
-    machine,
-};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use optimus_core::{Data, Error};
 
 use crate::{
     WorkerBuilder,
-    attempts::Attempts,
-    claimer::Claimer,
     config::Config,
-    keeper::Keeper,
-    ledgers::Ledgers,
-    queues::{Queues, Served},
+    process::{EXIT_BLOCKED, Process},
     registry::Registry,
-    reporter::Reporter,
-    role::{play, supervise},
-    shared::Shared,
-    shutdown::Shutdown,
-    sign_off,
-    slots::Slots,
-    suspects::Suspects,
-    wakeups::Wakeups,
+    running::Running,
+    signals::Signals,
+    start::start,
 };
-
-/// How long the claimer's last turn is waited for.
-const LAST_TURN: Duration = Duration::from_secs(1);
 
 /// Runs tasks: as many at once as it has slots, from the queues it serves.
 pub struct Worker {
@@ -44,6 +22,10 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// With this code [`run`](Self::run) exits its process where handlers keep it from ending by
+    /// itself: 75, `EX_TEMPFAIL` of `sysexits.h`.
+    pub const EXIT_BLOCKED: i32 = EXIT_BLOCKED;
+
     /// A worker for the store at `url`: `redis://…`, `unix://…`, or `memory://name` beside a client
     /// of the same process.
     pub fn builder(url: &str) -> WorkerBuilder {
@@ -66,190 +48,62 @@ impl Worker {
     /// Runs until SIGTERM or SIGINT, then lets running tasks finish (see
     /// [`WorkerBuilder::shutdown_grace`]) and gives back the rest. A second signal skips the wait.
     ///
+    /// It is for a process that is a worker and nothing else. The worker has signed off 8 s after
+    /// the grace at the latest, whether Redis answers or not. If `async` handlers block threads of
+    /// the runtime then, neither this future nor the runtime may be able to end. 2 s later the
+    /// process exits with [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The
+    /// tasks of these handlers run again once their lease is over. So a supervisor that waits for
+    /// the grace and 10 s never has to kill. Where other workers of the process `run` as well, it
+    /// does not exit before all of them have signed off. It does not exit if this future was
+    /// dropped.
+    ///
     /// # Errors
     /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the
     /// start; after that an outage is waited out. [`Error::is_broken`] if a part of the worker
     /// panicked.
     pub async fn run(self) -> Result<(), Error> {
-        self.run_until(first_signal()?).await
+        let signals = Signals::listen()
+            .map_err(|problem| Error::invalid(format!("the handlers of signals: {problem}")))?;
+        let (process, returning) = Process::own(signals);
+        let running = self.start(Some(process)).await?;
+        let shared = running.shared();
+        shared.shutdown.quieted().await;
+        running.end().await;
+        returning.now();
+        shared.shutdown.failure().map_or(Ok(()), |why| Err(Error::broken(why)))
     }
 
-    /// As [`run`](Self::run), until `stop` resolves; returns what it resolves to.
+    /// As [`run`](Self::run), until `stop` resolves; returns what it resolves to. It is for
+    /// workers inside a larger program and for tests: it hears no signals, and never exits the
+    /// process.
+    ///
+    /// The shutdown does not depend on this future or on its runtime. If it is dropped, or its
+    /// runtime ends, the worker ends at once: it stops its handlers, reports or gives back what it
+    /// held, and signs off, in at most 8 s. Where `async` handlers block threads of the runtime,
+    /// this returns as soon as the runtime polls it. The end of such a runtime waits for them;
+    /// `Runtime::shutdown_background` does not.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_until<T>(self, stop: impl Future<Output = T>) -> Result<T, Error> {
-        let shared = self.start().await?;
-        let keeper = Keeper::start(shared.clone())
-            .map_err(|problem| Error::invalid(format!("the keeper's thread: {problem}")))?;
-        let ended = CancellationToken::new();
-        let _guard = ended.clone().drop_guard();
-        let mut claimer = tokio::spawn(claim_until(shared.clone(), ended.clone()));
+        let running = self.start(None).await?;
+        let shared = running.shared();
         let output = tokio::select! {
             biased;
-            output = stop => Ok(output),
-            why = shared.shutdown.failed() => Err(Error::broken(why)),
+            output = stop => Some(output),
+            () = shared.shutdown.quieted() => None,
         };
-        let hurry = tokio::spawn(hurry_on_second_signal(shared.shutdown.clone()));
-        shared.shutdown.run(&shared).await;
-        hurry.abort();
-        ended.cancel();
-        // What its last turn was granted and did not hear of is given back at the end.
-        if tokio::time::timeout(LAST_TURN, &mut claimer).await.is_err() {
-            claimer.abort();
-            drop(claimer.await);
-        }
-        keeper.stop().await;
-        sign_off::leave(&shared).await;
-        tracing::info!("stopped");
-        output
+        running.end().await;
+        output.ok_or_else(|| Error::broken(shared.shutdown.failure().unwrap_or_default()))
     }
 
-    pub(crate) async fn start(self) -> Result<Arc<Shared>, Error> {
-        let endpoint = Endpoint::parse(&self.config.url)?;
-        let broker = Broker::new(endpoint, &self.config.namespace, "worker");
-        broker.within(Duration::ZERO).ping().await?;
-        let facts = broker.server_facts().await?;
-        if let Some(why) = facts.refusal() {
-            return Err(Error::rejected(why));
-        }
-        for warning in facts.warnings() {
-            tracing::error!("{warning}");
-            if !self.config.banner {
-                eprintln!("optimus: warning: {warning}");
-            }
-        }
-        let worker = new_worker_id();
-        let wakeups = Arc::new(Wakeups::default());
-        let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
-        let queues: Vec<Served> = self.config.queues.iter().cloned().map(served).collect();
-        check_permissions(&broker, &queues, &worker).await?;
-        let description = describe(&self.config, &self.registry);
-        let registered_at = Instant::now();
-        for queue in &queues {
-            let registered =
-                broker.register(&queue.name, &worker, self.config.lease, &description).await?;
-            queue.renewed(registered_at);
-            queue.set_next_expiry(registered.next_expiry);
-            // A queue without a task yet is seen by inspectors all the same.
-            broker.announce(&queue.name).await.or_else(|problem| match problem {
-                optimus_core::broker::BrokerError::Full => Ok(()),
-                other => Err(other),
-            })?;
-        }
-        if self.config.banner {
-            eprintln!("{}", banner(&self.config, &self.registry, &broker, &worker));
-            if !broker.endpoint().is_memory() {
-                facts.to_string().lines().for_each(|line| eprintln!("  {line}"));
-            }
-        }
-        let slots = Slots::new(self.config.concurrency, queues.len(), wakeups.clone());
-        Ok(Arc::new(Shared {
-            config: self.config,
-            registry: self.registry,
-            data: Arc::new(self.data),
-            maintenance: broker.separate("maintenance"),
-            broker,
-            queues: Queues::new(queues),
-            attempts: Attempts::new(wakeups.clone()),
-            reporter: Reporter::new(wakeups.clone()),
-            slots,
-            threads: Arc::default(),
-            shutdown: Shutdown::default(),
-            description,
-            ledgers: Ledgers::new(),
-            suspects: Suspects::default(),
-            wakeups,
-        }))
+    async fn start(self, process: Option<Process>) -> Result<Running, Error> {
+        Running::start(start(self.config, self.registry, self.data).await?, process)
     }
-}
 
-/// Names what Redis does not let its user do, before anything is written.
-async fn check_permissions(
-    broker: &Broker,
-    queues: &[Served],
-    worker: &WorkerId,
-) -> Result<(), Error> {
-    let Some(queue) = queues.first().filter(|_| !broker.endpoint().is_memory()) else {
-        return Ok(());
-    };
-    let missing = broker.missing_permissions(&queue.name, worker).await?;
-    if missing.is_empty() {
-        return Ok(());
+    /// A worker whose roles don't run.
+    #[cfg(test)]
+    pub(crate) async fn still(self) -> std::sync::Arc<crate::shared::Shared> {
+        start(self.config, self.registry, self.data).await.expect("the store is there")
     }
-    Err(Error::rejected(format!(
-        "the Redis user may not do what a worker needs; add this to its ACL: {}",
-        missing.join(" ")
-    )))
-}
-
-async fn claim_until(shared: Arc<Shared>, ended: CancellationToken) {
-    let claiming = play(Claimer::new(shared.clone()), &shared.wakeups.claimer, &ended);
-    supervise("claimer", &shared.shutdown, claiming).await;
-}
-
-/// Never used twice: every start of a process, and every lost lease, takes a new one.
-pub(crate) fn new_worker_id() -> WorkerId {
-    WorkerId::generate(&machine::host(), machine::process_id())
-}
-
-fn describe(config: &Config, registry: &Registry) -> String {
-    let since_epoch = machine::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let description = WorkerDescription {
-        host: machine::host(),
-        pid: machine::process_id(),
-        started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
-        queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
-        concurrency: config.concurrency,
-        tasks: registry.iter().map(|task| task.name().to_owned()).collect(),
-    };
-    serde_json::to_string(&description).expect("plain fields")
-}
-
-fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {
-    let queues: Vec<String> = config.queues.iter().map(|(name, _)| name.to_string()).collect();
-    let mut lines = vec![format!(
-        "optimus worker {worker} on {}: {} slots, queues: {}",
-        broker.endpoint().describe(),
-        config.concurrency,
-        queues.join(", ")
-    )];
-    for task in registry.iter() {
-        let queue = task.options().queue_name();
-        let served = if queues.iter().any(|q| q == queue) { "" } else { ", not served here" };
-        lines.push(format!("  {} (queue {queue}{served})", task.name()));
-    }
-    lines.join("\n")
-}
-
-async fn hurry_on_second_signal(shutdown: Shutdown) {
-    #[cfg(feature = "simulation")]
-    if machine::is_simulated() {
-        return;
-    }
-    if let Ok(signal) = first_signal() {
-        signal.await;
-        shutdown.hurry();
-    }
-}
-
-#[cfg(unix)]
-fn first_signal() -> Result<impl Future<Output = ()>, Error> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let failed = |problem: std::io::Error| Error::invalid(format!("signals: {problem}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn first_signal() -> Result<impl Future<Output = ()>, Error> {
-    Ok(async {
-        drop(tokio::signal::ctrl_c().await);
-    })
 }

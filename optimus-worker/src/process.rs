@@ -1,0 +1,106 @@
+//! What [`Worker::run`](crate::Worker::run) may do with its process: hear what the operating system
+//! asks of it, and exit: [`Process`].
+
+use std::{process, sync::LazyLock, time::Duration};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
+
+use crate::{shared::Shared, shutdown::Shutdown, signals::Signals, user_code::guarded};
+
+/// `EX_TEMPFAIL` of `sysexits.h`: to be tried again later.
+pub(crate) const EXIT_BLOCKED: i32 = 75;
+/// How long `run`, and what its program does after it, have to end the process by themselves.
+const RETURN_GRACE: Duration = Duration::from_secs(2);
+
+/// Workers of this process that `run` and have not signed off.
+static SERVING: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);
+
+/// The process, as the keeper of a worker owns it that was started by `run`.
+#[derive(Debug)]
+pub(crate) struct Process {
+    signals: Signals,
+    returned: oneshot::Receiver<()>,
+    serving: Serving,
+}
+
+/// Held by the future of `run`. Who drops it before it has returned wants the process to live.
+#[derive(Debug)]
+pub(crate) struct Return(oneshot::Sender<()>);
+
+/// Counts one of [`SERVING`].
+#[derive(Debug)]
+struct Serving;
+
+impl Process {
+    pub(crate) fn own(signals: Signals) -> (Self, Return) {
+        let (tell, returned) = oneshot::channel();
+        (Self { signals, returned, serving: Serving::begin() }, Return(tell))
+    }
+
+    /// Passes on what the operating system asks. The second signal hurries. It never resolves.
+    pub(crate) async fn hear(&mut self, shutdown: &Shutdown) {
+        self.signals.next().await;
+        shutdown.begin();
+        loop {
+            self.signals.next().await;
+            shutdown.hurry();
+        }
+    }
+
+    /// The worker has signed off: exits the process if handlers keep it from ending by itself. Not
+    /// before all workers that `run` here have signed off.
+    pub(crate) async fn leave(self, shared: &Shared) {
+        drop(self.serving);
+        // The sender is never dropped.
+        drop(SERVING.subscribe().wait_for(|serving| *serving == 0).await);
+        let ending = &shared.wakeups.ending;
+        let on_runtime = || shared.slots.on_runtime();
+        let freed = async {
+            if self.returned.await.is_ok() {
+                // The end of the runtime would wait for their threads.
+                while on_runtime() > 0 {
+                    if ending.fall_asleep(|| on_runtime() > 0) {
+                        ending.wakeup.woken().await;
+                    }
+                }
+            }
+        };
+        if timeout(RETURN_GRACE, freed).await.is_err() {
+            let handlers = on_runtime();
+            let told = || {
+                tracing::error!(
+                    handlers,
+                    code = EXIT_BLOCKED,
+                    "handlers block their runtime, so the process exits; their tasks run again \
+                     once the lease is over"
+                );
+            };
+            drop(guarded(told));
+            process::exit(EXIT_BLOCKED);
+        }
+    }
+}
+
+impl Return {
+    /// The last thing that `run` does.
+    pub(crate) fn now(self) {
+        // A keeper that is gone need not know.
+        self.0.send(()).ok();
+    }
+}
+
+impl Serving {
+    fn begin() -> Self {
+        SERVING.send_modify(|serving| *serving += 1);
+        Self
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        SERVING.send_modify(|serving| *serving -= 1);
+    }
+}

@@ -1,0 +1,77 @@
+//! A worker that runs: [`Running`].
+
+use std::sync::Arc;
+
+use optimus_core::Error;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    claimer::Claimer,
+    keeper::Keeper,
+    process::Process,
+    role::{play, supervise},
+    shared::Shared,
+};
+
+/// Its claimer is a task of this runtime; all else is on the keeper's thread. Dropped, it asks the
+/// worker to end at once, which the keeper does.
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    keeper: Keeper,
+}
+
+/// The claimer, as the keeper sees it.
+struct Claiming {
+    shared: Arc<Shared>,
+    is_over: bool,
+    _present: DropGuard,
+}
+
+impl Running {
+    /// Starts the parts of a worker that is registered.
+    pub(crate) fn start(shared: Arc<Shared>, process: Option<Process>) -> Result<Self, Error> {
+        let claimer = CancellationToken::new();
+        let keeper = Keeper::start(shared.clone(), claimer.clone(), process)
+            .map_err(|problem| Error::invalid(format!("the keeper's thread: {problem}")))?;
+        let present = claimer.drop_guard();
+        let claiming = Claiming { shared: shared.clone(), is_over: false, _present: present };
+        // It ends by itself, and takes in what it is still told.
+        tokio::spawn(claiming.claim());
+        Ok(Self { shared, keeper })
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
+    /// Asks it to end, and waits until it has signed off.
+    pub(crate) async fn end(mut self) {
+        self.shared.shutdown.begin();
+        self.keeper.ended().await;
+        tracing::info!("stopped");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.shutdown.begin();
+        self.shared.shutdown.hurry();
+    }
+}
+
+impl Claiming {
+    async fn claim(mut self) {
+        let Shared { shutdown, wakeups, .. } = &*self.shared;
+        let claiming = play(Claimer::new(self.shared.clone()), &wakeups.claimer, shutdown.roles());
+        supervise("claimer", shutdown, claiming).await;
+        self.is_over = true;
+    }
+}
+
+impl Drop for Claiming {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.shared.shutdown.fail("its runtime has ended".to_owned());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the operating system asks the process to do: [`Signals`].
+
+use std::io;
+
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGTERM and SIGINT, or Ctrl-C where there are no signals. Any runtime of the process can wait
+/// for them: whichever hears one tells all.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    terminate: Signal,
+    #[cfg(unix)]
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on they do not end the process by themselves.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Resolves at the next one.
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}

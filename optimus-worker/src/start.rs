@@ -1,0 +1,157 @@
+//! How a worker starts: its store is checked, and it registers in each queue: [`start`].
+
+use std::{
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use optimus_core::{
+    Data, Error, WorkerDescription, WorkerId,
+    broker::{Broker, BrokerError, Endpoint, ServerFacts},
+    machine,
+};
+use tokio::time::Instant;
+
+use crate::{
+    attempts::Attempts,
+    config::Config,
+    ledgers::Ledgers,
+    queues::{Queues, Served},
+    registry::Registry,
+    reporter::Reporter,
+    shared::Shared,
+    shutdown::Shutdown,
+    slots::Slots,
+    suspects::Suspects,
+    wakeups::Wakeups,
+};
+
+/// A worker that is registered, and whose roles do not run yet.
+pub(crate) async fn start(
+    config: Config,
+    registry: Registry,
+    data: Data,
+) -> Result<Arc<Shared>, Error> {
+    let endpoint = Endpoint::parse(&config.url)?;
+    let broker = Broker::new(endpoint, &config.namespace, "worker");
+    let facts = check_server(&broker, &config).await?;
+    let worker = new_worker_id();
+    let wakeups = Arc::new(Wakeups::default());
+    let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
+    let queues: Vec<Served> = config.queues.iter().cloned().map(served).collect();
+    check_permissions(&broker, &queues, &worker).await?;
+    let description = describe(&config, &registry);
+    register(&broker, &queues, (&worker, config.lease, &description)).await?;
+    if config.banner {
+        eprintln!("{}", banner(&config, &registry, &broker, &worker));
+        if !broker.endpoint().is_memory() {
+            facts.to_string().lines().for_each(|line| eprintln!("  {line}"));
+        }
+    }
+    let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
+    Ok(Arc::new(Shared {
+        config,
+        registry,
+        data: Arc::new(data),
+        maintenance: broker.separate("maintenance"),
+        broker,
+        queues: Queues::new(queues),
+        attempts: Attempts::new(wakeups.clone()),
+        reporter: Reporter::new(wakeups.clone()),
+        slots,
+        threads: Arc::default(),
+        shutdown: Shutdown::default(),
+        description,
+        ledgers: Ledgers::new(),
+        suspects: Suspects::default(),
+        wakeups,
+    }))
+}
+
+/// Refuses a server that can't serve, and warns of one that may lose tasks.
+async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, Error> {
+    broker.within(Duration::ZERO).ping().await?;
+    let facts = broker.server_facts().await?;
+    if let Some(why) = facts.refusal() {
+        return Err(Error::rejected(why));
+    }
+    for warning in facts.warnings() {
+        tracing::error!("{warning}");
+        if !config.banner {
+            eprintln!("optimus: warning: {warning}");
+        }
+    }
+    Ok(facts)
+}
+
+/// Names what Redis does not let its user do, before anything is written.
+async fn check_permissions(
+    broker: &Broker,
+    queues: &[Served],
+    worker: &WorkerId,
+) -> Result<(), Error> {
+    let Some(queue) = queues.first().filter(|_| !broker.endpoint().is_memory()) else {
+        return Ok(());
+    };
+    let missing = broker.missing_permissions(&queue.name, worker).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::rejected(format!(
+        "the Redis user may not do what a worker needs; add this to its ACL: {}",
+        missing.join(" ")
+    )))
+}
+
+async fn register(
+    broker: &Broker,
+    queues: &[Served],
+    (worker, lease, description): (&WorkerId, Duration, &str),
+) -> Result<(), BrokerError> {
+    let registered_at = Instant::now();
+    for queue in queues {
+        let registered = broker.register(&queue.name, worker, lease, description).await?;
+        queue.renewed(registered_at);
+        queue.set_next_expiry(registered.next_expiry);
+        // A queue without a task yet is seen by inspectors all the same.
+        broker.announce(&queue.name).await.or_else(|problem| match problem {
+            BrokerError::Full => Ok(()),
+            other => Err(other),
+        })?;
+    }
+    Ok(())
+}
+
+/// Never used twice: every start of a process, and every lost lease, takes a new one.
+pub(crate) fn new_worker_id() -> WorkerId {
+    WorkerId::generate(&machine::host(), machine::process_id())
+}
+
+fn describe(config: &Config, registry: &Registry) -> String {
+    let since_epoch = machine::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let description = WorkerDescription {
+        host: machine::host(),
+        pid: machine::process_id(),
+        started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
+        concurrency: config.concurrency,
+        tasks: registry.iter().map(|task| task.name().to_owned()).collect(),
+    };
+    serde_json::to_string(&description).expect("plain fields")
+}
+
+fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {
+    let queues: Vec<String> = config.queues.iter().map(|(name, _)| name.to_string()).collect();
+    let mut lines = vec![format!(
+        "optimus worker {worker} on {}: {} slots, queues: {}",
+        broker.endpoint().describe(),
+        config.concurrency,
+        queues.join(", ")
+    )];
+    for task in registry.iter() {
+        let queue = task.options().queue_name();
+        let served = if queues.iter().any(|q| q == queue) { "" } else { ", not served here" };
+        lines.push(format!("  {} (queue {queue}{served})", task.name()));
+    }
+    lines.join("\n")
+}
