@@ -375,25 +375,5 @@ impl Claims {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_answer_to_a_later_claim_does_not_make_an_earlier_one_heard() {
-        let ask = |seq| Ask {
-            queue: 0,
-            worker: WorkerId::generate("test", 1),
-            seq,
-            want: 1,
-            hints: 0,
-            mode: Mode::Share,
-        };
-        let mut line = Line { answered_seq: 4, ..Line::default() };
-        assert_eq!(line.heard_seq(), 4);
-        line.unanswered = Some(ask(5));
-        line.answered_seq = 6;
-        assert_eq!(line.heard_seq(), 4, "it is asked for again, and may be told what it granted");
-        line.unanswered = None;
-        assert_eq!(line.heard_seq(), 6);
-    }
-}
+#[path = "claims_tests.rs"]
+mod tests;

@@ -236,3 +236,32 @@ pub(crate) fn take_in_reports(
     }
     worked
 }
+
+#[cfg(test)]
+mod tests {
+    use optimus_core::{
+        Lease, TaskId, Token, WorkerId,
+        broker::{Give, Release},
+    };
+
+    use super::*;
+
+    fn report() -> Report {
+        let (queue, worker) = (QueueName::new("q").unwrap(), WorkerId::generate("test", 1));
+        let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
+        Report::Release(Release { lease, give: Give::Head })
+    }
+
+    #[test]
+    fn reports_that_the_claimer_sent_are_sent_again_once_they_are_reclaimed() {
+        let reporter = Reporter::new(Arc::default());
+        reporter.push(report());
+        let turn = reporter.lend(reporter.take(1));
+        assert_eq!((reporter.ready(), reporter.len()), (0, 1));
+        reporter.reclaim();
+        assert_eq!((reporter.ready(), reporter.len()), (1, 1));
+        assert!(reporter.take_back(turn).is_empty(), "its answer counts no more");
+        let turn = reporter.lend(reporter.take(1));
+        assert_eq!(reporter.take_back(turn).len(), 1);
+    }
+}
