@@ -41,7 +41,8 @@ pub(super) async fn batch(actor: &Actor) {
     let answers = actor.user.submit_all(calls).await;
     for (number, answer) in (0..12).zip(answers) {
         actor.user.answered(number, &answer);
-        if number % 4 == 3 {
+        // Some of them in turn, so that a look at one takes the next along.
+        if number < 3 || number % 4 == 3 {
             actor.hear(number, answer.ok()).await;
         }
     }
