@@ -77,12 +77,14 @@ scenes! {
     clock = Clock;
 }
 
-/// What no scene makes, for it takes more tasks than fit: a call that cuts off what is above 1,128
+/// What no scene makes. It takes more tasks than fit: a call that cuts off what is above 1,128
 /// successes, one that looks at what is above 10,000 dead, and one for more than 128 due at once.
-const TOO_LARGE: [&str; 3] = [
+/// Or it takes a key of another type, which only somebody else would write.
+const MADE_NOWHERE: [&str; 4] = [
     "redis.call('LTRIM', success",
     "zset, 0, math.min(excess",
     "local left = redis.call('ZRANGEBYSCORE', zset",
+    "redis.call('GET', keys[i])",
 ];
 
 #[test]
@@ -92,10 +94,10 @@ fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     let made = coverage.sites().into_iter().filter(|site| site.made == site.calls);
     let made: HashSet<&str> = made.map(|site| site.text).collect();
     for site in coverage.sites() {
-        let is_too_large = TOO_LARGE.iter().any(|text| site.text.contains(text));
+        let is_excepted = MADE_NOWHERE.iter().any(|text| site.text.contains(text));
         // Not every script that shares a function comes to each of its calls.
         let is_shared = made.contains(site.text);
-        let may_miss = is_too_large || is_shared;
+        let may_miss = is_excepted || is_shared;
         assert!(site.made == site.calls || may_miss, "never made: {site:?}");
         assert_eq!(site.failed, site.early, "never failed: {site:?}");
     }
