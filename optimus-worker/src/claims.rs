@@ -135,7 +135,7 @@ impl Claims {
             return None;
         }
         let (now, is_quiet) = (Instant::now(), shared.shutdown.is_quiet());
-        let all_idle = shared.slots.idle() == shared.config.concurrency;
+        let all_idle = shared.slots.busy() == 0;
         if is_quiet || !all_idle || shared.attempts.running() > 0 {
             let over = shared.suspects.give_up(now, fastrand::f64());
             for (lease, wait) in over {
@@ -335,7 +335,7 @@ impl Claims {
         let certain =
             queue.worker() == ask.worker && queue.lease_is_certain(self.shared.config.lease);
         let Claimed { token, now_ms, grants, more, .. } = claimed;
-        let all_idle = self.shared.slots.idle() == self.shared.config.concurrency;
+        let all_idle = self.shared.slots.busy() == 0;
         if !more && all_idle {
             // There is nothing else to be claimed for.
             self.shared.suspects.end_rest();

@@ -1,30 +1,17 @@
 //! What becomes of a claim's answer that is late, or comes out of turn.
 
-use optimus_core::{BoxError, Client, Context, Task, TaskState};
-use serde::{Deserialize, Serialize};
+use optimus_core::{Task, TaskState};
 
 use super::*;
-use crate::{Worker, reporter::take_in_reports};
-
-#[derive(Serialize, Deserialize)]
-struct Nothing {}
-
-impl Task for Nothing {
-    const NAME: &'static str = "nothing";
-    type Output = ();
-
-    async fn run(self, _: Context) -> Result<(), BoxError> {
-        Ok(())
-    }
-}
+use crate::{
+    reporter::take_in_reports,
+    still::{Nothing, still},
+};
 
 #[tokio::test]
 async fn what_a_claim_still_grants_after_a_shutdown_began_is_given_back_and_does_not_start() {
-    let url = "memory://late-answer";
-    let client = Client::builder(url).connect().await.unwrap();
+    let (client, shared) = still("late-answer").await;
     let handle = client.submit(Nothing {}.call()).await.unwrap();
-    let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Nothing>();
-    let shared = worker.build().unwrap().still().await;
     let mut claims = Claims::new(shared.clone());
     let ask = claims.asks().remove(0);
     let call = claims.send(&ask);

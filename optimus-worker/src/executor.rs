@@ -1,7 +1,7 @@
 //! Runs prepared attempts: handler under its deadline → report.
 
 use std::{
-    iter, mem,
+    iter,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -91,15 +91,9 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         ended = must_end(&attempt, &slot) => ended,
     };
     if attempt.ctx.is_blocking() {
-        // The handler gave up on a thread that still runs.
-        let late = tokio::select! {
-            biased;
-            () = attempt.ctx.unblocked() => None,
-            late = must_end(&attempt, &slot) => Some(late),
-        };
-        if let Some(late) = late {
-            discard(mem::replace(&mut ended, late));
-        }
+        // The handler gave up on a thread that still runs. At the deadline the keeper says so.
+        let _waits = slot.leave_runtime();
+        attempt.ctx.unblocked().await;
     }
     attempt.ctx.cancel();
     // This calls the user's code: where it does not return, the keeper settles at the deadline.

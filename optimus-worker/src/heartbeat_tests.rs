@@ -1,22 +1,12 @@
 //! What a heartbeat makes of Redis' account while claims and reports are on their way.
 
-use optimus_core::{BoxError, Client, Context, Task, broker::Claimed};
-use serde::{Deserialize, Serialize};
+use optimus_core::{Task, broker::Claimed};
 
 use super::*;
-use crate::{Worker, prepare::Claim};
-
-#[derive(Serialize, Deserialize)]
-struct Nothing {}
-
-impl Task for Nothing {
-    const NAME: &'static str = "nothing";
-    type Output = ();
-
-    async fn run(self, _: Context) -> Result<(), BoxError> {
-        Ok(())
-    }
-}
+use crate::{
+    prepare::Claim,
+    still::{Nothing, still},
+};
 
 /// A worker whose roles don't run: the test makes its moves.
 struct Still {
@@ -27,11 +17,8 @@ struct Still {
 impl Still {
     /// With one task in its queue.
     async fn new(name: &str) -> Self {
-        let url = format!("memory://{name}");
-        let client = Client::builder(&url).connect().await.unwrap();
+        let (client, shared) = still(name).await;
         client.submit(Nothing {}.call()).await.unwrap();
-        let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
-        let shared = worker.build().unwrap().still().await;
         Self { heartbeat: Heartbeat::new(shared.clone()), shared }
     }
 

@@ -45,6 +45,8 @@ mod slots;
 mod span;
 mod start;
 mod steward;
+#[cfg(test)]
+mod still;
 mod stop_bell;
 mod suspects;
 mod user_code;

@@ -1,9 +1,6 @@
 //! How a worker starts: its store is checked, and it registers in each queue: [`start`].
 
-use std::{
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Data, Error, WorkerDescription, WorkerId,
@@ -128,11 +125,10 @@ pub(crate) fn new_worker_id() -> WorkerId {
 }
 
 fn describe(config: &Config, registry: &Registry) -> String {
-    let since_epoch = machine::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let description = WorkerDescription {
         host: machine::host(),
         pid: machine::process_id(),
-        started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        started_ms: machine::now_ms(),
         queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
         concurrency: config.concurrency,
         tasks: registry.iter().map(|task| task.name().to_owned()).collect(),

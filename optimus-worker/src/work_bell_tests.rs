@@ -2,33 +2,17 @@
 
 use std::time::Duration;
 
-use optimus_core::{BoxError, Client, Context, Task};
-use serde::{Deserialize, Serialize};
+use optimus_core::Task;
 
 use super::*;
-use crate::Worker;
+use crate::still::{Nothing, still};
 
 const SOON: Duration = Duration::from_secs(20);
 const NOW: Duration = Duration::from_millis(10);
 
-#[derive(Serialize, Deserialize)]
-struct Nothing {}
-
-impl Task for Nothing {
-    const NAME: &'static str = "nothing";
-    type Output = ();
-
-    async fn run(self, _: Context) -> Result<(), BoxError> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_ring_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
-    let url = "memory://ring-at-the-end";
-    let client = Client::builder(url).connect().await.unwrap();
-    let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Nothing>();
-    let shared = worker.build().unwrap().still().await;
+    let (client, shared) = still("ring-at-the-end").await;
     let queue = &shared.queues[0];
     queue.found_empty(queue.ask());
     let mut bell = WorkBell::new(shared.clone(), CancellationToken::new());

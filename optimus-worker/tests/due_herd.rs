@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 const WORKERS: usize = 20;
 const TASKS: u32 = 100;
 const APART: Duration = Duration::from_millis(20);
+/// The first task is due so long after its submit.
+const DUE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
 struct Ran {}
@@ -48,6 +50,18 @@ async fn scripts(raw: &mut Raw) -> u64 {
     line.unwrap().split(',').next().unwrap().parse().unwrap()
 }
 
+async fn are_workers(bench: &Bench, raw: &mut Raw, count: usize) {
+    let workers = bench.key("default", "workers");
+    let are_there = async || raw.run(&format!("ZRANGE {workers} 0 -1")).await.len() == count;
+    eventually("all are registered", DUE, are_there).await;
+}
+
+async fn is_waited_for(bench: &Bench, raw: &mut Raw) {
+    let meta = bench.key("default", "meta");
+    let has_timer = async || !raw.run(&format!("HGET {meta} timer")).await.is_empty();
+    eventually("a worker waits for what is due", DUE, has_timer).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_due_time_wakes_one_of_many_idle_workers() {
     let redis = RedisServer::start();
@@ -57,12 +71,12 @@ async fn a_due_time_wakes_one_of_many_idle_workers() {
     let start = || bench.start(worker().task_type::<Ran>().data(log.clone()).concurrency(4));
     let workers: Vec<Running> = (0..WORKERS).map(|_| start()).collect();
     let submitted_at = Instant::now();
-    let first = Duration::from_secs(3);
-    let due = |number: u32| first + APART * number;
+    let due = |number: u32| DUE + APART * number;
     let calls = (0..TASKS).map(|number| Ran {}.call().due(Due::In(due(number))));
     bench.client.submit_all(calls).await.unwrap();
-    tokio::time::sleep(first.saturating_sub(submitted_at.elapsed() + APART)).await;
     let mut raw = bench.raw().await;
+    are_workers(&bench, &mut raw, WORKERS).await;
+    is_waited_for(&bench, &mut raw).await;
     let before = scripts(&mut raw).await;
     log.ran.wait_for(TASKS.into()).await;
     let took = scripts(&mut raw).await - before;
@@ -88,19 +102,14 @@ async fn what_is_due_starts_soon_though_the_worker_that_waited_for_it_is_gone() 
     let worker = || bench.worker().lease(Duration::from_secs(60)).poll(Duration::from_secs(60));
     let start = || bench.start(worker().task_type::<Ran>().data(log.clone()).concurrency(4));
     let mut raw = bench.raw().await;
-    let meta = bench.key("default", "meta");
     let (first, submitted_at) = (start(), Instant::now());
-    let due = Duration::from_secs(3);
-    bench.client.submit(Ran {}.call().due(Due::In(due))).await.unwrap();
-    let is_waited_for = async || !raw.run(&format!("HGET {meta} timer")).await.is_empty();
-    eventually("a worker waits for it", due, is_waited_for).await;
+    bench.client.submit(Ran {}.call().due(Due::In(DUE))).await.unwrap();
+    is_waited_for(&bench, &mut raw).await;
     let second = start();
-    let workers = bench.key("default", "workers");
-    let are_two = async || raw.run(&format!("ZRANGE {workers} 0 -1")).await.len() == 2;
-    eventually("there is another", due, are_two).await;
+    are_workers(&bench, &mut raw, 2).await;
     first.stop().await;
     log.ran.wait_for(1).await;
-    let late = submitted_at.elapsed().saturating_sub(due);
+    let late = submitted_at.elapsed().saturating_sub(DUE);
     assert!(late < Duration::from_secs(2), "{late:?} late");
     second.stop().await;
 }

@@ -41,7 +41,7 @@ impl Task for Hog {
         QUICK.wait_for(self.after).await;
         println!("hogging");
         loop {
-            thread::sleep(SOON);
+            thread::park();
         }
     }
 }
@@ -58,7 +58,7 @@ impl Task for Hang {
         let work = || {
             println!("hanging");
             loop {
-                thread::sleep(SOON);
+                thread::park();
             }
         };
         ctx.run_blocking(work).await
