@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Gate, Wait};
+use common::{Bench, Double, Gate, Raw, Wait};
 use optimus_core::{QueueName, Task, TaskId};
 use optimus_testkit::eventually;
 
@@ -92,4 +92,67 @@ on_both! {
         worker.stop().await;
         assert_eq!(gate.began.hits(), 20);
     }
+}
+
+/// Who waits for a task. Its letter takes that away.
+async fn waiting_client(raw: &mut Raw, waiters: &str, id: &TaskId) -> Option<String> {
+    let clients = raw.run(&format!("HGET {waiters} {}", id.stored())).await;
+    clients.into_iter().next().map(|client| String::from_utf8(client).unwrap())
+}
+
+/// Such a letter lies in the mailbox where a wait for the first run was given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_letter_of_the_first_run_ends_no_wait_for_the_second() {
+    let bench = Bench::on_redis().await;
+    let (mut raw, id, gate) = (bench.raw().await, new_id(), Gate::new());
+    let submit = async || bench.client.submit(Wait {}.call().id(id.clone())).await.unwrap();
+    gate.open.hit();
+    let worker = bench.start(bench.worker().data(gate).task_type::<Wait>());
+    submit().await.result_within(SOON).await.unwrap();
+    worker.stop().await;
+    let second = submit().await;
+    assert!(!second.is_duplicate());
+    let waiting = tokio::spawn(async move { second.result_within(SOON).await });
+    let waiters = bench.key("default", "waiters");
+    eventually("it is waited for", SOON, async || {
+        waiting_client(&mut raw, &waiters, &id).await.is_some()
+    })
+    .await;
+    let client = waiting_client(&mut raw, &waiters, &id).await.unwrap();
+    raw.run(&format!("HDEL {waiters} {}", id.stored())).await;
+    let (mailbox, letter) =
+        (bench.key("default", &format!("mail:{client}")), format!("{} success", id.stored()));
+    raw.run_words(&[b"RPUSH", mailbox.as_bytes(), letter.as_bytes()]).await;
+    eventually("the letter is read", SOON, async || {
+        waiting.is_finished() || waiting_client(&mut raw, &waiters, &id).await.is_some()
+    })
+    .await;
+    assert!(!waiting.is_finished(), "the second run has not begun");
+    waiting.abort();
+}
+
+/// A look at one of many learns of those behind it, which nobody has asked for yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_first_run_returned_is_not_told_of_the_second() {
+    let bench = Bench::on_redis().await;
+    let client = &bench.client;
+    let calls = (0..40).map(|number| Double { number }.call());
+    let handles = client.submit_all(calls).await.unwrap();
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let (inspector, queue) = (client.inspector(), QueueName::new("default").unwrap());
+    eventually("all have ended", SOON, async || {
+        inspector.counts(&queue).await.unwrap().success == 40
+    })
+    .await;
+    for handle in &handles[..20] {
+        handle.result_within(SOON).await.unwrap();
+    }
+    for (number, handle) in (1_020..).zip(&handles[20..]) {
+        let id = handle.id().clone();
+        let second = client.submit(Double { number }.call().id(id.clone())).await.unwrap();
+        assert!(!second.is_duplicate());
+        let second = if number % 2 == 0 { second } else { client.handle(id) };
+        assert_eq!(second.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    worker.stop().await;
 }

@@ -29,8 +29,11 @@ pub struct TaskHandle<T> {
 /// How a handle came to its task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Its client submitted it, in the call of this number.
+    /// Its client submitted it, under an id that was made for that, in the call of this number.
     Call(u64),
+    /// Its client submitted it under a given id, in the call of this number. A task of that id may
+    /// have succeeded before.
+    Given(u64),
     /// Its client submitted another one with the same biz id.
     Owner,
     /// By its id.
@@ -93,7 +96,7 @@ impl<T> TaskHandle<T> {
     /// # Errors
     /// [`Error::is_rejected`] if Redis refuses the look.
     pub async fn ended(&self) -> Result<TaskState, Error> {
-        if self.client.0.readahead.has(&self.id) {
+        if self.runs_once() && self.client.0.readahead.has(&self.id) {
             return Ok(TaskState::Success);
         }
         Ok(self.end(false).await?.state)
@@ -101,8 +104,15 @@ impl<T> TaskHandle<T> {
 
     /// The call that submitted it, if its client did.
     fn stored_by(&self) -> Option<StoredBy<'_>> {
-        let Origin::Call(number) = self.origin else { return None };
+        let (Origin::Call(number) | Origin::Given(number)) = self.origin else { return None };
         Some(StoredBy { client: self.client.0.submitter.client(), number })
+    }
+
+    /// Whether a success of its id can only be that of this submit. An id that was given, or that
+    /// somebody else submitted, may be submitted again after its success, so what was heard of it
+    /// earlier may be of another run.
+    fn runs_once(&self) -> bool {
+        matches!(self.origin, Origin::Call(_))
     }
 
     /// Waits for its end. A letter tells of a success, but not what was returned: where that is
@@ -116,10 +126,11 @@ impl<T> TaskHandle<T> {
                 Err(problem) if problem.is_transient() => LOOK_AGAIN,
                 Err(problem) => return Err(problem.into()),
             };
-            // A success is final. A letter of another end may be older than a requeue, so that is
-            // only a reason to look.
+            // The success of a task that runs once is final. Any other letter may be older than a
+            // requeue or another submit of the id, so it is only a reason to look.
             if let Ok(Some(TaskState::Success)) = tokio::time::timeout(look, mail.letter()).await
                 && !wants_result
+                && self.runs_once()
             {
                 self.note_answer();
                 return Ok(End { state: TaskState::Success, returned: Returned::Elsewhere });
@@ -179,7 +190,9 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     }
 
     async fn end_with_result(&self) -> Result<End, Error> {
-        if let Some(returned) = self.client.0.readahead.take(&self.id) {
+        if self.runs_once()
+            && let Some(returned) = self.client.0.readahead.take(&self.id)
+        {
             self.note_answer();
             return Ok(End { state: TaskState::Success, returned });
         }

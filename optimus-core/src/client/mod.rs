@@ -142,9 +142,9 @@ impl Client {
         }
         let mut grouping = Grouping::default();
         let mut receive = |(id, answer): (TaskId, Answer)| {
-            let call = answer.call;
+            let (call, has_given_id) = (answer.call, answer.has_given_id);
             let handle = self.receive(id, answer);
-            if handle.is_duplicate() {
+            if handle.is_duplicate() || has_given_id {
                 return handle;
             }
             let place = grouping.add(handle.id(), call);
@@ -184,6 +184,9 @@ impl Client {
 
     fn receive<T>(&self, id: TaskId, answer: Answer) -> TaskHandle<T> {
         match answer.receipt {
+            Receipt::Created if answer.has_given_id => {
+                TaskHandle::new(self.clone(), id, Origin::Given(answer.call))
+            }
             Receipt::Created => TaskHandle::new(self.clone(), id, Origin::Call(answer.call)),
             Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, Origin::Owner),
         }

@@ -23,6 +23,8 @@ pub(super) struct Answer {
     pub(super) receipt: Receipt,
     /// The number of its call.
     pub(super) call: u64,
+    /// Its id was given.
+    pub(super) has_given_id: bool,
 }
 
 /// Tasks of one queue that one caller submits, no more than one call takes.
@@ -94,12 +96,15 @@ impl Chunk {
 
     /// Tells everybody what became of theirs, in the call of that number.
     pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
-        let mut receipts = receipts.map(Vec::into_iter);
+        let given = self.submissions.iter().map(|submission| submission.may_exist);
+        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(given));
         for (count, answer) in self.answers {
             let theirs = match &mut receipts {
                 Ok(receipts) => {
                     let answers = receipts.by_ref().take(count);
-                    answers.map(|receipt| Ok(Answer { receipt, call })).collect()
+                    answers
+                        .map(|(receipt, has_given_id)| Ok(Answer { receipt, call, has_given_id }))
+                        .collect()
                 }
                 Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
             };

@@ -2,7 +2,7 @@
 //!
 //! Who awaits many tasks one after the other would ask Redis once for each. So a look at one takes
 //! those behind it along, the more the longer they are asked for in turn and have ended. Only
-//! successes are kept, which are final.
+//! successes of tasks whose id was made for their submit are kept, which are final.
 
 use std::{
     collections::{HashMap, VecDeque},
