@@ -92,3 +92,19 @@ fn what_a_client_does_once_is_done_again_after_a_failover_that_lost_it() {
         assert_eq!(client.inspector().queues().await.unwrap(), [queue()]);
     });
 }
+
+#[test]
+fn each_call_that_was_on_its_way_at_a_failover_does_again_what_is_done_once() {
+    calls_of(async |world| {
+        world.network.keep_copies();
+        let client = world.client(world.next_process()).await.unwrap();
+        let call = |number, queue: &'static str| Work::new(number, Kind::Lasts(0)).queue(queue);
+        client.submit_all([call(1, "work"), call(2, "work1")]).await.unwrap();
+        world.network.roll_back(8);
+        // The first finds the connection broken, the second has a new one.
+        client.submit_all([call(3, "work"), call(4, "work1")]).await.unwrap();
+        check_structure(&world.network);
+        assert_eq!(world.network.wrong(), [""; 0], "the ledgers will be purged");
+        assert_eq!(client.inspector().queues().await.unwrap().len(), 2);
+    });
+}

@@ -11,6 +11,7 @@ mod parcels;
 mod readahead;
 mod siblings;
 mod submitter;
+mod way;
 
 use std::sync::{Arc, RwLock};
 

@@ -13,10 +13,11 @@ use super::{
     confirmer::{CALLS_MAX, Confirmer},
     ledger::{Ledger, Over, Place},
     parcels::{Answers, Chunk, Parcel, Waiting},
+    way::Way,
 };
 use crate::{
     Error,
-    broker::{Batch, Broker, BrokerError, LEDGER_SLOTS, Submitted},
+    broker::{Batch, Broker, LEDGER_SLOTS},
     id::QueueName,
     machine,
     record::Submission,
@@ -30,8 +31,6 @@ const ROUND_MAX: usize = 1024;
 /// more waits.
 const ROOM_BYTES: usize = 64 * 1024 * 1024;
 const TASK_BYTES: usize = 512;
-/// How long after its time is up a call that was sent may still be answered.
-const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 /// How often Redis is asked to keep the ledgers. A janitor removes those that lie idle, and with
 /// its ledger a client loses the proof that its tasks have succeeded, so this must happen many
 /// times within that time, also while the client only waits.
@@ -41,8 +40,6 @@ const KEEP_AGAIN: Duration = Duration::from_secs(30);
 /// How long a client that ends tries to leave its ledgers to the janitor, who takes them in an hour
 /// otherwise.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
-const RESEND_FIRST: Duration = Duration::from_millis(20);
-const RESEND_MAX: Duration = Duration::from_secs(1);
 
 /// Each call under way has a slot of the ledger to itself.
 const _: () = assert!((CALLS_MAX as u64) < LEDGER_SLOTS && CALLS_IN_FLIGHT <= CALLS_MAX);
@@ -163,6 +160,8 @@ struct Numbered {
     place: Place,
     keep: bool,
     announce: bool,
+    /// How often a connection had been dropped by then.
+    breaks: u64,
 }
 
 impl Carrier {
@@ -231,7 +230,7 @@ impl Carrier {
         let (keep, announce) = (!ledger.kept, !ledger.announced);
         (ledger.kept, ledger.announced) = (true, true);
         let place = ledger.take().expect("fewer calls under way than slots");
-        Numbered { chunk, place, keep, announce }
+        Numbered { chunk, place, keep, announce, breaks }
     }
 
     /// What was to be done once and was not, the next call does: a ledger that is not kept would
@@ -264,14 +263,14 @@ struct Delivered {
 }
 
 async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
-    let Numbered { chunk, place: Place { number, since }, keep, announce } = numbered;
+    let Numbered { chunk, place: Place { number, since }, keep, announce, breaks } = numbered;
     let (queue, deadline) = (chunk.queue().clone(), chunk.deadline());
     let tasks = chunk.submissions();
     let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };
     let announcement = async { !announce || way.announce(&queue, deadline).await };
     let mut sent = 0;
     let (mut announced, submitted) =
-        tokio::join!(announcement, way.send_until(deadline, &batch, &mut sent));
+        tokio::join!(announcement, way.send_until(deadline, &batch, breaks, &mut sent));
     let over = match &submitted {
         // The confirmer sends again by itself.
         Ok(_) if sent == 1 && way.confirmer.is_none() => Over::Answered,
@@ -280,80 +279,12 @@ async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
     };
     let answered = over != Over::Unanswered;
     let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
-    if lost {
+    if lost || (answered && way.breaks() != breaks) {
         announced = way.announce(&queue, deadline).await;
     }
     chunk.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);
     Delivered { queue, number, over, unkept, unannounced: !announced }
-}
-
-/// How a batch gets to Redis.
-#[derive(Clone)]
-struct Way {
-    broker: Broker,
-    confirmer: Option<Confirmer>,
-}
-
-impl Way {
-    /// How often a connection was dropped so far.
-    fn breaks(&self) -> u64 {
-        self.broker.breaks() + self.confirmer.as_ref().map_or(0, Confirmer::breaks)
-    }
-
-    /// Makes a queue known to inspectors; whether that was done.
-    async fn announce(&self, queue: &QueueName, deadline: Instant) -> bool {
-        let quickly = self.broker.within(Duration::ZERO);
-        let announced = timeout_at(deadline + ANSWERED_WITHIN, quickly.announce(queue)).await;
-        matches!(announced, Ok(Ok(())))
-    }
-
-    /// Sends a batch, again and again under the same number, until it is answered or time is up.
-    async fn send_until(
-        &self,
-        deadline: Instant,
-        batch: &Batch<'_>,
-        sent: &mut u32,
-    ) -> Result<Submitted, Error> {
-        let (mut maybe_done, mut wait) = (None, RESEND_FIRST);
-        let (mut batch, breaks) = (*batch, self.breaks());
-        loop {
-            batch.keep |= self.breaks() != breaks;
-            *sent += 1;
-            let answer = timeout_at(deadline + ANSWERED_WITHIN, self.send_once(deadline, &batch));
-            let problem = match answer.await {
-                Ok(Ok(submitted)) => return Ok(submitted),
-                Ok(Err(problem)) => problem,
-                Err(_) => BrokerError::Unknown("Redis did not answer in time".into()),
-            };
-            if let BrokerError::Unknown(why) = &problem {
-                maybe_done = Some(why.clone());
-            }
-            if !problem.is_transient() || Instant::now() + wait >= deadline {
-                let ids = || batch.tasks.iter().map(|task| task.id.clone()).collect();
-                return Err(match maybe_done {
-                    Some(why) => Error::unknown_outcome(ids(), why),
-                    None => problem.into(),
-                });
-            }
-            tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            wait = (wait * 2).min(RESEND_MAX);
-        }
-    }
-
-    async fn send_once(
-        &self,
-        deadline: Instant,
-        batch: &Batch<'_>,
-    ) -> Result<Submitted, BrokerError> {
-        match &self.confirmer {
-            None => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                self.broker.within(left).submit(batch).await
-            }
-            Some(confirmer) => confirmer.submit(batch).await,
-        }
-    }
 }
 
 #[cfg(test)]
