@@ -7,8 +7,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
--- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other),
---        held as id, token, …; the ids among them that were asked to stop
+-- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other), how many
+--        workers the queue has, held as id, token, …; the ids among them that were asked to stop
 -- REFUSE LAPSED
 
 local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -21,6 +21,7 @@ end
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
+local peers = redis.call('ZCARD', workers)
 
 -- Writes.
 redis.call('ZREM', workers, '')
@@ -30,4 +31,4 @@ redis.call('HSET', meta, 'watched_at', whole(now))
 if mending then
   redis.call('HSET', meta, 'lease_min', whole(lease_min))
 end
-return { 'OK', whole(now), next_expiry_in(workers, worker, now), held, stopping }
+return { 'OK', whole(now), next_expiry_in(workers, worker, now), whole(peers), held, stopping }

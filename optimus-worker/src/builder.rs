@@ -107,9 +107,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// How often an idle worker looks without having been woken, from 10 ms to a day; 5 s by
-    /// default. Doorbells are
-    /// hints that may get lost; this is the bound.
+    /// How often the workers of a queue together look without having been woken, from 10 ms to a
+    /// day; 5 s by default. Doorbells are hints that may get lost; such a task is found after this
+    /// time on average. One worker's looks are at most 12 times as far apart, however many workers
+    /// the queue has.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.config.poll = poll;
         self

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::{
     executor,
+    looks::{backup_wait, look_wait},
     prepare::{Claim, prepare},
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},
@@ -20,9 +21,6 @@ use crate::{
 pub(crate) const HALF_MIN: usize = 32;
 /// A claim that Redis rejects is asked again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
-/// A worker that waits for a due time claims by then, unless it is gone.
-const BACKUP_AFTER: Duration = Duration::from_millis(250);
-const BACKUP_EACH: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(3600);
 
 /// The claims of all served queues.
@@ -44,7 +42,9 @@ struct Line {
     /// The last claim that Redis has answered.
     answered_seq: u64,
     due_at: Option<Instant>,
-    /// That has come, and nothing was asked since.
+    /// When this worker looks though nothing woke it. Each claim is a look.
+    look_at: Option<Instant>,
+    /// One of these times has come, and nothing was asked since.
     fired: bool,
     /// The last claim left work behind.
     has_more: bool,
@@ -81,13 +81,6 @@ impl Ask {
     fn charged(&self) -> usize {
         if self.mode == Mode::Share { self.want } else { 0 }
     }
-}
-
-/// How much later than the worker that waits for a due time each of so many others looks, in case
-/// that one is gone: one of them soon, and all of them together a few times a second.
-fn backup_wait(workers: usize) -> Duration {
-    let others = u32::try_from(workers).unwrap_or(u32::MAX);
-    BACKUP_AFTER + BACKUP_EACH.saturating_mul(others).mul_f64(fastrand::f64())
 }
 
 impl Line {
@@ -185,10 +178,13 @@ impl Claims {
         }
         let again: usize = asks.iter().map(|ask| ask.want).sum();
         let idle = self.idle().saturating_sub(again).min(self.turn_max());
-        let now = Instant::now();
+        let (now, poll) = (Instant::now(), self.shared.config.poll);
         for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
-            if line.due_at.is_some_and(|due_at| due_at <= now) {
-                line.due_at = None;
+            let next_look = || now + look_wait(poll, queue.workers());
+            let times = [line.due_at, Some(*line.look_at.get_or_insert_with(next_look))];
+            if times.into_iter().flatten().any(|at| at <= now) {
+                line.due_at = line.due_at.filter(|due_at| *due_at > now);
+                line.look_at = Some(next_look());
                 line.fired = true;
                 queue.hint();
             }
@@ -213,8 +209,8 @@ impl Claims {
         asks
     }
 
-    /// Where this worker waits for a due time and has no slot, a claim of nothing lines up what is
-    /// due, and rings for a worker that has.
+    /// Where it is this worker's turn to look and it has no slot, a claim of nothing lines up what
+    /// is due, and rings for a worker that has.
     fn pass_on_due(&mut self, asks: &mut Vec<Ask>) {
         let lease = self.shared.config.lease;
         for at in 0..self.lines.len() {
@@ -280,6 +276,8 @@ impl Claims {
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
                 // Where work is left, none is told, and others may count on the one before.
                 line.due_at = due_at.or(line.due_at.filter(|_| claimed.more));
+                line.look_at =
+                    Some(Instant::now() + look_wait(self.shared.config.poll, queue.workers()));
                 line.has_more = claimed.more;
                 if !claimed.more {
                     self.shares.had_no_work(ask.queue);
@@ -365,7 +363,8 @@ impl Claims {
         }
         let suspects = &self.shared.suspects;
         let holds_back = suspects.any() || self.overflowing;
-        let next_due = self.lines.iter().filter_map(|line| line.due_at).filter(|_| !holds_back);
+        let times = self.lines.iter().flat_map(|line| [line.due_at, line.look_at]).flatten();
+        let next_due = times.filter(|_| !holds_back);
         // Without an idle slot nothing can be claimed beside a task that runs alone.
         let next_for_suspects = suspects.next().filter(|_| self.idle() > 0);
         let next_due =

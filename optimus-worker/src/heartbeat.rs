@@ -1,18 +1,15 @@
-//! Renews the leases, and learns what became of what the worker holds.
+//! Renews the leases: one account a queue, so that what befalls one costs no other its lease.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use optimus_core::{
-    Lease, TaskId, Token, WorkerId,
-    broker::{Broker, BrokerError, Give, Refusal, Release, Renewed},
-};
-use tokio::time::Instant;
+use futures_util::future::join_all;
+use optimus_core::broker::{Broker, BrokerError, Refusal, Renewed};
+use tokio::time::{Instant, timeout};
 
 use crate::{
-    attempts::{Attempt, Stop},
-    executor,
-    judge::Report,
+    attempts::Stop,
     queues::Served,
+    reconcile::{Before, befores, reconcile},
     role::Role,
     shared::Shared,
     start::new_worker_id,
@@ -22,110 +19,88 @@ use crate::{
 const BEATS_PER_LEASE: u32 = 3;
 /// A heartbeat that takes more than this part of a lease is told of.
 const SLOW_PART: u32 = 10;
+/// A queue whose heartbeat failed has its next so soon. Queues whose turns are no further apart
+/// have them in one write.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// The role behind the worker's life.
 pub(crate) struct Heartbeat {
     shared: Arc<Shared>,
     broker: Broker,
-}
-
-/// What the worker held in one queue before the heartbeat was sent.
-struct Before {
-    worker: WorkerId,
-    heard_seq: u64,
-    attempts: Vec<Arc<Attempt>>,
+    /// When each queue has its next one.
+    next_at: Vec<Instant>,
 }
 
 impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.maintenance.clone();
-        Self { shared, broker }
+        let (broker, now) = (shared.maintenance.clone(), Instant::now());
+        let next_at = shared.queues.iter().map(|_| now).collect();
+        Self { shared, broker, next_at }
     }
 
-    /// For each queue. A claim's answer that comes in after this can only add to what is held,
-    /// never be missed: the attempts are looked at last.
-    fn befores(&self) -> Vec<Before> {
-        let before = |queue: &Served| {
-            let (worker, heard_seq) = (queue.worker(), queue.heard_seq());
-            Before { worker, heard_seq, attempts: Vec::new() }
-        };
-        let mut befores: Vec<Before> = self.shared.queues.iter().map(before).collect();
-        for attempt in self.shared.attempts.snapshot() {
-            let place = self.shared.queues.place(attempt.lease.id.queue());
-            if let Some(before) = place.map(|place| &mut befores[place])
-                && before.worker == attempt.lease.worker
-            {
-                before.attempts.push(attempt);
-            }
+    /// The queues whose turn it is; all of them if the role was woken before that, since a claim
+    /// was told that a lease is over.
+    fn due(&self, now: Instant) -> Vec<usize> {
+        let soon = now + AGAIN.min(self.shared.config.lease / BEATS_PER_LEASE);
+        let all = 0..self.next_at.len();
+        if self.next_at.iter().all(|at| *at > now) {
+            return all.collect();
         }
-        befores
+        all.filter(|at| self.next_at[*at] <= soon).collect()
     }
 
-    async fn beat(&self) -> bool {
-        let lease = self.shared.config.lease;
-        let sent_at = Instant::now();
-        let befores = self.befores();
-        let calls = self
-            .shared
-            .queues
+    /// One heartbeat for these queues of one server, which have one write and one deadline. Answers
+    /// for which of them it was acknowledged.
+    async fn beat(&self, places: &[usize]) -> Vec<bool> {
+        let (lease, sent_at) = (self.shared.config.lease, Instant::now());
+        let mut befores: Vec<Option<Before>> =
+            befores(&self.shared).into_iter().map(Some).collect();
+        let asked: Vec<(&Served, Before)> = places
             .iter()
-            .zip(&befores)
+            .filter_map(|at| Some((&self.shared.queues[*at], befores[*at].take()?)))
+            .collect();
+        let calls = asked
+            .iter()
             .map(|(queue, before)| self.broker.renew_call(&queue.name, &before.worker, lease));
-        let answers = tokio::time::timeout(lease / 2, self.broker.run_all(calls.collect())).await;
-        let Ok(answers) = answers else {
+        let Ok(answers) = timeout(lease / 2, self.broker.run_all(calls.collect())).await else {
             self.broker.reconnect().await;
-            return false;
+            return vec![false; places.len()];
         };
-        let mut worked = true;
-        for ((queue, before), answer) in self.shared.queues.iter().zip(befores).zip(answers) {
+        let mut worked = vec![true; places.len()];
+        let mut lapsed = Vec::new();
+        for (nth, ((queue, before), answer)) in asked.into_iter().zip(answers).enumerate() {
             match answer.and_then(|reply| Broker::read_renew(&queue.name, reply)) {
-                Ok(renewed) => {
-                    let was_certain = queue.lease_is_certain(lease);
-                    queue.renewed(sent_at);
-                    if !was_certain {
-                        // Nothing was claimed meanwhile.
-                        queue.hint();
-                    }
-                    queue.set_next_expiry(renewed.next_expiry);
-                    self.reconcile(&before, &renewed);
-                }
+                Ok(renewed) => self.take_in(queue, sent_at, &before, &renewed),
                 Err(problem) if problem.refusal() == Some(Refusal::Lapsed) => {
-                    worked &= self.take_new_id(queue, &before).await;
+                    lapsed.push((nth, queue, before));
                 }
-                Err(problem) => worked &= missed(&problem),
+                Err(problem) => worked[nth] = missed(queue, &problem),
             }
         }
         self.shared.wakeups.expiry_learned();
+        // At last and at once, so that no queue waits for another.
+        let replacing = lapsed.iter().map(|(_, queue, before)| {
+            let registering = self.take_new_id(queue, before);
+            async { timeout(lease / 2, registering).await.unwrap_or(false) }
+        });
+        let replaced = join_all(replacing).await;
+        for ((nth, ..), replaced) in lapsed.iter().zip(replaced) {
+            worked[*nth] = replaced;
+            self.shared.wakeups.expiry_learned();
+        }
         worked
     }
 
-    /// Compares Redis' account with the worker's own.
-    fn reconcile(&self, before: &Before, renewed: &Renewed) {
-        for (id, token) in &renewed.held {
-            let known = self.shared.attempts.holds(id, token.fence)
-                || self.shared.suspects.holds(id, token.fence);
-            if !known && token.seq <= before.heard_seq {
-                // Its claim's answer never came in; or it was just reported, and this is refused.
-                let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
-                let give = Give::Head;
-                self.shared.reporter.push(Report::Release(Release { lease, give }));
-            }
+    fn take_in(&self, queue: &Served, sent_at: Instant, before: &Before, renewed: &Renewed) {
+        let was_certain = queue.lease_is_certain(self.shared.config.lease);
+        queue.renewed(sent_at);
+        if !was_certain {
+            // Nothing was claimed meanwhile.
+            queue.hint();
         }
-        let held: HashSet<(&TaskId, Token)> =
-            renewed.held.iter().map(|(id, token)| (id, *token)).collect();
-        let stopping: HashSet<&TaskId> = renewed.stopping.iter().collect();
-        executor::let_go(&self.shared, |lease| stopping.contains(&lease.id));
-        for attempt in &before.attempts {
-            let id = &attempt.lease.id;
-            if stopping.contains(id) {
-                attempt.stop(Stop::Cancelled);
-            }
-            if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
-                tracing::warn!(%id, "the lease is another's by now; the handler must stop");
-                attempt.stop(Stop::Lost);
-            }
-        }
+        queue.set_next_expiry(renewed.next_expiry);
+        queue.set_workers(renewed.workers);
+        reconcile(&self.shared, before, renewed);
     }
 
     /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
@@ -147,7 +122,7 @@ impl Heartbeat {
                 queue.hint();
                 true
             }
-            Err(problem) => missed(&problem),
+            Err(problem) => missed(queue, &problem),
         }
     }
 }
@@ -156,9 +131,10 @@ impl Role for Heartbeat {
     async fn tick(&mut self) -> Duration {
         let lease = self.shared.config.lease;
         let began_at = Instant::now();
-        let worked = self.beat().await;
+        let places = self.due(began_at);
+        let worked = self.beat(&places).await;
         let took = began_at.elapsed();
-        if worked && took > lease / SLOW_PART {
+        if worked.contains(&true) && took > lease / SLOW_PART {
             let held = self.shared.attempts.len();
             tracing::warn!(
                 ?took,
@@ -168,15 +144,20 @@ impl Role for Heartbeat {
                  lease or less concurrency"
             );
         }
-        let interval = lease / BEATS_PER_LEASE;
-        if worked { interval.mul_f64(0.9 + fastrand::f64() / 10.0) } else { AGAIN.min(interval) }
+        let (now, interval) = (Instant::now(), lease / BEATS_PER_LEASE);
+        let (next, again) = (interval.mul_f64(0.9 + fastrand::f64() / 10.0), AGAIN.min(interval));
+        for (at, worked) in places.into_iter().zip(worked) {
+            self.next_at[at] = now + if worked { next } else { again };
+        }
+        let first = self.next_at.iter().min().copied().unwrap_or(now + next);
+        first.saturating_duration_since(now)
     }
 }
 
 /// Always `false`: the heartbeat was not acknowledged.
-fn missed(problem: &BrokerError) -> bool {
+fn missed(queue: &Served, problem: &BrokerError) -> bool {
     if !problem.is_transient() {
-        tracing::error!(%problem, "a heartbeat was rejected");
+        tracing::error!(queue = %queue.name, %problem, "a heartbeat was rejected");
     }
     false
 }

@@ -79,6 +79,8 @@ pub(crate) struct Served {
     /// As many of them as a claim that came after them has answered: nothing was left.
     settled: AtomicU64,
     standing: Mutex<Standing>,
+    /// How many workers it has, as the last heartbeat was told.
+    workers: AtomicUsize,
     /// It was told that newer workers serve it.
     is_outdated: AtomicBool,
     wakeups: Arc<Wakeups>,
@@ -112,6 +114,7 @@ impl Served {
             answered: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             standing: Mutex::new(standing),
+            workers: AtomicUsize::new(1),
             is_outdated: AtomicBool::new(false),
             wakeups,
         }
@@ -172,6 +175,14 @@ impl Served {
 
     pub(crate) fn set_next_expiry(&self, wait: Option<Duration>) {
         self.standing().next_expiry = wait.map(|wait| Instant::now() + wait);
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_workers(&self, workers: usize) {
+        self.workers.store(workers.max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn may_have_work(&self) -> bool {

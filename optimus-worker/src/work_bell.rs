@@ -1,4 +1,5 @@
-//! Waits for work to come to an idle worker: doorbells, and a poll in case one was lost.
+//! Waits for work to come to an idle worker, on the queues' doorbells. That one was lost is found
+//! by the looks of the claimer.
 //!
 //! A queue's doorbell is a list that holds one token at most, and whoever pops it owes the queue a
 //! claim. So a worker listens only to queues that it found empty, only while it has idle slots, and
@@ -17,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{role::Role, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
+/// A connection that died without a word is found to be dead after so long.
+const LISTEN_FOR: Duration = Duration::from_secs(5);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const UNTIL_WOKEN: Duration = Duration::from_secs(3600);
 /// So soon a claim that a ring brought about is answered. If it leaves the queue empty, one wait
@@ -35,8 +38,6 @@ pub(crate) struct WorkBell {
     /// Its waits block it.
     broker: Broker,
     stop: CancellationToken,
-    /// When all queues that were found empty are looked at, whether they rang or not.
-    poll_at: Instant,
     /// The next time that a wait may be made to return.
     rouse_at: Instant,
     rings: Vec<Ring>,
@@ -55,9 +56,8 @@ struct Ring {
 impl WorkBell {
     pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
         let broker = shared.broker.blocking("work bell");
-        let poll_at = Instant::now() + shared.config.poll;
         let (rouse_at, rings) = (Instant::now(), Vec::new());
-        Self { shared, broker, stop, poll_at, rouse_at, rings, is_refused: false }
+        Self { shared, broker, stop, rouse_at, rings, is_refused: false }
     }
 
     fn ends(&self) -> bool {
@@ -78,10 +78,8 @@ impl WorkBell {
         let waiter = (&home.name, &worker);
         let names: Vec<QueueName> =
             listened.iter().map(|at| shared.queues[*at].name.clone()).collect();
-        let timeout = self.poll_at.saturating_duration_since(Instant::now());
-        // A poll is not put off for want of a connection.
-        let broker = self.broker.within(timeout.min(CONNECT_WITHIN));
-        let mut rung = pin!(broker.wait_for_work(&names, waiter, timeout));
+        let broker = self.broker.within(CONNECT_WITHIN);
+        let mut rung = pin!(broker.wait_for_work(&names, waiter, LISTEN_FOR));
         loop {
             let ends = self.ends();
             let must_return = ends || self.should_hear_more(listened);
@@ -99,7 +97,7 @@ impl WorkBell {
                 () = shared.wakeups.work_bell.woken(), if !must_return => {}
                 () = shared.shutdown.quieted(), if !ends => {}
                 () = self.stop.cancelled(), if !ends => {}
-                () = sleep_until(overdue.unwrap_or(self.poll_at)), if overdue.is_some() => {}
+                () = sleep_until(overdue.unwrap_or(self.rouse_at)), if overdue.is_some() => {}
             }
             self.pass_on_overdue().await;
         }
@@ -201,11 +199,6 @@ impl Role for WorkBell {
             // Another queue may fill each slot anew and leave the claimer nothing to tell.
             self.shared.slots.await_idle();
             return self.rest();
-        }
-        if self.poll_at <= Instant::now() {
-            self.poll_at = Instant::now() + self.shared.config.poll;
-            self.hint_all(&empty);
-            return CLAIM_FIRST;
         }
         let heard = self.wait(&empty).await;
         self.note_problem(heard.as_ref().err());

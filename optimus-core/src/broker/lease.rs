@@ -24,6 +24,8 @@ pub struct Renewed {
     pub now_ms: u64,
     /// Until the earliest lease of another worker is over.
     pub next_expiry: Option<Duration>,
+    /// How many workers the queue has, this one included.
+    pub workers: usize,
     /// What the worker holds by Redis' account.
     pub held: Vec<(TaskId, Token)>,
     /// Those of them that were asked to stop.
@@ -59,13 +61,14 @@ impl Broker {
         let id = |stored: &str| TaskId::from_stored(queue.clone(), stored).map_err(|_| odd(stored));
         let now_ms = reply.number()?;
         let next_expiry = reply.wait()?;
+        let workers = reply.number()?;
         let held = reply
             .texts()?
             .chunks_exact(2)
             .map(|pair| Ok((id(&pair[0])?, Token::parse(&pair[1]).ok_or_else(|| odd(&pair[1]))?)))
             .collect::<Result<_, BrokerError>>()?;
         let stopping = reply.texts()?.iter().map(|stored| id(stored)).collect::<Result<_, _>>()?;
-        Ok(Renewed { now_ms, next_expiry, held, stopping })
+        Ok(Renewed { now_ms, next_expiry, workers, held, stopping })
     }
 
     /// Renews a worker's lease on one queue.

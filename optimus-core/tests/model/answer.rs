@@ -21,6 +21,7 @@ pub(crate) enum Answer {
     },
     Renewed {
         next_expiry_ms: Option<u64>,
+        workers: usize,
         held: BTreeMap<TaskId, Token>,
         stop: BTreeSet<TaskId>,
     },

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
-    broker::{Batch, Broker, BrokerError, Claimed, Receipt, Returned, StoredBy},
+    broker::{Batch, Broker, BrokerError, Claimed, Receipt, Renewed, Returned, StoredBy},
 };
 
 use crate::{
@@ -57,10 +57,7 @@ async fn answer(
             Answer::Alive { next_expiry_ms: registered.next_expiry.map(ms) }
         }
         Call::Renew { worker, lease_ms } => {
-            let renewed = broker.renew(queue, worker, Duration::from_millis(*lease_ms)).await?;
-            let held = renewed.held.into_iter().collect();
-            let stop = renewed.stopping.into_iter().collect();
-            Answer::Renewed { next_expiry_ms: renewed.next_expiry.map(ms), held, stop }
+            as_answer(broker.renew(queue, worker, Duration::from_millis(*lease_ms)).await?)
         }
         Call::Reap { worker, lease_ms, limit } => {
             let lease = Duration::from_millis(*lease_ms);
@@ -193,4 +190,11 @@ async fn look(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
 
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).expect("no test waits that long")
+}
+
+fn as_answer(renewed: Renewed) -> Answer {
+    let (next_expiry_ms, workers) = (renewed.next_expiry.map(ms), renewed.workers);
+    let held = renewed.held.into_iter().collect();
+    let stop = renewed.stopping.into_iter().collect();
+    Answer::Renewed { next_expiry_ms, workers, held, stop }
 }

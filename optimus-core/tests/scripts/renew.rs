@@ -56,7 +56,8 @@ async fn it_answers_which_of_them_are_to_stop(bench: Bench) {
     for id in [&leases[1].id, &others.id] {
         assert_eq!(bench.at(0).cancel(id).await.unwrap(), Cancelled::Requested);
     }
-    assert_eq!(renew(&bench, 1, &worker).await.stopping, [leases[1].id.clone()]);
+    let renewed = renew(&bench, 1, &worker).await;
+    assert_eq!((renewed.stopping, renewed.workers), (vec![leases[1].id.clone()], 2));
     assert_eq!(renew(&bench, 1, &other).await.stopping, [others.id]);
     assert_eq!(renew(&bench, 2, &worker).await.stopping, [leases[1].id.clone()], "until it ends");
     assert!(bench.release(2, &[given(&leases[1], Give::Head)]).await.is_empty());

@@ -33,7 +33,8 @@ impl Queue {
         worker.expiry = now + lease_ms;
         let held = worker.holds.clone();
         let stop = held.keys().filter(|id| self.tasks[*id].stop_asked.is_some()).cloned().collect();
-        Answer::Renewed { next_expiry_ms: self.next_expiry(now, name), held, stop }
+        let (next_expiry_ms, workers) = (self.next_expiry(now, name), self.workers.len());
+        Answer::Renewed { next_expiry_ms, workers, held, stop }
     }
 
     /// A worker → ∅, unless it still holds something.

@@ -1,0 +1,69 @@
+//! Compares Redis' account of what the worker holds with the worker's own: [`reconcile`].
+
+use std::{collections::HashSet, sync::Arc};
+
+use optimus_core::{
+    Lease, TaskId, Token, WorkerId,
+    broker::{Give, Release, Renewed},
+};
+
+use crate::{
+    attempts::{Attempt, Stop},
+    executor,
+    judge::Report,
+    queues::Served,
+    shared::Shared,
+};
+
+/// What the worker held in one queue before the heartbeat was sent.
+pub(crate) struct Before {
+    pub(crate) worker: WorkerId,
+    pub(crate) heard_seq: u64,
+    pub(crate) attempts: Vec<Arc<Attempt>>,
+}
+
+/// For each queue. A claim's answer that comes in after this can only add to what is held, never
+/// be missed: the attempts are looked at last.
+pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
+    let before = |queue: &Served| {
+        let (worker, heard_seq) = (queue.worker(), queue.heard_seq());
+        Before { worker, heard_seq, attempts: Vec::new() }
+    };
+    let mut befores: Vec<Before> = shared.queues.iter().map(before).collect();
+    for attempt in shared.attempts.snapshot() {
+        let place = shared.queues.place(attempt.lease.id.queue());
+        if let Some(before) = place.map(|place| &mut befores[place])
+            && before.worker == attempt.lease.worker
+        {
+            before.attempts.push(attempt);
+        }
+    }
+    befores
+}
+
+/// Gives back what the worker never heard of, and stops what it lost or is to stop.
+pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
+    for (id, token) in &renewed.held {
+        let known =
+            shared.attempts.holds(id, token.fence) || shared.suspects.holds(id, token.fence);
+        if !known && token.seq <= before.heard_seq {
+            // Its claim's answer never came in; or it was just reported, and this is refused.
+            let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
+            shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
+        }
+    }
+    let held: HashSet<(&TaskId, Token)> =
+        renewed.held.iter().map(|(id, token)| (id, *token)).collect();
+    let stopping: HashSet<&TaskId> = renewed.stopping.iter().collect();
+    executor::let_go(shared, |lease| stopping.contains(&lease.id));
+    for attempt in &before.attempts {
+        let id = &attempt.lease.id;
+        if stopping.contains(id) {
+            attempt.stop(Stop::Cancelled);
+        }
+        if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
+            tracing::warn!(%id, "the lease is another's by now; the handler must stop");
+            attempt.stop(Stop::Lost);
+        }
+    }
+}
