@@ -22,6 +22,8 @@ enum Most {
     Asked { calls: f64, reads: f64 },
     /// Of a worker.
     Connections(f64),
+    /// Commands in a second, of all workers: what is asked whether there is work or not.
+    Rate(f64),
 }
 
 impl Most {
@@ -31,6 +33,7 @@ impl Most {
                 vec![(Field::RedisCallsPerTask, calls), (Field::ReadsPerTask, reads)]
             }
             Self::Connections(most) => vec![(Field::Connections, most)],
+            Self::Rate(most) => vec![(Field::CommandsPerS, most)],
         }
     }
 }
@@ -58,6 +61,10 @@ const BOUNDS: &[Bound] = &[
     bound("queues", Some(("queues", Number(8))), 4.0, 0.1),
     bound("queues", Some(("queues", Number(64))), 14.0, 0.3),
     Bound { name: "connections", param: None, most: Most::Connections(4.0) },
+    rate("idle", ("workers", Number(1)), 1.8),
+    rate("idle", ("workers", Number(8)), 6.0),
+    rate("idle", ("queues", Number(20)), 30.0),
+    rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
     bound("features", Some(("feature", Text("biz_id"))), 1.2, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
@@ -72,6 +79,10 @@ const fn bound(
     reads: f64,
 ) -> Bound {
     Bound { name, param, most: Most::Asked { calls, reads } }
+}
+
+const fn rate(name: &'static str, param: (&'static str, Param), most: f64) -> Bound {
+    Bound { name, param: Some(param), most: Most::Rate(most) }
 }
 
 /// Prints each bound with what was measured, and returns a sentence for each that is broken.

@@ -11,23 +11,29 @@ use crate::process::{Usage, rss_mb};
 use crate::row::{Row, params};
 use crate::workers::{Staff, Workers};
 
-pub(super) const IDLE: Measurement =
-    Measurement { name: "idle", about: "commands and CPU of an idle worker, and of 64", run: idle };
+pub(super) const IDLE: Measurement = Measurement {
+    name: "idle",
+    about: "commands and CPU of an idle worker, of 64, and of 20 that serve 20 queues",
+    run: idle,
+};
 
 const IN_FLIGHT: usize = 100;
 
 fn idle(bench: &Bench) -> anyhow::Result<Vec<Row>> {
-    let workers = bench.scale.pick(&[1, 64][..], &[1, 8]);
-    workers.iter().map(|processes| of(bench, *processes)).collect()
+    let staffs = bench.scale.pick([(1, 1), (64, 1), (20, 20)], [(1, 1), (8, 1), (4, 20)]);
+    let staff = |(processes, queues)| Staff { processes, queues, ..Staff::one(IN_FLIGHT) };
+    staffs.into_iter().map(|numbers| of(bench, staff(numbers))).collect()
 }
 
 /// The workers stay: a run is a part of their time.
-fn of(bench: &Bench, processes: usize) -> anyhow::Result<Row> {
+fn of(bench: &Bench, staff: Staff) -> anyhow::Result<Row> {
     let redis = &bench.redis;
-    let (settle, window) = bench.scale.pick((12, 15), (1, 5));
-    let shown = params([("workers", processes.into()), ("seconds", window.into())]);
+    // By then each has had a second heartbeat, and knows how many they are.
+    let (settle, window) = bench.scale.pick((12, 15), (6, 5));
+    let (processes, queues) = (staff.processes.into(), staff.queues.into());
+    let shown = params([("workers", processes), ("queues", queues), ("seconds", window.into())]);
     redis.probe().flush()?;
-    let mut workers = Workers::prepare(redis, Staff { processes, ..Staff::one(IN_FLIGHT) }, 0)?;
+    let mut workers = Workers::prepare(redis, staff, 0)?;
     let pids = workers.pids();
     workers.start()?;
     progress(IDLE.name, &shown, "settling");

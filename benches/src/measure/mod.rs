@@ -2,6 +2,7 @@
 
 mod connections;
 mod drain;
+mod due;
 mod features;
 mod growth;
 mod idle;
@@ -43,6 +44,7 @@ pub(crate) const USUAL: &[Measurement] = &[
     steady::STEADY,
     latency::LATENCY,
     latency::DELAY_PRECISION,
+    due::DUE,
     features::FEATURES,
     used::USED,
     queues::QUEUES,
