@@ -251,7 +251,8 @@ pub(super) async fn quarantine(actor: &Actor) {
         }
     }
     actor.begun(1, 3).await;
-    sleep(ms(1_500)).await;
+    // Long enough for its worker to look again, find nothing and take the mark from it.
+    sleep(ms(6_000)).await;
     actor.hear(2, actor.submit(2, Kind::Lasts(0)).await).await;
 }
 
