@@ -146,6 +146,22 @@ on_both! {
         worker.stop().await;
     }
 
+    async fn what_a_handler_returned_that_gave_up_on_its_thread_is_kept_at_a_shutdown(
+        bench: Bench
+    ) {
+        let hold = Hold::default();
+        let builder = bench.worker().shutdown_grace(Duration::ZERO).data(hold.clone());
+        let worker = bench.start(builder.task_type::<GiveUp>());
+        let handle = bench.client.submit(GiveUp {}.call()).await.unwrap();
+        hold.began.wait_for(1).await;
+        tokio::join!(worker.stop(), async {
+            // The grace is over.
+            hold.told.wait_for(1).await;
+            hold.release();
+        });
+        assert_eq!(handle.status().await.unwrap(), TaskState::Success);
+    }
+
     async fn a_task_whose_thread_still_runs_at_a_shutdown_starts_elsewhere_only_after_its_lease(
         bench: Bench
     ) {
