@@ -31,6 +31,8 @@ mod threads;
 #[doc(hidden)]
 pub mod broker;
 #[doc(hidden)]
+pub mod log;
+#[doc(hidden)]
 pub mod machine;
 
 #[doc(hidden)]

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     Lease, QueueName, WorkerId,
     broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
+    tell,
 };
 use tokio::time::Instant;
 
@@ -227,8 +228,11 @@ impl Claims {
     fn is_overflowing(&mut self) -> bool {
         let overflowing = self.shared.reporter.is_full();
         if overflowing && !self.overflowing {
-            tracing::error!(
-                held = self.shared.reporter.len(),
+            let held = self.shared.reporter.len();
+            tell!(
+                self.shared.log,
+                ERROR,
+                held,
                 "too many results can't be reported; nothing is claimed until Redis takes them"
             );
         }
@@ -319,7 +323,7 @@ impl Claims {
             Some(refusal) if refusal != Refusal::Newer => {}
             _ => {
                 // It keeps neither slots nor turns from the worker's other queues.
-                queue.log_rejection(problem);
+                queue.log_rejection(&self.shared.log, problem);
                 self.lines[ask.queue].due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(ask.queue);
                 queue.found_empty(ask.hints);

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
-use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId};
+use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId, tell};
 use tokio::time::Instant;
 
 use crate::{
@@ -78,11 +78,15 @@ impl Deadlines {
         if now.into_std() < attempt.ctx.deadline() + HUNG_AFTER || attempt.hung_is_told() {
             return;
         }
-        tracing::error!(
-            id = %attempt.lease.id,
-            task = attempt.facts.task,
-            slots = self.shared.config.concurrency,
-            hung = self.shared.attempts.hung(),
+        let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
+        let (slots, hung) = (self.shared.config.concurrency, self.shared.attempts.hung());
+        tell!(
+            self.shared.log,
+            ERROR,
+            %id,
+            task,
+            slots,
+            hung,
             "a blocking handler has not returned since its timeout; it keeps its slot and its \
              task until it returns or the worker is started again"
         );
@@ -98,7 +102,8 @@ impl Deadlines {
             Some(report) => self.shared.reporter.push(report),
             None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }
-        tracing::warn!(id = %attempt.lease.id, "timed out, and its handler blocks the runtime");
+        let id = attempt.lease.id.clone();
+        tell!(self.shared.log, WARN, %id, "timed out, and its handler blocks the runtime");
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use optimus_core::tell;
 use tokio::time::timeout;
 
 use crate::{attempts::Stop, executor, shared::Shared};
@@ -24,7 +25,8 @@ const RELEASE_GRACE: Duration = Duration::from_secs(2);
 pub(crate) async fn end(shared: &Shared) {
     let Shared { config, attempts, reporter, slots, shutdown, .. } = shared;
     shutdown.quieted().await;
-    tracing::info!(running = attempts.running(), "shutting down: nothing new is claimed");
+    let running = attempts.running();
+    tell!(shared.log, INFO, running, "shutting down: nothing new is claimed");
     executor::give_back_all_waiting(shared);
     let is_idle = || slots.busy() == 0;
     tokio::select! {

@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use optimus_core::broker::{Broker, BrokerError, Refusal, Renewed};
+use optimus_core::{
+    broker::{Broker, BrokerError, Refusal, Renewed},
+    log::Log,
+    tell,
+};
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -74,7 +78,7 @@ impl Heartbeat {
                 Err(problem) if problem.refusal() == Some(Refusal::Lapsed) => {
                     lapsed.push((nth, queue, before));
                 }
-                Err(problem) => worked[nth] = missed(queue, &problem),
+                Err(problem) => worked[nth] = missed(&self.shared.log, queue, problem),
             }
         }
         self.shared.wakeups.expiry_learned();
@@ -106,8 +110,8 @@ impl Heartbeat {
     /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
     async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
         let (worker, registered_at) = (new_worker_id(), Instant::now());
-        let (old, new) = (&before.worker, &worker);
-        tracing::warn!(queue = %queue.name, %old, %new, "the lease is over");
+        let (name, old, new) = (queue.name.clone(), before.worker.clone(), worker.clone());
+        tell!(self.shared.log, WARN, queue = %name, %old, %new, "the lease is over");
         let registered = self
             .broker
             .register(&queue.name, &worker, self.shared.config.lease, &self.shared.description)
@@ -122,7 +126,7 @@ impl Heartbeat {
                 queue.hint();
                 true
             }
-            Err(problem) => missed(queue, &problem),
+            Err(problem) => missed(&self.shared.log, queue, problem),
         }
     }
 }
@@ -136,7 +140,9 @@ impl Role for Heartbeat {
         let took = began_at.elapsed();
         if worked.contains(&true) && took > lease / SLOW_PART {
             let held = self.shared.attempts.len();
-            tracing::warn!(
+            tell!(
+                self.shared.log,
+                WARN,
                 ?took,
                 ?lease,
                 held,
@@ -155,9 +161,10 @@ impl Role for Heartbeat {
 }
 
 /// Always `false`: the heartbeat was not acknowledged.
-fn missed(queue: &Served, problem: &BrokerError) -> bool {
+fn missed(log: &Log, queue: &Served, problem: BrokerError) -> bool {
     if !problem.is_transient() {
-        tracing::error!(queue = %queue.name, %problem, "a heartbeat was rejected");
+        let name = queue.name.clone();
+        tell!(log, ERROR, queue = %name, %problem, "a heartbeat was rejected");
     }
     false
 }

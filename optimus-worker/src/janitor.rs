@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName,
     broker::{Broker, BrokerError},
-    interval,
+    interval, tell,
 };
 
 use crate::{role::Role, shared::Shared};
@@ -44,7 +44,8 @@ pub(crate) async fn purge(
         }
     }
     if tasks > 0 {
-        tracing::info!(%queue, tasks, "purged");
+        let queue = queue.clone();
+        tell!(shared.log, INFO, %queue, tasks, "purged");
     }
     Ok(workers)
 }

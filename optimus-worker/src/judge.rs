@@ -134,7 +134,7 @@ pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
     let Bounded(mut text) = text;
     if let Err(panic) = written {
-        tracing::error!(text = panic, "panicked while an error was written");
+        drop(guarded(|| tracing::error!(text = panic, "panicked while an error was written")));
         text.push_str("(the text of the error panicked: ");
         text.push_str(&panic);
         text.push(')');
@@ -227,7 +227,8 @@ fn failure(
     let verdict = if retries_left(facts) {
         let n = facts.failures + 1;
         let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
-            tracing::error!(text = panic, "the back-off function panicked; Sidekiq's is used");
+            let told = "the back-off function panicked; Sidekiq's is used";
+            drop(guarded(|| tracing::error!(text = panic, "{told}")));
             Backoff::default().wait(n, problem, random)
         });
         Verdict::Retry(wait)

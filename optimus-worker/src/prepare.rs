@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release, StartBy},
+    tell,
 };
 use tokio::time::Instant;
 
@@ -67,15 +68,24 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
             match obstacle {
                 Obstacle::Reported(report) => shared.reporter.push(*report),
                 Obstacle::Suspect(lease) => {
-                    let now = Instant::now();
-                    if let Some((lease, wait)) = shared.suspects.hold(lease, now, fastrand::f64()) {
-                        executor::give_back_for(shared, lease, wait);
-                    }
+                    hold(shared, lease);
                 }
             }
             None
         }
     }
+}
+
+/// Keeps one that must run alone until it can; or has it come back later.
+fn hold(shared: &Shared, lease: Lease) {
+    let id = lease.id.clone();
+    let later = shared.suspects.hold(lease, Instant::now(), fastrand::f64());
+    if let Some((lease, wait)) = later {
+        executor::give_back_for(shared, lease, wait);
+        return;
+    }
+    let text = "was lost before; it runs alone once all others have ended";
+    tell!(shared.log, WARN, %id, "{text}");
 }
 
 fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
@@ -86,7 +96,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         Obstacle::Reported(Box::new(judge::bury(lease.clone(), attempt, reason, why)))
     };
     let misfit = |why: &str| {
-        tracing::warn!(id = %lease.id, why, "can't be run by this worker, and waits");
+        let (id, text) = (lease.id.clone(), why.to_owned());
+        tell!(shared.log, WARN, %id, why = text, "can't be run by this worker, and waits");
         if misfit::is_over(misfits, shared.config.misfit_grace) {
             return bury(Reason::Unknown, why);
         }

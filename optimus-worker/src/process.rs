@@ -3,12 +3,13 @@
 
 use std::{process, sync::LazyLock, time::Duration};
 
+use optimus_core::tell;
 use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
 
-use crate::{shared::Shared, shutdown::Shutdown, signals::Signals, user_code::guarded};
+use crate::{running::LOG_WITHIN, shared::Shared, shutdown::Shutdown, signals::Signals};
 
 /// `EX_TEMPFAIL` of `sysexits.h`: to be tried again later.
 pub(crate) const EXIT_BLOCKED: i32 = 75;
@@ -70,15 +71,15 @@ impl Process {
         };
         if timeout(RETURN_GRACE, freed).await.is_err() {
             let handlers = on_runtime();
-            let told = || {
-                tracing::error!(
-                    handlers,
-                    code = EXIT_BLOCKED,
-                    "handlers block their runtime, so the process exits; their tasks run again \
-                     once the lease is over"
-                );
-            };
-            drop(guarded(told));
+            tell!(
+                shared.log,
+                ERROR,
+                handlers,
+                code = EXIT_BLOCKED,
+                "handlers block their runtime, so the process exits; their tasks run again once \
+                 the lease is over"
+            );
+            shared.log.flush(LOG_WITHIN).await;
             process::exit(EXIT_BLOCKED);
         }
     }

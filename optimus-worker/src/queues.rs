@@ -13,6 +13,8 @@ use std::{
 use optimus_core::{
     QueueName, WorkerId,
     broker::{BrokerError, Refusal},
+    log::Log,
+    tell,
 };
 use tokio::time::Instant;
 
@@ -121,12 +123,14 @@ impl Served {
     }
 
     /// A claim was rejected. That newer workers are here is said once, with what to do.
-    pub(crate) fn log_rejection(&self, problem: &BrokerError) {
-        let queue = &self.name;
+    pub(crate) fn log_rejection(&self, log: &Log, problem: &BrokerError) {
+        let (queue, problem) = (self.name.clone(), problem.clone());
         if problem.refusal() != Some(Refusal::Newer) {
-            tracing::error!(%queue, %problem, "a claim was rejected");
+            tell!(log, ERROR, %queue, %problem, "a claim was rejected");
         } else if !self.is_outdated.swap(true, Ordering::Relaxed) {
-            tracing::error!(
+            tell!(
+                log,
+                ERROR,
                 %queue,
                 %problem,
                 "newer programs use this queue; this worker claims nothing from it and serves its \

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::broker::{BATCH_MAX, Broker};
+use optimus_core::{
+    broker::{BATCH_MAX, Broker},
+    tell,
+};
 use tokio::time::Instant;
 
 use crate::{queues::Served, role::Role, shared::Shared};
@@ -31,17 +34,21 @@ impl Reaper {
                 match self.broker.reap(&queue.name, &queue.worker(), lease, BATCH_MAX).await {
                     Ok(reaped) => reaped,
                     Err(problem) => {
-                        tracing::debug!(queue = %queue.name, %problem, "could not reap");
+                        let name = queue.name.clone();
+                        tell!(self.shared.log, DEBUG, queue = %name, %problem, "could not reap");
                         queue.set_next_expiry(Some(AGAIN));
                         return;
                     }
                 };
             queue.set_next_expiry(reaped.next_expiry);
             if !reaped.lapsed.is_empty() {
-                tracing::warn!(
-                    queue = %queue.name,
-                    workers = ?reaped.lapsed,
-                    tasks = reaped.tasks,
+                let (name, workers, tasks) = (queue.name.clone(), reaped.lapsed, reaped.tasks);
+                tell!(
+                    self.shared.log,
+                    WARN,
+                    queue = %name,
+                    ?workers,
+                    tasks,
                     "took back the tasks of workers whose lease is over"
                 );
                 queue.hint();

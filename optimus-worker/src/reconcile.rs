@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use optimus_core::{
     Lease, TaskId, Token, WorkerId,
     broker::{Give, Release, Renewed},
+    tell,
 };
 
 use crate::{
@@ -62,7 +63,8 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
             attempt.stop(Stop::Cancelled);
         }
         if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
-            tracing::warn!(%id, "the lease is another's by now; the handler must stop");
+            let id = id.clone();
+            tell!(shared.log, WARN, %id, "the lease is lost; the handler must stop");
             attempt.stop(Stop::Lost);
         }
     }

@@ -13,6 +13,8 @@ use std::{
 use optimus_core::{
     QueueName,
     broker::{Broker, BrokerError, Reply},
+    log::Log,
+    tell,
 };
 use tokio::time::Instant;
 
@@ -33,9 +35,9 @@ const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 const TURN_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The lanes of reports.
-#[derive(Debug)]
 pub(crate) struct Reporter {
     held: Mutex<Held>,
+    log: Log,
     wakeups: Arc<Wakeups>,
 }
 
@@ -67,8 +69,8 @@ impl Held {
 }
 
 impl Reporter {
-    pub(crate) fn new(wakeups: Arc<Wakeups>) -> Self {
-        Self { held: Mutex::default(), wakeups }
+    pub(crate) fn new(wakeups: Arc<Wakeups>, log: Log) -> Self {
+        Self { held: Mutex::default(), log, wakeups }
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -171,7 +173,8 @@ impl Reporter {
         held.reports -= group.len();
         held.bytes -= group.bytes;
         if held.lane(group).pass(group.len()) {
-            tracing::info!(queue = %group.queue(), "reports are taken again");
+            let queue = group.queue().clone();
+            tell!(self.log, INFO, %queue, "reports are taken again");
         }
         drop(held);
         self.wakeups.reports_answered();
@@ -185,23 +188,32 @@ impl Reporter {
     /// The answer was an error that will not pass by itself.
     fn refused(&self, group: Group, problem: &BrokerError) {
         let (queue, kind, now) = (group.queue().clone(), group.kind, Instant::now());
+        let problem = problem.to_string();
         let mut held = self.held();
         match held.lane(&group).refuse(group, now) {
             Refused::Held => {}
             Refused::LaneWaits => {
-                tracing::error!(%queue, ?kind, %problem, "reports are refused; held, sent again");
+                tell!(
+                    self.log,
+                    ERROR,
+                    %queue,
+                    ?kind,
+                    problem,
+                    "reports are refused; held, sent again"
+                );
             }
             Refused::Culprit(group) => {
                 let before = group.bytes;
                 let id = group.lease(0).map(|lease| lease.id.clone());
-                match group.into_verdict(&problem.to_string()) {
+                match group.into_verdict(&problem) {
                     Ok(verdict) => {
-                        tracing::error!(?id, %problem, "a report is refused; its task is Dead");
+                        let text = "a report is refused; its task is Dead";
+                        tell!(self.log, ERROR, ?id, problem, "{text}");
                         held.bytes = held.bytes + verdict.bytes - before;
                         held.lane(&verdict).push_group(verdict);
                     }
                     Err(group) => {
-                        tracing::error!(?id, %problem, "a task can't be reported; held");
+                        tell!(self.log, ERROR, ?id, problem, "a task can't be reported; held");
                         held.lane(&group).park(group, now);
                     }
                 }
@@ -222,7 +234,8 @@ pub(crate) fn take_in_reports(
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
                 for lease in stale.into_iter().filter_map(|position| group.lease(position)) {
-                    tracing::debug!(id = %lease.id, "reported before, or lost");
+                    let id = lease.id.clone();
+                    tell!(shared.log, DEBUG, %id, "reported before, or lost");
                 }
                 shared.attempts.remove(group.leases());
                 shared.reporter.answered(&group);
@@ -254,7 +267,7 @@ mod tests {
 
     #[test]
     fn reports_that_the_claimer_sent_are_sent_again_once_they_are_reclaimed() {
-        let reporter = Reporter::new(Arc::default());
+        let reporter = Reporter::new(Arc::default(), Log::here());
         reporter.push(report());
         let turn = reporter.lend(reporter.take(1));
         assert_eq!((reporter.ready(), reporter.len()), (0, 1));

@@ -49,3 +49,23 @@ pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, playing: impl Fut
         discard(panic);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{running::Running, still::still};
+
+    #[tokio::test]
+    async fn a_role_that_panics_ends_its_worker_which_says_why_and_signs_off() {
+        let (client, shared) = still("role-that-panics").await;
+        let queue = shared.queues[0].name.clone();
+        let workers = async || client.inspector().workers(&queue).await.unwrap().len();
+        assert_eq!(workers().await, 1);
+        let running = Running::start(shared.clone(), None).unwrap();
+        supervise("reaper", &shared.shutdown, async { panic!("boom") }).await;
+        shared.shutdown.quieted().await;
+        running.end().await;
+        assert_eq!(shared.shutdown.failure(), Some("its reaper panicked: boom"));
+        assert_eq!(workers().await, 0);
+    }
+}

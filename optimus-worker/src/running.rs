@@ -1,8 +1,8 @@
 //! A worker that runs: [`Running`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use optimus_core::Error;
+use optimus_core::{Error, tell};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -12,6 +12,9 @@ use crate::{
     role::{play, supervise},
     shared::Shared,
 };
+
+/// How long a worker that has ended waits for who takes its log events.
+pub(crate) const LOG_WITHIN: Duration = Duration::from_millis(300);
 
 /// Its claimer is a task of this runtime; all else is on the keeper's thread. Dropped, it asks the
 /// worker to end at once, which the keeper does.
@@ -48,7 +51,9 @@ impl Running {
     pub(crate) async fn end(mut self) {
         self.shared.shutdown.begin();
         self.keeper.ended().await;
-        tracing::info!("stopped");
+        tell!(self.shared.log, INFO, "stopped");
+        // The program may end now.
+        self.shared.log.flush(LOG_WITHIN).await;
     }
 }
 

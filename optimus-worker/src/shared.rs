@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus_core::{Data, Threads, broker::Broker};
+use optimus_core::{Data, Threads, broker::Broker, log::Log};
 
 use crate::{
     attempts::Attempts, config::Config, ledgers::Ledgers, queues::Queues, registry::Registry,
@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) broker: Broker,
     /// The connection of all roles on the keeper's thread.
     pub(crate) maintenance: Broker,
+    /// What roles have to say: they call no subscriber.
+    pub(crate) log: Log,
     pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,

@@ -5,13 +5,12 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use optimus_core::{log::Log, tell};
 use tokio_util::sync::CancellationToken;
 
-use crate::user_code::guarded;
-
 /// The signals of a shutdown.
-#[derive(Debug, Default)]
 pub(crate) struct Shutdown {
+    log: Log,
     /// As `quiet`, for who must ask for each task.
     is_quiet: AtomicBool,
     quiet: CancellationToken,
@@ -22,6 +21,17 @@ pub(crate) struct Shutdown {
 }
 
 impl Shutdown {
+    pub(crate) fn new(log: Log) -> Self {
+        Self {
+            log,
+            is_quiet: AtomicBool::new(false),
+            quiet: CancellationToken::new(),
+            now: CancellationToken::new(),
+            roles: CancellationToken::new(),
+            failure: OnceLock::new(),
+        }
+    }
+
     /// The worker is to end: nothing new is claimed from now on.
     pub(crate) fn begin(&self) {
         self.is_quiet.store(true, Ordering::SeqCst);
@@ -60,9 +70,8 @@ impl Shutdown {
 
     /// The worker can't go on, and ends. The first reason counts.
     pub(crate) fn fail(&self, why: String) {
-        if self.failure.set(why).is_ok() {
-            // A subscriber of the user's may be why.
-            drop(guarded(|| tracing::error!(why = self.failure(), "the worker must end")));
+        if self.failure.set(why.clone()).is_ok() {
+            tell!(self.log, ERROR, why, "the worker must end");
         }
         self.begin();
     }

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use optimus_core::{
     Lease,
     broker::{BATCH_MAX, Broker, BrokerError, Give, Release},
+    tell,
 };
 
 use crate::{queues::Served, shared::Shared};
@@ -19,13 +20,14 @@ pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.maintenance.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| sign_off(shared, &broker, queue));
     if tokio::time::timeout(LEAVE_WITHIN, join_all(leaving)).await.is_err() {
-        tracing::warn!("could not sign off from every queue within {LEAVE_WITHIN:?}");
+        tell!(shared.log, WARN, "could not sign off from every queue within {LEAVE_WITHIN:?}");
     }
 }
 
 async fn sign_off(shared: &Shared, broker: &Broker, queue: &Served) {
     if let Err(problem) = leave_queue(shared, broker, queue).await {
-        tracing::warn!(queue = %queue.name, %problem, "could not sign off");
+        let name = queue.name.clone();
+        tell!(shared.log, WARN, queue = %name, %problem, "could not sign off");
     }
 }
 
@@ -42,10 +44,13 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
     let (kept, unheard): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
     let releases: Vec<Release> =
         unheard.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
-    tracing::warn!(
-        queue = %queue.name,
-        given_back = releases.len(),
-        kept = kept.len(),
+    let (name, given_back, kept_here) = (queue.name.clone(), releases.len(), kept.len());
+    tell!(
+        shared.log,
+        WARN,
+        queue = %name,
+        given_back,
+        kept = kept_here,
         "gives back what it never heard of, and leaves what still runs until its lease is over"
     );
     for batch in releases.chunks(BATCH_MAX) {

@@ -1,11 +1,15 @@
 //! How a worker starts: its store is checked, and it registers in each queue: [`start`].
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use optimus_core::{
     Data, Error, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
-    machine,
+    machine, tell,
 };
 use tokio::time::Instant;
 
@@ -40,9 +44,9 @@ pub(crate) async fn start(
     let description = describe(&config, &registry);
     register(&broker, &queues, (&worker, config.lease, &description)).await?;
     if config.banner {
-        eprintln!("{}", banner(&config, &registry, &broker, &worker));
+        print(&banner(&config, &registry, &broker, &worker));
         if !broker.endpoint().is_memory() {
-            facts.to_string().lines().for_each(|line| eprintln!("  {line}"));
+            facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
         }
     }
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
@@ -51,18 +55,24 @@ pub(crate) async fn start(
         registry,
         data: Arc::new(data),
         maintenance: broker.separate("maintenance"),
+        log: broker.log().clone(),
+        shutdown: Shutdown::new(broker.log().clone()),
+        reporter: Reporter::new(wakeups.clone(), broker.log().clone()),
         broker,
         queues: Queues::new(queues),
         attempts: Attempts::new(wakeups.clone()),
-        reporter: Reporter::new(wakeups.clone()),
         slots,
         threads: Arc::default(),
-        shutdown: Shutdown::default(),
         description,
         ledgers: Ledgers::new(),
         suspects: Suspects::default(),
         wakeups,
     }))
+}
+
+/// To stderr, which may be closed: then nobody wants to know.
+fn print(line: &str) {
+    writeln!(io::stderr(), "{line}").ok();
 }
 
 /// Refuses a server that can't serve, and warns of one that may lose tasks.
@@ -73,9 +83,10 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
         return Err(Error::rejected(why));
     }
     for warning in facts.warnings() {
-        tracing::error!("{warning}");
+        let text = warning.clone();
+        tell!(broker.log(), ERROR, "{text}");
         if !config.banner {
-            eprintln!("optimus: warning: {warning}");
+            print(&format!("optimus: warning: {warning}"));
         }
     }
     Ok(facts)

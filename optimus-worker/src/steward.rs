@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName,
     broker::{BATCH_MAX, Broker, BrokerError},
-    interval,
+    interval, tell,
 };
 
 use crate::{janitor, role::Role, shared::Shared};
@@ -48,10 +48,13 @@ impl Steward {
         for _ in 0..CALLS_MAX {
             let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
             if !reaped.lapsed.is_empty() {
-                tracing::warn!(
+                let (queue, workers, tasks) = (queue.clone(), reaped.lapsed, reaped.tasks);
+                tell!(
+                    self.shared.log,
+                    WARN,
                     %queue,
-                    workers = ?reaped.lapsed,
-                    tasks = reaped.tasks,
+                    ?workers,
+                    tasks,
                     "took back the tasks of workers whose lease is over, in a queue that this \
                      worker does not serve"
                 );
@@ -69,15 +72,17 @@ impl Steward {
 
 impl Role for Steward {
     async fn tick(&mut self) -> Duration {
+        let log = &self.shared.log;
         match self.others().await {
             Ok(names) => {
                 for queue in &names {
                     if let Err(problem) = self.look_after(queue).await {
-                        tracing::debug!(%queue, %problem, "could not look after a queue");
+                        let queue = queue.clone();
+                        tell!(log, DEBUG, %queue, %problem, "could not look after a queue");
                     }
                 }
             }
-            Err(problem) => tracing::debug!(%problem, "could not list the queues"),
+            Err(problem) => tell!(log, DEBUG, %problem, "could not list the queues"),
         }
         interval(AVERAGE, self.shared.queues.peers(), fastrand::f64())
     }

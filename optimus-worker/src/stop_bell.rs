@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName, WorkerId,
     broker::{Broker, BrokerError},
+    tell,
 };
 
 use crate::{attempts::Stop, executor, role::Role, shared::Shared};
@@ -33,7 +34,9 @@ impl StopBell {
     fn note_problem(&mut self, problem: Option<&BrokerError>) {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
-            tracing::error!(%problem, "can't wait for cancels with BLPOP; heartbeats tell them");
+            let problem = problem.clone();
+            let text = "can't wait for cancels with BLPOP; heartbeats tell them";
+            tell!(self.shared.log, ERROR, %problem, "{text}");
         }
         self.is_refused = refused.is_some();
     }

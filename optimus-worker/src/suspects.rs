@@ -100,7 +100,6 @@ impl Suspects {
         if state.alone.is_some() || state.rest_until.is_some_and(|until| until > now) {
             return Some((lease, state.back_in(now, chance)));
         }
-        tracing::warn!(id = %lease.id, "was lost before; it runs alone once all others have ended");
         state.since.get_or_insert(now);
         state.held.push(lease);
         None

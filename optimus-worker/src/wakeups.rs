@@ -161,6 +161,7 @@ mod tests {
     use optimus_core::{
         Lease, QueueName, TaskId, Token, WorkerId,
         broker::{Give, Release},
+        log::Log,
     };
 
     use super::*;
@@ -195,7 +196,7 @@ mod tests {
         assert!(is_woken(&wakeups.work_bell), "by a queue that has no work");
         let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
         let report = Report::Release(Release { lease, give: Give::Head });
-        Reporter::new(wakeups.clone()).push(report);
+        Reporter::new(wakeups.clone(), Log::here()).push(report);
         assert!(is_woken(&wakeups.claimer), "by a report");
         drop(Slots::new(1, 1, wakeups.clone()).take(0));
         assert!(is_woken(&wakeups.claimer), "by a slot");

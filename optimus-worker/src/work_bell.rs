@@ -11,6 +11,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use optimus_core::{
     QueueName, WorkerId,
     broker::{Broker, BrokerError, Woken},
+    tell,
 };
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -160,7 +161,9 @@ impl WorkBell {
     fn note_problem(&mut self, problem: Option<&BrokerError>) {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
-            tracing::error!(%problem, "can't wait for work with BLPOP; polling instead");
+            let problem = problem.clone();
+            let text = "can't wait for work with BLPOP; polling instead";
+            tell!(self.shared.log, ERROR, %problem, "{text}");
         }
         self.is_refused = refused.is_some();
     }

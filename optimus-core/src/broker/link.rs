@@ -15,6 +15,7 @@ use super::{
     BrokerError,
     connect::{Connection, Endpoint},
 };
+use crate::log::Log;
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(25);
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
@@ -27,6 +28,7 @@ struct Inner {
     endpoint: Endpoint,
     role: &'static str,
     blocking: bool,
+    log: Log,
     live: Mutex<Live>,
     /// Set while down, so that an outage is one line in the log, and its end another.
     down: AtomicBool,
@@ -44,11 +46,12 @@ struct Live {
 
 impl Link {
     /// A link that connects at its first use. `role` names it in the log.
-    pub fn new(endpoint: Endpoint, role: &'static str, blocking: bool) -> Self {
+    pub fn new(endpoint: Endpoint, role: &'static str, blocking: bool, log: Log) -> Self {
         Self(Arc::new(Inner {
             endpoint,
             role,
             blocking,
+            log,
             live: Mutex::default(),
             down: AtomicBool::new(false),
             generation: AtomicU64::new(0),
@@ -106,8 +109,8 @@ impl Link {
         let current = (self.0.generation.fetch_add(1, Ordering::AcqRel) + 1, connection);
         *live = Live { connection: Some(current.clone()), failures: 0, not_before: None };
         if self.0.down.swap(false, Ordering::AcqRel) {
-            let redis = self.0.endpoint.describe();
-            tracing::info!(role = self.0.role, redis, "connected again");
+            let (role, redis) = (self.0.role, self.0.endpoint.describe());
+            crate::tell!(self.0.log, INFO, role, redis, "connected again");
         }
         current
     }
@@ -156,10 +159,16 @@ impl Link {
 
     fn log_down(&self, why: &str) {
         if !self.0.down.swap(true, Ordering::AcqRel) {
-            let redis = self.0.endpoint.describe();
-            let advice = advice(why);
-            let role = self.0.role;
-            tracing::warn!(role, redis, why, "no connection; trying until there is{advice}");
+            let (role, redis) = (self.0.role, self.0.endpoint.describe());
+            let (why, advice) = (why.to_owned(), advice(why));
+            crate::tell!(
+                self.0.log,
+                WARN,
+                role,
+                redis,
+                why,
+                "no connection; trying until there is{advice}"
+            );
         }
     }
 }

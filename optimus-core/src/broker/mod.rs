@@ -46,7 +46,7 @@ pub use self::{
     work::{Claimed, Grant, Reaped, StartBy},
 };
 use self::{keys::Keys, link::Link, scripts::Script};
-use crate::{id::QueueName, machine};
+use crate::{id::QueueName, log::Log, machine};
 
 /// The name, the text and the hash of every script.
 #[cfg(feature = "simulation")]
@@ -67,6 +67,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Broker {
     link: Link,
+    log: Log,
     endpoint: Endpoint,
     namespace: Arc<str>,
     now: Arc<str>,
@@ -77,19 +78,36 @@ pub struct Broker {
 impl Broker {
     /// A broker that connects at its first use; `role` names its connection in the log.
     pub fn new(endpoint: Endpoint, namespace: &str, role: &'static str) -> Self {
-        let link = Link::new(endpoint.clone(), role, false);
-        let within = CONNECT_WITHIN;
-        Self { link, endpoint, namespace: namespace.into(), now: "".into(), here: None, within }
+        let log = Log::here();
+        Self {
+            link: Link::new(endpoint.clone(), role, false, log.clone()),
+            log,
+            endpoint,
+            namespace: namespace.into(),
+            now: "".into(),
+            here: None,
+            within: CONNECT_WITHIN,
+        }
     }
 
     /// The same store over a connection of its own.
     pub fn separate(&self, role: &'static str) -> Self {
-        Self { link: Link::new(self.endpoint.clone(), role, false), ..self.clone() }
+        self.over(role, false)
     }
 
     /// The same store over a connection of its own whose commands may block.
     pub fn blocking(&self, role: &'static str) -> Self {
-        Self { link: Link::new(self.endpoint.clone(), role, true), ..self.clone() }
+        self.over(role, true)
+    }
+
+    fn over(&self, role: &'static str, blocking: bool) -> Self {
+        let link = Link::new(self.endpoint.clone(), role, blocking, self.log.clone());
+        Self { link, ..self.clone() }
+    }
+
+    /// Where it says what becomes of its connections.
+    pub fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Gives up on a connection after this long instead of 5 s.

@@ -21,6 +21,7 @@ use crate::{
     id::QueueName,
     machine,
     record::Submission,
+    tell,
 };
 
 /// Calls that may be unanswered at once, where answers come at once: more would be smaller ones.
@@ -216,7 +217,8 @@ impl Carrier {
         queues.sort();
         let leaving = self.way.broker.leave_ledgers(&queues, &self.client);
         if let Ok(Err(problem)) = timeout(LEAVE_WITHIN, leaving).await {
-            tracing::debug!(%problem, "could not leave the ledgers of a client to the janitor");
+            let log = self.way.broker.log();
+            tell!(log, DEBUG, %problem, "could not leave the ledgers of a client to the janitor");
         }
     }
 

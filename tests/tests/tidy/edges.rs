@@ -63,6 +63,29 @@ fn named_redis(file: &File) -> Vec<Finding> {
         .collect()
 }
 
+/// Where the subscriber of the user's may be called: on the runtime of handlers, guarded; or on the
+/// thread for that.
+const SPEAKERS: [&str; 4] = [
+    "optimus-core/src/log.rs",
+    "optimus-worker/src/executor.rs",
+    "optimus-worker/src/judge.rs",
+    "optimus-worker/src/user_code.rs",
+];
+
+fn called_subscriber(file: &File) -> Vec<Finding> {
+    let role = ["optimus-core/src/", "optimus-worker/src/"];
+    let watched = role.iter().any(|folder| file.path.starts_with(folder))
+        && !file.is_test()
+        && !SPEAKERS.contains(&file.path.as_str());
+    let events = ["error!(", "warn!(", "info!(", "debug!(", "trace!(", "event!(", "enabled!("];
+    let says = |code: &str| events.iter().any(|event| code.contains(&format!("tracing::{event}")));
+    let lines = file.code.iter().enumerate().filter(|_| watched);
+    lines
+        .filter(|(_, line)| !line.test && says(&line.code))
+        .map(|(index, line)| file.at(index, line.code.trim()))
+        .collect()
+}
+
 /// Whether a path in the line begins with the crate.
 fn names_crate(code: &str, name: &str) -> bool {
     let starts_path = |before: &str| {
@@ -120,6 +143,11 @@ fn only_the_broker_names_redis() {
 }
 
 #[test]
+fn only_the_log_and_the_executor_call_the_subscriber() {
+    hold("a subscriber may block or panic; say it through `tell!`", called_subscriber);
+}
+
+#[test]
 fn no_crate_knows_another_that_it_should_not() {
     let remedy = "move the code to a crate that may know both, or argue for the edge in \
                   ARCHITECTURE.md and add it to the table";
@@ -137,6 +165,15 @@ fn redis_outside_the_broker_is_found() {
         found("optimus/src/a.rs", "// redis::Client\nuse crate::redis::A; my_redis::b()"),
         0
     );
+}
+
+#[test]
+fn an_event_on_a_thread_of_a_role_is_found() {
+    let found = |path: &str, text: &str| called_subscriber(&File::new(path, text)).len();
+    assert_eq!(found("optimus-worker/src/a.rs", "tracing::warn!(id, \"lost\");"), 1);
+    assert_eq!(found("optimus-worker/src/a.rs", "tell!(log, WARN, id, \"lost\");"), 0);
+    assert_eq!(found("optimus-worker/src/executor.rs", "tracing::warn!(\"lost\");"), 0);
+    assert_eq!(found("optimus-worker/tests/a.rs", "tracing::warn!(\"lost\");"), 0);
 }
 
 #[test]
