@@ -6,6 +6,7 @@
 use std::{error, fmt, sync::Arc};
 
 use crate::{
+    broker::SizeLimit,
     id::TaskId,
     state::{AttemptError, TaskState},
 };
@@ -19,10 +20,12 @@ enum Kind {
     #[error("{0}")]
     Invalid(String),
     #[error(
-        "task {task:?}: the arguments take {bytes} bytes, the limit is {limit}; \
-         store them elsewhere and pass a reference, or raise ClientBuilder::payload_limit"
+        "task {task:?}: the arguments take {bytes} bytes, the limit is {}; \
+         store them elsewhere and pass a reference, or {}",
+        limit.bytes(),
+        limit.remedy()
     )]
-    TooLarge { task: String, bytes: usize, limit: usize },
+    TooLarge { task: String, bytes: usize, limit: SizeLimit },
     #[error("Redis is unavailable: {0}")]
     Unavailable(String),
     #[error(
@@ -90,7 +93,7 @@ constructors! {
     /// The caller's input or configuration can't be meant.
     invalid(what: impl Into<String>) => Kind::Invalid(what.into());
     /// The payload is above the limit.
-    too_large(task: &str, bytes: usize, limit: usize) =>
+    too_large(task: &str, bytes: usize, limit: SizeLimit) =>
         Kind::TooLarge { task: task.to_owned(), bytes, limit };
     /// Redis can't be reached; nothing was done.
     unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());

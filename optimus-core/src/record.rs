@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
+    broker::SizeLimit,
     id::{TaskId, validate_name},
     options::{Due, OnLost, TaskOptions},
     retry::Backoff,
@@ -71,7 +72,7 @@ impl Submission {
     }
 
     /// Refuses what can't be stored by a client with this clock.
-    pub(crate) fn check(&self, payload_limit: usize, here_ms: u64) -> Result<(), Error> {
+    pub(crate) fn check(&self, payload_limit: SizeLimit, here_ms: u64) -> Result<(), Error> {
         // Once such a task is purged, no later success of the queue could be told from it.
         if self.may_exist && self.id.made_ms() > here_ms.saturating_add(AHEAD_MAX_MS) {
             return Err(Error::invalid(format!(
@@ -83,7 +84,7 @@ impl Submission {
         if let Err(problem) = validate_name(&self.task) {
             return Err(Error::invalid(format!("the task's name: {problem}")));
         }
-        if self.payload.len() > payload_limit {
+        if self.payload.len() > payload_limit.bytes() {
             return Err(Error::too_large(&self.task, self.payload.len(), payload_limit));
         }
         match &self.biz_id {

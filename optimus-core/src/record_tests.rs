@@ -157,11 +157,15 @@ fn a_version_is_stored_only_once_there_are_two() {
     assert_eq!(serde_json::to_string(&later).unwrap(), "{\"v\":2,\"t\":\"charge\"}");
 }
 
+fn up_to(bytes: usize) -> SizeLimit {
+    SizeLimit::new(bytes, "the limit")
+}
+
 #[test]
 fn payloads_and_biz_ids_are_accepted_up_to_their_limits() {
     let of = |biz_id: usize, payload: usize| {
         let biz_id = Some("x".repeat(biz_id));
-        submission(TaskOptions::new(), biz_id, vec![b'x'; payload]).check(10, 0)
+        submission(TaskOptions::new(), biz_id, vec![b'x'; payload]).check(up_to(10), 0)
     };
     of(1, 10).unwrap();
     of(512, 0).unwrap();
@@ -170,9 +174,9 @@ fn payloads_and_biz_ids_are_accepted_up_to_their_limits() {
         assert!(of(biz_id, 0).unwrap_err().is_invalid());
     }
     let mut unnamed = submission(TaskOptions::new(), None, Vec::new());
-    unnamed.check(0, 0).unwrap();
+    unnamed.check(up_to(0), 0).unwrap();
     unnamed.task = "a b".into();
-    assert!(unnamed.check(0, 0).unwrap_err().is_invalid());
+    assert!(unnamed.check(up_to(0), 0).unwrap_err().is_invalid());
 }
 
 #[test]
@@ -184,17 +188,17 @@ fn a_given_id_of_a_time_more_than_a_day_ahead_is_refused() {
     };
     let (task, at) = made("01890a5d-ac96-774b-bcce-b302099a8057", true);
     let day = 24 * 60 * 60 * 1000;
-    task.check(0, at - day).unwrap();
-    let problem = task.check(0, at - day - 1).unwrap_err();
+    task.check(up_to(0), at - day).unwrap();
+    let problem = task.check(up_to(0), at - day - 1).unwrap_err();
     assert!(problem.is_invalid() && problem.to_string().contains("ahead"), "{problem}");
     assert!(task.id_tells_birth(at - 1_000) && task.id_tells_birth(at + 1_000));
     assert!(!task.id_tells_birth(at - 1_001) && !task.id_tells_birth(at + 1_001));
 
     let (own, at) = made("01890a5d-ac96-774b-bcce-b302099a8057", false);
-    own.check(0, at - 2 * day).unwrap();
+    own.check(up_to(0), at - 2 * day).unwrap();
     assert!(own.id_tells_birth(0));
     let (foreign, _) = made("f47ac10b-58cc-4372-a567-0e02b2c3d479", true);
-    foreign.check(0, at).unwrap();
+    foreign.check(up_to(0), at).unwrap();
     assert!(!foreign.id_tells_birth(at));
 }
 

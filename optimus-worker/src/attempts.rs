@@ -236,7 +236,7 @@ impl Attempts {
 mod tests {
     use std::time::Duration;
 
-    use optimus_core::{Backoff, Data, QueueName, Token, WorkerId};
+    use optimus_core::{Backoff, Data, QueueName, Token, WorkerId, broker::SizeLimit};
 
     use super::*;
 
@@ -252,7 +252,7 @@ mod tests {
             max_retry: 0,
             backoff: Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 },
             result_ttl: Duration::ZERO,
-            result_limit: 0,
+            result_limit: SizeLimit::new(0, ""),
             biz_id: None,
             has_sides: false,
         };

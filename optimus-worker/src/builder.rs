@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use optimus_core::{Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn};
+use optimus_core::{
+    Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn, broker::SizeLimit,
+};
 
 use crate::{
     Worker,
@@ -43,7 +45,7 @@ impl WorkerBuilder {
             ended_max: ENDED_MAX,
             ended_for: ENDED_FOR,
             shutdown_grace: Duration::from_secs(25),
-            result_limit: RESULT_LIMIT,
+            result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
             banner: true,
         };
         Self { config, data: Data::new(), tasks: Vec::new(), inventory: true, problem: None }
@@ -138,8 +140,10 @@ impl WorkerBuilder {
     /// The most bytes of a task's result, as JSON; 1 MiB by default. A task whose result is larger
     /// ends Dead with [`Reason::ResultTooLarge`](optimus_core::Reason::ResultTooLarge), for to run
     /// it again would not help. A result that is not kept (`result_ttl` of zero) may have any size.
+    /// Redis takes no more than its `proto-max-bulk-len`, 512 MiB unless it is set, which a worker
+    /// asks at its start.
     pub fn result_limit(mut self, bytes: usize) -> Self {
-        self.config.result_limit = bytes;
+        self.config.result_limit = SizeLimit::new(bytes, "WorkerBuilder::result_limit");
         self
     }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use optimus_core::{Error, QueueName, broker::Endpoint};
+use optimus_core::{
+    Error, QueueName,
+    broker::{Endpoint, SizeLimit},
+};
 
 /// A lost task waits for a whole lease.
 const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -40,7 +43,7 @@ pub(crate) struct Config {
     pub(crate) ended_max: usize,
     pub(crate) ended_for: Duration,
     pub(crate) shutdown_grace: Duration,
-    pub(crate) result_limit: usize,
+    pub(crate) result_limit: SizeLimit,
     pub(crate) banner: bool,
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use optimus_core::{
     AttemptError, Backoff, Chain, Control, Interrupted, Lease, Reason, RunError, RunOutput,
-    broker::{Completion, Failure, Give, Release, Verdict},
+    broker::{Completion, Failure, Give, Release, SizeLimit, Verdict},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) struct Facts {
     pub(crate) backoff: Backoff,
     pub(crate) result_ttl: Duration,
     /// The most bytes of a result that is kept.
-    pub(crate) result_limit: usize,
+    pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
     /// Something is kept of the task beside its record: tries, a blob, a priority.
     pub(crate) has_sides: bool,
@@ -166,8 +166,9 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     let facts = &attempt.facts;
     let took = attempt.started_at.elapsed();
     let result = result.filter(|_| !facts.result_ttl.is_zero());
-    if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > facts.result_limit) {
-        let message = too_large(bytes, facts.result_limit);
+    let limit = facts.result_limit;
+    if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > limit.bytes()) {
+        let message = too_large(bytes, limit);
         return fail(attempt, Verdict::Dead, error(attempt, Reason::ResultTooLarge, &message));
     }
     Report::Complete(Completion {
@@ -183,11 +184,12 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
 }
 
 /// To run again would not help.
-fn too_large(bytes: usize, limit: usize) -> String {
+fn too_large(bytes: usize, limit: SizeLimit) -> String {
     format!(
-        "it succeeded, but its result has {bytes} bytes, above the limit of {limit}; store it \
-         elsewhere and return a reference, set result_ttl to zero, or raise \
-         WorkerBuilder::result_limit"
+        "it succeeded, but its result has {bytes} bytes, above the limit of {}; store it \
+         elsewhere and return a reference, set result_ttl to zero, or {}",
+        limit.bytes(),
+        limit.remedy()
     )
 }
 

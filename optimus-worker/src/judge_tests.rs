@@ -23,7 +23,7 @@ fn attempt(failures: u32) -> Attempt {
         max_retry: 2,
         backoff: Backoff::Fixed { wait: MINUTE, jitter: 0.0 },
         result_ttl: MINUTE,
-        result_limit: 100,
+        result_limit: SizeLimit::new(100, "WorkerBuilder::result_limit"),
         biz_id: None,
         has_sides: false,
     };

@@ -29,13 +29,14 @@ use crate::{
 
 /// A worker that is registered, and whose roles do not run yet.
 pub(crate) async fn start(
-    config: Config,
+    mut config: Config,
     registry: Registry,
     data: Data,
 ) -> Result<Arc<Shared>, Error> {
     let endpoint = Endpoint::parse(&config.url)?;
     let broker = Broker::new(endpoint, &config.namespace, "worker");
     let facts = check_server(&broker, &config).await?;
+    config.result_limit = broker.size_limit(config.result_limit).await?;
     let worker = new_worker_id();
     let wakeups = Arc::new(Wakeups::default());
     let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());

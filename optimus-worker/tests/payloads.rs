@@ -9,6 +9,7 @@ use std::{
 
 use common::{Bench, Double, died_of, view};
 use optimus_core::{BoxError, Call, Context, Reason, Retry, Snooze, Task, TaskOptions, TaskState};
+use optimus_testkit::RedisServer;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -173,6 +174,16 @@ async fn comes_back<T: Payload + Clone + PartialEq + std::fmt::Debug>(bench: &Be
     let worker = bench.start(bench.worker().task_type::<Echo<T>>());
     assert_eq!(handle.result_within(SOON).await.unwrap(), value);
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn arguments_that_redis_would_not_take_are_refused_with_what_to_raise() {
+    let server = RedisServer::builder().arg("--proto-max-bulk-len", "1mb").start();
+    let bench = Bench::at(&server.url()).await;
+    let lavish = bench.client_builder().payload_limit(8 * MIB).connect().await.unwrap();
+    lavish.submit(Weigh::of(MIB)).await.unwrap();
+    let problem = lavish.submit(Weigh::of(MIB + 1)).await.unwrap_err();
+    assert!(problem.is_too_large() && problem.to_string().contains("proto-max-bulk-len"));
 }
 
 on_both! {

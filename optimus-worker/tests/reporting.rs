@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Bench, died_of};
 use optimus_core::{BoxError, Context, Reason, Task, TaskState};
-use optimus_testkit::{Signal, eventually};
+use optimus_testkit::{RedisServer, Signal, eventually};
 use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -71,6 +71,23 @@ async fn a_report_that_redis_does_not_take_ends_its_task_and_none_beside_it() {
     raw.run(&format!("DEL {blobs}")).await;
     died_of(&culprit, Reason::Unreported).await;
     worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_redis_would_not_take_ends_its_task_with_what_to_raise() {
+    for setting in ["--proto-max-bulk-len", "--client-query-buffer-limit"] {
+        let server = RedisServer::builder().arg(setting, "1mb").start();
+        let bench = Bench::at(&server.url()).await;
+        let worker = bench.start(bench.worker().result_limit(8 << 20).task_type::<Return>());
+        let large = bench.client.submit(Return { bytes: 2_000_000 }.call()).await.unwrap();
+        let problem = large.result_within(SOON).await.unwrap_err();
+        let last = problem.attempt_error().expect("it is dead");
+        assert_eq!(last.reason, Reason::ResultTooLarge);
+        assert!(last.message.contains(&setting["--".len()..]), "{}", last.message);
+        let fits = bench.client.submit(Return { bytes: 900_000 }.call()).await.unwrap();
+        assert_eq!(fits.result_within(SOON).await.unwrap().len(), 900_000);
+        worker.stop().await;
+    }
 }
 
 on_both! {

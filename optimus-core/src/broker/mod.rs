@@ -2,6 +2,7 @@
 //!
 //! For the other Optimus crates; nothing here is public API. No type of the `redis` crate shows.
 
+mod argument;
 mod bell;
 mod call;
 mod confirm;
@@ -31,6 +32,7 @@ use tokio::time::Instant;
 
 pub use self::reply::Reply;
 pub use self::{
+    argument::SizeLimit,
     bell::Woken,
     call::ScriptCall,
     connect::Endpoint,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Client, Confirmer, Inner, Mailboxes, Readahead, Submitter};
 use crate::{
     Durability, Error,
-    broker::{Broker, Endpoint},
+    broker::{Broker, Endpoint, SizeLimit},
     id::validate_name,
 };
 
@@ -22,7 +22,7 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct ClientBuilder {
     url: String,
     namespace: String,
-    payload_limit: usize,
+    payload_limit: SizeLimit,
     submit_timeout: Duration,
     durability: Durability,
 }
@@ -32,7 +32,7 @@ impl ClientBuilder {
         Self {
             url: url.to_owned(),
             namespace: NAMESPACE_DEFAULT.to_owned(),
-            payload_limit: PAYLOAD_LIMIT,
+            payload_limit: SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit"),
             submit_timeout: SUBMIT_TIMEOUT,
             durability: Durability::Memory,
         }
@@ -44,9 +44,10 @@ impl ClientBuilder {
         self
     }
 
-    /// The largest arguments, in bytes of JSON; 1 MiB by default.
+    /// The largest arguments, in bytes of JSON; 1 MiB by default. Redis takes no more than its
+    /// `proto-max-bulk-len`, 512 MiB unless it is set; [`connect`](Self::connect) asks for it.
     pub fn payload_limit(mut self, bytes: usize) -> Self {
-        self.payload_limit = bytes;
+        self.payload_limit = SizeLimit::new(bytes, "ClientBuilder::payload_limit");
         self
     }
 
@@ -88,7 +89,8 @@ impl ClientBuilder {
         let confirmer = self.confirmer(&broker).await?;
         let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);
         let mailboxes = Mailboxes::new(broker.clone());
-        let (readahead, payload_limit) = (Readahead::new(), self.payload_limit);
+        let payload_limit = broker.size_limit(self.payload_limit).await?;
+        let readahead = Readahead::new();
         Ok(Client(Arc::new(Inner { broker, submitter, mailboxes, readahead, payload_limit })))
     }
 

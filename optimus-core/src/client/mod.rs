@@ -25,7 +25,7 @@ use self::{
 };
 use crate::{
     Error,
-    broker::{Broker, Receipt},
+    broker::{Broker, Receipt, SizeLimit},
     call::Submit,
     id::TaskId,
     inspect::Inspector,
@@ -44,7 +44,7 @@ struct Inner {
     submitter: Submitter,
     mailboxes: Mailboxes,
     readahead: Readahead,
-    payload_limit: usize,
+    payload_limit: SizeLimit,
 }
 
 static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
