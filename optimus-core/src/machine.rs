@@ -6,6 +6,7 @@
 //! repeated exactly.
 
 use std::{
+    cell::Cell,
     future::poll_fn,
     sync::atomic::{AtomicU64, Ordering},
     task::Poll,
@@ -48,10 +49,34 @@ pub fn salt() -> u32 {
     if is_simulated() {
         return 0;
     }
-    SALT.of(std::process::id(), drawn)
+    GIVEN.get().unwrap_or_else(|| SALT.of(own_number(), drawn))
+}
+
+/// Makes what has many ids, all with this salt of the process: to ask for the process' number is a
+/// system call, which takes longer than all else of an id.
+pub fn with_salt<R>(salt: u32, make: impl FnOnce() -> R) -> R {
+    struct Before(Option<u32>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            GIVEN.set(self.0);
+        }
+    }
+    // Put back even if the user's code within panics.
+    let _before = Before(GIVEN.replace(Some(salt)));
+    make()
 }
 
 static SALT: Salt = Salt(AtomicU64::new(0));
+
+thread_local! {
+    static GIVEN: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+fn own_number() -> u32 {
+    #[cfg(test)]
+    tests::ASKED.set(tests::ASKED.get() + 1);
+    std::process::id()
+}
 
 /// A process' number above what was drawn for it.
 struct Salt(AtomicU64);
@@ -157,6 +182,10 @@ mod simulated {
 #[cfg(test)]
 mod tests {
     use super::*;
+    thread_local! {
+        /// How often this thread has asked for the process' number.
+        pub(super) static ASKED: Cell<u64> = const { Cell::new(0) };
+    }
 
     #[test]
     fn a_process_that_was_forked_makes_other_ids_of_the_same_random_numbers() {
@@ -176,5 +205,40 @@ mod tests {
         assert!(ids.is_sorted() && ids.iter().all(|id| id.get_version_num() == 7));
         assert_eq!(salt(), salt());
         assert_eq!(SALT.0.load(Ordering::Relaxed) >> 32, u64::from(std::process::id()));
+    }
+
+    #[test]
+    fn ids_that_are_made_with_a_salt_ask_for_no_process_until_that_ends_by_a_panic_or_not() {
+        let asked = || ASKED.get();
+        let (salt, before) = (salt(), asked());
+        with_salt(salt, || (0..1_000).for_each(|_| assert!(!new_uuid().is_nil())));
+        let made = std::panic::catch_unwind(|| with_salt(salt, || panic!("within user code")));
+        assert!(made.is_err() && asked() == before);
+        new_uuid();
+        assert_eq!(asked(), before + 1);
+    }
+
+    #[cfg(feature = "embedded")]
+    #[tokio::test]
+    async fn a_submit_of_many_asks_for_the_process_once() {
+        use crate::Task as _;
+
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct Small {}
+
+        impl crate::Task for Small {
+            const NAME: &'static str = "small";
+            type Output = ();
+
+            async fn run(self, _: crate::Context) -> Result<(), crate::BoxError> {
+                Ok(())
+            }
+        }
+
+        let client = crate::Client::connect("memory://asked").await.unwrap();
+        let before = ASKED.get();
+        let handles = client.submit_all((0..1_000).map(|_| Small {}.call())).await;
+        assert_eq!(handles.map_err(|problem| problem.first).unwrap().len(), 1_000);
+        assert_eq!(ASKED.get(), before + 1);
     }
 }

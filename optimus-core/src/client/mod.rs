@@ -135,8 +135,10 @@ impl Client {
         calls: impl IntoIterator<Item = C>,
     ) -> Result<Vec<TaskHandle<C::Output>>, SubmitAllError<C::Output>> {
         let mut bulk = Bulk::new(&self.0.submitter);
+        let salt = machine::salt();
         for call in calls {
-            match call.into_submission().and_then(|submission| self.check(submission)) {
+            let made = machine::with_salt(salt, || call.into_submission());
+            match made.and_then(|submission| self.check(submission)) {
                 Ok(submission) => bulk.add(submission).await,
                 Err(problem) => bulk.refuse(problem),
             }
