@@ -1,12 +1,14 @@
 //! Starts are shared by weight while all queues have work, or in strict order: [`check`].
 
 use super::record::{Happened, Member, Record};
+use super::trial::LASTS_MS;
 
 /// A queue that goes first has so much time until its claims are answered.
 const STRICT_AFTER_NS: u64 = 200_000_000;
 
-/// What begins so soon after the last queue got its work may have been claimed before.
-const CLAIMED_BEFORE_NS: u64 = 20_000_000;
+/// What begins within 20 ms of the last queue's work may have been claimed before, and the slots
+/// that it fills are the others' once it has ended.
+const HELD_BEFORE_NS: u64 = (20 + LASTS_MS.end) * 1_000_000;
 
 /// What is wrong, a sentence a worker.
 pub(super) fn check(record: &Record, strict: bool) -> Vec<String> {
@@ -35,6 +37,8 @@ struct Window<'a> {
     record: &'a Record,
     worker: &'a Member,
     served: Vec<usize>,
+    /// Of fewer starts nothing is told.
+    enough: usize,
     begun: Vec<usize>,
 }
 
@@ -46,6 +50,9 @@ impl Window<'_> {
     /// The first queue whose share is wrong by more than a tenth of it and what one call carries.
     fn wrong(&self) -> Option<String> {
         let total = self.total();
+        if total < self.enough {
+            return None;
+        }
         let weights: usize = self.served.iter().map(|at| self.record.weights[*at] as usize).sum();
         let slack = slack(self.worker.setup.concurrency);
         self.served.iter().find_map(|queue| {
@@ -74,9 +81,11 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
     let served = served(record, worker);
     let enough = enough(worker.setup.concurrency, served.len());
     let mut waiting = vec![0_i64; record.weights.len()];
-    let begun = vec![0; record.weights.len()];
-    let mut piece = Window { record, worker, served: served.clone(), begun: begun.clone() };
-    let mut whole = Window { record, worker, served: served.clone(), begun };
+    let window = || {
+        let begun = vec![0; record.weights.len()];
+        Window { record, worker, served: served.clone(), enough, begun }
+    };
+    let (mut piece, mut whole) = (window(), window());
     let mut counts_from = u64::MAX;
     for step in &record.steps {
         match step.what {
@@ -102,7 +111,7 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
             piece.clear();
             wrong
         } else {
-            counts_from = counts_from.min(step.at + CLAIMED_BEFORE_NS);
+            counts_from = counts_from.min(step.at + HELD_BEFORE_NS);
             None
         };
         if judged.is_some() {

@@ -1,6 +1,7 @@
 //! Plain tasks for workers to whom nothing happens any more: [`trial`].
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ const SETTLES: Duration = Duration::from_secs(15);
 const TASKS_MAX: usize = 8_000;
 const ALL_BEGIN_WITHIN: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long its tasks take.
+pub(super) const LASTS_MS: Range<u64> = 20..60;
 const PAUSES_MS: [u64; 6] = [1, 5, 30, 300, 1_200, 7_000];
 
 /// One trial.
@@ -119,7 +122,7 @@ impl Trial {
         let calls: Vec<Call<Work>> = (from..from + count as u64)
             .map(|number| {
                 journal.write(self.process, What::Invoke { task: number, biz: None, delay_ms: 0 });
-                let lasts = Kind::Lasts(self.random.u64(20..60));
+                let lasts = Kind::Lasts(self.random.u64(LASTS_MS));
                 Work::new(number, lasts).queue(name.clone())
             })
             .collect();

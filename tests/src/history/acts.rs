@@ -124,6 +124,14 @@ impl Acts {
         spans.iter().find(too_long).map(|(_, why)| *why)
     }
 
+    /// Whether some worker may have lost in this time what it had claimed and did not begin.
+    pub(super) fn may_have_lost(&self, since: u64, until: u64, usual: Duration) -> bool {
+        let killed = self.killed.values().any(|at| (since..=until).contains(at));
+        let away = self.outages.iter().map(|(_, of)| of.unwrap_or_default());
+        let mut workers = self.leases.keys().chain(self.frozen.keys()).copied().chain(away);
+        killed || workers.any(|pid| self.kept(pid, since, until, usual).is_some())
+    }
+
     fn outages_of(&self, pid: u32) -> impl Iterator<Item = &Span> {
         let outages = self.outages.iter();
         outages.filter(move |(_, of)| of.is_none_or(|of| of == pid)).map(|(span, _)| span)

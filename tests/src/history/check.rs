@@ -230,13 +230,24 @@ impl Judge<'_> {
                 _ if self.may_be_gone() => verdict.rolled_back += 1,
                 _ => findings.add(self.task, "was acknowledged and is lost"),
             },
-            Found::Dead if last.is_none_or(|run| self.why(run, u64::MAX) == Why::Unexplained) => {
+            Found::Dead if !self.may_have_died() => {
                 findings.add(self.task, "is dead, though nothing failed");
             }
             Found::Cancelled if account.cancels.possible().next().is_none() => {
                 findings.add(self.task, "is cancelled, though nobody asked for it");
             }
             Found::Dead | Found::Cancelled => {}
+        }
+    }
+
+    /// Whether its last attempt may have failed or been lost; one that never began was lost with
+    /// the worker that had claimed it.
+    fn may_have_died(&self) -> bool {
+        let Self { account, acts, rules, .. } = self;
+        match (account.executions.last(), &account.invoked) {
+            (Some(run), _) => self.why(run, u64::MAX) != Why::Unexplained,
+            (None, Some(invoked)) => acts.may_have_lost(invoked.at, u64::MAX, rules.lease),
+            (None, None) => false,
         }
     }
 

@@ -277,6 +277,18 @@ fn an_end_that_is_not_success_has_a_cause() {
 }
 
 #[test]
+fn a_task_may_die_unbegun_with_the_workers_that_claimed_it() {
+    let submit = "10 1 invoke 7 - 0\n15 1 acked 7 q/a\n";
+    let end = "9990 1 found 7 dead 0";
+    is_good(&format!("{submit}20 4 killed 2\n{end}"));
+    is_bad(&format!("5 4 killed 2\n{submit}{end}"), "nothing failed");
+    is_good(&format!("{submit}5000 4 frozen 2 1000ms\n{end}"));
+    is_good(&format!("{submit}5000 4 outage 1000ms -\n{end}"));
+    is_good(&format!("1 4 lease 2 1000\n{submit}5000 4 outage 4600ms -\n{end}"));
+    is_bad(&format!("{submit}5000 4 outage 4600ms -\n{end}"), "nothing failed");
+}
+
+#[test]
 fn a_biz_id_has_one_task_at_a_time() {
     let first = format!("{}90 1 found 7 success 100\n", PLAIN.replace("7 - 0", "7 3 0"));
     let second = |invoked: u64| {
