@@ -34,7 +34,7 @@ local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 -- By the wait: many tasks of a call have the same, and an instant's text is dear.
 local due_texts = {}
 for i = 1, #ids do
-  local id, verdict = ids[i], verdicts[i]
+  local id, verdict, kept = ids[i], verdicts[i], 1
   if verdict == 'dead' then
     note_end(endings, i, id, 'dead')
   elseif verdict == 'cancelled' or endings.intents[i] then
@@ -47,10 +47,11 @@ for i = 1, #ids do
       due_texts[verdict] = due_text
       due_first = math.min(due_first or due_at, due_at)
     end
+    kept = 0
     due[#due + 1] = due_text
     due[#due + 1] = id
   end
-  now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, 0)
+  now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, kept)
   if entries[i] ~= '' then
     now_histories[#now_histories + 1] = id
     now_histories[#now_histories + 1] = errors_with(histories[i], now_text, entries[i])

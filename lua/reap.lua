@@ -72,7 +72,7 @@ for i, id in ipairs(ids) do
     local header, failures, losses = header_of(records[i]), tries_of(counts[i])
     losses = losses + 1
     now_counts[#now_counts + 1] = id
-    now_counts[#now_counts + 1] = tries_after(counts[i], '0:1:0', 0, 1, 0)
+    now_counts[#now_counts + 1] = tries_after(counts[i], '0:1:0', 0, 1, 1)
     now_histories[#now_histories + 1] = id
     now_histories[#now_histories + 1] = errors_with(histories[i], whole(now),
       '{"reason":"lost","attempt":' .. whole(failures + losses) .. ',"worker":"' .. holders[i]

@@ -2,7 +2,8 @@
 --
 -- Gives tasks back, each only if the caller still holds it under its token: to the head of the line
 -- (shutdown), or to come back later (a snooze, or a misfit, which is counted). A task that was
--- asked to stop is cancelled instead. One that was started never expires from then on.
+-- asked to stop is cancelled instead. One that was started never expires from then on, and the
+-- misfits before that count no more.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how
@@ -40,8 +41,11 @@ for i = 1, #ids do
   local now_count = nil
   if how == 'misfit' then
     now_count = tries_text(failures, losses, misfits + 1, start_by)
-  elseif how ~= 'head' and can_expire and failures + losses == 0 and start_by ~= '0' then
-    now_count = tries_text(failures, losses, misfits, '0')
+  elseif how ~= 'head' then
+    local starts = can_expire and failures + losses == 0 and start_by ~= '0'
+    if starts or misfits > 0 then
+      now_count = tries_text(failures, losses, 0, starts and '0' or start_by)
+    end
   end
   if now_count and not endings.intents[i] then
     now_counts[#now_counts + 1] = id

@@ -1,4 +1,5 @@
 -- tries: what a task has been through, `<failures>:<losses>:<misfits>`; absent until the first.
+-- Misfits count from the last start on: who started it knows it.
 -- A fourth number, where its record does not tell by when it must be started: that instant in ms
 -- after a requeue, 0 once it was started.
 
@@ -14,14 +15,15 @@ local function tries_text(failures, losses, misfits, start_by)
   return (start_by or '') == '' and counts or counts .. ':' .. start_by
 end
 
--- The same with so many more of each; `first` where there are none yet.
-local function tries_after(stored, first, failed, lost, misfitted)
+-- The same with so many more; `first` where there are none yet. `kept` is 0 where the misfits count
+-- no more, since it was started; else 1.
+local function tries_after(stored, first, failed, lost, kept)
   if not stored then
     return first
   end
   local failures, losses, misfits = tries_of(stored)
   return whole(failures + failed) .. ':' .. whole(losses + lost) .. ':'
-    .. whole(misfits + misfitted)
+    .. whole(misfits * kept)
 end
 
 -- The error history: one line an attempt, `<ms> <json>`, the last ten.

@@ -39,7 +39,7 @@ pub struct TaskView {
     pub failures: u32,
     /// Attempts cut short by a lost worker.
     pub losses: u32,
-    /// How often a worker gave it back because it could not run it.
+    /// How often workers gave it back since it last ran, because they could not run it.
     pub misfits: u32,
     /// What went wrong, the latest last; up to ten.
     pub errors: Vec<AttemptError>,

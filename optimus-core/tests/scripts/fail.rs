@@ -2,11 +2,11 @@
 
 use optimus_core::{
     TaskState,
-    broker::{Failure, Verdict},
+    broker::{Failure, Give, Verdict},
 };
 
 use crate::{
-    acts::{Grants, failed, ms},
+    acts::{Grants, failed, given, ms},
     bench::{Bench, START},
     jobs::{job, jobs},
 };
@@ -51,6 +51,21 @@ async fn failures_add_up_and_the_last_ten_errors_are_kept(bench: Bench) {
     let expected: Vec<String> =
         (4..=13).map(|at| format!("{} {{\"n\":{at}}}", START + at)).collect();
     assert_eq!(found.errors.lines().collect::<Vec<_>>(), expected);
+}
+
+async fn misfits_before_a_retry_count_no_more_and_those_of_a_dead_task_are_told(bench: Bench) {
+    for (verdict, misfits) in [(Verdict::Retry(ms(1)), 0), (Verdict::Dead, 2)] {
+        let id = bench.add(0, job()).await;
+        let worker = bench.worker(0, "w").await;
+        for at in 1..=2 {
+            let lease = bench.take(at, &worker, at).await;
+            assert!(bench.release(at, &[given(&lease, Give::Misfit(ms(1)))]).await.is_empty());
+        }
+        let lease = bench.take(3, &worker, 3).await;
+        assert!(bench.fail(3, &[failed(&lease, verdict)]).await.is_empty());
+        assert_eq!(bench.tries(&id).await, (1, 0, misfits), "{verdict:?}");
+        bench.restore(&crate::dump::Dump::new()).await;
+    }
 }
 
 async fn a_failure_without_an_error_adds_none(bench: Bench) {
@@ -124,6 +139,7 @@ async fn the_bell_rings_for_a_retry_that_is_sooner_than_the_others(bench: Bench)
 on_both![
     each_verdict_has_its_state,
     failures_add_up_and_the_last_ten_errors_are_kept,
+    misfits_before_a_retry_count_no_more_and_those_of_a_dead_task_are_told,
     a_failure_without_an_error_adds_none,
     the_wish_to_cancel_beats_a_retry_but_not_an_end,
     the_wish_to_cancel_one_task_spares_the_others_of_the_call,

@@ -122,6 +122,25 @@ async fn a_misfit_is_counted_and_nothing_else_of_it(bench: Bench) {
     assert_eq!(bench.field("errors", &id.stored()).await, None);
 }
 
+async fn misfits_before_a_start_count_no_more(bench: Bench) {
+    let rounds = [(Give::Snooze(ms(1)), None), (Give::Interrupted, Some(ms(9_000)))];
+    for (give, expires_in) in rounds {
+        bench.restore(&crate::dump::Dump::new()).await;
+        let call = expires_in.map_or_else(job, |expires_in| job().expires_in(expires_in));
+        let id = bench.add(0, call).await;
+        let worker = bench.worker(0, "w").await;
+        let gives = [Give::Misfit(ms(1)), Give::Head, Give::Misfit(ms(1)), give, Give::Head];
+        for (at, (give, misfits)) in (1..).zip(gives.into_iter().zip([1, 1, 2, 0, 0])) {
+            let lease = bench.take(at, &worker, at).await;
+            assert!(bench.release(at, &[given(&lease, give)]).await.is_empty());
+            assert_eq!(bench.tries(&id).await, (0, 0, misfits), "{give:?}");
+        }
+        let claimed = bench.claim(9, &worker, 9, 1).await;
+        let start_by = &claimed.grants[0].start_by;
+        assert_eq!(*start_by == StartBy::Started, expires_in.is_some());
+    }
+}
+
 async fn a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back(bench: Bench) {
     for give in [head(), Give::Snooze(ms(9)), Give::Misfit(ms(9))] {
         bench.restore(&crate::dump::Dump::new()).await;
@@ -177,6 +196,7 @@ on_both![
     a_task_that_was_not_started_still_expires,
     a_task_that_cannot_expire_gets_no_entry_for_its_start,
     a_misfit_is_counted_and_nothing_else_of_it,
+    misfits_before_a_start_count_no_more,
     a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back,
     a_released_task_that_was_delayed_keeps_its_place,
     the_bell_rings_for_what_is_given_back,

@@ -66,6 +66,9 @@ impl Queue {
         for Failure { lease, verdict, error } in held.iter().map(|position| &failed[*position]) {
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
+            // Who retries has started it, and so knows it.
+            let is_retried = matches!(verdict, Verdict::Retry(_)) && task.stop_asked.is_none();
+            let misfits = if is_retried { 0 } else { misfits };
             (task.tries, task.start_by_ms) = (Some((failures + 1, losses, misfits)), None);
             if !error.is_empty() {
                 task.remember(now, error);
@@ -117,8 +120,12 @@ impl Queue {
 }
 
 impl Task {
-    /// It does not expire any more, which is noted where no failure and no loss says so.
+    /// Somebody knows it. It does not expire any more, which is noted where no failure and no loss
+    /// says so.
     fn was_started(&mut self) {
+        if let Some((_, _, misfits)) = &mut self.tries {
+            *misfits = 0;
+        }
         let (failures, losses, _) = self.tries.unwrap_or_default();
         if self.accepted_ms.is_some() && failures + losses == 0 {
             (self.tries, self.start_by_ms) = (Some(self.tries.unwrap_or_default()), Some(0));
