@@ -8,6 +8,8 @@
 -- another. Else a worker that dies and starts again and again would keep those before it alive.
 --
 -- And leases go back with the clock, or who is dead would keep its tasks for as long as that step.
+--
+-- Where there is no worker there is nothing to watch, and `watched_at` stays as the last left it.
 local function mending_of(meta, workers, now, lease_ms, self)
   local seen = redis.call('HMGET', meta, 'watched_at', 'lease_min')
   local shortest = tonumber(seen[2] or lease_ms)
@@ -17,6 +19,9 @@ local function mending_of(meta, workers, now, lease_ms, self)
   end
   local mending, least = {}, math.huge
   local expiries = redis.call('ZRANGE', workers, 0, -1, 'WITHSCORES')
+  if #expiries == 0 then
+    return nil, shortest
+  end
   for i = 1, #expiries, 2 do
     local worker, score = expiries[i], expiries[i + 1]
     local told = redis.call('HMGET', derive(meta, 'worker', worker), 'lease_ms', 'graced')
@@ -31,7 +36,7 @@ local function mending_of(meta, workers, now, lease_ms, self)
         is_raised = is_raised }
     end
   end
-  return mending, #expiries > 0 and least or shortest
+  return mending, least
 end
 
 local function mend_leases(meta, workers, mending)

@@ -86,7 +86,7 @@ impl Inspector {
         Self { broker }
     }
 
-    /// Every queue that was ever submitted to.
+    /// Every queue that was submitted to or served, but for those that nobody has used for a day.
     ///
     /// # Errors
     /// [`Error::is_unavailable`], as of all methods here.

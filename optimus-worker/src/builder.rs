@@ -15,6 +15,7 @@ use crate::{
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const ENDED_MAX: usize = 10_000;
 const ENDED_FOR: Duration = DAY.saturating_mul(180);
+const UNUSED_FOR: Duration = DAY;
 /// As good as without end, and no number that a script can't count with.
 const ENDED_FOR_MAX: Duration = DAY.saturating_mul(36_500);
 
@@ -44,6 +45,7 @@ impl WorkerBuilder {
             misfit_grace: Duration::from_secs(3600),
             ended_max: ENDED_MAX,
             ended_for: ENDED_FOR,
+            unused_for: UNUSED_FOR,
             shutdown_grace: Duration::from_secs(25),
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
             banner: true,
@@ -128,6 +130,18 @@ impl WorkerBuilder {
     /// 10,000 and 180 days by default. The oldest go first.
     pub fn keep_ended(mut self, tasks: usize, age: Duration) -> Self {
         (self.config.ended_max, self.config.ended_for) = (tasks, age.min(ENDED_FOR_MAX));
+        self
+    }
+
+    /// How long a queue that nobody uses is kept: one without a task in any state, a worker, or a
+    /// living client that has submitted to it; a day by default. Then it is gone from
+    /// [`Inspector::queues`](optimus_core::Inspector::queues), with the summaries of its last
+    /// successes; the next submit makes it again. A paused queue stays.
+    ///
+    /// Workers look after the queues that they do not serve, so one worker of the namespace is
+    /// enough for all.
+    pub fn keep_unused_queues(mut self, age: Duration) -> Self {
+        self.config.unused_for = age.min(ENDED_FOR_MAX);
         self
     }
 

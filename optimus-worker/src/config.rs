@@ -42,6 +42,8 @@ pub(crate) struct Config {
     /// Dead and cancelled tasks that a queue keeps of each, and for how long.
     pub(crate) ended_max: usize,
     pub(crate) ended_for: Duration,
+    /// How long a queue that holds nothing is kept.
+    pub(crate) unused_for: Duration,
     pub(crate) shutdown_grace: Duration,
     pub(crate) result_limit: SizeLimit,
     pub(crate) banner: bool,

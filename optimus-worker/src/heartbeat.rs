@@ -124,6 +124,11 @@ impl Heartbeat {
                 queue.replace_worker(worker, registered_at);
                 queue.set_next_expiry(registered.next_expiry);
                 queue.hint();
+                // The queue may have been taken for one that nobody uses.
+                if let Err(problem) = self.broker.announce(&queue.name).await {
+                    let (log, name) = (&self.shared.log, queue.name.clone());
+                    tell!(log, DEBUG, queue = %name, %problem, "could not announce a queue");
+                }
                 true
             }
             Err(problem) => missed(&self.shared.log, queue, problem),

@@ -17,8 +17,9 @@ const LOOKS_MAX: usize = 16;
 /// Calls for one queue in a turn.
 const CALLS_MAX: usize = 100;
 
-/// The role that takes back what the last worker of a queue held when it died, and purges there.
-/// Queues with living workers have a reaper and a janitor of their own; there it finds nothing.
+/// The role that takes back what the last worker of a queue held when it died, purges there, and
+/// removes a queue that nobody uses. Queues with living workers have a reaper and a janitor of
+/// their own; there it finds nothing.
 pub(crate) struct Steward {
     shared: Arc<Shared>,
     broker: Broker,
@@ -42,7 +43,7 @@ impl Steward {
         Ok(names)
     }
 
-    /// Reaps; and purges, unless somebody there is alive and does.
+    /// Reaps; purges, unless somebody there is alive and does; and removes what nobody uses.
     async fn look_after(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
         for _ in 0..CALLS_MAX {
@@ -66,7 +67,12 @@ impl Steward {
                 break;
             }
         }
-        janitor::purge(&self.shared, &self.broker, queue).await.map(drop)
+        let workers = janitor::purge(&self.shared, &self.broker, queue).await?;
+        if workers == 0 && self.broker.retire(queue, self.shared.config.unused_for).await? {
+            let queue = queue.clone();
+            tell!(self.shared.log, INFO, %queue, "removed a queue that nobody uses");
+        }
+        Ok(())
     }
 }
 

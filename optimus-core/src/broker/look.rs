@@ -97,7 +97,7 @@ impl Broker {
         })
     }
 
-    /// The names of all queues that were ever submitted to.
+    /// The names of all queues that were submitted to or served and are not retired.
     pub async fn queues(&self) -> Result<Vec<QueueName>, BrokerError> {
         let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
         let mut names: Vec<QueueName> = texts("SMEMBERS", set)?
@@ -309,7 +309,7 @@ fn texts(command: &'static str, value: Value) -> Result<Vec<String>, BrokerError
     Ok(items.into_iter().map(|item| String::from_utf8_lossy(&item).into_owned()).collect())
 }
 
-fn size(value: &Value) -> u64 {
+pub(super) fn size(value: &Value) -> u64 {
     match value {
         Value::Int(n) => u64::try_from(*n).unwrap_or(0),
         _ => 0,

@@ -1,8 +1,13 @@
-//! `cancel`, `requeue`, `pause`, `purge`: what operators and the janitor do.
+//! `cancel`, `requeue`, `pause`, `purge`, `retire`: what operators and the janitor do.
 
 use std::time::Duration;
 
-use super::{Broker, BrokerError, look::state, scripts};
+use super::{
+    Broker, BrokerError,
+    keys::queues,
+    look::{get, size, state},
+    scripts,
+};
 use crate::{
     id::{QueueName, TaskId},
     machine,
@@ -90,5 +95,26 @@ impl Broker {
             .arg(ledger_idle.as_millis());
         let mut reply = self.run(call).await?;
         Ok(Purged { tasks: reply.number()?, more: reply.flag()?, workers: reply.number()? })
+    }
+
+    /// Drops all that is left of a queue that nobody has used for so long, and its name; whether
+    /// that was done.
+    ///
+    /// The name is in another slot of a cluster than the queue. Whoever comes between the two
+    /// announces the queue after it is there: either that comes later than the removal, or the look
+    /// behind that finds the queue.
+    pub async fn retire(&self, queue: &QueueName, idle: Duration) -> Result<bool, BrokerError> {
+        let call = self.call(&scripts::RETIRE, queue, "").arg(idle.as_millis());
+        let is_gone = self.run(call).await?.flag()?;
+        if is_gone {
+            self.one(get(&["SREM", &queues(&self.namespace), queue.as_str()])).await?;
+            let keys = self.keys(queue);
+            let (tasks, ledgers) = (keys.of("tasks"), keys.of("ledgers"));
+            let used = get(&["EXISTS", &tasks, &ledgers, &keys.of("workers")]);
+            if size(&self.one(used).await?) > 0 {
+                self.announce(queue).await?;
+            }
+        }
+        Ok(is_gone)
     }
 }

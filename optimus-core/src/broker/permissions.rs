@@ -10,7 +10,7 @@ use crate::{
 /// Each command of the scripts and of the broker, with arguments that change nothing which stays.
 /// `$` is a key of this worker alone, a text from the first command on, so that the commands for
 /// other types are refused for that; `@` is the list of queues.
-const PROBES: [&str; 38] = [
+const PROBES: [&str; 39] = [
     "SET $ 1 PX 1000",
     "GET $",
     "MGET $",
@@ -41,6 +41,7 @@ const PROBES: [&str; 38] = [
     "ZSCORE $ a",
     "ZREM $ a",
     "SADD $ a",
+    "SREM $ a",
     "SMEMBERS $",
     "SMEMBERS @",
     "PERSIST $",

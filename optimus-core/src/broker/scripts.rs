@@ -119,6 +119,11 @@ scripts! {
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",
     ];
+    RETIRE = "retire": ["needs", "clock"] [
+        "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
+        "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
+        "ledgers", "workers", "wake",
+    ];
     AWAIT = "await": ["derive", "born", "find", "stored"] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",

@@ -269,10 +269,8 @@ async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
     let (queue, deadline) = (chunk.queue().clone(), chunk.deadline());
     let tasks = chunk.submissions();
     let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };
-    let announcement = async { !announce || way.announce(&queue, deadline).await };
     let mut sent = 0;
-    let (mut announced, submitted) =
-        tokio::join!(announcement, way.send_until(deadline, &batch, breaks, &mut sent));
+    let submitted = way.send_until(deadline, &batch, breaks, &mut sent).await;
     let over = match &submitted {
         // The confirmer sends again by itself.
         Ok(_) if sent == 1 && way.confirmer.is_none() => Over::Answered,
@@ -281,8 +279,12 @@ async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
     };
     let answered = over != Over::Unanswered;
     let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
-    if lost || (answered && way.breaks() != breaks) {
-        announced = way.announce(&queue, deadline).await;
+    let is_refused = submitted.as_ref().is_err_and(|problem| !problem.is_unknown_outcome());
+    let is_in_doubt = lost || (answered && way.breaks() != breaks);
+    let mut announced = !announce;
+    if (announce && !is_refused) || is_in_doubt {
+        // Behind the tasks: an empty queue may be retired just then, with its name.
+        announced = way.announce(&queue, deadline.max(Instant::now())).await;
     }
     chunk.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);

@@ -120,6 +120,7 @@ impl Actors {
             }
             Step::Pause { paused, .. } => Call::Pause { paused },
             Step::Purge { keep, age_ms, .. } => Call::Purge { keep, age_ms },
+            Step::Retire { idle_ms, .. } => Call::Retire { idle_ms },
             Step::Await { task, client, .. } => {
                 let id = self.aimed(task, Aim::Any, reference)?;
                 let stored_by = self.calls.get(&id).cloned();

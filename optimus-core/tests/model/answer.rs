@@ -41,6 +41,8 @@ pub(crate) enum Answer {
         more: bool,
         workers: usize,
     },
+    /// Whether nothing of the queue is left.
+    Retired(bool),
     State(TaskState),
     /// A task's end, if it has ended; the same of others, if they have succeeded.
     Ended(Option<End>, Vec<Option<End>>),

@@ -27,6 +27,7 @@ pub(crate) enum Call {
     Requeue { id: TaskId },
     Pause { paused: bool },
     Purge { keep: usize, age_ms: u64 },
+    Retire { idle_ms: u64 },
     Await(Wait),
     State { id: TaskId, stored_by: Option<(String, u64)> },
     Inspect { id: TaskId },

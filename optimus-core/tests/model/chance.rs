@@ -88,6 +88,9 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, paused)| Step::Pause { queue, paused }),
         3 => (queue(), keep(), prop::sample::select(vec![60_000, 0_u64]))
             .prop_map(|(queue, keep, age_ms)| Step::Purge { queue, keep, age_ms }),
+        2 => (queue(), prop::sample::select(vec![60_000, 0_u64]))
+            .prop_map(|(queue, idle_ms)| Step::Retire { queue, idle_ms }),
+        1 => queue().prop_map(|queue| Step::Abandon { queue }),
         5 => (queue(), any::<u16>(), 0..3_u8)
             .prop_map(|(queue, task, client)| Step::Await { queue, task, client }),
         3 => (queue(), any::<u16>()).prop_map(|(queue, task)| Step::Inspect { queue, task }),

@@ -18,14 +18,35 @@ impl Run<'_> {
         self.now += LATER_MS;
         self.fill(false).await;
         for queue in 0..2 {
-            let worker = WorkerId::from_stored("last");
-            self.send_new(at, queue, Call::Pause { paused: false }).await?;
-            self.outlive_all(at, queue, &worker).await?;
-            self.work_off(at, queue, &worker).await?;
-            self.send_new(at, queue, Call::Leave { worker }).await?;
-            self.sides[usize::from(queue)].assert_drained()?;
+            self.drain_one(at, queue).await?;
         }
         Ok(())
+    }
+
+    /// Leaves a queue without anybody who uses it, until nothing of it is left.
+    pub(crate) async fn abandon(&mut self, at: usize, queue: u8) -> Result<(), String> {
+        self.now += LATER_MS;
+        self.fill(false).await;
+        self.drain_one(at, queue).await?;
+        for _ in 0..CALLS_MAX {
+            self.send_new(at, queue, Call::Purge { keep: 0, age_ms: 0 }).await?;
+            if self.sides[usize::from(queue)].reference.tasks.is_empty() {
+                break;
+            }
+        }
+        self.now += LATER_MS;
+        self.send_new(at, queue, Call::Purge { keep: 0, age_ms: 0 }).await?;
+        self.send_new(at, queue, Call::Retire { idle_ms: LATER_MS / 2 }).await?;
+        self.sides[usize::from(queue)].assert_retired()
+    }
+
+    async fn drain_one(&mut self, at: usize, queue: u8) -> Result<(), String> {
+        let worker = WorkerId::from_stored(&format!("last-{at}"));
+        self.send_new(at, queue, Call::Pause { paused: false }).await?;
+        self.outlive_all(at, queue, &worker).await?;
+        self.work_off(at, queue, &worker).await?;
+        self.send_new(at, queue, Call::Leave { worker }).await?;
+        self.sides[usize::from(queue)].assert_drained()
     }
 
     /// Renews a lease of its own while those of all others end, and reaps them.

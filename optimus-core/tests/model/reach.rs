@@ -24,7 +24,7 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The bounds of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 47] = [
+const CASES: [&str; 49] = [
     "submit admits all",
     "submit finds a biz id taken",
     "submit finds no room",
@@ -62,6 +62,8 @@ const CASES: [&str; 47] = [
     "pause",
     "purge takes",
     "purge finds nothing",
+    "retire removes a queue",
+    "retire leaves a queue",
     "await waits",
     "await finds the end",
     "await finds others",
@@ -183,6 +185,8 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
         (Call::Requeue { .. }, _) => "requeue finds the wrong state",
         (Call::Purge { .. }, Answer::Purged { tasks: 1.., .. }) => "purge takes",
         (Call::Purge { .. }, _) => "purge finds nothing",
+        (Call::Retire { .. }, Answer::Retired(true)) => "retire removes a queue",
+        (Call::Retire { .. }, _) => "retire leaves a queue",
         (Call::Await(_), Answer::Ended(_, along)) if along.iter().any(Option::is_some) => {
             "await finds others"
         }

@@ -95,6 +95,7 @@ impl<'a> Run<'a> {
             Step::FailAll { queue, worker, rounds } => {
                 self.fail_all(at, (queue, worker), rounds).await
             }
+            Step::Abandon { queue } => self.abandon(at, queue).await,
             Step::Fill { full } => {
                 self.fill(full).await;
                 Ok(())
@@ -126,6 +127,7 @@ impl<'a> Run<'a> {
             | Step::Requeue { queue, .. }
             | Step::Pause { queue, .. }
             | Step::Purge { queue, .. }
+            | Step::Retire { queue, .. }
             | Step::Await { queue, .. }
             | Step::Inspect { queue, .. }
             | Step::Look { queue } => {

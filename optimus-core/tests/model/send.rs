@@ -79,6 +79,9 @@ async fn answer(
             let (tasks, more, workers) = (purged.tasks, purged.more, purged.workers);
             Answer::Purged { tasks, more, workers }
         }
+        Call::Retire { idle_ms } => {
+            Answer::Retired(broker.retire(queue, Duration::from_millis(*idle_ms)).await?)
+        }
         Call::Await(Wait { id, client, stored_by, along }) => {
             let stored_by = stored_by.as_ref().map(stored);
             let ends = broker.wait_with_next(id, client, stored_by, along).await?;

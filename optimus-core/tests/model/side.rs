@@ -25,6 +25,13 @@ impl Side<'_> {
         if left == (0, 0) { Ok(()) } else { Err(format!("entries and workers are left: {left:?}")) }
     }
 
+    /// No key is left but of what goes by itself.
+    pub(crate) fn assert_retired(&self) -> Result<(), String> {
+        let Queue { fence, purged, watched_at, success, .. } = &self.reference;
+        let is_blank = (*fence, *purged, *watched_at) == (0, 0, None) && success.is_empty();
+        if is_blank { Ok(()) } else { Err("a queue that nobody uses is kept".into()) }
+    }
+
     /// The answer, every key, the structure, and the doorbell.
     pub(crate) fn compare(
         &mut self,

@@ -94,6 +94,14 @@ pub(crate) enum Step {
         keep: usize,
         age_ms: u64,
     },
+    Retire {
+        queue: u8,
+        idle_ms: u64,
+    },
+    /// A queue runs empty, and nobody uses it until it is retired.
+    Abandon {
+        queue: u8,
+    },
     Await {
         queue: u8,
         task: u16,

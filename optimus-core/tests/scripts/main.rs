@@ -35,6 +35,7 @@ mod register;
 mod release;
 mod renew;
 mod requeue;
+mod retire;
 mod rouse;
 mod stale;
 mod structure;

@@ -40,6 +40,7 @@ async fn older_scripts_change_nothing_that_newer_ones_know_more_of(bench: Bench)
     assert!(is_newer(&late.cancel(&waits).await));
     assert!(is_newer(&late.requeue(&dead).await));
     assert!(is_newer(&late.purge(&bench.queue, 0, Duration::ZERO, LEASE).await));
+    assert!(is_newer(&late.retire(&bench.queue, Duration::ZERO).await));
     bench.assert_unchanged(&before).await;
 
     // What was claimed before can still end, and anybody may look and submit.

@@ -35,6 +35,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("pause", &["on", "off"]),
     ("rouse", &["an idle worker"]),
     ("purge", &["by cap", "by age"]),
+    ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a look"]),
     ("inspect", &["a live task", "a success"]),
 ];
@@ -205,6 +206,7 @@ impl World {
                 broker.purge(queue, 0, 180 * DAY, ms(30_000)).await.map(drop)
             }
             "purge" => broker.purge(queue, 10_000, ms(30_000), DAY).await.map(drop),
+            "retire" => broker.retire(queue, ms(0)).await.map(drop),
             "await" if situation == "a look" => {
                 broker.state_of(self.id("held"), None).await.map(drop)
             }

@@ -27,6 +27,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("pause", include_str!("../../lua/pause.lua")),
     ("rouse", include_str!("../../lua/rouse.lua")),
     ("purge", include_str!("../../lua/purge.lua")),
+    ("retire", include_str!("../../lua/retire.lua")),
     ("await", include_str!("../../lua/await.lua")),
     ("inspect", include_str!("../../lua/inspect.lua")),
 ];
@@ -159,6 +160,7 @@ each_script![
     pause_stops_nothing = "pause",
     rouse_ends_no_wait = "rouse",
     purge_drops_nothing = "purge",
+    retire_drops_nothing = "retire",
     await_registers_nobody = "await",
     inspect_answers_nothing = "inspect",
 ];

@@ -16,6 +16,8 @@ use crate::work::{Kind, Mute, Neighbour, Poison, Rare, Work};
 use crate::world::{LEASE, Setup};
 
 const LARGE: usize = 20 * 1024;
+/// A queue that no worker serves.
+const UNSERVED: &str = "unserved";
 /// Longer than anything is kept.
 const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1000;
 
@@ -343,6 +345,10 @@ pub(super) async fn purge(actor: &Actor) {
         Ok(handle) => all &= client.cancel(handle.id()).await.is_ok(),
         Err(_) => all = false,
     }
+    match client.submit(Misshapen {}.call().queue(UNSERVED)).await {
+        Ok(handle) => all &= client.cancel(handle.id()).await.is_ok(),
+        Err(_) => all = false,
+    }
     sleep(ms(300)).await;
     network.set_clock(YEAR_MS);
     // Who starts cleans up first.
@@ -351,6 +357,11 @@ pub(super) async fn purge(actor: &Actor) {
     let is_gone = dump(&network.store).values().all(|queue| !queue.keys.contains_key("tasks"));
     if all && network.faults() == 0 && !is_gone {
         network.complain("what is a year old is still kept");
+    }
+    let names = client.inspector().queues().await.unwrap_or_default();
+    let is_kept = names.iter().any(|name| name.as_str() == UNSERVED);
+    if all && network.faults() == 0 && is_kept {
+        network.complain("a queue that nobody has used for a year is still kept");
     }
 }
 

@@ -136,6 +136,9 @@ impl Queue {
     /// who was given a lease.
     fn watch(&mut self, now: u64, lease_ms: u64, name: Option<&WorkerId>) -> Vec<WorkerId> {
         let mut raised = Vec::new();
+        if self.workers.is_empty() && name.is_none() {
+            return raised;
+        }
         if !self.is_watched(now, lease_ms) {
             let watched_at = self.watched_at.unwrap_or(now);
             for (other, worker) in &mut self.workers {

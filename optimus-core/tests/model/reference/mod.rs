@@ -154,6 +154,7 @@ impl Queue {
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
             Call::Purge { keep, age_ms } => self.purge(now, *keep, *age_ms),
+            Call::Retire { idle_ms } => self.retire(now, *idle_ms),
             Call::Await(wait) => self.wait_for_end(wait),
             Call::State { id, stored_by } => Answer::State(self.state_told(id, stored_by.as_ref())),
             Call::Inspect { id } => self.inspect(id),

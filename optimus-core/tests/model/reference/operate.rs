@@ -1,4 +1,4 @@
-//! `cancel`, `requeue`, `pause`, `purge`: what operators and the janitor do.
+//! `cancel`, `requeue`, `pause`, `purge`, `retire`: what operators and the janitor do.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,11 @@ use optimus_core::{
     broker::{Cancelled, Refusal},
 };
 
-use super::{Place, Queue, refused};
+use super::{Ledger, Place, Queue, refused};
 use crate::{answer::Answer, call::LEDGER_IDLE_MS};
+
+/// Fences that a ms has.
+const FENCES_A_MS: u64 = 1024;
 
 /// The most that one purge takes of each kind.
 const PURGED_MAX: usize = 64;
@@ -98,6 +101,33 @@ impl Queue {
         self.purged += tasks as u64;
         self.ledgers.retain(|_, l| l.kept_at.is_none_or(|kept| kept + LEDGER_IDLE_MS > now));
         Answer::Purged { tasks, more, workers: self.workers.len() }
+    }
+
+    /// A queue that nobody uses → ∅, but for what goes by itself.
+    pub(super) fn retire(&mut self, now: u64, idle_ms: u64) -> Answer {
+        let is_kept = |ledger: &Ledger| ledger.kept_at.is_some();
+        let is_used = !self.tasks.is_empty()
+            || !self.workers.is_empty()
+            || self.ledgers.values().any(is_kept);
+        let ended_at =
+            self.success.back().and_then(|(_, told)| told.split(' ').nth(1)?.parse().ok());
+        let before = now - idle_ms;
+        let is_idle = self.fence < before * FENCES_A_MS
+            && self.watched_at.is_none_or(|at| at < before)
+            && ended_at.is_none_or(|at: u64| at < before);
+        let is_gone = !is_used && is_idle && self.paused_since.is_none();
+        if is_gone {
+            *self = Self {
+                results: std::mem::take(&mut self.results),
+                marks: std::mem::take(&mut self.marks),
+                mail: std::mem::take(&mut self.mail),
+                stop_bells: std::mem::take(&mut self.stop_bells),
+                succeeded: std::mem::take(&mut self.succeeded),
+                full: self.full,
+                ..Self::default()
+            };
+        }
+        Answer::Retired(is_gone)
     }
 
     /// Those that ended in this state, the longest ago foremost.

@@ -1,0 +1,54 @@
+-- retire: a queue that nobody uses → ∅, with all its keys
+--
+-- It has no task, no worker and no ledger, is not paused, and nobody has worked in it for a while.
+-- What proves the past goes only where nobody can ask by it any more: `purged_born` counts beside a
+-- ledger alone; and a later fence is higher than the last one, which is of a ms that has passed.
+-- Results, mail and the marks of successes go by themselves.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 idle ms
+-- REPLY  OK, '1' if nothing of the queue is left, else '0'
+-- REFUSE NEWER with what is needed
+
+local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local delayed, retry, dead, cancelled = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local success, tries, errors, skips, cancel = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local waiters, blobs, ledgers, workers, wake = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
+local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
+local FENCES_A_MS = 1024
+
+-- Checks.
+local told = redis.call('HMGET', meta, 'needs', 'paused', 'fence', 'watched_at')
+local needs, paused, fence, watched_at = told[1], told[2], told[3], told[4]
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
+local left = {}
+local function count(command, keys)
+  local sum = 0
+  for _, key in ipairs(keys) do
+    local size = redis.call(command, key)
+    if size > 0 then
+      left[#left + 1] = key
+    end
+    sum = sum + size
+  end
+  return sum
+end
+local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers })
+count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
+count('LLEN', { ready, success, wake })
+count('ZCARD', { priority, delayed, retry, dead, cancelled })
+local latest = redis.call('LRANGE', success, -1, -1)[1]
+local ended_at = latest and string.match(latest, '^%S+ (%d+)')
+local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),
+  tonumber(ended_at or 0))
+if paused or used > 0 or used_at >= now - idle_ms then
+  return { 'OK', '0' }
+end
+
+-- Writes.
+if #left > 0 then
+  redis.call('UNLINK', unpack(left))
+end
+return { 'OK', '1' }

@@ -1,0 +1,150 @@
+//! `retire`: a queue that nobody uses → ∅.
+
+use std::time::Duration;
+
+use optimus_core::{
+    TaskState,
+    broker::{Batch, Receipt, Refusal, StoredBy, Verdict},
+};
+
+use crate::{
+    acts::{LEASE, done, failed, ms, refusal},
+    bench::Bench,
+    jobs::{job, jobs, ready},
+};
+
+const IDLE: Duration = Duration::from_secs(60);
+
+async fn retire(bench: &Bench, at: u64) -> bool {
+    bench.at(at).retire(&bench.queue, IDLE).await.expect("it is not refused")
+}
+
+/// Drops what has ended and every ledger.
+async fn purge(bench: &Bench, at: u64) {
+    bench.at(at).purge(&bench.queue, 0, ms(0), ms(0)).await.expect("a purge is not refused");
+}
+
+/// Tasks that succeed, die, are cancelled in the line and expire in `delayed`, by 1,000 ms.
+async fn use_up(bench: &Bench) {
+    let mut tasks = jobs(2);
+    tasks.push(ready(job().biz_id("b")));
+    tasks.push(ready(job().due(optimus_core::Due::In(ms(500)))));
+    let (queue, since) = (&bench.queue, 0);
+    let batch = Batch { queue, client: "c1", number: 1, since, keep: true, tasks: &tasks };
+    bench.at(0).submit(&batch).await.unwrap();
+    bench.wait(tasks[0].id(), "waiting").await;
+    let worker = bench.worker(0, "w").await;
+    let first = bench.take(0, &worker, 1).await;
+    let second = bench.take(0, &worker, 2).await;
+    assert!(bench.complete(0, &[done(&first)]).await.is_empty());
+    assert!(bench.fail(1_000, &[failed(&second, Verdict::Dead)]).await.is_empty());
+    for task in &tasks[2..] {
+        bench.at(1_000).cancel(task.id()).await.unwrap();
+    }
+    assert_eq!(bench.at(1_000).leave(queue, &worker).await.unwrap(), 0);
+}
+
+async fn of_a_queue_that_nobody_uses_no_key_is_left(bench: Bench) {
+    use_up(&bench).await;
+    purge(&bench, 2_000).await;
+    assert!(!retire(&bench, 60_007).await, "a task ended a minute ago");
+    let left = bench.names().await;
+    assert!(["meta", "ready", "skips", "success"].iter().all(|key| left.iter().any(|l| l == key)));
+    assert!(retire(&bench, 60_008).await);
+    assert_eq!(bench.names().await, ["mail:waiting"], "it goes by itself");
+    assert!(retire(&bench, 60_008).await, "it is gone already");
+}
+
+async fn what_is_used_stays_as_it_is(bench: Bench) {
+    use_up(&bench).await;
+    let mut kept = Vec::new();
+    let mut stays = async |why: &'static str| {
+        let before = bench.dump().await;
+        assert!(!retire(&bench, 900_000).await, "{why}");
+        bench.assert_unchanged(&before).await;
+        kept.push(why);
+    };
+    stays("tasks have ended and are kept").await;
+    purge(&bench, 2_000).await;
+    bench.at(2_000).pause(&bench.queue, true).await.unwrap();
+    stays("it is paused").await;
+    bench.at(2_000).pause(&bench.queue, false).await.unwrap();
+    let worker = bench.worker(2_000, "w").await;
+    stays("a worker is registered").await;
+    bench.at(2_000).leave(&bench.queue, &worker).await.unwrap();
+    let tasks = [ready(job())];
+    let (queue, number) = (&bench.queue, 17);
+    let batch = Batch { queue, client: "c1", number, since: 1, keep: true, tasks: &tasks };
+    bench.at(2_000).submit(&batch).await.unwrap();
+    stays("a task waits").await;
+    let worker = bench.worker(3_000, "w2").await;
+    let lease = bench.take(3_000, &worker, 1).await;
+    assert!(bench.complete(3_000, &[done(&lease)]).await.is_empty());
+    bench.at(3_000).leave(queue, &worker).await.unwrap();
+    stays("a client may ask for what it has submitted").await;
+    purge(&bench, 4_000).await;
+    assert!(retire(&bench, 900_000).await);
+    assert_eq!(kept.len(), 5);
+}
+
+async fn a_look_of_the_reaper_is_no_use_of_a_queue(bench: Bench) {
+    use_up(&bench).await;
+    purge(&bench, 2_000).await;
+    let stranger = optimus_core::WorkerId::from_stored("stranger");
+    for at in [20_000, 40_000, 61_000] {
+        bench.at(at).reap(&bench.queue, &stranger, LEASE, 9).await.unwrap();
+    }
+    assert!(retire(&bench, 62_000).await);
+}
+
+async fn a_fence_that_is_ahead_of_the_clock_is_not_forgotten(bench: Bench) {
+    use_up(&bench).await;
+    purge(&bench, 2_000).await;
+    let ahead = (crate::bench::START + 100_000) * 1024;
+    let () = bench.raw(redis::cmd("HSET").arg(bench.key("meta")).arg("fence").arg(ahead)).await;
+    assert!(!retire(&bench, 100_000).await);
+    assert!(!retire(&bench, 160_000).await);
+    assert!(retire(&bench, 160_001).await);
+}
+
+async fn a_queue_that_is_born_again_knows_nothing_of_the_time_before_as_new(bench: Bench) {
+    let tasks = jobs(2);
+    let (queue, client) = (&bench.queue, "c1");
+    let batch = Batch { queue, client, number: 1, since: 0, keep: true, tasks: &tasks };
+    bench.at(0).submit(&batch).await.unwrap();
+    let worker = bench.worker(0, "w").await;
+    let before = bench.take(0, &worker, 1).await;
+    assert!(bench.complete(0, &[done(&before)]).await.is_empty());
+    let dead = bench.take(0, &worker, 2).await;
+    assert!(bench.fail(0, &[failed(&dead, Verdict::Dead)]).await.is_empty());
+    bench.at(0).leave(queue, &worker).await.unwrap();
+    purge(&bench, 1_000).await;
+    assert!(retire(&bench, 70_000).await);
+
+    // A worker that slept all the time: its lease is nobody's, and it has to register again.
+    assert_eq!(bench.complete(80_000, &[done(&before)]).await, [0]);
+    let claimed = bench.at(80_000).claim(queue, &worker, 3, 1).await;
+    assert_eq!(refusal(claimed), Refusal::Lapsed);
+    // So did its client. Its next call tells that the one before is lost.
+    let more = jobs(1);
+    let batch = Batch { number: 17, since: 1, tasks: &more, ..batch };
+    let submitted = bench.at(80_000).submit(&batch).await.unwrap();
+    assert_eq!((&submitted.receipts[..], submitted.lost), (&[Receipt::Created][..], true));
+    let told = async |id, number| {
+        bench.at(80_000).state_of(id, Some(StoredBy { client, number })).await.unwrap()
+    };
+    assert_eq!(told(&dead.id, 1).await, TaskState::Forgotten, "it is not said to have succeeded");
+    let worker = bench.worker(80_000, "w2").await;
+    let after = bench.take(80_000, &worker, 1).await;
+    assert!(after.token.fence > dead.token.fence.max(before.token.fence));
+    assert!(bench.complete(80_000, &[done(&after)]).await.is_empty());
+    assert_eq!(told(&after.id, 17).await, TaskState::Success);
+}
+
+on_both![
+    of_a_queue_that_nobody_uses_no_key_is_left,
+    what_is_used_stays_as_it_is,
+    a_look_of_the_reaper_is_no_use_of_a_queue,
+    a_fence_that_is_ahead_of_the_clock_is_not_forgotten,
+    a_queue_that_is_born_again_knows_nothing_of_the_time_before_as_new,
+];
