@@ -1,6 +1,13 @@
 //! A task with its arguments and options, not yet submitted: [`Call`].
 
-use std::{any::TypeId, sync::Arc, time::Duration};
+use std::{
+    any::TypeId,
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{self, Poll},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
@@ -214,6 +221,37 @@ impl<T: Task> Call<T> {
             due: self.options.due,
             payload,
         })
+    }
+}
+
+/// A call without a verb.
+#[doc(hidden)]
+pub struct NotSubmitted;
+
+/// Never implemented, so that the compiler can say what to do where a call is awaited without a
+/// verb. It is asked of another type than the call, for of that it would say only that it is no
+/// future.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a call does nothing until a verb submits it",
+    label = "awaited without a verb",
+    note = "to submit it, write `.perform_async().await`, `.perform_in(delay).await` or \
+            `.perform_at(time).await`",
+    note = "to run it here, without a queue, write `.perform_inline().await`"
+)]
+pub trait Awaited<T> {
+    fn never() -> Poll<Infallible>;
+}
+
+#[doc(hidden)]
+impl<T: Task> Future for Call<T>
+where
+    NotSubmitted: Awaited<T>,
+{
+    type Output = Infallible;
+
+    fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<Infallible> {
+        <NotSubmitted as Awaited<T>>::never()
     }
 }
 

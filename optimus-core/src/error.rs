@@ -90,7 +90,7 @@ macro_rules! constructors {
 }
 
 constructors! {
-    /// The caller's input or configuration can't be meant.
+    /// The caller's input or configuration is invalid.
     invalid(what: impl Into<String>) => Kind::Invalid(what.into());
     /// The payload is above the limit.
     too_large(task: &str, bytes: usize, limit: SizeLimit) =>
@@ -147,7 +147,7 @@ macro_rules! predicates {
 }
 
 predicates! {
-    /// Input or configuration that can't be meant: fix the code that gave it.
+    /// Input or configuration is invalid: fix the code that gave it.
     is_invalid => Kind::Invalid(_),
     /// The arguments are above the payload limit.
     is_too_large => Kind::TooLarge { .. },

@@ -36,7 +36,10 @@ pub mod log;
 pub mod machine;
 
 #[doc(hidden)]
-pub use self::threads::Threads;
+pub use self::{
+    call::{Awaited, NotSubmitted},
+    threads::Threads,
+};
 pub use self::{
     call::{Call, ErasedCall, Submit},
     client::{Client, ClientBuilder, NAMESPACE_DEFAULT, SubmitAllError, TaskHandle},

@@ -93,7 +93,14 @@ impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
     }
 }
 
-/// A function that makes calls: what `#[task]` leaves under the handler's name.
+/// A function that makes calls: what `#[task]` leaves under the handler's name. It has up to 16
+/// arguments.
+#[diagnostic::on_unimplemented(
+    message = "this is not a task",
+    label = "not a function with `#[optimus::task]`",
+    note = "put `#[optimus::task]` on the function; a type that implements `optimus::Task` is \
+            added with `.task_type::<MyTask>()`, and so is a task of more than 16 arguments"
+)]
 pub trait TaskFn<Args> {
     /// The task that its calls carry.
     type Task: Task;
@@ -101,6 +108,7 @@ pub trait TaskFn<Args> {
 
 macro_rules! task_fn {
     ($($arg:ident)*) => {
+        #[diagnostic::do_not_recommend]
         impl<F, T: Task, $($arg),*> TaskFn<($($arg,)*)> for F
         where
             F: Fn($($arg),*) -> Call<T>,
@@ -119,6 +127,14 @@ task_fn!(A B C D E);
 task_fn!(A B C D E F1);
 task_fn!(A B C D E F1 G);
 task_fn!(A B C D E F1 G H);
+task_fn!(A B C D E F1 G H I);
+task_fn!(A B C D E F1 G H I J);
+task_fn!(A B C D E F1 G H I J K);
+task_fn!(A B C D E F1 G H I J K L);
+task_fn!(A B C D E F1 G H I J K L M);
+task_fn!(A B C D E F1 G H I J K L M N);
+task_fn!(A B C D E F1 G H I J K L M N O);
+task_fn!(A B C D E F1 G H I J K L M N O P);
 
 /// How long after its timeout a handler that can't be dropped is given to notice by itself.
 pub const TIMEOUT_GRACE: Duration = Duration::from_millis(250);

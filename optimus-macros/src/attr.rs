@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::{
-    Expr, Ident, LitStr, Path, Token,
+    Expr, ExprLit, Ident, Lit, LitStr, Path, Token,
     ext::IdentExt,
+    parenthesized,
     parse::{Parse, ParseStream, Parser},
     parse_quote,
     punctuated::Punctuated,
+    token,
 };
 
 use crate::{
@@ -78,17 +81,58 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("expires", "expires_in"),
 ];
 
-/// One `name = value`.
-struct Entry {
-    name: Ident,
-    value: Option<Expr>,
+/// One option as written.
+enum Entry {
+    /// `name = value`, or `name` alone.
+    Named(Ident, Option<Expr>),
+    /// `name(value)`, as many other attributes have it, or `name: value`.
+    Called(Ident, TokenStream),
+    /// A value without a name.
+    Bare(Expr),
 }
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        if !input.peek(Ident::peek_any) {
+            let bare = input.parse().map(Self::Bare);
+            return bare.map_err(|problem| {
+                syn::Error::new(problem.span(), "an option is written `name = value`")
+            });
+        }
         let name = input.call(Ident::parse_any)?;
+        if input.peek(token::Paren) {
+            let value;
+            parenthesized!(value in input);
+            return Ok(Self::Called(name, value.parse()?));
+        }
+        if input.parse::<Option<Token![:]>>()?.is_some() {
+            return Ok(Self::Called(name, input.parse::<Expr>()?.into_token_stream()));
+        }
         let equals: Option<Token![=]> = input.parse()?;
-        Ok(Self { name, value: equals.map(|_| input.parse()).transpose()? })
+        Ok(Self::Named(name, equals.map(|_| input.parse()).transpose()?))
+    }
+}
+
+impl Entry {
+    /// The option's name and value; or a note of how it is written.
+    fn named(self, errors: &mut Errors) -> Option<(Ident, Option<Expr>)> {
+        match self {
+            Self::Named(name, value) => return Some((name, value)),
+            Self::Called(name, _) if !NAMES.contains(&&*name.to_string()) => unknown(&name, errors),
+            Self::Called(name, value) => {
+                errors.refuse(&name, format!("an option is written with `=`: `{name} = {value}`"));
+            }
+            Self::Bare(value) => {
+                let example = match &value {
+                    Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
+                        format!("to name the task, write `name = {}`", text.token())
+                    }
+                    _ => "for example `max_retry = 3`".to_owned(),
+                };
+                errors.refuse(&value, format!("an option is written `name = value`; {example}"));
+            }
+        }
+        None
     }
 }
 
@@ -112,9 +156,10 @@ impl Options {
         };
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
         let mut given: Vec<Ident> = Vec::new();
-        for Entry { name, value } in errors.keep(entries).into_iter().flatten() {
+        for entry in errors.keep(entries).into_iter().flatten() {
+            let Some((name, value)) = entry.named(errors) else { continue };
             if given.contains(&name) {
-                errors.refuse(&name, format!("`{name}` is given twice; leave one of them away"));
+                errors.refuse(&name, format!("`{name}` is given twice; remove one"));
                 continue;
             }
             match value {
@@ -170,7 +215,7 @@ fn read_template(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> 
         return Err(syn::Error::new_spanned(
             text,
             "an empty `biz_id` would make all calls one task; name what makes them differ, as in \
-             \"{order.id}\", or leave it away",
+             \"{order.id}\", or remove `biz_id`",
         ));
     }
     match template::parse(&text.value()) {

@@ -12,10 +12,7 @@ use crate::{
 
 pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let args = model.args_ident();
-    let name = match &model.options.name {
-        Some(name) => name.value(),
-        None => model.plain_name(),
-    };
+    let name = model.task_name().value();
     let (options, biz_id, run) = (settings::options(model), settings::biz_id(model), run(model));
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
     let (verdict, ty) = (verdict(model), &model.output);

@@ -8,6 +8,7 @@ use crate::{
     arguments::{args_struct, codec, value_impls},
     definition::task_impl,
     model::{Model, Param},
+    unique::unique,
 };
 
 /// All that stands in for the function.
@@ -66,6 +67,7 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
 fn impls(model: &Model) -> TokenStream {
     let (krate, cfg, args) = (&model.options.krate, &model.attrs.cfg, model.args_ident());
     let (codec, helpers, task) = (codec(model), value_impls(model), task_impl(model));
+    let unique = unique(model);
     quote! {
         #(#cfg)*
         #[allow(unused, nonstandard_style, clippy::all, clippy::pedantic, reason = "generated")]
@@ -74,6 +76,7 @@ fn impls(model: &Model) -> TokenStream {
             #codec
             #helpers
             #task
+            #unique
             __optimus::inventory::submit! { __optimus::TaskDefinition::of::<#args>() }
         };
     }

@@ -12,6 +12,12 @@ use crate::{
 
 /// The function's name and arguments, and nothing behind them.
 pub(crate) fn stub(model: &Model) -> TokenStream {
+    if model.is_main() {
+        // The compiler would refuse any other function of that name, too.
+        return quote! {
+            fn main() {}
+        };
+    }
     let Model { vis, options, receiver, .. } = model;
     let (krate, cfg, name) = (&options.krate, &model.attrs.cfg, &model.sig.ident);
     let (params, _, clause) = model.sig.generics.split_for_impl();

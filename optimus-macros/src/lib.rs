@@ -2,7 +2,8 @@
 //!
 //! From the attribute to the code: `attr` reads the options (`value`, `duration`, `backoff` and
 //! `template` their values), `model` takes the function apart, `validate` says what can't be a
-//! task, `expand` writes the code (`arguments`, `definition` and `settings` its parts), and
+//! task, `expand` writes the code (`arguments`, `definition`, `settings` and
+//! `unique` its parts), and
 //! `fallback` a stand-in where there was a mistake.
 
 mod arguments;
@@ -17,6 +18,7 @@ mod model;
 mod settings;
 mod suggest;
 mod template;
+mod unique;
 mod validate;
 mod value;
 

@@ -3,8 +3,8 @@
 use proc_macro2::Span;
 use quote::format_ident;
 use syn::{
-    Attribute, Block, FnArg, Ident, ItemFn, Meta, Pat, Receiver, ReturnType, Signature, Token,
-    Type, Visibility, ext::IdentExt, parse_quote_spanned, punctuated::Punctuated,
+    Attribute, Block, FnArg, Ident, ItemFn, LitStr, Meta, Pat, Receiver, ReturnType, Signature,
+    Token, Type, Visibility, ext::IdentExt, parse_quote_spanned, punctuated::Punctuated,
 };
 
 use crate::{attr::Options, errors::Errors};
@@ -88,6 +88,17 @@ impl Model {
     /// The name without `r#`.
     pub(crate) fn plain_name(&self) -> String {
         self.sig.ident.unraw().to_string()
+    }
+
+    /// The name under which the task is stored, and where it is written.
+    pub(crate) fn task_name(&self) -> LitStr {
+        let name = self.options.name.clone();
+        name.unwrap_or_else(|| LitStr::new(&self.plain_name(), self.sig.ident.span()))
+    }
+
+    /// Whether it is the function that starts the program.
+    pub(crate) fn is_main(&self) -> bool {
+        self.plain_name() == "main"
     }
 
     /// The function that does the work.

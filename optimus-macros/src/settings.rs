@@ -77,7 +77,8 @@ pub(crate) fn biz_id(model: &Model) -> Option<TokenStream> {
     let values = template.placeholders.iter().map(|placeholder| {
         let mut param = param_ident(model, &placeholder.param);
         param.set_span(param.span().located_at(span));
-        let fields = placeholder.fields.iter().map(|field| member(field, span));
+        // As if the user had written it: only then the compiler lists the fields that there are.
+        let fields = placeholder.fields.iter().map(|field| member(field, literal.span()));
         quote_spanned!(span=> self.#param #(.#fields)*)
     });
     Some(quote_spanned! {span=>

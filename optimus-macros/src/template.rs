@@ -75,7 +75,7 @@ impl Template {
         if name(param).is_none() || !fields.iter().all(is_field) {
             return Err(format!(
                 "`{{{inside}}}`: a placeholder is a parameter and its fields, as in \
-                 `{{order.id}}`; for anything else leave the template away and set the id on the \
+                 `{{order.id}}`; for anything else remove the template and set the id on the \
                  call, with `.biz_id(…)`"
             ));
         }

@@ -2,7 +2,8 @@
 
 use quote::{ToTokens, quote};
 use syn::{
-    GenericParam, Lifetime, Pat, PatIdent, Safety, Type, TypeFnPtr, TypeImplTrait, TypeReference,
+    GenericArgument, GenericParam, Lifetime, Pat, PatIdent, PathArguments, Safety, Type, TypeFnPtr,
+    TypeImplTrait, TypeReference,
     ext::IdentExt,
     visit::{self, Visit},
 };
@@ -33,6 +34,13 @@ pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
 
 fn qualifiers(model: &Model, errors: &mut Errors) {
     let sig = &model.sig;
+    if model.is_main() {
+        errors.refuse(
+            &sig.ident,
+            "`main` starts the program, so it can't be a task: move the task to a function of \
+             another name",
+        );
+    }
     if let Some(receiver) = &model.receiver {
         errors.refuse(
             receiver,
@@ -141,7 +149,30 @@ fn result(model: &Model, errors: &mut Errors) {
     } else if let (Some(borrow), false) = (found.borrow, found.all_static) {
         let owned = borrow.owned();
         errors.refuse(&borrow, format!("the result of a task can't borrow: return {owned}"));
+    } else if model.options.keeps_result()
+        && let Some(borrow) = Hindrance::of(value_of(&model.output)).borrow
+    {
+        let owned = borrow.owned();
+        errors.refuse(
+            &borrow,
+            format!(
+                "the result of a task is stored and read back by another program, so it can't be \
+                 a `&'static` reference: return {owned}; if nobody reads it, set `result_ttl = 0`"
+            ),
+        );
     }
+}
+
+/// What a success returns: in `Result<T, E>`, also under another name, the `T`.
+fn value_of(output: &Type) -> &Type {
+    let Type::Path(path) = output else { return output };
+    let Some(last) = path.path.segments.last() else { return output };
+    let PathArguments::AngleBracketed(generics) = &last.arguments else { return output };
+    let first = generics.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    first.unwrap_or(output)
 }
 
 /// Whether the result borrows, which no function without borrowed parameters may say.

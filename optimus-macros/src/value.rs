@@ -68,10 +68,7 @@ pub(crate) fn number<N: TryFrom<i128>>(
 pub(crate) fn positive(name: &Ident, value: &Expr) -> Result<Duration> {
     let duration = duration(name, value)?;
     if duration.is_zero() {
-        return refuse(
-            value,
-            format!("`{name}` must be above zero; leave it away for the default"),
-        );
+        return refuse(value, format!("`{name}` must be above zero; omit it to use the default"));
     }
     Ok(duration)
 }

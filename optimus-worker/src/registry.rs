@@ -48,7 +48,7 @@ impl Registry {
         Ok(Self(known))
     }
 
-    /// Options that can't be meant and data that nobody gave, before the first task is claimed.
+    /// Refuses invalid options and missing data, before the first task is claimed.
     pub(crate) fn check(&self, data: &Data) -> Result<(), Error> {
         for task in self.iter() {
             optimus_core::validate_name(task.name())

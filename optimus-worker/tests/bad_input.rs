@@ -1,4 +1,4 @@
-//! What can't be meant is refused with a typed error that says what to do, before it does harm.
+//! Invalid input is refused with a typed error that says what to do, before it does harm.
 
 mod common;
 

@@ -1,0 +1,4 @@
+//! `main` starts the program.
+
+#[optimus::task]
+async fn main() {}
