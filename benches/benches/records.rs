@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use optimus::{Submit as _, TaskId};
 use optimus_core::{
-    Context, Data, QueueName, TaskDefinition, TaskRecord,
+    AttemptFacts, Context, Data, QueueName, TaskDefinition, TaskRecord,
     broker::{Broker, Reply},
 };
 
@@ -91,7 +91,7 @@ fn execute(criterion: &mut Criterion) {
         group.bench_function(payload.to_string(), |bencher| {
             bencher.iter(|| {
                 let deadline = Instant::now() + Duration::from_secs(600);
-                let ctx = Context::new(id.clone(), 1, 1, deadline, data.clone());
+                let ctx = Context::new(AttemptFacts::first(id.clone(), deadline), data.clone());
                 let run = definition.run(black_box(stored.as_bytes()), ctx, Duration::ZERO);
                 let mut run = run.expect("arguments of its own");
                 let polled = run.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));

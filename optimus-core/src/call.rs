@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::{
     Error, arguments,
     client::{Client, TaskHandle},
-    context::Context,
+    context::{AttemptFacts, Context},
     control::BoxError,
     data::Data,
     id::{QueueName, TaskId},
@@ -119,6 +119,13 @@ impl<T: Task> Call<T> {
         self
     }
 
+    /// How many lost workers bury it; see
+    /// [`TaskOptions::max_losses`](crate::TaskOptions::max_losses).
+    pub fn max_losses(mut self, max_losses: u32) -> Self {
+        self.options.max_losses = Some(max_losses);
+        self
+    }
+
     /// When it becomes ready; for [`Client::submit_all`], where no verb can say it.
     pub fn due(mut self, due: Due) -> Self {
         self.options.due = due;
@@ -169,7 +176,12 @@ impl<T: Task> Call<T> {
         let submission = self.prepare()?;
         let options = self.options.over(T::options());
         let deadline = (Instant::now() + options.timeout).into_std();
-        let ctx = Context::new(submission.id, 1, 1, deadline, Arc::new(data));
+        let first = AttemptFacts {
+            task: T::NAME,
+            max_retry: options.max_retry,
+            ..AttemptFacts::first(submission.id, deadline)
+        };
+        let ctx = Context::new(first, Arc::new(data));
         self.task.run(ctx).await
     }
 

@@ -17,7 +17,11 @@ use tokio::{
     sync::{Notify, oneshot},
 };
 
-use crate::{data::Data, id::TaskId, threads::Threads};
+use crate::{
+    data::Data,
+    id::{QueueName, TaskId},
+    threads::Threads,
+};
 
 /// One attempt at a task, as its handler sees it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -27,10 +31,7 @@ pub struct Context {
 
 #[derive(Debug)]
 struct Inner {
-    id: TaskId,
-    attempt: u32,
-    fence: u64,
-    deadline: Instant,
+    attempt: AttemptFacts,
     cancelled: AtomicBool,
     told: Notify,
     data: Arc<Data>,
@@ -41,65 +42,111 @@ struct Inner {
     unblocked: Notify,
 }
 
-impl Context {
-    /// The context of an attempt; for workers, and for handlers called by hand.
-    pub fn new(id: TaskId, attempt: u32, fence: u64, deadline: Instant, data: Arc<Data>) -> Self {
-        Self::build(id, attempt, fence, deadline, data, None)
+/// What a worker knows of an attempt when it begins.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct AttemptFacts {
+    pub id: TaskId,
+    pub task: &'static str,
+    /// From 1; failures and losses so far, and this one.
+    pub number: u32,
+    pub failures: u32,
+    pub max_retry: u32,
+    pub fence: u64,
+    pub deadline: Instant,
+}
+
+impl AttemptFacts {
+    /// The first one at a task without a name that is not retried.
+    pub fn first(id: TaskId, deadline: Instant) -> Self {
+        Self { id, task: "", number: 1, failures: 0, max_retry: 0, fence: 1, deadline }
     }
 
-    /// As [`new`](Self::new), with threads for work that blocks; for workers.
+    /// Whether it may be retried once it has failed.
+    pub fn has_retries_left(&self) -> bool {
+        self.failures < self.max_retry
+    }
+}
+
+impl Context {
+    /// The context of an attempt; for workers.
     #[doc(hidden)]
-    pub fn build(
-        id: TaskId,
-        attempt: u32,
-        fence: u64,
-        deadline: Instant,
-        data: Arc<Data>,
-        threads: Option<Arc<Threads>>,
-    ) -> Self {
+    pub fn new(attempt: AttemptFacts, data: Arc<Data>) -> Self {
+        Self::build(attempt, data, None)
+    }
+
+    /// As [`new`](Self::new), with threads for work that blocks.
+    #[doc(hidden)]
+    pub fn build(attempt: AttemptFacts, data: Arc<Data>, threads: Option<Arc<Threads>>) -> Self {
         let (cancelled, told) = (AtomicBool::new(false), Notify::new());
         let (blocking, unblocked) = (AtomicUsize::new(0), Notify::new());
         Self {
-            inner: Arc::new(Inner {
-                id,
-                attempt,
-                fence,
-                deadline,
-                cancelled,
-                told,
-                data,
-                threads,
-                blocking,
-                unblocked,
-            }),
+            inner: Arc::new(Inner { attempt, cancelled, told, data, threads, blocking, unblocked }),
         }
     }
 
     /// The task's id.
     pub fn id(&self) -> &TaskId {
-        &self.inner.id
+        &self.inner.attempt.id
+    }
+
+    /// The task's name, under which it is stored.
+    pub fn task(&self) -> &'static str {
+        self.inner.attempt.task
+    }
+
+    /// The queue that the task is in.
+    pub fn queue(&self) -> &QueueName {
+        self.inner.attempt.id.queue()
     }
 
     /// Which attempt this is, from 1. Attempts cut short by a lost worker count, too.
     pub fn attempt(&self) -> u32 {
-        self.inner.attempt
+        self.inner.attempt.number
+    }
+
+    /// How many attempts may follow the first failed one, by the call or else the definition.
+    pub fn max_retry(&self) -> u32 {
+        self.inner.attempt.max_retry
+    }
+
+    /// Whether the task ends Dead if this attempt fails: all its retries are used up. It says
+    /// nothing of a lost worker, after which the task may run again.
+    ///
+    /// Inside [`perform_inline`](crate::Call::perform_inline) this is true if the task or the call
+    /// has `max_retry` of 0.
+    ///
+    /// ```
+    /// use optimus_core::{BoxError, Context};
+    ///
+    /// async fn charge(order: u64, ctx: Context) -> Result<(), BoxError> {
+    ///     let charged: Result<(), BoxError> = Err("the bank is away".into());
+    ///     if charged.is_err() && ctx.is_last_attempt() {
+    ///         eprintln!("{} of order {order} failed for good; calling support", ctx.task());
+    ///     }
+    ///     charged
+    /// }
+    /// # let _ = charge;
+    /// ```
+    pub fn is_last_attempt(&self) -> bool {
+        !self.inner.attempt.has_retries_left()
     }
 
     /// A number that is larger in every later attempt at this task. Stamp it into your own writes
     /// (`UPDATE … SET fence = $1 WHERE fence < $1`), and a worker that was thought dead can't
     /// overwrite its successor's work.
     pub fn fence(&self) -> u64 {
-        self.inner.fence
+        self.inner.attempt.fence
     }
 
     /// When the attempt times out.
     pub fn deadline(&self) -> Instant {
-        self.inner.deadline
+        self.inner.attempt.deadline
     }
 
     /// What is left until the deadline.
     pub fn remaining(&self) -> Duration {
-        self.inner.deadline.saturating_duration_since(tokio::time::Instant::now().into_std())
+        self.deadline().saturating_duration_since(tokio::time::Instant::now().into_std())
     }
 
     /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down,
@@ -215,17 +262,22 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::id::QueueName;
 
     fn context(data: Data) -> Context {
         let id = TaskId::new(QueueName::new("q").unwrap());
-        Context::new(id, 2, 7, Instant::now() + Duration::from_secs(3600), Arc::new(data))
+        let deadline = Instant::now() + Duration::from_secs(3600);
+        let first = AttemptFacts::first(id, deadline);
+        let second =
+            AttemptFacts { task: "mail", number: 2, failures: 1, fence: 7, max_retry: 1, ..first };
+        Context::new(second, Arc::new(data))
     }
 
     #[test]
     fn a_handler_is_told_what_its_attempt_is() {
         let context = context(Data::new().with(5_u8));
         assert_eq!((context.attempt(), context.fence()), (2, 7));
+        assert_eq!((context.task(), context.queue().as_str()), ("mail", "q"));
+        assert_eq!((context.max_retry(), context.is_last_attempt()), (1, true));
         assert!(context.remaining() > Duration::from_secs(3000));
         assert_eq!((context.data(), context.data::<u16>()), (Some(5_u8), None));
     }

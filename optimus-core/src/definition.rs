@@ -113,6 +113,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        context::AttemptFacts,
         data::Data,
         id::{QueueName, TaskId},
     };
@@ -155,7 +156,8 @@ mod tests {
 
     fn run_keeping(definition: TaskDefinition, payload: &str, result_ttl: Duration) -> RunOutput {
         let id = TaskId::new(QueueName::new("q").unwrap());
-        let ctx = Context::new(id, 1, 1, Instant::now() + HOUR, Arc::new(Data::new()));
+        let ctx =
+            Context::new(AttemptFacts::first(id, Instant::now() + HOUR), Arc::new(Data::new()));
         let running = definition.run(payload.as_bytes(), ctx, result_ttl)?;
         running.now_or_never().expect("it awaits nothing")
     }

@@ -109,6 +109,24 @@ impl From<QueueName> for String {
 }
 
 /// A task's identity, printed `queue/uuid`: the uuid alone would not say where to look.
+///
+/// Text and id are read from each other, so a program can pass an id on and ask for its task later,
+/// as in the path of a request:
+///
+/// ```
+/// use optimus_core::{Client, InvalidName, QueueName, TaskId};
+///
+/// async fn status(client: &Client, path: &str) -> Result<String, Box<dyn std::error::Error>> {
+///     let id: TaskId = path.trim_start_matches("/tasks/").parse()?;
+///     let state = client.handle::<()>(id).status().await?;
+///     Ok(format!("{state:?}"))
+/// }
+///
+/// let id = TaskId::new(QueueName::new("mail")?);
+/// assert_eq!(id.to_string().parse(), Ok(id));
+/// # let _ = status;
+/// # Ok::<(), InvalidName>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId {
@@ -236,7 +254,7 @@ impl WorkerId {
         let host: String = host
             .chars()
             .take(NAME_BYTES_MAX)
-            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' })
             .collect();
         let random = fastrand::u32(..) ^ machine::salt();
         Self(format!("{host}-{pid}-{random:08x}").into())

@@ -67,6 +67,8 @@ pub struct WorkerView {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerDescription {
+    /// The name that it was given, if any.
+    pub name: Option<String>,
     /// The machine's name.
     pub host: String,
     /// The process.

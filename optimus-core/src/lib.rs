@@ -38,6 +38,7 @@ pub mod machine;
 #[doc(hidden)]
 pub use self::{
     call::{Awaited, NotSubmitted},
+    context::AttemptFacts,
     threads::Threads,
 };
 pub use self::{

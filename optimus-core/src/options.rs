@@ -139,7 +139,7 @@ impl TaskOptions {
         self.backoff
     }
 
-    /// Refuses options that can't be meant.
+    /// Refuses invalid options.
     ///
     /// # Errors
     /// [`Error::is_invalid`], naming the task, the option and what to write instead.
@@ -202,6 +202,7 @@ pub(crate) struct CallOptions {
     pub(crate) result_ttl: Option<Duration>,
     pub(crate) expires_in: Option<Duration>,
     pub(crate) on_lost: Option<OnLost>,
+    pub(crate) max_losses: Option<u32>,
     pub(crate) due: Due,
 }
 
@@ -216,6 +217,7 @@ impl CallOptions {
         options.result_ttl = self.result_ttl.unwrap_or(options.result_ttl);
         options.expires_in = self.expires_in.or(options.expires_in);
         options.on_lost = self.on_lost.unwrap_or(options.on_lost);
+        options.max_losses = self.max_losses.unwrap_or(options.max_losses);
         options
     }
 
@@ -267,7 +269,7 @@ mod tests {
     const NANO: Duration = Duration::from_nanos(1);
 
     fn refusal(options: TaskOptions) -> String {
-        let problem = options.validate("charge").expect_err("it can't be meant");
+        let problem = options.validate("charge").expect_err("it is invalid");
         assert!(problem.is_invalid() && problem.to_string().contains("charge"), "{problem}");
         problem.to_string()
     }
@@ -323,6 +325,7 @@ mod tests {
             result_ttl: Some(NANO),
             expires_in: Some(NANO),
             on_lost: Some(OnLost::Retry),
+            max_losses: Some(4),
             ..CallOptions::default()
         };
         let expected = TaskOptions::new()
@@ -333,7 +336,7 @@ mod tests {
             .biz_window(NANO)
             .result_ttl(NANO)
             .expires_in(NANO)
-            .max_losses(7);
+            .max_losses(4);
         assert_eq!(call.over(definition), expected);
     }
 }

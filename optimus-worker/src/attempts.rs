@@ -256,7 +256,8 @@ mod tests {
             biz_id: None,
             has_sides: false,
         };
-        let ctx = Context::new(id.clone(), 1, FENCE, Deadline::now(), Data::new().into());
+        let first = optimus_core::AttemptFacts::first(id.clone(), Deadline::now());
+        let ctx = Context::new(first, Data::new().into());
         Arc::new(Attempt::new(Lease { id, worker, token }, 0, facts, ctx))
     }
 

@@ -37,6 +37,7 @@ impl WorkerBuilder {
         let config = Config {
             url: url.to_owned(),
             namespace: NAMESPACE_DEFAULT.to_owned(),
+            name: None,
             queues: Vec::new(),
             order: Order::default(),
             concurrency: 64,
@@ -62,6 +63,12 @@ impl WorkerBuilder {
             )
         })?;
         let mut builder = Self::new(&url);
+        if let Some(namespace) = set("OPTIMUS_NAMESPACE") {
+            builder = builder.namespace(namespace.trim());
+        }
+        if let Some(name) = set("OPTIMUS_WORKER_NAME") {
+            builder = builder.name(name.trim());
+        }
         if let Some(queues) = set("OPTIMUS_QUEUES") {
             (builder.config.order, builder.config.queues) = parse_queues(&queues)?;
         }
@@ -76,6 +83,13 @@ impl WorkerBuilder {
     /// The prefix of all keys; that of the clients.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.config.namespace = namespace.into();
+        self
+    }
+
+    /// What the worker is called, in place of its machine: its id, in logs and for an
+    /// [`Inspector`](optimus_core::Inspector), begins with this. Several may have one name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.config.name = Some(name.into());
         self
     }
 
@@ -194,7 +208,7 @@ impl WorkerBuilder {
     ///
     /// # Errors
     /// [`Error::is_invalid`]: two tasks of one name, data that a handler needs and nobody gave, an
-    /// option that can't be meant, or no task at all.
+    /// option that is invalid, or no task at all.
     pub fn build(self) -> Result<Worker, Error> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -256,6 +270,19 @@ mod tests {
         let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
         assert_eq!(WorkerBuilder::from_env(env(&both)).unwrap().config.url, "redis://a");
         assert_eq!(WorkerBuilder::from_env(env(&both[..1])).unwrap().config.url, "redis://b");
+    }
+
+    #[test]
+    fn the_environment_names_the_worker_and_its_namespace() {
+        let vars = [
+            ("OPTIMUS_URL", "redis://a"),
+            ("OPTIMUS_NAMESPACE", " shop "),
+            ("OPTIMUS_WORKER_NAME", "mailer-1"),
+        ];
+        let config = WorkerBuilder::from_env(env(&vars)).unwrap().config;
+        assert_eq!((&*config.namespace, config.name.as_deref()), ("shop", Some("mailer-1")));
+        let config = WorkerBuilder::from_env(env(&vars[..1])).unwrap().config;
+        assert_eq!((&*config.namespace, config.name), (NAMESPACE_DEFAULT, None));
     }
 
     #[test]

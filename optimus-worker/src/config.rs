@@ -32,6 +32,8 @@ pub(crate) enum Order {
 pub(crate) struct Config {
     pub(crate) url: String,
     pub(crate) namespace: String,
+    /// Stands for the machine's name.
+    pub(crate) name: Option<String>,
     /// Queues with their weights; empty: those of the tasks.
     pub(crate) queues: Vec<(QueueName, u32)>,
     pub(crate) order: Order,
@@ -50,7 +52,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Refuses what can't be meant, before anything starts.
+    /// Refuses invalid settings, before anything starts.
     pub(crate) fn check(&self) -> Result<(), Error> {
         Endpoint::parse(&self.url)?;
         let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
@@ -59,6 +61,10 @@ impl Config {
         }
         optimus_core::validate_name(&self.namespace)
             .map_err(|problem| Error::invalid(format!("worker: namespace: {problem}")))?;
+        if let Some(name) = &self.name {
+            optimus_core::validate_name(name)
+                .map_err(|problem| Error::invalid(format!("worker: name: {problem}")))?;
+        }
         if self.concurrency > CONCURRENCY_MAX {
             return refuse("the concurrency is above 100,000; no process runs that many tasks");
         }
@@ -134,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_can_not_be_meant_is_refused_with_the_syntax() {
+    fn an_invalid_queue_is_refused_with_the_syntax() {
         for text in ["", "a,", "a=0", "a=x", "a b", "a,a", "a{b}", "a>b=3", "a=3>b", "a>b,c"] {
             let problem = parse_queues(text).expect_err(text);
             assert!(problem.to_string().contains("critical>default"), "{problem}");

@@ -109,7 +109,7 @@ impl Heartbeat {
 
     /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
     async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
-        let (worker, registered_at) = (new_worker_id(), Instant::now());
+        let (worker, registered_at) = (new_worker_id(&self.shared.config), Instant::now());
         let (name, old, new) = (queue.name.clone(), before.worker.clone(), worker.clone());
         tell!(self.shared.log, WARN, queue = %name, %old, %new, "the lease is over");
         let registered = self

@@ -28,7 +28,8 @@ fn attempt(failures: u32) -> Attempt {
         has_sides: false,
     };
     let deadline = Instant::now() + MINUTE;
-    let ctx = Context::new(lease.id.clone(), failures + 1, 1, deadline, Data::new().into());
+    let first = optimus_core::AttemptFacts::first(lease.id.clone(), deadline);
+    let ctx = Context::new(first, Data::new().into());
     Attempt::new(lease, 0, facts, ctx)
 }
 

@@ -124,9 +124,17 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         shared.suspects.started(Instant::now(), time_alone);
     }
     let deadline = (Instant::now() + record.timeout).into_std();
-    let fence = lease.token.fence;
     let (data, threads) = (shared.data.clone(), Some(shared.threads.clone()));
-    let ctx = Context::build(lease.id.clone(), attempt, fence, deadline, data, threads);
+    let begins = optimus_core::AttemptFacts {
+        id: lease.id.clone(),
+        task: definition.name(),
+        number: attempt,
+        failures,
+        max_retry: record.max_retry,
+        fence: lease.token.fence,
+        deadline,
+    };
+    let ctx = Context::build(begins, data, threads);
     let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };
     let facts = Facts {
         task: definition.name(),

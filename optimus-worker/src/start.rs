@@ -37,7 +37,7 @@ pub(crate) async fn start(
     let broker = Broker::new(endpoint, &config.namespace, "worker");
     let facts = check_server(&broker, &config).await?;
     config.result_limit = broker.size_limit(config.result_limit).await?;
-    let worker = new_worker_id();
+    let worker = new_worker_id(&config);
     let wakeups = Arc::new(Wakeups::default());
     let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
     let queues: Vec<Served> = config.queues.iter().cloned().map(served).collect();
@@ -132,12 +132,14 @@ async fn register(
 }
 
 /// Never used twice: every start of a process, and every lost lease, takes a new one.
-pub(crate) fn new_worker_id() -> WorkerId {
-    WorkerId::generate(&machine::host(), machine::process_id())
+pub(crate) fn new_worker_id(config: &Config) -> WorkerId {
+    let name = config.name.clone().unwrap_or_else(machine::host);
+    WorkerId::generate(&name, machine::process_id())
 }
 
 fn describe(config: &Config, registry: &Registry) -> String {
     let description = WorkerDescription {
+        name: config.name.clone(),
         host: machine::host(),
         pid: machine::process_id(),
         started_ms: machine::now_ms(),

@@ -18,7 +18,7 @@ async fn a_ring_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
     let mut bell = WorkBell::new(shared.clone(), CancellationToken::new());
     client.submit(Nothing {}.call()).await.unwrap();
     assert_eq!(bell.tick().await, CLAIM_FIRST);
-    let (names, other) = ([queue.name.clone()], crate::start::new_worker_id());
+    let (names, other) = ([queue.name.clone()], crate::start::new_worker_id(&shared.config));
     let listener = shared.broker.blocking("listener");
     let hear =
         async |within| listener.wait_for_work(&names, (&queue.name, &other), within).await.unwrap();

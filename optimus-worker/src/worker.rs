@@ -33,7 +33,9 @@ impl Worker {
     }
 
     /// A worker set up by the environment: `OPTIMUS_URL` (else `REDIS_URL`), `OPTIMUS_QUEUES`
-    /// (`critical=3,default` by weight or `critical>default` strictly), `OPTIMUS_CONCURRENCY`.
+    /// (`critical=3,default` by weight or `critical>default` strictly), `OPTIMUS_CONCURRENCY`,
+    /// `OPTIMUS_NAMESPACE` and `OPTIMUS_WORKER_NAME`.
+    /// [`Client::from_env`](optimus_core::Client::from_env) reads the same URL and namespace.
     ///
     /// # Errors
     /// [`Error::is_invalid`], saying what to set.

@@ -38,6 +38,21 @@ impl ClientBuilder {
         }
     }
 
+    pub(super) fn from_env(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
+        let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
+            Error::invalid(
+                "no Redis to submit to: set OPTIMUS_URL (or REDIS_URL), for example \
+                 OPTIMUS_URL=redis://127.0.0.1/",
+            )
+        })?;
+        let namespace = set("OPTIMUS_NAMESPACE");
+        Ok(match namespace {
+            Some(namespace) => Self::new(&url).namespace(namespace.trim()),
+            None => Self::new(&url),
+        })
+    }
+
     /// The prefix of all keys: systems of different namespaces don't see each other.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
@@ -127,4 +142,25 @@ fn unsupported(durability: Durability, why: &str) -> Error {
         "no submit can be confirmed as {durability} here: {why}; Durability::Fsynced takes Redis \
          7.2 with appendonly yes, Durability::Replicated any Redis"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(vars: &[(&str, &str)]) -> Result<ClientBuilder, Error> {
+        let var = |name: &str| vars.iter().find(|(other, _)| *other == name);
+        ClientBuilder::from_env(|name| var(name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn the_environment_tells_a_client_the_url_and_the_namespace_of_its_workers() {
+        let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
+        let client = built(&both).unwrap();
+        assert_eq!((&*client.url, &*client.namespace), ("redis://a", NAMESPACE_DEFAULT));
+        let client = built(&[both[0], ("OPTIMUS_NAMESPACE", " shop ")]).unwrap();
+        assert_eq!((&*client.url, &*client.namespace), ("redis://b", "shop"));
+        let problem = built(&[("OPTIMUS_URL", " ")]).unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("OPTIMUS_URL"), "{problem}");
+    }
 }

@@ -88,6 +88,23 @@ impl Client {
         ClientBuilder::new(url)
     }
 
+    /// A client set up by the environment, as workers are:
+    /// `OPTIMUS_URL` (else `REDIS_URL`) and `OPTIMUS_NAMESPACE`.
+    ///
+    /// ```no_run
+    /// # use optimus_core::{Client, Error};
+    /// # async fn install() -> Result<(), Error> {
+    /// Client::from_env()?.connect().await?.install();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if no URL is set.
+    pub fn from_env() -> Result<ClientBuilder, Error> {
+        ClientBuilder::from_env(|name| std::env::var(name).ok())
+    }
+
     /// Makes this the client behind `.perform_async()`, in place of an earlier one.
     pub fn install(self) -> Self {
         *INSTALLED.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self.clone());

@@ -1,0 +1,106 @@
+//! What a handler is told of its attempt, a call may set, and a worker is called.
+
+mod common;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use common::Bench;
+use optimus_core::{Backoff, BoxError, Context, DataKey, QueueName, Task, TaskOptions};
+use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// What each attempt was told.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+/// Notes what its context says, and fails until its last attempt.
+#[derive(Serialize, Deserialize)]
+struct Ask {}
+
+impl Task for Ask {
+    const NAME: &'static str = "ask";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        let wait = Duration::from_millis(10);
+        TaskOptions::new().backoff(Backoff::Fixed { wait, jitter: 0.0 })
+    }
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Told>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let (task, queue, number) = (ctx.task(), ctx.queue(), ctx.attempt());
+        let (retries, last) = (ctx.max_retry(), ctx.is_last_attempt());
+        let told: Told = ctx.data().unwrap();
+        let line = format!("{task} in {queue}: {number}, {retries} retries, last: {last}");
+        told.0.lock().unwrap().push(line);
+        if last { Ok(()) } else { Err("not yet".into()) }
+    }
+}
+
+on_both! {
+    async fn a_handler_knows_its_task_and_queue_and_which_attempt_is_the_last(bench: Bench) {
+        let told = Told::default();
+        let worker = bench.worker().task_type::<Ask>().queues(["letters"]).data(told.clone());
+        let worker = bench.start(worker);
+        let call = Ask {}.call().queue("letters").max_retry(2);
+        let handle = bench.client.submit(call).await.unwrap();
+        handle.result_within(SOON).await.unwrap();
+        assert_eq!(
+            *told.0.lock().unwrap(),
+            [
+                "ask in letters: 1, 2 retries, last: false",
+                "ask in letters: 2, 2 retries, last: false",
+                "ask in letters: 3, 2 retries, last: true",
+            ]
+        );
+        worker.stop().await;
+    }
+
+    async fn a_call_sets_how_many_losses_bury_it(bench: Bench) {
+        let handle = bench.client.submit(Ask {}.call().max_losses(9)).await.unwrap();
+        let view = common::view(&bench, handle.id()).await;
+        assert_eq!(view.record.unwrap().unwrap().max_losses, 9);
+        let problem = bench.client.submit(Ask {}.call().max_losses(0)).await.unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("max_losses"), "{problem}");
+    }
+
+    async fn a_worker_is_shown_under_its_name(bench: Bench) {
+        let builder = bench.worker().task_type::<Ask>().data(Told::default()).name("mailer_1");
+        let worker = bench.start(builder);
+        let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());
+        let workers = async || inspector.workers(&queue).await.unwrap();
+        eventually("it is registered", SOON, async || workers().await.len() == 1).await;
+        let shown = workers().await.remove(0);
+        assert!(shown.id.as_str().starts_with("mailer_1-"), "{}", shown.id);
+        assert_eq!(shown.description.name.as_deref(), Some("mailer_1"));
+        worker.stop().await;
+    }
+}
+
+#[test]
+fn a_name_that_no_key_can_carry_is_refused() {
+    let worker = optimus_worker::Worker::builder("memory://x").task_type::<Ask>();
+    let worker = worker.data(Told::default()).name("mailer 1");
+    let problem = worker.build().err().expect("it is refused").to_string();
+    assert!(problem.contains("worker: name"), "{problem}");
+}
+
+#[tokio::test]
+async fn an_inline_call_is_told_its_task_and_retries() {
+    let told = Told::default();
+    let data = || optimus_core::Data::new().with(told.clone());
+    Ask {}.call().perform_inline_with(data()).await.unwrap_err();
+    Ask {}.call().max_retry(0).perform_inline_with(data()).await.unwrap();
+    assert_eq!(
+        *told.0.lock().unwrap(),
+        ["ask in default: 1, 3 retries, last: false", "ask in default: 1, 0 retries, last: true"]
+    );
+}
