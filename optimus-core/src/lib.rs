@@ -43,7 +43,7 @@ pub use self::{
 };
 pub use self::{
     call::{Call, ErasedCall, Submit},
-    client::{Client, ClientBuilder, NAMESPACE_DEFAULT, SubmitAllError, TaskHandle},
+    client::{Client, ClientBuilder, NAMESPACE_DEFAULT, Results, SubmitAllError, TaskHandle},
     context::Context,
     control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     data::{Data, DataKey},
@@ -62,3 +62,9 @@ pub use self::{
 };
 #[doc(hidden)]
 pub use inventory;
+#[doc(no_inline)]
+pub use {
+    chrono::{DateTime, Utc},
+    serde_json::Value,
+    uuid::Uuid,
+};

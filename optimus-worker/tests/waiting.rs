@@ -4,22 +4,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Raw};
+use common::{Bench, Double, all_have_ended, script_calls};
 use optimus_core::{QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(60);
 
 idle_task!(Unit, "unit", TaskOptions::new());
-
-async fn all_have_ended(bench: &Bench) {
-    let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());
-    let ended = async || {
-        let counts = inspector.counts(&queue).await.unwrap();
-        counts.ready + counts.working == 0
-    };
-    eventually("all have ended", SOON, ended).await;
-}
 
 on_both! {
     async fn five_thousand_that_return_nothing_are_awaited_after_they_have_ended(bench: Bench) {
@@ -47,12 +38,6 @@ on_both! {
         }
         worker.stop().await;
     }
-}
-
-async fn script_calls(raw: &mut Raw) -> u64 {
-    let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
-    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-    line.unwrap().split(',').next().unwrap().parse().unwrap()
 }
 
 /// A round trip for each would take several times what the tasks take.

@@ -37,7 +37,7 @@
 //!   before a verb: [`perform_async`](Call::perform_async), [`perform_in`](Call::perform_in),
 //!   [`perform_at`](Call::perform_at), or [`perform_inline`](Call::perform_inline) for unit tests.
 //! - [`Client`]: connects, submits one or many, cancels, requeues. [`TaskHandle`] waits for a
-//!   result.
+//!   result, [`Client::results`] for those of many tasks.
 //! - [`Worker`]: runs tasks. A handler is given its arguments, `#[data]` and a [`Context`], and may
 //!   end with a control word: [`Retry`], [`Snooze`], [`Fatal`] or [`Cancel`].
 //! - [`TaskState`] says where a task is, [`Reason`] why it failed, and [`Inspector`] looks at all
@@ -78,11 +78,11 @@ pub mod __private;
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
 pub use optimus_macros::task;
 
-pub use optimus_core::{Backoff, Interrupted, OnLost};
-pub use optimus_core::{Call, Due, ErasedCall, Submit};
+pub use optimus_core::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted, OnLost, PRIORITY_MAX};
+pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
 
-pub use optimus_core::{Client, ClientBuilder, Durability, QueueName};
-pub use optimus_core::{SubmitAllError, TaskHandle, TaskId};
+pub use optimus_core::{Client, ClientBuilder, Durability, NAMESPACE_DEFAULT, QueueName};
+pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};
 
 pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};
 pub use optimus_worker::{Worker, WorkerBuilder};
@@ -90,6 +90,10 @@ pub use optimus_worker::{Worker, WorkerBuilder};
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
 pub use optimus_core::{Counts, Inspector, PAGE_MAX, ServerFacts, TaskView, WorkerView};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
+
+// Types of other crates that stand in public signatures.
+#[doc(no_inline)]
+pub use optimus_core::{DateTime, Utc, Uuid, Value};
 
 /// A result whose error, unless named, is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

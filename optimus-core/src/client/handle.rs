@@ -1,8 +1,9 @@
 //! A submitted task, as its submitter sees it: [`TaskHandle`].
 
-use std::{any::TypeId, fmt, marker::PhantomData, time::Duration};
+use std::{any::TypeId, fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Client, Inner, siblings::Place};
 use crate::{
@@ -13,8 +14,27 @@ use crate::{
 };
 
 /// How often a waiting handle looks for itself, in case its mail got lost.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How a handle that waits looks for itself.
+pub(super) struct Pace {
+    /// One is taken for each look; without any, looks are not limited.
+    pub(super) looks: Option<Arc<Semaphore>>,
+    /// How often.
+    pub(super) every: Duration,
+}
+
+impl Pace {
+    /// That of a handle which is awaited by itself.
+    const ALONE: Self = Self { looks: None, every: LOOK_EVERY };
+
+    /// Waits until a look may begin, which lasts until this is dropped.
+    async fn look(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.looks.as_ref()?.acquire().await.ok()
+    }
+}
 
 /// A submitted task whose handler returns `T`. Dropping it changes nothing.
 pub struct TaskHandle<T> {
@@ -99,7 +119,7 @@ impl<T> TaskHandle<T> {
         if self.runs_once() && self.client.0.readahead.has(&self.id) {
             return Ok(TaskState::Success);
         }
-        Ok(self.end(false).await?.state)
+        Ok(self.end(false, &Pace::ALONE).await?.0.state)
     }
 
     /// The call that submitted it, if its client did.
@@ -117,15 +137,24 @@ impl<T> TaskHandle<T> {
 
     /// Waits for its end. A letter tells of a success, but not what was returned: where that is
     /// wanted, it is looked for with what others have returned.
-    async fn end(&self, wants_result: bool) -> Result<End, Error> {
+    async fn end<'a>(
+        &self,
+        wants_result: bool,
+        pace: &'a Pace,
+    ) -> Result<(End, Option<SemaphorePermit<'a>>), Error> {
         loop {
             let mut mail = self.client.0.mailboxes.subscribe(&self.id);
+            let permit = pace.look().await;
+            if wants_result && let Some(end) = self.read_ahead() {
+                return Ok((end, permit));
+            }
             let look = match self.look().await {
-                Ok(Some(end)) => return Ok(end),
-                Ok(None) => LOOK_EVERY,
+                Ok(Some(end)) => return Ok((end, permit)),
+                Ok(None) => pace.every,
                 Err(problem) if problem.is_transient() => LOOK_AGAIN,
                 Err(problem) => return Err(problem.into()),
             };
+            drop(permit);
             // The success of a task that runs once is final. Any other letter may be older than a
             // requeue or another submit of the id, so it is only a reason to look.
             if let Ok(Some(TaskState::Success)) = tokio::time::timeout(look, mail.letter()).await
@@ -133,7 +162,8 @@ impl<T> TaskHandle<T> {
                 && self.runs_once()
             {
                 self.note_answer();
-                return Ok(End { state: TaskState::Success, returned: Returned::Elsewhere });
+                let returned = Returned::Elsewhere;
+                return Ok((End { state: TaskState::Success, returned }, None));
             }
         }
     }
@@ -155,6 +185,16 @@ impl<T> TaskHandle<T> {
         Ok(end)
     }
 
+    /// What it returned, if another handle's look has brought that.
+    fn read_ahead(&self) -> Option<End> {
+        if !self.runs_once() {
+            return None;
+        }
+        let returned = self.client.0.readahead.take(&self.id)?;
+        self.note_answer();
+        Some(End { state: TaskState::Success, returned })
+    }
+
     fn note_answer(&self) {
         if let Some(place) = &self.place {
             place.answered();
@@ -170,7 +210,15 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
     /// [`Error::is_forgotten`] if it ended so long ago that its result is gone.
     pub async fn result(&self) -> Result<T, Error> {
-        let end = self.end_with_result().await?;
+        self.result_at(&Pace::ALONE).await
+    }
+
+    /// As [`result`](Self::result), with looks that others may limit.
+    pub(super) async fn result_at(&self, pace: &Pace) -> Result<T, Error> {
+        let (end, _permit) = match self.read_ahead() {
+            Some(end) => (end, None),
+            None => self.end(!returns_nothing::<T>(), pace).await?,
+        };
         loop {
             match self.outcome(&end).await {
                 Err(problem) if problem.is_unavailable() => tokio::time::sleep(LOOK_AGAIN).await,
@@ -187,16 +235,6 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         tokio::time::timeout(timeout, self.result())
             .await
             .unwrap_or_else(|_| Err(Error::waited_too_long(self.id.clone(), timeout)))
-    }
-
-    async fn end_with_result(&self) -> Result<End, Error> {
-        if self.runs_once()
-            && let Some(returned) = self.client.0.readahead.take(&self.id)
-        {
-            self.note_answer();
-            return Ok(End { state: TaskState::Success, returned });
-        }
-        self.end(!returns_nothing::<T>()).await
     }
 
     /// What became of it, once it has ended.

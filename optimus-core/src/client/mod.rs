@@ -9,6 +9,7 @@ mod mailbox;
 mod operate;
 mod parcels;
 mod readahead;
+mod results;
 mod siblings;
 mod submitter;
 mod way;
@@ -18,6 +19,7 @@ use std::sync::{Arc, RwLock};
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     handle::TaskHandle,
+    results::Results,
 };
 use self::{
     bulk::Bulk, confirmer::Confirmer, handle::Origin, mailbox::Mailboxes, parcels::Answer,

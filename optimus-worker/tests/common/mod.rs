@@ -9,10 +9,12 @@ use std::{env, time::Duration};
 pub use raw::Raw;
 
 use optimus_core::{
-    BoxError, Client, ClientBuilder, Context, Error, Reason, Task, TaskHandle, TaskId, TaskOptions,
-    TaskView,
+    BoxError, Client, ClientBuilder, Context, Error, QueueName, Reason, Task, TaskHandle, TaskId,
+    TaskOptions, TaskView,
 };
-use optimus_testkit::{Proc, ProcBuilder, SharedRedis, Signal, namespace, shared_redis};
+use optimus_testkit::{
+    Proc, ProcBuilder, SharedRedis, Signal, eventually, namespace, shared_redis,
+};
 use optimus_worker::{Worker, WorkerBuilder};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -145,6 +147,23 @@ impl Running {
 /// A task as an inspector sees it.
 pub async fn view(bench: &Bench, id: &TaskId) -> TaskView {
     bench.client.inspector().get(id).await.unwrap().expect("it is known")
+}
+
+/// Waits until no task of the default queue waits or runs.
+pub async fn all_have_ended(bench: &Bench) {
+    let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());
+    let ended = async || {
+        let counts = inspector.counts(&queue).await.unwrap();
+        counts.ready + counts.working == 0
+    };
+    eventually("all have ended", Duration::from_secs(60), ended).await;
+}
+
+/// How many scripts the server has run.
+pub async fn script_calls(raw: &mut Raw) -> u64 {
+    let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.unwrap().split(',').next().unwrap().parse().unwrap()
 }
 
 /// Waits for a task's bad end.

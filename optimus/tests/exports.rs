@@ -1,0 +1,64 @@
+//! Every type that a public signature names can be named by users of the facade.
+
+#![allow(unused_imports, reason = "that they are found is what is tested")]
+
+use std::{fs, path::Path};
+
+use optimus::{
+    AttemptError, BACKOFF_MAX, Backoff, BackoffFn, BoxError, Call, Cancel, Client, ClientBuilder,
+    Context, Counts, Data, DataKey, DateTime, Due, Durability, ErasedCall, Error, Fatal, Inspector,
+    Interrupted, InvalidName, NAMESPACE_DEFAULT, OnLost, PAGE_MAX, PRIORITY_MAX, QueueName, Reason,
+    RecordError, Result, Results, Retry, ServerFacts, Snooze, Submission, Submit, SubmitAllError,
+    Task, TaskFn, TaskHandle, TaskId, TaskOptions, TaskRecord, TaskResult, TaskState, TaskView,
+    Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription, WorkerId, WorkerView, task,
+};
+
+/// What only workers and tools use, each with the reason.
+const NOT_FOR_USERS: [&str; 15] = [
+    // How a worker runs a task and reports it.
+    "RunError",
+    "RunOutput",
+    "Running",
+    "TaskDefinition",
+    "Chain",
+    "Control",
+    "Lease",
+    "Token",
+    "TIMEOUT_GRACE",
+    "interval",
+    // How it is stored.
+    "BLOB_BYTES_MIN",
+    "RECORD_VERSION",
+    "NAME_BYTES_MAX",
+    "validate_name",
+    "self",
+];
+
+/// The names in the `pub use` statements of a crate that are part of its documentation.
+fn exported(lib: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(lib);
+    let source = fs::read_to_string(path).expect("the crate's root");
+    let statements = source.split(';').filter(|statement| !statement.contains("#[doc(hidden)]"));
+    let lists =
+        statements.filter_map(|statement| statement.split_once("pub use ")).map(|(_, list)| list);
+    let word = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
+    let names = lists.flat_map(|list| list.split(word).filter(|name| !name.is_empty()));
+    // What ends in `::` is the module of those that follow.
+    let names = names.filter(|name| !name.ends_with("::"));
+    names.map(|name| name.rsplit("::").next().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn the_facade_exports_what_the_crates_behind_it_do() {
+    let facade = exported("src/lib.rs");
+    assert!(facade.iter().any(|name| name == "TaskHandle"), "{facade:?}");
+    for lib in ["../optimus-core/src/lib.rs", "../optimus-worker/src/lib.rs"] {
+        let names = exported(lib);
+        assert!(names.len() > 1, "{names:?}");
+        let missing: Vec<_> = names
+            .iter()
+            .filter(|name| !facade.contains(name) && !NOT_FOR_USERS.contains(&name.as_str()))
+            .collect();
+        assert!(missing.is_empty(), "{lib}: the facade lacks {missing:?}");
+    }
+}
