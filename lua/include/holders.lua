@@ -1,7 +1,8 @@
 -- holders: who holds each of many tasks. Every worker has to be asked, once for all of them.
 
 -- The worker of each id that is held, and its token. A worker is asked for what it holds or for
--- what is still looked for, whichever is less.
+-- what is still looked for, whichever is less. Few of those are hits, so these two loops call
+-- nothing else.
 local function holders_of(meta, workers, ids)
   local holders, tokens, wanted, open = {}, {}, {}, #ids
   for _, id in ipairs(ids) do
@@ -28,12 +29,18 @@ local function holders_of(meta, workers, ids)
             left[#left + 1] = wanted[id] and id
           end
         end
-        for i, token in ipairs(redis.call('HMGET', working, unpack(left))) do
-          note(worker, left[i], token)
+        local held = redis.call('HMGET', working, unpack(left))
+        for i = 1, #left do
+          if held[i] then
+            note(worker, left[i], held[i])
+          end
         end
       elseif size > 1 then
-        for _, id in ipairs(redis.call('HKEYS', working)) do
-          note(worker, id, wanted[id] and redis.call('HGET', working, id))
+        local held = redis.call('HKEYS', working)
+        for i = 1, #held do
+          if wanted[held[i]] then
+            note(worker, held[i], redis.call('HGET', working, held[i]))
+          end
         end
       end
     end
