@@ -48,14 +48,14 @@ pub trait NoJson {
 
 impl<T> NoJson for T {}
 
-/// Stands for the name of a task in one crate.
+/// Stands for the name of a task in one package.
 pub struct TaskName<const HIGH: u64, const LOW: u64>;
 
 /// The name belongs to the task `T`.
 pub trait Owner<T> {}
 
 /// Asserts that one task has the name: with two the compiler can't tell which `T` is meant.
-pub const fn two_tasks_of_a_crate_need_two_names<T, N: Owner<T>>() {}
+pub const fn two_tasks_of_a_package_need_two_names<T, N: Owner<T>>() {}
 
 /// What gives each attempt its `#[data]`.
 pub struct Worker;
