@@ -18,14 +18,15 @@ pub const PRIORITY_MAX: i8 = 100;
 /// The longest of any duration that a task may name: 1,800 days.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
-/// What becomes of a task whose worker was lost in mid-attempt.
+/// What becomes of a task whose worker did not let its attempt end: it was lost, or it ended and
+/// dropped the handler after its grace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLost {
-    /// It runs again, until `max_losses` (at least once).
+    /// It runs again (at least once), until `max_losses` workers were lost.
     #[default]
     Retry,
-    /// It is buried: at most one attempt is ever started after a loss (at most once).
+    /// It is dead, and does not start again. With `max_retry = 0` it runs at most once.
     Dead,
 }
 

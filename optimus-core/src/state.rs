@@ -89,7 +89,8 @@ pub enum Reason {
     TimedOut,
     /// The handler panicked.
     Panicked,
-    /// The worker's lease ended while it held the task: it was killed, stopped or cut off.
+    /// The worker's lease ended while it held the task, or the worker ended and dropped a handler
+    /// whose task has [`OnLost::Dead`](crate::OnLost::Dead).
     Lost,
     /// The stored arguments do not fit the handler's parameters.
     Undecodable,

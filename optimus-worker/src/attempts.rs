@@ -254,6 +254,7 @@ mod tests {
             result_ttl: Duration::ZERO,
             result_limit: SizeLimit::new(0, ""),
             biz_id: None,
+            on_lost: optimus_core::OnLost::Retry,
             has_sides: false,
         };
         let first = optimus_core::AttemptFacts::first(id.clone(), Deadline::now());

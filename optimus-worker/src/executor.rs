@@ -130,7 +130,7 @@ async fn must_end(attempt: &Attempt, slot: &Slot) -> Ended {
     ended
 }
 
-/// Gives the task back if the runtime ends before the handler, and drops it.
+/// Reports the attempt as interrupted if the runtime ends before the handler, and drops it.
 struct Unfinished<'a> {
     shared: &'a Shared,
     attempt: &'a Attempt,
@@ -142,7 +142,7 @@ impl Drop for Unfinished<'_> {
         // A thread of its own goes on, and the task must not start beside it.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
-            give_back(shared, attempt.lease.clone());
+            shared.reporter.push(judge::interrupted(attempt));
         }
     }
 }

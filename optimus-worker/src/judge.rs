@@ -8,7 +8,7 @@ use std::{
 };
 
 use optimus_core::{
-    AttemptError, Backoff, Chain, Control, Interrupted, Lease, Reason, RunError, RunOutput,
+    AttemptError, Backoff, Chain, Control, Interrupted, Lease, OnLost, Reason, RunError, RunOutput,
     broker::{Completion, Failure, Give, Release, SizeLimit, Verdict},
 };
 
@@ -19,6 +19,8 @@ use crate::{
 
 /// The longest message that the error history keeps, in bytes.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
+const INTERRUPTED: &str = "its worker ended and dropped it after it had begun; on_lost = \"dead\" \
+                           forbids another start";
 
 /// What must be known of a task to judge an attempt at it.
 #[derive(Debug, Clone)]
@@ -33,6 +35,7 @@ pub(crate) struct Facts {
     /// The most bytes of a result that is kept.
     pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
+    pub(crate) on_lost: OnLost,
     /// Something is kept of the task beside its record: tries, a blob, a priority.
     pub(crate) has_sides: bool,
 }
@@ -90,11 +93,13 @@ pub(crate) fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option
         (_, Some(Stop::Lost)) => None,
         (Ended::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
         (_, Some(Stop::Cancelled)) => Some(fail(attempt, Verdict::Cancelled, String::new())),
+        (Ended::Abandoned, _) => Some(interrupted(attempt)),
         // It stopped because it was asked to, for a reason that is not its own.
-        (Ended::Returned(Err(_)) | Ended::Abandoned, Some(Stop::Shutdown | Stop::Uncertain)) => {
-            Some(give_back(attempt))
+        (Ended::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
+            if attempt.facts.on_lost == OnLost::Retry =>
+        {
+            Some(interrupted(attempt))
         }
-        (Ended::Abandoned, _) => Some(give_back(attempt)),
         (Ended::Panicked(panic), _) => {
             failure(Reason::Panicked, &Interrupted::Panicked(panic_text(&**panic)))
         }
@@ -248,9 +253,14 @@ fn fail(attempt: &Attempt, verdict: Verdict, error: String) -> Report {
     Report::Fail(Failure { lease: attempt.lease.clone(), verdict, error })
 }
 
-/// To the head of the line, without spending the attempt that was begun.
-pub(crate) fn give_back(attempt: &Attempt) -> Report {
-    Report::Release(Release { lease: attempt.lease.clone(), give: Give::Interrupted })
+/// Of an attempt that began, and that its worker did not let end: back to the head of the line,
+/// without spending an attempt. What may start once only is dead.
+pub(crate) fn interrupted(attempt: &Attempt) -> Report {
+    let lease = attempt.lease.clone();
+    match attempt.facts.on_lost {
+        OnLost::Retry => Report::Release(Release { lease, give: Give::Interrupted }),
+        OnLost::Dead => fail(attempt, Verdict::Dead, error(attempt, Reason::Lost, INTERRUPTED)),
+    }
 }
 
 fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {

@@ -25,6 +25,7 @@ fn attempt(failures: u32) -> Attempt {
         result_ttl: MINUTE,
         result_limit: SizeLimit::new(100, "WorkerBuilder::result_limit"),
         biz_id: None,
+        on_lost: OnLost::Retry,
         has_sides: false,
     };
     let deadline = Instant::now() + MINUTE;
@@ -86,6 +87,18 @@ fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
             assert_eq!(give(&attempt, ended), Give::Interrupted);
         }
     }
+}
+
+#[test]
+fn what_may_start_once_only_is_dead_where_its_worker_did_not_let_it_end() {
+    let mut attempt = attempt(0);
+    attempt.facts.on_lost = OnLost::Dead;
+    assert_eq!(verdict(&attempt, Ended::Abandoned), Verdict::Dead);
+    attempt.stop(Stop::Shutdown);
+    assert_eq!(verdict(&attempt, Ended::Abandoned), Verdict::Dead);
+    // What the handler says for itself counts as ever.
+    assert_eq!(verdict(&attempt, error("stopped")), Verdict::Retry(MINUTE));
+    assert_eq!(give(&attempt, error(Snooze::lasting(MINUTE))), Give::Snooze(MINUTE));
 }
 
 #[test]

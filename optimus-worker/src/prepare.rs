@@ -145,6 +145,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         result_ttl: record.result_ttl,
         result_limit: shared.config.result_limit,
         biz_id: record.biz_id,
+        on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };
     Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))

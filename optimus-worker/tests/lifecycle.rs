@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, Flaky, Gate, Wait};
-use optimus_core::{Reason, Task, TaskState};
+use optimus_core::{OnLost, Reason, Task, TaskState};
 use optimus_testkit::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -83,6 +83,24 @@ on_both! {
         let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
         assert_eq!((task.state, task.failures, task.losses), (TaskState::Ready, 0, 0));
         assert!(bench.client.inspector().workers(handle.id().queue()).await.unwrap().is_empty());
+    }
+
+    async fn a_shutdown_buries_what_began_and_may_start_once_only(bench: Bench) {
+        let gate = Gate::new();
+        let worker = || bench.worker().task_type::<Wait>().data(gate.clone());
+        let first = bench.start(worker().shutdown_grace(Duration::from_millis(50)));
+        let once = Wait {}.call().on_lost(OnLost::Dead).max_retry(0);
+        let handle = bench.client.submit(once).await.unwrap();
+        gate.began.wait_for(1).await;
+        first.stop().await;
+        let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
+        assert_eq!(task.state, TaskState::Dead);
+        let second = bench.start(worker());
+        gate.open.hit();
+        let other = bench.client.submit(Wait {}.call()).await.unwrap();
+        other.result_within(SOON).await.unwrap();
+        assert_eq!(gate.began.hits(), 2);
+        second.stop().await;
     }
 
     async fn what_still_runs_at_a_shutdown_keeps_its_lease(bench: Bench) {
