@@ -2,7 +2,11 @@
 
 use std::{convert::Infallible, future::pending, io, sync::Arc, thread, time::Duration};
 
-use tokio::{runtime, sync::oneshot, time::sleep};
+use tokio::{
+    runtime::{self, Handle},
+    sync::oneshot,
+    time::sleep,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -10,6 +14,7 @@ use crate::{
     ending,
     heartbeat::Heartbeat,
     janitor::Janitor,
+    lookout::Lookout,
     process::Process,
     reaper::Reaper,
     relief::Relief,
@@ -40,6 +45,8 @@ struct Keeping {
     claimer: CancellationToken,
     /// If it was started by `run`.
     process: Option<Process>,
+    /// Of the handlers.
+    runtime: Handle,
     /// Dropped when it has signed off.
     alive: oneshot::Sender<Infallible>,
 }
@@ -52,7 +59,8 @@ impl Keeper {
         process: Option<Process>,
     ) -> io::Result<Self> {
         let (alive, ended) = oneshot::channel();
-        let keeping = Keeping { shared, claimer, process, alive };
+        let runtime = Handle::current();
+        let keeping = Keeping { shared, claimer, process, runtime, alive };
         #[cfg(feature = "simulation")]
         if optimus_core::machine::is_simulated() {
             // There one thread does all, and no handler blocks it.
@@ -84,7 +92,7 @@ impl Keeping {
     }
 
     async fn keep_and_leave(self) {
-        let Self { shared, claimer, mut process, alive } = self;
+        let Self { shared, claimer, mut process, runtime, alive } = self;
         let shutdown = &shared.shutdown;
         let ending = async {
             supervise("shutdown", shutdown, ending::end(&shared)).await;
@@ -96,7 +104,7 @@ impl Keeping {
             }
             pending::<()>().await;
         };
-        let all = async { tokio::join!(play_all(&shared), claimer.cancelled(), ending) };
+        let all = async { tokio::join!(play_all(&shared, runtime), claimer.cancelled(), ending) };
         tokio::select! {
             biased;
             _ = all => {}
@@ -113,12 +121,13 @@ impl Keeping {
 }
 
 /// Until they are asked to stop.
-async fn play_all(shared: &Arc<Shared>) {
+async fn play_all(shared: &Arc<Shared>, runtime: Handle) {
     let never = Wakeup::default();
     let Shared { shutdown, wakeups, .. } = &**shared;
     let stop = shutdown.roles();
     let (deadlines, relief) = (&wakeups.deadlines.wakeup, &wakeups.relief.wakeup);
     let (heartbeat, reaper) = (&wakeups.heartbeat, &wakeups.reaper);
+    let (watch, lookout) = (Lookout::new(shared.clone(), runtime), &wakeups.lookout.wakeup);
     let work_bell = async {
         let mut bell = WorkBell::new(shared.clone(), stop.clone());
         play(&mut bell, &wakeups.work_bell, stop).await;
@@ -138,6 +147,7 @@ async fn play_all(shared: &Arc<Shared>) {
         supervise("heartbeat", shutdown, heartbeat),
         supervise("deadlines", shutdown, deadlines),
         supervise("relief", shutdown, play(Relief::new(shared.clone()), relief, stop)),
+        supervise("lookout", shutdown, play(watch, lookout, stop)),
         supervise("reaper", shutdown, play(Reaper::new(shared.clone()), reaper, stop)),
         supervise("janitor", shutdown, play(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, play(Steward::new(shared.clone()), &never, stop)),

@@ -5,9 +5,10 @@
 //! to Redis: what finished since the last turn (kept by the `reporter`) and a claim for as many
 //! tasks as there are idle slots. The `executor` runs each claimed task, and `judge` turns how it
 //! ended into a report. Beside that runtime stands the `keeper`, a thread of its own with
-//! connections of its own: `heartbeat`, `deadlines`, `relief`, the bells, `reaper`, `janitor` and
-//! `steward` go on even if handlers block every thread they can reach. There the worker ends, too,
-//! in the phases of `ending`, and signs off. Who may ask for that is in `shutdown` and `process`.
+//! connections of its own: `heartbeat`, `deadlines`, `relief`, `lookout`, the bells, `reaper`,
+//! `janitor` and `steward` go on even if handlers block every thread they can reach. There the
+//! worker ends, too, in the phases of `ending`, and signs off. Who may ask for that is in
+//! `shutdown` and `process`.
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
@@ -26,6 +27,7 @@ mod judge;
 mod keeper;
 mod lane;
 mod ledgers;
+mod lookout;
 mod looks;
 mod misfit;
 mod prepare;

@@ -15,7 +15,7 @@
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
 //! | heartbeat | a claim that was told that the lease is over | `Claims` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
-//! | deadlines, relief | the next attempt, while they sleep | `Attempts::insert` |
+//! | deadlines, relief, lookout | the next attempt, while they sleep | `Attempts::insert` |
 //! | ending | the end of a task, or that it needs the runtime no more | `Slot` |
 //! | | the answer of reports | `Reporter` |
 //!
@@ -36,6 +36,7 @@ pub(crate) struct Wakeups {
     pub(crate) reaper: Wakeup,
     pub(crate) deadlines: Sleeper,
     pub(crate) relief: Sleeper,
+    pub(crate) lookout: Sleeper,
     pub(crate) ending: Sleeper,
     /// The work bell has asked for the next free slot.
     slot_awaited: AtomicBool,
@@ -150,6 +151,7 @@ impl Wakeups {
     pub(crate) fn attempts_began(&self) {
         self.deadlines.wake();
         self.relief.wake();
+        self.lookout.wake();
     }
 }
 

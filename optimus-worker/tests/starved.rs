@@ -17,8 +17,9 @@ use optimus_core::{
     Backoff, BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskOptions,
     TaskState,
 };
-use optimus_testkit::{Signal, eventually};
+use optimus_testkit::{FaultProxy, Signal, eventually};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 const LEASE: Duration = Duration::from_secs(1);
 
@@ -207,6 +208,82 @@ on_both! {
         }
         drop(lonely);
     }
+}
+
+/// Waits for a timer again and again, then spins until a task has begun beside it.
+#[derive(Serialize, Deserialize)]
+struct Doze {}
+
+#[derive(Clone, Default)]
+struct Alarm {
+    dozes: Signal,
+    spins: Arc<AtomicBool>,
+    other_began: Arc<AtomicBool>,
+}
+
+impl Task for Doze {
+    const NAME: &'static str = "doze";
+    type Output = bool;
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Alarm>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<bool, BoxError> {
+        let alarm: Alarm = ctx.data().unwrap();
+        alarm.dozes.hit();
+        while !alarm.spins.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let until = Instant::now() + HOG_MAX / 2;
+        while !alarm.other_began.load(Ordering::Relaxed) && Instant::now() < until {
+            thread::yield_now();
+        }
+        Ok(alarm.other_began.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Other {}
+
+impl Task for Other {
+    const NAME: &'static str = "other";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        ctx.data::<Alarm>().unwrap().other_began.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_a_claim_is_heard_though_the_thread_that_listened_is_kept() {
+    let near = Bench::on_redis().await;
+    let proxy = FaultProxy::start(&near.url()).await;
+    let far = Bench::beside(&proxy.url(), near.namespace()).await;
+    let alarm = Alarm::default();
+    let builder = far.worker().lease(HOG_MAX).poll(HOG_MAX).data(alarm.clone());
+    let worker = builder.task_type::<Doze>().task_type::<Other>().build().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let thread = thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        let stopped = async { drop(stopped.await) };
+        runtime.block_on(worker.run_until(stopped)).unwrap();
+    });
+    let doze = near.client.submit(Doze {}.call()).await.unwrap();
+    alarm.dozes.wait_for(1).await;
+    proxy.delay(Duration::from_millis(400));
+    let other = near.client.submit(Other {}.call()).await.unwrap();
+    eventually("the other is claimed, and the worker has not heard", HOG_MAX, async || {
+        other.status().await.unwrap() == TaskState::Working
+    })
+    .await;
+    alarm.spins.store(true, Ordering::Relaxed);
+    assert!(doze.result_within(HOG_MAX).await.unwrap(), "the other began beside it");
+    proxy.pass();
+    drop(stop);
+    tokio::task::spawn_blocking(|| thread.join()).await.unwrap().unwrap();
 }
 
 #[test]
