@@ -21,7 +21,7 @@ local meta, tasks, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local success, waiters, ledger = KEYS[5], KEYS[6], KEYS[7]
 local delayed, retry, workers = KEYS[8], KEYS[9], KEYS[10]
 local client, id, number, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local RESULT_MAX, REPLY_MAX = 16384, 262144
+local RESULT_MAX, REPLY_MAX, WAITING_MAX = 16384, 262144, 32768
 
 -- Checks.
 local passed, proven = 0, {}
@@ -61,6 +61,10 @@ elseif redis.call('ZSCORE', cancelled, id) then
 else
   local clients = redis.call('HGET', waiters, id) or nil
   registered = clients and string.find(',' .. clients .. ',', ',' .. client .. ',', 1, true)
+  if clients and #clients > WAITING_MAX then
+    -- Clients that are gone stay until the end. The first one goes; it looks by itself.
+    clients = string.match(clients, ',(.*)$') or clients
+  end
   client = clients and clients .. ',' .. client or client
 end
 local reply = { 'OK', word, returned }

@@ -1,7 +1,8 @@
-//! Arguments as JSON, which has no word for NaN and infinities.
+//! Arguments and results as JSON that can be read again.
 //!
-//! `serde_json` writes them as `null`, so the task would be accepted and could not be read by its
-//! worker. Only where a `null` was written the value is looked through for such a number.
+//! `serde_json` writes NaN and infinities as `null`, and values deeper than it reads. So a task
+//! would be accepted and could not be read by its worker. Only where a `null` was written the value
+//! is looked through for such a number.
 
 use std::{cell::Cell, fmt, io};
 
@@ -14,13 +15,16 @@ use serde::{
 };
 use serde_json::ser::Formatter;
 
-/// Encodes a task's arguments.
+/// How many arrays and objects `serde_json` reads within one another.
+const DEPTH_MAX: usize = 127;
+
+/// Encodes a task's arguments, or its result.
 ///
 /// # Errors
-/// What can't be written as JSON, a number that is none among it.
+/// What can't be written as JSON and read again, a number that is none among it.
 pub(crate) fn encode(arguments: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let (mut bytes, any_null) = (Vec::with_capacity(128), Cell::new(false));
-    let formatter = Nulls(&any_null);
+    let formatter = Watch { any_null: &any_null, depth: 0 };
     arguments.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))?;
     if any_null.get() {
         arguments.serialize(Finite).map_err(serde_json::Error::custom)?;
@@ -28,13 +32,49 @@ pub(crate) fn encode(arguments: &impl Serialize) -> Result<Vec<u8>, serde_json::
     Ok(bytes)
 }
 
-/// Writes JSON as usual, and notes whether there was a `null`.
-struct Nulls<'a>(&'a Cell<bool>);
+/// Writes JSON as usual. It notes whether there was a `null`, and refuses what is too deep.
+struct Watch<'a> {
+    any_null: &'a Cell<bool>,
+    depth: usize,
+}
 
-impl Formatter for Nulls<'_> {
+impl Watch<'_> {
+    fn enter(&mut self) -> io::Result<()> {
+        self.depth += 1;
+        if self.depth <= DEPTH_MAX {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "it has more than {DEPTH_MAX} arrays and objects within one another, which can't be \
+             read again; pass a flat list, or a text"
+        )))
+    }
+}
+
+impl Formatter for Watch<'_> {
     fn write_null<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.set(true);
+        self.any_null.set(true);
         writer.write_all(b"null")
+    }
+
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter()?;
+        writer.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        writer.write_all(b"]")
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter()?;
+        writer.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        writer.write_all(b"}")
     }
 }
 
@@ -186,6 +226,8 @@ parts! {
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[derive(Serialize)]
@@ -214,12 +256,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_deep_to_be_read_again_is_refused() {
+        let nested = |depth| {
+            (0..depth).fold(json!(1), |inner, n| {
+                if n % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) }
+            })
+        };
+        let bytes = encode(&json!([nested(126), nested(126)])).unwrap();
+        serde_json::from_slice::<Value>(&bytes).expect("it is read again");
+        let problem = encode(&nested(128)).unwrap_err().to_string();
+        assert!(problem.contains("127"), "{problem}");
+        let bytes = serde_json::to_vec(&nested(128)).unwrap();
+        serde_json::from_slice::<Value>(&bytes).expect_err("it is not refused in vain");
+    }
+
+    #[test]
     fn all_else_is_written_as_serde_json_writes_it() {
         let same = |value: &dyn erased::Value| assert_eq!(value.ours(), value.theirs());
         same(&Shape::Box { width: None, name: "null" });
         same(&[Shape::Point, Shape::Circle(1.5), Shape::Line(-0.0, f32::MAX)]);
         same(&((), None::<u8>, Some(i128::MIN), u128::MAX, 'x', "a\"b", true));
-        same(&serde_json::json!({ "a": [null, 1, -2.5, { "b": null }] }));
+        same(&json!({ "a": [null, 1, -2.5, { "b": null }] }));
         same(&BTreeMap::from([(1, None), (2, Some(vec![0.1]))]));
         same(&serde_json::value::RawValue::from_string("[null, 1e400]".into()).unwrap());
     }

@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::discard::discard;
+
 /// Names a type that a handler wants as a `#[data]` parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataKey {
@@ -58,6 +60,13 @@ impl Data {
     }
 }
 
+/// Whoever holds it last may be a part of the worker, which a panic of a value must not end.
+impl Drop for Data {
+    fn drop(&mut self) {
+        self.0.drain().for_each(|(_, value)| discard(value));
+    }
+}
+
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.values().map(|(name, _)| name)).finish()
@@ -67,6 +76,23 @@ impl fmt::Debug for Data {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Clone)]
+    struct Bomb<const N: u8>(#[expect(dead_code, reason = "dropped")] Arc<Fuse>);
+    struct Fuse;
+
+    impl Drop for Fuse {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[test]
+    fn values_whose_drop_panics_are_dropped_without_a_panic() {
+        let (one, other) = (Bomb::<1>(Fuse.into()), Bomb::<2>(Fuse.into()));
+        let data = Data::new().with(one).with(1_u8).with(other);
+        drop(data);
+    }
 
     #[test]
     fn one_value_of_each_type_is_held_the_latest() {

@@ -2,9 +2,9 @@
 
 use std::{any::TypeId, pin::Pin, time::Duration};
 
-use serde::Serialize;
-
-use crate::{context::Context, control::BoxError, data::DataKey, options::TaskOptions, task::Task};
+use crate::{
+    arguments, context::Context, control::BoxError, data::DataKey, options::TaskOptions, task::Task,
+};
 
 /// How an attempt failed.
 #[derive(Debug, thiserror::Error)]
@@ -96,12 +96,8 @@ fn start<T: Task>(payload: &[u8], ctx: Context, result_ttl: Duration) -> Result<
         if TypeId::of::<T::Output>() == TypeId::of::<()>() || result_ttl.is_zero() {
             return Ok(None);
         }
-        encode(&output).map(Some)
+        arguments::encode(&output).map(Some).map_err(RunError::Unencodable)
     }))
-}
-
-fn encode(output: &impl Serialize) -> Result<Vec<u8>, RunError> {
-    serde_json::to_vec(output).map_err(RunError::Unencodable)
 }
 
 #[cfg(test)]
@@ -109,7 +105,7 @@ mod tests {
     use std::{sync::Arc, time::Instant};
 
     use futures_util::FutureExt;
-    use serde::Deserialize;
+    use serde::{Deserialize, Serialize};
 
     use super::*;
     use crate::{
@@ -148,6 +144,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     task!(Double, u32, |this| Ok(this.number * 2));
+    task!(Ratio, f64, |this| Ok(1.0 / f64::from(this.number)));
     task!(Nothing, (), |this| if this.number > 0 { Ok(()) } else { Err("zero".into()) });
 
     fn run(definition: TaskDefinition, payload: &str) -> RunOutput {
@@ -176,6 +173,10 @@ mod tests {
         let double = TaskDefinition::of::<Double>();
         assert_eq!(run(double, r#"{"number":21}"#).unwrap(), Some(b"42".to_vec()));
         assert_eq!(run_keeping(double, r#"{"number":21}"#, Duration::ZERO).unwrap(), None);
+        let ratio = TaskDefinition::of::<Ratio>();
+        assert_eq!(run(ratio, r#"{"number":2}"#).unwrap(), Some(b"0.5".to_vec()));
+        let problem = run(ratio, r#"{"number":0}"#).expect_err("JSON has no infinity");
+        assert!(matches!(problem, RunError::Unencodable(_)));
         let nothing = TaskDefinition::of::<Nothing>();
         assert_eq!(run(nothing, r#"{"number":1}"#).unwrap(), None);
         assert!(matches!(run(nothing, r#"{"number":0}"#), Err(RunError::Failed(_))));

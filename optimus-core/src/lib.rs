@@ -15,6 +15,7 @@ mod context;
 mod control;
 mod data;
 mod definition;
+mod discard;
 mod durability;
 mod error;
 mod id;

@@ -22,6 +22,8 @@ use tracing::{
     subscriber::NoSubscriber,
 };
 
+use crate::discard::discard;
+
 /// Events that wait. Where a subscriber takes none, more are dropped and counted.
 const WAITING_MAX: usize = 1024;
 
@@ -154,17 +156,10 @@ impl Inner {
             None => event(),
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(pass_on)) {
-            forgetful(panic);
+            discard(panic);
         }
         // It may be the last to have the subscriber.
-        forgetful(subscriber);
-    }
-}
-
-/// Drops a value of the user's, whose drop may panic.
-fn forgetful<T>(value: T) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        mem::forget(panic);
+        discard(subscriber);
     }
 }
 

@@ -2,10 +2,13 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::{
+    slice,
+    time::{Duration, Instant},
+};
 
 use common::{Bench, Double, Gate, Raw, Wait};
-use optimus_core::Task;
+use optimus_core::{Client, Due, QueueName, Task};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -19,6 +22,36 @@ async fn clients(raw: &mut Raw, which: &str) -> Vec<String> {
     let list = String::from_utf8(raw.run("CLIENT LIST").await.remove(0)).unwrap();
     let found = list.lines().filter(|line| line.contains(which));
     found.map(|line| line.split([' ', '=']).nth(1).unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_url_that_names_the_newer_protocol_serves() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&format!("{}?protocol=resp3", server.url())).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let call = Double { number: 1 }.call();
+    let queue = QueueName::new("default").unwrap();
+    let handle = bench.client.submit(call.due(Due::In(Duration::from_millis(1)))).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    let inspector = bench.client.inspector();
+    assert_eq!(inspector.queues().await.unwrap(), slice::from_ref(&queue));
+    assert_eq!(inspector.counts(&queue).await.unwrap().success, 1);
+    assert_eq!(inspector.workers(&queue).await.unwrap().len(), 1);
+    assert!(inspector.server().await.unwrap().appendfsync.is_some());
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn who_finds_no_room_among_the_clients_of_redis_is_told_what_to_raise() {
+    let server = RedisServer::builder().arg("--maxclients", "1").start();
+    let first = Raw::connect(&server.url()).await;
+    for database in ["", "?db=1"] {
+        let url = format!("{}{database}", server.url());
+        let problem = Client::connect(&url).await.err().expect("there is no room");
+        assert!(problem.is_unavailable(), "{problem}");
+        assert!(problem.to_string().contains("maxclients"), "{problem}");
+    }
+    drop(first);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::sync::{
 
 #[cfg(feature = "embedded")]
 use redis::aio::ConnectionLike;
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use super::{BrokerError, dial::Line};
 use crate::Error;
@@ -84,6 +84,9 @@ impl Endpoint {
             Error::invalid(format!("the URL {:?} can't be read: {problem}", redact(url)))
         };
         let info: ConnectionInfo = url.into_connection_info().map_err(invalid)?;
+        // All answers are read in the form of the older protocol.
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
+        let info = info.set_redis_settings(settings);
         Ok(Self::Server(Box::new(info), redact(url), Arc::default()))
     }
 

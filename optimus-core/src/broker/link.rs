@@ -175,8 +175,12 @@ impl Link {
 
 /// Why a connection could not be made.
 fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
-    let why = format!("{problem} at {place}");
-    let no_database = why.contains("refused to switch database");
+    let problem_text = problem.to_string();
+    let why = format!("{problem_text} at {place}{}", advice(&problem_text));
+    // A server that is busy says so when the database is chosen, and the code of that is lost.
+    let passes = ["Redis is busy", "Redis is loading", "max number of clients"];
+    let no_database = why.contains("refused to switch database")
+        && !passes.iter().any(|passing| why.contains(passing));
     if problem.kind() == redis::ErrorKind::AuthenticationFailed
         || matches!(problem.code(), Some("NOAUTH" | "WRONGPASS"))
         || (no_database && why.contains("Authentication required"))
@@ -198,6 +202,9 @@ fn advice(why: &str) -> &'static str {
         "; raise this process' limit of open files (ulimit -n)"
     } else if why.contains("max number of clients") {
         "; raise maxclients of Redis, or connect fewer processes"
+    } else if why.contains("roken pipe") || why.contains("onnection reset") {
+        // It may have said so, and closed the connection before that was read.
+        "; if this goes on, see whether Redis has reached its maxclients"
     } else {
         ""
     }
@@ -212,6 +219,25 @@ mod tests {
         let full = "Failed to refresh: ERR max number of clients reached";
         assert!(advice(full).contains("maxclients"));
         assert!(advice("Too many open files (os error 24)").contains("ulimit -n"));
+        assert!(advice("Broken pipe (os error 32)").contains("maxclients"));
         assert_eq!(advice("Connection refused (os error 111)"), "");
     }
+
+    #[test]
+    fn a_server_that_is_busy_is_away_and_one_without_the_database_is_misconfigured() {
+        let of = |text: &str| {
+            let said = (redis::ServerErrorKind::ResponseError.into(), SWITCH, text.to_owned());
+            refusal_of(&said.into(), "redis://here")
+        };
+        for passing in [
+            "Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            "Redis is loading the dataset in memory",
+            "max number of clients reached",
+        ] {
+            assert!(of(passing).is_transient(), "{passing}");
+        }
+        assert!(matches!(of("DB index is out of range"), BrokerError::Misconfigured(_)));
+    }
+
+    const SWITCH: &str = "Redis server refused to switch database";
 }

@@ -291,6 +291,16 @@ async fn a_client_that_asks_again_waits_once(bench: Bench) {
     assert_eq!(bench.field("waiters", &id.stored()).await.as_deref(), Some("c,cc"));
 }
 
+async fn of_too_many_that_wait_the_first_goes(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let clients: Vec<String> = ["a", "b", "c", "d"].map(|letter| letter.repeat(12_000)).into();
+    for client in &clients {
+        end(&bench, &id, client).await;
+    }
+    end(&bench, &id, &clients[3]).await;
+    assert_eq!(bench.field("waiters", &id.stored()).await, Some(clients[1..].join(",")));
+}
+
 async fn without_a_client_it_only_looks(bench: Bench) {
     let id = bench.add(0, job()).await;
     let before = bench.dump().await;
@@ -341,6 +351,7 @@ on_both![
     results_that_are_large_together_are_not_all_passed_through,
     a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other,
     a_client_that_asks_again_waits_once,
+    of_too_many_that_wait_the_first_goes,
     without_a_client_it_only_looks,
     the_mail_of_an_end_arrives,
     letters_are_taken_together,

@@ -10,6 +10,9 @@ use crate::{
     call::Wait,
 };
 
+/// Bytes of clients that wait for one task.
+const WAITING_MAX: usize = 32 * 1024;
+
 impl Queue {
     /// Registers who waits for a task that has not ended; else tells how it did. Of others that the
     /// same client submitted it tells which have succeeded.
@@ -31,6 +34,9 @@ impl Queue {
         }
         let waiters = &mut self.task(id).waiters;
         if !waiters.iter().any(|waiter| waiter == client) {
+            if waiters.join(",").len() > WAITING_MAX {
+                waiters.remove(0);
+            }
             waiters.push(client.to_owned());
         }
         Answer::Ended(None, along)
