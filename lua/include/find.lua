@@ -1,13 +1,21 @@
 -- find: where a task is. Asked on rare paths only; no index is kept for it.
 
--- A task's line among the last successes, which opens with its id. It is asked for soon after.
+-- A task's line among the last successes, which opens with its id. It is asked for soon after, so
+-- the latest are read first, and no more than need be.
+local SUMMARIES_STEP = 64
 local function summary_of(success, id)
-  local summaries = redis.call('LRANGE', success, 0, -1)
-  for i = #summaries, 1, -1 do
-    if string.sub(summaries[i], 1, #id) == id then
-      return summaries[i]
+  local size, last, byte = #id, -1, string.byte
+  local end_of_id = byte(id, size)
+  repeat
+    local summaries = redis.call('LRANGE', success, last - SUMMARIES_STEP + 1, last)
+    for i = #summaries, 1, -1 do
+      local summary = summaries[i]
+      if byte(summary, size) == end_of_id and string.sub(summary, 1, size) == id then
+        return summary
+      end
     end
-  end
+    last = last - SUMMARIES_STEP
+  until #summaries < SUMMARIES_STEP
   return nil
 end
 

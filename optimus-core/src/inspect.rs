@@ -7,15 +7,10 @@ use crate::{
     Error,
     broker::Broker,
     id::{QueueName, TaskId, WorkerId},
+    page::{PAGE_MAX, PageCursor, TaskPage},
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
 };
-
-/// No queue is this long, and Redis takes no larger index.
-const OFFSET_MAX: usize = usize::MAX / 4;
-
-/// The largest page of a listing.
-pub const PAGE_MAX: usize = 1000;
 
 /// Reads only.
 #[derive(Clone)]
@@ -104,7 +99,32 @@ impl Inspector {
         Ok(self.broker.counts(queue).await?)
     }
 
-    /// Ids of tasks in a state: at most `limit` (and [`PAGE_MAX`]) from `offset`.
+    /// Tasks in a state: at most `limit` (and [`PAGE_MAX`]), from `after` on, which the page before
+    /// has told.
+    ///
+    /// A page is one call and about 256 KiB at most, so it may have fewer rows than asked for:
+    /// `next` tells whether there are more. A task that stays in the state is on one of the pages,
+    /// and on two now and then. In line the ranked come first, though a claim merges both by age; a
+    /// queue that hands out thousands of tasks between two pages moves on under the reader.
+    ///
+    /// ```
+    /// use optimus_core::{Error, Inspector, QueueName, TaskRow, TaskState};
+    ///
+    /// async fn all_dead(
+    ///     inspector: &Inspector,
+    ///     queue: &QueueName,
+    /// ) -> Result<Vec<TaskRow>, Error> {
+    ///     let (mut rows, mut after) = (Vec::new(), None);
+    ///     loop {
+    ///         let page = inspector.list(queue, TaskState::Dead, after.as_ref(), 100).await?;
+    ///         rows.extend(page.rows);
+    ///         after = page.next;
+    ///         if after.is_none() {
+    ///             return Ok(rows);
+    ///         }
+    ///     }
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -112,14 +132,15 @@ impl Inspector {
         &self,
         queue: &QueueName,
         state: TaskState,
-        offset: usize,
+        after: Option<&PageCursor>,
         limit: usize,
-    ) -> Result<Vec<TaskId>, Error> {
-        let limit = limit.min(PAGE_MAX);
-        if limit == 0 || offset > OFFSET_MAX {
-            return Ok(Vec::new());
+    ) -> Result<TaskPage, Error> {
+        let (limit, cursor) = (limit.min(PAGE_MAX), after.map(ToString::to_string));
+        if limit == 0 {
+            return Ok(TaskPage { next: after.cloned(), ..TaskPage::default() });
         }
-        Ok(self.broker.page(queue, state, offset, limit).await?)
+        let cursor = cursor.unwrap_or_default();
+        Ok(TaskPage::of(state, self.broker.list(queue, state, limit, &cursor).await?))
     }
 
     /// All that is kept of one task; `None` if nothing is.
@@ -181,7 +202,7 @@ impl Inspector {
 }
 
 /// `<ms> <json>`.
-fn read_error(line: &str) -> Option<AttemptError> {
+pub(crate) fn read_error(line: &str) -> Option<AttemptError> {
     let (at_ms, json) = line.split_once(' ')?;
     let error: AttemptError = serde_json::from_str(json).ok()?;
     Some(AttemptError { at_ms: at_ms.parse().ok()?, ..error })

@@ -23,6 +23,7 @@ mod inspect;
 mod interval;
 mod lease;
 mod options;
+mod page;
 mod record;
 mod retry;
 mod state;
@@ -52,10 +53,11 @@ pub use self::{
     durability::Durability,
     error::Error,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
-    inspect::{Counts, Inspector, PAGE_MAX, ServerFacts, TaskView, WorkerDescription, WorkerView},
+    inspect::{Counts, Inspector, ServerFacts, TaskView, WorkerDescription, WorkerView},
     interval::interval,
     lease::{Lease, Token},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    page::{PAGE_MAX, PageCursor, TaskPage, TaskRow},
     record::{BLOB_BYTES_MIN, RECORD_VERSION, RecordError, Submission, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     state::{AttemptError, Reason, TaskState},

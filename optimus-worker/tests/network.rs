@@ -303,7 +303,8 @@ async fn reports_late_from_a_hole(way: Way) {
     near.stop().await;
     assert_eq!(handle.result_within(SOON).await.unwrap(), 2, "{way:?}");
     let inspector = network.direct.client.inspector();
-    let successes = inspector.list(&queue(), TaskState::Success, 0, 10).await.unwrap();
+    let page = inspector.list(&queue(), TaskState::Success, None, 10).await.unwrap();
+    let successes: Vec<TaskId> = page.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(successes, [handle.id().clone()], "{way:?}");
     assert_eq!(gate.began.hits(), 2, "{way:?}");
 }

@@ -12,8 +12,8 @@ use std::{
 
 use common::{Bench, Double, Flaky, Gate, Wait};
 use optimus_core::{
-    BoxError, Call, Context, Counts, DataKey, Due, OnLost, QueueName, Reason, Task, TaskId,
-    TaskState, TaskView, WorkerId,
+    BoxError, Call, Context, Counts, DataKey, Due, Inspector, OnLost, QueueName, Reason, Task,
+    TaskId, TaskState, TaskView, WorkerId,
 };
 use optimus_testkit::eventually;
 use optimus_worker::WorkerBuilder;
@@ -81,6 +81,25 @@ async fn counts(bench: &Bench) -> Counts {
     bench.client.inspector().counts(&queue("default")).await.unwrap()
 }
 
+/// The ids of all tasks in a state, in pages of `limit`.
+async fn ids_in(
+    inspector: &Inspector,
+    queue: &QueueName,
+    state: TaskState,
+    limit: usize,
+) -> Vec<TaskId> {
+    let (mut ids, mut after) = (Vec::new(), None);
+    loop {
+        let page = inspector.list(queue, state, after.as_ref(), limit).await.unwrap();
+        assert!(page.rows.len() <= limit);
+        ids.extend(page.rows.into_iter().map(|row| row.id));
+        after = page.next;
+        if after.is_none() {
+            return ids;
+        }
+    }
+}
+
 /// Runs what was submitted, one at a time, until the journal has so many names.
 async fn journal_of(
     bench: &Bench,
@@ -100,7 +119,7 @@ on_both! {
     async fn the_inspector_follows_a_task_through_its_life(bench: Bench) {
         let inspector = bench.client.inspector();
         let default = queue("default");
-        let list = async |state| inspector.list(&default, state, 0, 10).await.unwrap();
+        let list = async |state| ids_in(&inspector, &default, state, 10).await;
         let delayed = bench.client.submit(later(1)).await.unwrap();
         let handle = bench.client.submit(Wait {}.call().biz_id("b")).await.unwrap();
         assert_eq!(counts(&bench).await, Counts { ready: 1, delayed: 1, ..Counts::default() });
@@ -132,28 +151,69 @@ on_both! {
         let calls = (0..25).map(|number| Double { number }.call());
         let handles = bench.client.submit_all(calls).await.unwrap();
         let ids: Vec<TaskId> = handles.iter().map(|handle| handle.id().clone()).collect();
-        let inspector = bench.client.inspector();
-        let default = queue("default");
-        let page = async |offset, limit| {
-            inspector.list(&default, TaskState::Ready, offset, limit).await.unwrap()
-        };
-        for offset in [0, 10, 20, 25] {
-            assert_eq!(page(offset, 10).await, ids[offset..ids.len().min(offset + 10)]);
+        let (inspector, default) = (bench.client.inspector(), queue("default"));
+        let ready = async |limit| ids_in(&inspector, &default, TaskState::Ready, limit).await;
+        for limit in [1, 10, 25, usize::MAX] {
+            assert_eq!(ready(limit).await, ids);
         }
-        assert_eq!(page(0, usize::MAX).await, ids);
-        assert!(page(0, 0).await.is_empty() && page(1_000_000, 10).await.is_empty());
+        let page = inspector.list(&default, TaskState::Ready, None, 10).await.unwrap();
+        assert_eq!(page.rows.len(), 10);
+        assert!(inspector.list(&default, TaskState::Ready, None, 0).await.unwrap().rows.is_empty());
         handles[3].cancel().await.unwrap();
-        assert!(!page(0, 25).await.contains(&ids[3]), "a cancelled task is not in line");
+        assert!(!ready(10).await.contains(&ids[3]), "a cancelled task is not in line");
         assert_eq!(counts(&bench).await.ready, 24);
     }
 
-    async fn a_page_beyond_all_numbers_is_empty(bench: Bench) {
-        bench.client.submit(Double { number: 1 }.call()).await.unwrap();
-        for state in TaskState::ALL {
-            let inspector = bench.client.inspector();
-            let page = inspector.list(&queue("default"), state, usize::MAX, 10).await;
-            assert!(page.unwrap().is_empty(), "{state}");
+    async fn a_row_tells_what_an_operator_looks_for(bench: Bench) {
+        let (inspector, default) = (bench.client.inspector(), queue("default"));
+        let failing = Flaky { attempts: 9, panics: false };
+        let dead = bench.client.submit(failing.call().max_retry(0)).await.unwrap();
+        let done = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+        let delayed = bench.client.submit(later(1)).await.unwrap();
+        let worker = bench.worker().task_type::<Flaky>().task_type::<Double>();
+        let worker = bench.start(worker);
+        assert_eq!(dead.ended().await.unwrap(), TaskState::Dead);
+        done.result_within(SOON).await.unwrap();
+        worker.stop().await;
+        let row = async |state| {
+            let page = inspector.list(&default, state, None, 10).await.unwrap();
+            assert_eq!((page.rows.len(), &page.next), (1, &None), "{state}");
+            page.rows.into_iter().next().unwrap()
+        };
+        let dead_row = row(TaskState::Dead).await;
+        assert_eq!((&dead_row.id, dead_row.task.as_deref()), (dead.id(), Some("flaky")));
+        assert_eq!((dead_row.state, dead_row.attempt), (TaskState::Dead, 1));
+        assert!(dead_row.at_ms.unwrap() >= dead_row.made_ms && dead_row.made_ms > 0);
+        let error = dead_row.last_error.unwrap();
+        assert_eq!((error.reason, error.attempt), (Reason::Failed, 1));
+        let done_row = row(TaskState::Success).await;
+        assert_eq!((&done_row.id, done_row.task.as_deref()), (done.id(), Some("double")));
+        assert_eq!(done_row.attempt, 1);
+        assert!(done_row.took_ms.is_some() && done_row.worker.is_some());
+        let delayed_row = row(TaskState::Delayed).await;
+        assert_eq!((&delayed_row.id, delayed_row.attempt), (delayed.id(), 0));
+        assert!(delayed_row.at_ms.unwrap() > delayed_row.made_ms);
+    }
+
+    async fn many_are_requeued_with_an_answer_for_each(bench: Bench) {
+        let calls = (0..300).map(|number| Double { number }.call());
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        let ids: Vec<TaskId> = handles.iter().map(|handle| handle.id().clone()).collect();
+        let lives = bench.client.submit(later(1)).await.unwrap();
+        let cancelled = bench.client.cancel_all(ids.iter().cloned()).await;
+        assert!(cancelled.into_iter().all(|answer| answer.unwrap()));
+        let mut asked = ids.clone();
+        asked.insert(150, lives.id().clone());
+        let answers = bench.client.requeue_all(asked).await;
+        assert_eq!(answers.len(), 301);
+        for (at, answer) in answers.iter().enumerate() {
+            match answer {
+                Err(problem) => assert!(at == 150 && problem.is_wrong_state(), "{problem}"),
+                Ok(()) => assert_ne!(at, 150),
+            }
         }
+        let counts = counts(&bench).await;
+        assert_eq!((counts.ready, counts.cancelled), (300, 0));
     }
 
     async fn a_worker_is_seen_with_its_machine_and_what_it_runs(bench: Bench) {

@@ -55,6 +55,16 @@
 //!     Ok((inspector.counts(queue).await?, inspector.workers(queue).await?))
 //! }
 //!
+//! async fn page(
+//!     inspector: &Inspector,
+//!     queue: &QueueName,
+//!     after: Option<&optimus::PageCursor>,
+//! ) -> optimus::Result<Vec<optimus::TaskRow>> {
+//!     let page: optimus::TaskPage =
+//!         inspector.list(queue, optimus::TaskState::Dead, after, optimus::PAGE_MAX).await?;
+//!     Ok(page.rows)
+//! }
+//!
 //! fn record(task: TaskView) -> Option<TaskRecord> {
 //!     task.record?.ok()
 //! }
@@ -88,7 +98,8 @@ pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, S
 pub use optimus_worker::{Worker, WorkerBuilder};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
-pub use optimus_core::{Counts, Inspector, PAGE_MAX, ServerFacts, TaskView, WorkerView};
+pub use optimus_core::{Counts, Inspector, ServerFacts, TaskView, WorkerView};
+pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 
 // Types of other crates that stand in public signatures.

@@ -363,10 +363,11 @@ impl User {
     async fn requeue(&mut self) {
         let queue = self.queues.pick(&mut self.random).clone();
         let state = if self.random.bool() { TaskState::Dead } else { TaskState::Cancelled };
-        let Ok(page) = self.client.inspector().list(&queue, state, 0, 50).await else { return };
+        let inspector = self.client.inspector();
+        let Ok(page) = inspector.list(&queue, state, None, 50).await else { return };
         let known = self.shared.known().clone();
-        let Some(id) = self.random.choice(page) else { return };
-        if let Some((task, id)) = known.into_iter().find(|(_, known)| *known == id) {
+        let Some(row) = self.random.choice(page.rows) else { return };
+        if let Some((task, id)) = known.into_iter().find(|(_, known)| *known == row.id) {
             self.requeue_task(task, &id).await;
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use futures_util::{StreamExt as _, stream};
-use optimus::{Client, Error, QueueName, TaskId, TaskState};
+use optimus::{Client, Error, PAGE_MAX, QueueName, TaskId, TaskState};
 use optimus_testkit::history::{self, Found, Rules, Verdict, What, check};
 use tokio::time::sleep;
 
@@ -19,8 +19,6 @@ use crate::scene::Stage;
 /// A backlog drains at thousands a second; who takes longer hangs.
 const DRAIN_WITHIN: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Tasks that are listed at once.
-const PAGE: usize = 1_000;
 /// Looks at once.
 const LOOKS: usize = 128;
 
@@ -133,16 +131,15 @@ async fn look(stage: &Stage, client: &Client, folder: &Path) -> anyhow::Result<(
 
 /// All tasks in a state.
 async fn list(client: &Client, state: TaskState) -> anyhow::Result<Vec<TaskId>> {
-    let (queue, mut all) = (QueueName::new(QUEUE)?, Vec::new());
-    for offset in (0..).step_by(PAGE) {
-        let page = client.inspector().list(&queue, state, offset, PAGE).await?;
-        let is_last = page.is_empty();
-        all.extend(page);
-        if is_last {
-            break;
+    let (queue, mut all, mut after) = (QueueName::new(QUEUE)?, Vec::new(), None);
+    loop {
+        let page = client.inspector().list(&queue, state, after.as_ref(), PAGE_MAX).await?;
+        all.extend(page.rows.into_iter().map(|row| row.id));
+        after = page.next;
+        if after.is_none() {
+            return Ok(all);
         }
     }
-    Ok(all)
 }
 
 /// With the fence of the attempt whose result is kept.

@@ -2,11 +2,7 @@
 
 use redis::{Cmd, Value};
 
-use super::{
-    Broker, BrokerError, Reply, ScriptCall,
-    keys::{self, Keys},
-    reply, scripts,
-};
+use super::{Broker, BrokerError, Reply, ScriptCall, keys, reply, scripts};
 use crate::{
     id::{QueueName, TaskId, WorkerId},
     state::TaskState,
@@ -153,103 +149,6 @@ impl Broker {
         })
     }
 
-    /// Ids of tasks in a state, `limit` from `offset`, in the order in which they leave it (the
-    /// latest first where they have ended). Tombstones may make a page of ready tasks shorter.
-    pub async fn page(
-        &self,
-        queue: &QueueName,
-        state: TaskState,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Vec<TaskId>, BrokerError> {
-        let keys = self.keys(queue);
-        let (from, to) = (offset.to_string(), (offset + limit).saturating_sub(1).to_string());
-        let command = |verb: &str, key: &str| get(&[verb, &keys.of(key), &from, &to]);
-        let stored = match state {
-            TaskState::Ready => return self.ready_page(queue, &keys, offset, limit).await,
-            TaskState::Working => {
-                let workers = self.workers(queue).await?;
-                let running = workers.into_iter().flat_map(|worker| worker.running);
-                return Ok(running.skip(offset).take(limit).collect());
-            }
-            TaskState::Delayed => self.read_one(command("ZRANGE", "delayed")).await?,
-            TaskState::Retry => self.read_one(command("ZRANGE", "retry")).await?,
-            TaskState::Dead => self.read_one(command("ZREVRANGE", "dead")).await?,
-            TaskState::Cancelled => self.read_one(command("ZREVRANGE", "cancelled")).await?,
-            TaskState::Success => return self.success_page(queue, &keys, offset, limit).await,
-            TaskState::Forgotten => return Ok(Vec::new()),
-        };
-        Ok(texts("a page", stored)?.iter().filter_map(|id| stored_id(queue, id)).collect())
-    }
-
-    /// Summaries open with their task's id, the latest last.
-    async fn success_page(
-        &self,
-        queue: &QueueName,
-        keys: &Keys,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Vec<TaskId>, BrokerError> {
-        let (from, to) = (format!("-{}", offset + limit), format!("-{}", offset + 1));
-        let page = self.read_one(get(&["LRANGE", &keys.of("success"), &from, &to])).await?;
-        let summaries = texts("LRANGE", page)?;
-        let ids = summaries.iter().rev().filter_map(|summary| summary.split(' ').next());
-        Ok(ids.filter_map(|id| stored_id(queue, id)).collect())
-    }
-
-    /// The ranked come first here, though a claim merges both by age.
-    async fn ready_page(
-        &self,
-        queue: &QueueName,
-        keys: &Keys,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Vec<TaskId>, BrokerError> {
-        let ranked = size(&self.read_one(get(&["ZCARD", &keys.of("priority")])).await?);
-        let ranked = usize::try_from(ranked).unwrap_or(usize::MAX);
-        let mut ids = Vec::new();
-        if offset < ranked {
-            let (from, to) = (offset.to_string(), (offset + limit - 1).to_string());
-            let page = self.read_one(get(&["ZRANGE", &keys.of("priority"), &from, &to])).await?;
-            ids.extend(texts("ZRANGE", page)?);
-        }
-        if ids.len() < limit {
-            let from = offset.saturating_sub(ranked);
-            let to = from + limit - ids.len() - 1;
-            let (from, to) = (from.to_string(), to.to_string());
-            let page = self.read_one(get(&["LRANGE", &keys.of("ready"), &from, &to])).await?;
-            let entries = texts("LRANGE", page)?;
-            ids.extend(entries.iter().filter_map(|e| Some(e.rsplit(':').next()?.to_owned())));
-        }
-        let mut found: Vec<TaskId> = Vec::new();
-        for id in ids.iter().filter_map(|id| stored_id(queue, id)) {
-            // A requeued task has its tombstone before its entry.
-            if !found.contains(&id) {
-                found.push(id);
-            }
-        }
-        self.without_tombstones(keys, found).await
-    }
-
-    /// Those that were not cancelled since, nor purged after that.
-    async fn without_tombstones(
-        &self,
-        keys: &Keys,
-        ids: Vec<TaskId>,
-    ) -> Result<Vec<TaskId>, BrokerError> {
-        let mut commands = Vec::new();
-        for id in &ids {
-            commands.push(get(&["ZSCORE", &keys.of("cancelled"), &id.stored()]));
-            commands.push(get(&["HEXISTS", &keys.of("tasks"), &id.stored()]));
-        }
-        let answers = self.read(commands).await;
-        let stands = |answers: &[Result<Value, BrokerError>]| {
-            matches!(answers, [Ok(Value::Nil), Ok(Value::Int(1))])
-        };
-        let kept = ids.into_iter().zip(answers.chunks_exact(2));
-        Ok(kept.filter(|(_, answers)| stands(answers)).map(|(id, _)| id).collect())
-    }
-
     /// The workers of a queue.
     pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerSeen>, BrokerError> {
         let keys = self.keys(queue);
@@ -322,6 +221,6 @@ pub(super) fn size(value: &Value) -> u64 {
     clippy::cast_sign_loss,
     reason = "below 2^53 and above 0"
 )]
-fn whole(ms: f64) -> u64 {
+pub(super) fn whole(ms: f64) -> u64 {
     ms.max(0.0) as u64
 }

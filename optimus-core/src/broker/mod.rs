@@ -12,6 +12,7 @@ mod error;
 mod keys;
 mod lease;
 mod link;
+mod list;
 mod look;
 mod operate;
 mod permissions;
@@ -38,6 +39,7 @@ pub use self::{
     connect::Endpoint,
     error::BrokerError,
     lease::{Registered, Renewed},
+    list::{Listed, Row},
     look::{Counts, Found, WorkerSeen},
     operate::{Cancelled, Purged},
     refusal::Refusal,

@@ -10,7 +10,7 @@ use crate::{
 /// Each command of the scripts and of the broker, with arguments that change nothing which stays.
 /// `$` is a key of this worker alone, a text from the first command on, so that the commands for
 /// other types are refused for that; `@` is the list of queues.
-const PROBES: [&str; 39] = [
+const PROBES: [&str; 41] = [
     "SET $ 1 PX 1000",
     "GET $",
     "MGET $",
@@ -36,8 +36,10 @@ const PROBES: [&str; 39] = [
     "BLPOP $ 0.001",
     "ZADD $ 1 a",
     "ZCARD $",
+    "ZCOUNT $ 0 0",
     "ZRANGE $ 0 0",
     "ZRANGEBYSCORE $ 0 0",
+    "ZRANK $ a",
     "ZSCORE $ a",
     "ZREM $ a",
     "SADD $ a",

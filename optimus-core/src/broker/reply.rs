@@ -96,6 +96,11 @@ impl Reply {
             .collect()
     }
 
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.parts.len() == 0
+    }
+
     fn part(&mut self) -> Result<Value, BrokerError> {
         self.parts
             .next()

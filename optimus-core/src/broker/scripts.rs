@@ -128,6 +128,10 @@ scripts! {
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",
     ];
+    LIST = "list": ["clock", "derive", "entry", "last_claim", "find"] [
+        "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
+        "success", "tries", "errors", "skips",
+    ];
     INSPECT = "inspect": ["derive", "find"] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
@@ -173,7 +177,7 @@ mod tests {
         for script in ALL {
             let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
             assert!(
-                script.name == "inspect" || body.contains("-- Writes."),
+                ["inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
                 "{} has no writes block",
                 script.name
             );

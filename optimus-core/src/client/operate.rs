@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::join_all;
+
 use super::Client;
 use crate::{
     Error,
@@ -68,6 +70,31 @@ impl Client {
     /// as [`Error::is_wrong_state`] if it was done and the task waits or runs.
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
         self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
+    }
+
+    /// Does to many tasks what [`requeue`](Self::requeue) does to one: 128 at once in one round
+    /// trip, each by itself. Returns the answer of each, in their order.
+    ///
+    /// If Redis can't be reached the rest is not sent, and answered with that.
+    pub async fn requeue_all(
+        &self,
+        ids: impl IntoIterator<Item = TaskId>,
+    ) -> Vec<Result<(), Error>> {
+        let ids: Vec<TaskId> = ids.into_iter().collect();
+        let (mut answers, mut away) = (Vec::with_capacity(ids.len()), None);
+        for ids in ids.chunks(BATCH_MAX) {
+            let done = match &away {
+                Some(why) => vec![Err(BrokerError::NotDone(String::clone(why))); ids.len()],
+                None => join_all(ids.iter().map(|id| self.0.broker.requeue(id))).await,
+            };
+            for (id, done) in ids.iter().zip(done) {
+                if let Err(BrokerError::NotDone(why) | BrokerError::Unknown(why)) = &done {
+                    away = Some(why.clone());
+                }
+                answers.push(done.map_err(|problem| refused(id, "requeue", problem)));
+            }
+        }
+        answers
     }
 
     /// Stops the claims of a queue; what runs goes on.

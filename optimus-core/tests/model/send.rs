@@ -13,8 +13,8 @@ use crate::{
     call::{Call, LEDGER_IDLE_MS, Parcel, Wait, Wanted},
 };
 
-/// More tasks than any run has: a look lists all.
-const PAGE: usize = 20_000;
+/// Few, so that a look takes several pages.
+const PAGE: usize = 7;
 
 /// Makes the call at this time. A refusal is an answer, and so is a full store; anything else is an
 /// error.
@@ -179,9 +179,11 @@ async fn look(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     let queue = &bench.queue;
     let mut pages = BTreeMap::new();
     for state in TaskState::ALL {
-        let mut page = broker.page(queue, state, 0, PAGE).await?;
+        let mut page = all_of(bench, broker, state).await?;
         if matches!(state, TaskState::Ready | TaskState::Working) {
             page.sort();
+            // Who was requeued may stand behind its own tombstone, on another page.
+            page.dedup();
         }
         pages.insert(state.as_str(), page);
     }
@@ -189,6 +191,23 @@ async fn look(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     let workers = workers.map(|w| (w.id, (w.lease_until_ms, w.running.into_iter().collect())));
     let counts = broker.counts(queue).await?;
     Ok(Answer::Seen(Seen { counts, pages, workers: workers.collect() }))
+}
+
+/// The ids in a state, a page after the other.
+async fn all_of(
+    bench: &Bench,
+    broker: &Broker,
+    state: TaskState,
+) -> Result<Vec<TaskId>, BrokerError> {
+    let (mut ids, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let listed = broker.list(&bench.queue, state, PAGE, &cursor).await?;
+        ids.extend(listed.rows.into_iter().map(|row| row.id));
+        cursor = listed.next;
+        if cursor.is_empty() {
+            return Ok(ids);
+        }
+    }
 }
 
 fn ms(duration: Duration) -> u64 {

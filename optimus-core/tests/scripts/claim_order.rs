@@ -106,7 +106,8 @@ async fn a_tombstone_is_no_ready_task_and_is_dropped(bench: Bench) {
     }
     assert_eq!((ready(&bench).await, bench.line().await.len()), (2, 4));
     assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("2"));
-    let page = bench.now().page(&bench.queue, TaskState::Ready, 0, 10).await.unwrap();
+    let listed = bench.now().list(&bench.queue, TaskState::Ready, 10, "").await.unwrap();
+    let page: Vec<_> = listed.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(page, [tasks[1].id().clone(), tasks[3].id().clone()]);
 
     let worker = bench.worker(0, "w").await;
@@ -156,7 +157,8 @@ async fn a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice(bench: Bench
     bench.at(0).purge(&bench.queue, 0, ms(0), ms(1)).await.unwrap();
     bench.at(0).cancel(tasks[1].id()).await.unwrap();
     bench.at(0).requeue(tasks[1].id()).await.unwrap();
-    let page = bench.now().page(&bench.queue, TaskState::Ready, 0, 10).await.unwrap();
+    let listed = bench.now().list(&bench.queue, TaskState::Ready, 10, "").await.unwrap();
+    let page: Vec<_> = listed.rows.into_iter().map(|row| row.id).collect();
     assert_eq!(page, [tasks[1].id().clone(), tasks[2].id().clone()]);
 }
 

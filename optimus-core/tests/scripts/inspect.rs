@@ -83,7 +83,7 @@ async fn a_look_at_an_empty_queue_keeps_the_connection(bench: Bench) {
     assert_eq!(broker.counts(queue).await.unwrap(), Counts::default());
     assert!(broker.workers(queue).await.unwrap().is_empty());
     for state in TaskState::ALL {
-        assert!(broker.page(queue, state, 0, 10).await.unwrap().is_empty(), "{state}");
+        assert!(broker.list(queue, state, 10, "").await.unwrap().rows.is_empty(), "{state}");
     }
     assert_eq!(broker.breaks(), 0);
 }

@@ -24,6 +24,7 @@ mod fail;
 mod full;
 mod inspect;
 mod leave;
+mod list;
 mod migrating;
 mod needs;
 mod page;

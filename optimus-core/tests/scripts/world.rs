@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::DateTime;
 use optimus_core::{
-    Due, Lease, OnLost, Submission, TaskId, WorkerId,
+    Due, Lease, OnLost, Submission, TaskId, TaskState, WorkerId,
     broker::{Batch, BrokerError, Give, LEDGER_SLOTS, StoredBy, Verdict},
 };
 
@@ -37,6 +37,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("purge", &["by cap", "by age"]),
     ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a look"]),
+    ("list", &["ready", "delayed", "retry", "working", "dead", "cancelled", "success"]),
     ("inspect", &["a live task", "a success"]),
 ];
 
@@ -213,6 +214,10 @@ impl World {
             "await" => {
                 let stored_by = Some(StoredBy { client: "c1", number: 2 });
                 broker.wait_for_end(self.id_in(situation), "another", stored_by).await.map(drop)
+            }
+            "list" => {
+                let state = TaskState::from_word(situation).expect("a state");
+                broker.list(queue, state, 128, "").await.map(drop)
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
             other => panic!("no script {other}"),

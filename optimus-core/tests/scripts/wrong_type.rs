@@ -29,12 +29,13 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("purge", include_str!("../../lua/purge.lua")),
     ("retire", include_str!("../../lua/retire.lua")),
     ("await", include_str!("../../lua/await.lua")),
+    ("list", include_str!("../../lua/list.lua")),
     ("inspect", include_str!("../../lua/inspect.lua")),
 ];
 
 /// Keys that a script names for their prefix alone, and never reads or writes.
 const PREFIX_ONLY: &[(&str, &str)] =
-    &[("complete", "meta"), ("await", "meta"), ("inspect", "meta")];
+    &[("complete", "meta"), ("await", "meta"), ("list", "meta"), ("inspect", "meta")];
 
 /// The keys that a script's naming block names, in order.
 pub(crate) fn named_keys(text: &str) -> Vec<String> {
@@ -162,5 +163,6 @@ each_script![
     purge_drops_nothing = "purge",
     retire_drops_nothing = "retire",
     await_registers_nobody = "await",
+    list_answers_nothing = "list",
     inspect_answers_nothing = "inspect",
 ];

@@ -3,6 +3,7 @@
 
 mod actor;
 mod calls;
+mod looks;
 mod operates;
 mod plays;
 mod scene;

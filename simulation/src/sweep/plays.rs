@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::{
-    BoxError, Call, Context, Due, Task, TaskHandle, TaskId, TaskOptions, TaskState,
-};
+use optimus_core::{BoxError, Call, Context, Due, Task, TaskHandle, TaskId, TaskOptions};
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
@@ -266,54 +264,6 @@ pub(super) async fn control_words(actor: &Actor) {
         actor.hear(number, handle).await;
     }
     drop(actor.call(9, Call::new(Rare { number: 9 })).await);
-}
-
-pub(super) async fn look(actor: &Actor) {
-    let dead = actor.submit(1, Kind::Fatal).await;
-    actor.hear(1, dead.clone()).await;
-    let running = actor.submit(2, Kind::Lasts(300)).await;
-    actor.begun(2, 1).await;
-    let done = actor.submit(3, Kind::Lasts(0)).await;
-    actor.hear(3, done.clone()).await;
-    let delayed = actor.call(4, Work::new(4, Kind::Lasts(0)).due(Due::In(ms(900)))).await;
-    let inspector = actor.user.client.inspector();
-    for handle in [dead, running, done, delayed].into_iter().flatten() {
-        drop(inspector.get(handle.id()).await);
-        drop(handle.status().await);
-    }
-    for state in [TaskState::Dead, TaskState::Working, TaskState::Success, TaskState::Ready] {
-        drop(inspector.list(&queue(), state, 0, 10).await);
-    }
-    drop(inspector.workers(&queue()).await);
-    drop(inspector.counts(&queue()).await);
-    refused(actor).await;
-}
-
-/// What can't be cancelled or requeued.
-async fn refused(actor: &Actor) {
-    let client = &actor.user.client;
-    let mute = Work::new(5, Kind::Lasts(0)).result_ttl(Duration::ZERO);
-    let mute = actor.call(5, mute).await;
-    let done = actor.submit(6, Kind::Lasts(0)).await;
-    actor.hear(6, done.clone()).await;
-    for (number, handle) in [(5, &mute), (6, &done)] {
-        if let Some(handle) = handle {
-            actor.user.cancel_task(number, handle.id()).await;
-        }
-    }
-    for handle in [mute, done].into_iter().flatten() {
-        drop(handle.status().await);
-        drop(client.inspector().get(handle.id()).await);
-        drop(client.requeue(handle.id()).await);
-    }
-    let unknown = TaskId::new(queue());
-    drop(client.handle::<u64>(unknown.clone()).status().await);
-    drop(client.requeue(&unknown).await);
-    let running = actor.submit(7, Kind::Lasts(100)).await;
-    actor.begun(7, 1).await;
-    if let Some(handle) = running {
-        actor.user.requeue_task(7, handle.id()).await;
-    }
 }
 
 /// Arguments that no worker can read.

@@ -4,6 +4,7 @@ use optimus_core::Call;
 use optimus_testkit::history::{Found, What};
 use tokio::time::sleep;
 
+use super::looks;
 use super::plays::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
 use crate::fault::Fault;
@@ -163,7 +164,7 @@ impl Scene {
             Self::Poison => plays::poison(&actor).await,
             Self::Pause => operates::pause(&actor).await,
             Self::ControlWords => plays::control_words(&actor).await,
-            Self::Look => plays::look(&actor).await,
+            Self::Look => looks::look(&actor).await,
             Self::Purge => plays::purge(&actor).await,
             Self::Misfit => {
                 drop(actor.call(1, Call::new(Rare { number: 1 })).await);

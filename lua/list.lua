@@ -1,0 +1,181 @@
+-- list: one page of the tasks in a state, in the order in which they leave it; those that have
+-- ended the latest first
+--
+-- The cursor names the last task that was looked at, by which the next page finds its place
+-- whatever has come and gone meanwhile: no task that stays in the state is left out. One may come
+-- twice if the task of the cursor has left, or if it was cancelled in line and requeued. A page may
+-- have fewer rows than asked for.
+--
+-- KEYS   the naming block
+-- ARGV   1 state · 2 how many · 3 cursor, '' for the first page
+-- REPLY  OK, the cursor of the next page, '' if there is none; then of each task: id, worker that
+--        holds it, ms it is due or ended at, header of its record, tries, its last error, of a
+--        success its summary
+
+local meta, tasks, ready, priority, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
+local state, most = ARGV[1], math.min(tonumber(ARGV[2]), 128)
+local REPLY_MAX, WINDOW, WINDOWS_MAX = 262144, 1024, 4
+-- What is before the cursor's member, and that. A priority is before the line.
+local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
+
+-- Checks.
+local rows, passed, next_cursor = {}, 0, ''
+
+-- Adds a row. False once the page is full: the next one begins behind that task.
+local function add(id, worker, at, told)
+  local record = told == '' and redis.call('HGET', tasks, id) or nil
+  local header = record and string.match(record, '^[^\n]*') or ''
+  local history = record and redis.call('HGET', errors, id) or ''
+  local row = { id, worker, at, header, record and redis.call('HGET', tries, id) or '',
+    string.match(history, '[^\n]*$'), told }
+  for _, word in ipairs(row) do
+    rows[#rows + 1], passed = word, passed + #word
+  end
+  return #rows < 7 * most and passed < REPLY_MAX
+end
+
+-- A zset by score, or the latest first.
+local function list_zset(key, is_latest_first, has_times, mark)
+  local first, last = 0, redis.call('ZCARD', key) - 1
+  if tonumber(place) then
+    -- Who has left, and come back under another score, is no guide.
+    local at = redis.call('ZSCORE', key, member) == place and redis.call('ZRANK', key, member)
+    if is_latest_first then
+      last = (at or redis.call('ZCOUNT', key, '-inf', place)) - 1
+    else
+      first = at and at + 1 or redis.call('ZCOUNT', key, '-inf', '(' .. place)
+    end
+  end
+  local from, to, step
+  if is_latest_first then
+    first = math.max(0, last - most + 1)
+    from, to, step = 2 * (last - first) + 1, 1, -2
+  else
+    last = math.min(last, first + most - 1)
+    from, to, step = 1, 2 * (last - first) + 1, 2
+  end
+  local found = last < first and {} or redis.call('ZRANGE', key, first, last, 'WITHSCORES')
+  for i = from, to, step do
+    local is_open = add(found[i], '', has_times and found[i + 1] or '', '')
+    next_cursor = mark .. found[i + 1] .. ' ' .. found[i]
+    if not is_open then
+      return false
+    end
+  end
+  next_cursor = ''
+  return true
+end
+
+-- Where in a list the entry of the cursor stands: where it stood, or before that if others left.
+local function index_of(key)
+  local last = tonumber(place) or -1
+  for _ = 1, WINDOWS_MAX do
+    if last < 0 then
+      break
+    end
+    local first = math.max(0, last - WINDOW + 1)
+    local entries = redis.call('LRANGE', key, first, last)
+    for i = #entries, 1, -1 do
+      if entries[i] == member then
+        return first + i - 1
+      end
+    end
+    last = first - 1
+  end
+  return nil, last
+end
+
+-- The line; what is a tombstone in it may stand elsewhere.
+local function list_line()
+  local at, before = -1, nil
+  if place then
+    at, before = index_of(ready)
+    at = at or before
+  end
+  local is_any_skipped = redis.call('HLEN', skips) > 0
+  local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+    cancelled = cancelled, workers = workers, success = success }
+  local entries, seen = redis.call('LRANGE', ready, at + 1, at + most), {}
+  for i, entry in ipairs(entries) do
+    local id = entry_id(entry) or ''
+    local is_ready = not seen[id] and redis.call('HEXISTS', tasks, id) == 1
+    if is_ready and is_any_skipped and redis.call('HEXISTS', skips, id) == 1 then
+      is_ready = find(keys, id) == 'ready'
+    end
+    seen[id] = true
+    local is_open = not is_ready or add(id, '', '', '')
+    next_cursor = whole(at + i) .. ' ' .. entry
+    if not is_open then
+      return
+    end
+  end
+  if #entries < most then
+    next_cursor = ''
+  end
+end
+
+local function list_working()
+  local names = redis.call('ZRANGE', workers, 0, -1)
+  table.sort(names)
+  for _, worker in ipairs(names) do
+    if not place or worker >= place then
+      local ids = redis.call('HKEYS', derive(meta, 'working', worker))
+      table.sort(ids)
+      for _, id in ipairs(ids) do
+        if id ~= LAST_CLAIM and (worker ~= place or id > member) then
+          local is_open = add(id, worker, '', '')
+          if not is_open then
+            next_cursor = worker .. ' ' .. id
+            return
+          end
+        end
+      end
+    end
+  end
+end
+
+local function list_success()
+  local at = index_of(success)
+  at = at or (not place and redis.call('LLEN', success)) or 0
+  if at == 0 then
+    return
+  end
+  local first = math.max(0, at - most)
+  local summaries = redis.call('LRANGE', success, first, at - 1)
+  for i = #summaries, 1, -1 do
+    local id, ended_at = string.match(summaries[i], '^(%S+) (%d+)')
+    local is_open = not id or add(id, '', ended_at, summaries[i])
+    if not is_open or i == 1 and first > 0 then
+      next_cursor = whole(first + i - 1) .. ' ' .. summaries[i]
+      break
+    end
+  end
+end
+
+if state == 'ready' then
+  local in_line = place and string.sub(place, 1, 1) ~= 'p'
+  if place and not in_line then
+    place = string.sub(place, 2)
+  end
+  if in_line or list_zset(priority, false, false, 'p') then
+    if not in_line then
+      place, member = nil, nil
+    end
+    list_line()
+  end
+elseif state == 'delayed' then
+  list_zset(delayed, false, true, '')
+elseif state == 'retry' then
+  list_zset(retry, false, true, '')
+elseif state == 'dead' then
+  list_zset(dead, true, true, '')
+elseif state == 'cancelled' then
+  list_zset(cancelled, true, true, '')
+elseif state == 'working' then
+  list_working()
+elseif state == 'success' then
+  list_success()
+end
+return { 'OK', next_cursor, unpack(rows) }

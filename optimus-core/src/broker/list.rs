@@ -1,0 +1,70 @@
+//! `list`: the tasks in a state, a page at a time.
+
+use super::{Broker, BrokerError, Reply, ScriptCall, scripts, work::read_tries};
+use crate::{
+    id::{QueueName, TaskId, WorkerId},
+    state::TaskState,
+};
+
+/// One page of the tasks in a state.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The tasks, in the order in which they leave the state, or the latest first.
+    pub rows: Vec<Row>,
+    /// Where the next page begins; empty if there is none.
+    pub next: String,
+}
+
+/// What a page tells of one task.
+#[derive(Debug)]
+pub struct Row {
+    /// Its id.
+    pub id: TaskId,
+    /// Who holds it.
+    pub worker: Option<WorkerId>,
+    /// When it is due or ended, in ms.
+    pub at_ms: Option<u64>,
+    /// The header of its record, as stored; empty for a success.
+    pub header: Vec<u8>,
+    /// Failures, losses and misfits so far.
+    pub tries: (u32, u32, u32),
+    /// The last line of its error history.
+    pub error: String,
+    /// The summary of a success.
+    pub summary: String,
+}
+
+impl Broker {
+    /// Up to `limit` (and [`BATCH_MAX`](super::BATCH_MAX)) tasks in a state, from `cursor` on,
+    /// which is empty for the first page.
+    pub async fn list(
+        &self,
+        queue: &QueueName,
+        state: TaskState,
+        limit: usize,
+        cursor: &str,
+    ) -> Result<Listed, BrokerError> {
+        let call = ScriptCall::new(&scripts::LIST, &self.keys(queue), "")
+            .arg(state.as_str())
+            .arg(limit)
+            .arg(cursor);
+        Self::read_list(queue, self.look(call).await?)
+    }
+
+    fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {
+        let mut listed = Listed { rows: Vec::new(), next: reply.text()? };
+        while !reply.is_empty() {
+            // Another program may have put anything into a line.
+            let id = TaskId::from_stored(queue.clone(), &reply.text()?);
+            let worker = Some(reply.text()?).filter(|worker| !worker.is_empty());
+            let at_ms = reply.text()?.parse::<f64>().ok().map(super::look::whole);
+            let (header, tries) = (reply.bytes()?, read_tries(&reply.text()?));
+            let (error, summary) = (reply.text()?, reply.text()?);
+            let worker = worker.map(|worker| WorkerId::from_stored(&worker));
+            if let Ok(id) = id {
+                listed.rows.push(Row { id, worker, at_ms, header, tries, error, summary });
+            }
+        }
+        Ok(listed)
+    }
+}

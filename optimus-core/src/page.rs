@@ -1,0 +1,116 @@
+//! Tasks in a state, a page at a time: [`TaskPage`].
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    broker::{BATCH_MAX, Listed, Row},
+    id::{TaskId, WorkerId},
+    inspect::read_error,
+    record::TaskRecord,
+    state::{AttemptError, TaskState},
+};
+
+/// The most rows of a page.
+pub const PAGE_MAX: usize = BATCH_MAX;
+
+/// How much of an error's message a row has.
+const MESSAGE_CHARS: usize = 200;
+
+/// Some of the tasks in a state.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct TaskPage {
+    /// In the order in which they leave the state; where they have ended, the latest first.
+    pub rows: Vec<TaskRow>,
+    /// Where the next page begins; none behind the last.
+    pub next: Option<PageCursor>,
+}
+
+/// A place between two tasks, which stays where it is while others come and go. As text it can be
+/// handed to a browser and back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PageCursor(String);
+
+/// One task in short.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TaskRow {
+    /// Its id.
+    pub id: TaskId,
+    /// The task's name; none if its record can't be read.
+    pub task: Option<String>,
+    /// Where it is.
+    pub state: TaskState,
+    /// When its id was made, which is when it was submitted unless the id was given; 0 if the id
+    /// does not tell. In ms since the Unix epoch by the submitter's clock.
+    pub made_ms: u64,
+    /// When it is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
+    pub at_ms: Option<u64>,
+    /// The attempt that runs, or the last one that did, from 1; 0 before the first.
+    pub attempt: u32,
+    /// How long the attempt took that succeeded, in ms.
+    pub took_ms: Option<u64>,
+    /// The worker that runs it, or that has succeeded with it.
+    pub worker: Option<WorkerId>,
+    /// What went wrong last, with up to 200 characters of its message.
+    pub last_error: Option<AttemptError>,
+}
+
+impl From<String> for PageCursor {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for PageCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TaskPage {
+    pub(crate) fn of(state: TaskState, listed: Listed) -> Self {
+        let next = Some(listed.next).filter(|next| !next.is_empty());
+        let rows = listed.rows.into_iter().map(|row| TaskRow::of(state, row)).collect();
+        Self { rows, next: next.map(PageCursor) }
+    }
+}
+
+impl TaskRow {
+    fn of(state: TaskState, row: Row) -> Self {
+        let Row { id, worker, at_ms, mut header, tries, error, summary } = row;
+        header.push(b'\n');
+        let runs = u32::from(state == TaskState::Working);
+        let mut last_error = read_error(&error);
+        if let Some(error) = &mut last_error {
+            error.message = error.message.chars().take(MESSAGE_CHARS).collect();
+        }
+        let mut told = Self {
+            made_ms: id.made_ms(),
+            id,
+            task: TaskRecord::decode(header).ok().map(|record| record.task),
+            state,
+            at_ms,
+            attempt: tries.0 + tries.1 + runs,
+            took_ms: None,
+            worker,
+            last_error,
+        };
+        if state == TaskState::Success {
+            told.read_summary(&summary);
+        }
+        told
+    }
+
+    /// `<id> <ms> <task> <attempt> <ms> <worker>`.
+    fn read_summary(&mut self, summary: &str) {
+        let mut words = summary.splitn(6, ' ').skip(2);
+        self.task = words.next().map(str::to_owned);
+        self.attempt = words.next().and_then(|attempt| attempt.parse().ok()).unwrap_or_default();
+        self.took_ms = words.next().and_then(|ms| ms.parse().ok());
+        self.worker = words.next().map(WorkerId::from_stored);
+    }
+}

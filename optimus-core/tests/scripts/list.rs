@@ -1,0 +1,201 @@
+//! `list`: the tasks in a state, a page at a time. What the rows of the line, the held and the
+//! successes are is compared by the model too.
+
+use std::time::Duration;
+
+use optimus_core::{
+    Due, TaskId, TaskState,
+    broker::{Listed, Verdict},
+};
+
+use crate::{
+    acts::{Grants, done, failed, ids_of, ms},
+    bench::Bench,
+    jobs::{job, job_of, jobs, ready_at},
+};
+
+const LONG: Duration = Duration::from_secs(10_000_000);
+
+async fn list(bench: &Bench, state: TaskState, limit: usize, cursor: &str) -> Listed {
+    bench.now().list(&bench.queue, state, limit, cursor).await.expect("a list is not refused")
+}
+
+fn ids(listed: &Listed) -> Vec<TaskId> {
+    listed.rows.iter().map(|row| row.id.clone()).collect()
+}
+
+/// All pages, with something done between each two.
+async fn walk(
+    bench: &Bench,
+    state: TaskState,
+    limit: usize,
+    mut between: impl AsyncFnMut(usize),
+) -> Vec<TaskId> {
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    for page in 0.. {
+        let listed = list(bench, state, limit, &cursor).await;
+        assert!(listed.rows.len() <= limit);
+        all.extend(ids(&listed));
+        cursor = listed.next;
+        if cursor.is_empty() {
+            break;
+        }
+        between(page).await;
+    }
+    all
+}
+
+/// So many tasks that died at 0, 1, 2… ms, the latest first.
+async fn bury(bench: &Bench, count: usize) -> Vec<TaskId> {
+    bench.submit(0, &jobs(count)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, count).await.leases(&worker);
+    for (at, lease) in (0..).zip(&leases) {
+        assert!(bench.fail(at, &[failed(lease, Verdict::Dead)]).await.is_empty());
+    }
+    leases.into_iter().rev().map(|lease| lease.id).collect()
+}
+
+async fn a_page_goes_on_behind_the_last_while_others_come_and_go(bench: Bench) {
+    let dead = bury(&bench, 20).await;
+    let seen = walk(&bench, TaskState::Dead, 5, async |page| match page {
+        // The task of the cursor leaves, one before it leaves, and a new one comes.
+        0 => bench.now().requeue(&dead[4]).await.unwrap(),
+        1 => bench.now().requeue(&dead[0]).await.unwrap(),
+        _ => {
+            let worker = bench.worker(900, "late").await;
+            let lease = bench.take(900, &worker, u64::try_from(page).unwrap()).await;
+            assert!(bench.fail(900, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+        }
+    })
+    .await;
+    assert_eq!(seen, dead);
+}
+
+async fn many_of_one_instant_are_all_told(bench: Bench) {
+    let tasks = jobs(30);
+    bench.submit(0, &tasks).await;
+    for id in ids_of(&tasks) {
+        bench.at(5).cancel(&id).await.unwrap();
+    }
+    let mut seen = walk(&bench, TaskState::Cancelled, 4, async |_| {}).await;
+    assert_eq!(seen.len(), 30);
+    seen.sort();
+    assert_eq!(seen, ids_of(&tasks));
+}
+
+/// Its place in the order is another then, and no guide for who has not been told yet.
+async fn the_task_of_the_cursor_may_come_back_under_another_time(bench: Bench) {
+    let mut due = Vec::new();
+    for at in 1..=10 {
+        due.push(bench.add(0, job().due(Due::In(ms(at * 1_000)))).await);
+    }
+    let seen = walk(&bench, TaskState::Delayed, 3, async |page| {
+        if page == 0 {
+            let (key, id) = (bench.key("delayed"), due[2].stored());
+            let later = crate::bench::START + 9_500;
+            let () = bench.raw(redis::cmd("ZADD").arg(key).arg(later).arg(id)).await;
+        }
+    })
+    .await;
+    assert!(due.iter().all(|id| seen.contains(id)), "{seen:?}");
+}
+
+async fn the_line_moves_on_under_its_reader_and_nobody_is_left_out(bench: Bench) {
+    let ranked = bench.add(0, job().priority(1)).await;
+    let tasks = jobs(30);
+    bench.submit(0, &tasks).await;
+    let worker = bench.worker(0, "w").await;
+    let seen = walk(&bench, TaskState::Ready, 4, async |page| {
+        if page < 3 {
+            bench.claim(0, &worker, u64::try_from(page).unwrap() + 1, 3).await;
+            bench.submit(0, &jobs(2)).await;
+        }
+    })
+    .await;
+    assert_eq!(seen[0], ranked);
+    let left = walk(&bench, TaskState::Ready, 128, async |_| {}).await;
+    assert!(left.iter().all(|id| seen.contains(id)));
+    assert_eq!(left.len(), 1 + 30 - 9 + 6);
+}
+
+async fn a_tombstone_is_no_row_of_the_line(bench: Bench) {
+    let tasks = jobs(5);
+    bench.submit(0, &tasks).await;
+    let all = ids_of(&tasks);
+    bench.at(0).cancel(&all[1]).await.unwrap();
+    bench.at(0).cancel(&all[2]).await.unwrap();
+    bench.at(0).requeue(&all[2]).await.unwrap();
+    let worker = bench.worker(0, "w").await;
+    assert_eq!(bench.claim(0, &worker, 1, 1).await.ids(), [all[0].clone()]);
+    let mut seen = walk(&bench, TaskState::Ready, 2, async |_| {}).await;
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen, [all[2].clone(), all[3].clone(), all[4].clone()]);
+}
+
+async fn a_page_is_bounded_in_rows_and_bytes(bench: Bench) {
+    let count = 200;
+    bench.submit(0, &jobs(count)).await;
+    assert_eq!(list(&bench, TaskState::Ready, 9_999, "").await.rows.len(), 128);
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 100).await.leases(&worker);
+    let long = format!(r#"{{"reason":"failed","message":"{}"}}"#, "x".repeat(8_000));
+    let mut failures: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Dead)).collect();
+    for failure in &mut failures {
+        failure.error.clone_from(&long);
+    }
+    assert!(bench.fail(0, &failures).await.is_empty());
+    let page = list(&bench, TaskState::Dead, 128, "").await;
+    assert!((20..40).contains(&page.rows.len()), "{}", page.rows.len());
+    assert_eq!(walk(&bench, TaskState::Dead, 128, async |_| {}).await.len(), 100);
+}
+
+async fn a_row_has_the_header_and_not_the_arguments(bench: Bench) {
+    let large = job_of(format!("\"{}\"", "x".repeat(10_000))).biz_id("b");
+    let task = ready_at(0, large);
+    bench.submit(0, std::slice::from_ref(&task)).await;
+    let row = list(&bench, TaskState::Ready, 1, "").await.rows.remove(0);
+    let header = String::from_utf8(row.header).unwrap();
+    assert!(header.contains("\"b\"") && header.ends_with('}') && header.len() < 200, "{header}");
+    assert_eq!((row.tries, row.worker, row.at_ms), ((0, 0, 0), None, None));
+}
+
+async fn successes_are_told_from_their_summaries_the_latest_first(bench: Bench) {
+    bench.submit(0, &jobs(10)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 10).await.leases(&worker);
+    for lease in &leases {
+        assert!(bench.complete(0, &[done(lease)]).await.is_empty());
+    }
+    let seen = walk(&bench, TaskState::Success, 3, async |_| {}).await;
+    assert_eq!(seen, leases.iter().rev().map(|lease| lease.id.clone()).collect::<Vec<_>>());
+    let row = list(&bench, TaskState::Success, 1, "").await.rows.remove(0);
+    assert!(row.summary.starts_with(&leases[9].id.stored()) && row.at_ms.is_some());
+}
+
+async fn what_no_page_has_told_is_no_cursor_and_begins_again(bench: Bench) {
+    let dead = bury(&bench, 3).await;
+    bench.submit(0, &jobs(2)).await;
+    for cursor in ["x", "x y", "p", "px y", "-5 y", "99999999999 y"] {
+        for state in TaskState::ALL {
+            list(&bench, state, 10, cursor).await;
+        }
+    }
+    assert_eq!(ids(&list(&bench, TaskState::Dead, 10, "x y").await), dead);
+    assert!(list(&bench, TaskState::Forgotten, 10, "").await.rows.is_empty());
+    bench.at(0).purge(&bench.queue, 0, LONG, LONG).await.unwrap();
+    assert!(list(&bench, TaskState::Dead, 10, "").await.rows.is_empty());
+}
+
+on_both![
+    a_page_goes_on_behind_the_last_while_others_come_and_go,
+    many_of_one_instant_are_all_told,
+    the_task_of_the_cursor_may_come_back_under_another_time,
+    the_line_moves_on_under_its_reader_and_nobody_is_left_out,
+    a_tombstone_is_no_row_of_the_line,
+    a_page_is_bounded_in_rows_and_bytes,
+    a_row_has_the_header_and_not_the_arguments,
+    successes_are_told_from_their_summaries_the_latest_first,
+    what_no_page_has_told_is_no_cursor_and_begins_again,
+];
