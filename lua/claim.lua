@@ -2,7 +2,8 @@
 --
 -- Grants a worker tasks from the line under one token `<claim seq>:<fence>`. Asked again with the
 -- same seq it repeats what that claim granted and the worker still holds. Tombstones are passed
--- over; there are none while `tombstones` is zero. Any claim but one for a task to run alone takes
+-- over; there are none while `tombstones` is zero. A worker with a long lease that is granted
+-- something has its usual one from then on. Any claim but one for a task to run alone takes
 -- the mark from one that does, though it grants nothing.
 --
 -- KEYS   the naming block; the keys of what is rare are derived, since each key that is passed
@@ -20,13 +21,16 @@ local working, wake, tries = KEYS[6], KEYS[7], KEYS[8]
 local now, worker, seq = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local want, want_text, alone = tonumber(ARGV[4]), ARGV[4], ARGV[5] == '1'
 local CLAIM_MAX = 128
+-- Of a worker that told none.
+local LEASE_MS = 15000
 -- Beyond 64 bytes Redis turns a small hash into a table; in its compact form each look at 100 tasks
 -- would walk all.
 local PADDING = '                                                                '
 
 -- Checks.
 local expiry = redis.call('ZSCORE', workers, worker)
-if not expiry or tonumber(expiry) <= now then
+expiry = expiry and tonumber(expiry)
+if not expiry or expiry <= now then
   return { 'LAPSED' }
 end
 local last = redis.call('HGET', working, LAST_CLAIM)
@@ -92,6 +96,12 @@ if next_due and not more then
 end
 local reply = granted(token, now, more, wait, ids, records, tried and tries)
 local is_rung = more and redis.call('LLEN', wake) > 0
+-- A lease is long while nothing is held.
+local lease_ms
+if #ids > 0 and expiry % 1 ~= 0 then
+  local told = redis.call('HGET', string.sub(meta, 1, -5) .. 'worker:' .. worker, 'lease_ms')
+  lease_ms = told and tonumber(told) or LEASE_MS
+end
 
 -- Writes.
 if write_mixed then
@@ -117,6 +127,9 @@ if #ids > 0 then
   end
   redis.call('HSET', working, unpack(held))
   redis.call('HSET', meta, 'fence', fence)
+  if lease_ms then
+    redis.call('ZADD', workers, whole(now + lease_ms), worker)
+  end
 elseif last and not alone and string.find(last, ALONE, 1, true) then
   redis.call('HDEL', working, '')
   redis.call('HSET', working, LAST_CLAIM, token .. PADDING)

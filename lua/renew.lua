@@ -2,13 +2,15 @@
 --
 -- Answers what the worker holds by Redis' account, and which of that was asked to stop, so that the
 -- worker can drop what it lost and give back what it never heard of. A lease that is over but was
--- not reaped is renewed: nobody else has the tasks. Stamps that somebody watches; finding that
--- nobody did for half a lease, it gives each worker its whole lease, once.
+-- not reaped is renewed: nobody else has the tasks. One that holds nothing has a longer lease where
+-- many serve the queue. Stamps that somebody watches; finding that nobody did for half a lease, it
+-- gives each worker its whole lease, once.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
 -- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other), how many
---        workers the queue has, held as id, token, …; the ids among them that were asked to stop
+--        workers the queue has, ms of the lease, held as id, token, …; the ids among them that were
+--        asked to stop
 -- REFUSE LAPSED
 
 local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -22,13 +24,15 @@ local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 local peers = redis.call('ZCARD', workers)
+local given_ms, expiry = lease_for(lease_ms, #held, peers, now)
 
 -- Writes.
 redis.call('ZREM', workers, '')
 mend_leases(meta, workers, mending)
-redis.call('ZADD', workers, whole(now + lease_ms), worker)
+redis.call('ZADD', workers, expiry_text(expiry), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))
 if mending then
   redis.call('HSET', meta, 'lease_min', whole(lease_min))
 end
-return { 'OK', whole(now), next_expiry_in(workers, worker, now), whole(peers), held, stopping }
+return { 'OK', whole(now), next_expiry_in(workers, worker, now), whole(peers), whole(given_ms),
+  held, stopping }

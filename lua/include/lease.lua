@@ -1,4 +1,29 @@
 -- lease: who is alive. `workers` holds each worker's lease expiry; a heartbeat is one write to it.
+--
+-- A worker that holds nothing has a longer lease where many serve the queue, so that all of them
+-- together are heard of as often as a few. Half a ms tells such an expiry from others: a claim that
+-- grants something gives its worker a usual lease instead.
+
+-- So many workers of a queue are heard of as often as if they held something; of more, each less.
+-- So somebody is heard of 24 times a lease, and half a lease without that is an outage.
+local OFTEN_MAX = 8
+-- A long lease is at most so many usual ones.
+local LONG_MAX = 10
+
+-- How long the lease is of one that holds so much, and when it is over.
+local function lease_for(lease_ms, held, peers, now)
+  local factor = math.min(peers / OFTEN_MAX, LONG_MAX)
+  if held > 0 or factor <= 1 then
+    return lease_ms, now + lease_ms
+  end
+  local long_ms = math.floor(lease_ms * factor)
+  return long_ms, now + long_ms + 0.5
+end
+
+local function expiry_text(expiry)
+  local ms = math.floor(expiry)
+  return ms == expiry and whole(ms) or whole(ms) .. '.5'
+end
 
 -- What is to change in the leases, found before the first write; and the shortest lease.
 --
@@ -31,8 +56,8 @@ local function mending_of(meta, workers, now, lease_ms, self)
     if gap > own_ms / 2 and not graced and expiry < now + own_ms then
       expiry, graced, is_raised = now + own_ms, true, true
     end
-    if whole(expiry) ~= score and worker ~= self then
-      mending[#mending + 1] = { worker = worker, expiry = whole(expiry), graced = graced,
+    if expiry_text(expiry) ~= score and worker ~= self then
+      mending[#mending + 1] = { worker = worker, expiry = expiry_text(expiry), graced = graced,
         is_raised = is_raised }
     end
   end
@@ -53,7 +78,7 @@ local function next_expiry_in(workers, self, now)
   local first = redis.call('ZRANGE', workers, 0, 1, 'WITHSCORES')
   for i = 1, #first, 2 do
     if first[i] ~= self then
-      return whole(math.max(0, tonumber(first[i + 1]) - now))
+      return whole(math.max(0, math.ceil(tonumber(first[i + 1]) - now)))
     end
   end
   return '-1'

@@ -64,6 +64,7 @@ pub(crate) struct Ask {
     /// Of the queue, when it was sent.
     hints: u64,
     mode: Mode,
+    sent_at: Instant,
 }
 
 /// What a claim is for.
@@ -160,7 +161,8 @@ impl Claims {
     fn ask(&mut self, at: usize, want: usize, mode: Mode) -> Ask {
         self.lines[at].seq += 1;
         let (seq, queue) = (self.lines[at].seq, &self.shared.queues[at]);
-        Ask { queue: at, worker: queue.worker(), seq, want, hints: queue.ask(), mode }
+        let (worker, hints, sent_at) = (queue.worker(), queue.ask(), Instant::now());
+        Ask { queue: at, worker, seq, want, hints, mode, sent_at }
     }
 
     /// What to claim now: never more, over all queues and turns, than there are idle slots.
@@ -172,6 +174,7 @@ impl Claims {
             self.lines.iter_mut().filter_map(|l| l.unanswered.take()).collect();
         for ask in &mut asks {
             ask.worker = self.shared.queues[ask.queue].worker();
+            ask.sent_at = Instant::now();
         }
         if self.shared.suspects.any() {
             asks.extend(self.ask_for_company());
@@ -193,7 +196,7 @@ impl Claims {
         let open: Vec<Open> = (0..self.lines.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
             // What is granted then could not start, and would come back at once, again and again.
-            .filter(|at| self.shared.queues[*at].lease_is_certain(self.shared.config.lease))
+            .filter(|at| self.shared.queues[*at].lease_is_certain())
             .filter(|at| !self.shared.reporter.is_full_of(&self.shared.queues[*at].name))
             .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
             .filter(|at| asks.iter().all(|ask| ask.queue != *at))
@@ -213,13 +216,12 @@ impl Claims {
     /// Where it is this worker's turn to look and it has no slot, a claim of nothing lines up what
     /// is due, and rings for a worker that has.
     fn pass_on_due(&mut self, asks: &mut Vec<Ask>) {
-        let lease = self.shared.config.lease;
         for at in 0..self.lines.len() {
             if !std::mem::take(&mut self.lines[at].fired) {
                 continue;
             }
             let is_asked = asks.iter().any(|ask| ask.queue == at) || self.lines[at].under_way > 0;
-            if !is_asked && self.shared.queues[at].lease_is_certain(lease) {
+            if !is_asked && self.shared.queues[at].lease_is_certain() {
                 asks.push(self.ask(at, 0, Mode::Share));
             }
         }
@@ -272,6 +274,9 @@ impl Claims {
         line.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
+                if !claimed.grants.is_empty() {
+                    queue.granted(ask.sent_at, self.shared.config.lease);
+                }
                 self.shares.answered(ask.queue, ask.charged(), claimed.grants.len());
                 if ask.mode == Mode::Company {
                     self.shared.suspects.end(Instant::now());
@@ -295,6 +300,7 @@ impl Claims {
                 true
             }
             Err(problem) if problem.is_transient() => {
+                queue.granted(ask.sent_at, self.shared.config.lease);
                 line.unanswered = Some(ask);
                 false
             }
@@ -317,7 +323,7 @@ impl Claims {
                 queue.found_empty(ask.hints);
             }
             Some(Refusal::Lapsed) => {
-                self.shared.wakeups.lease_lapsed();
+                queue.lapsed();
                 return false;
             }
             Some(refusal) if refusal != Refusal::Newer => {}
@@ -334,8 +340,7 @@ impl Claims {
 
     fn start(&self, ask: &Ask, claimed: Claimed) {
         let queue = &self.shared.queues[ask.queue];
-        let certain =
-            queue.worker() == ask.worker && queue.lease_is_certain(self.shared.config.lease);
+        let certain = queue.worker() == ask.worker && queue.lease_is_certain();
         let Claimed { token, now_ms, grants, more, .. } = claimed;
         let all_idle = self.shared.slots.busy() == 0;
         if !more && all_idle {

@@ -36,6 +36,7 @@ fn the_answer_to_a_later_claim_does_not_make_an_earlier_one_heard() {
         want: 1,
         hints: 0,
         mode: Mode::Share,
+        sent_at: Instant::now(),
     };
     let mut line = Line { answered_seq: 4, ..Line::default() };
     assert_eq!(line.heard_seq(), 4);

@@ -109,8 +109,7 @@ impl Deadlines {
 
 /// Under which ids of this worker a lease may be over, by queue.
 fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
-    let lease = shared.config.lease;
-    let queues = shared.queues.iter().filter(|queue| !queue.lease_is_certain(lease));
+    let queues = shared.queues.iter().filter(|queue| !queue.lease_is_certain());
     queues.map(|queue| (&queue.name, queue.worker())).collect()
 }
 

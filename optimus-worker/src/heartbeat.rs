@@ -12,15 +12,19 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     attempts::Stop,
-    queues::Served,
+    queues::{BEATS_PER_LEASE, Served},
     reconcile::{Before, befores, reconcile},
     role::Role,
     shared::Shared,
     start::new_worker_id,
 };
 
-/// Three heartbeats a lease: one may get lost.
-const BEATS_PER_LEASE: u32 = 3;
+/// The least part of a third of the lease between two heartbeats.
+const USUAL_LEAST: f64 = 0.9;
+/// Workers whose leases are long share the watch, so they must not be in step. Many that start
+/// together are in step at first.
+const LONG_LEAST: f64 = 0.6;
+const FIRST_LEAST: f64 = 0.1;
 /// A heartbeat that takes more than this part of a lease is told of.
 const SLOW_PART: u32 = 10;
 /// A queue whose heartbeat failed has its next so soon. Queues whose turns are no further apart
@@ -33,24 +37,29 @@ pub(crate) struct Heartbeat {
     broker: Broker,
     /// When each queue has its next one.
     next_at: Vec<Instant>,
+    /// Whether its lease was longer than usual at the last one.
+    is_long: Vec<bool>,
 }
 
 impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let (broker, now) = (shared.maintenance.clone(), Instant::now());
-        let next_at = shared.queues.iter().map(|_| now).collect();
-        Self { shared, broker, next_at }
+        let next_at: Vec<Instant> = shared.queues.iter().map(|_| now).collect();
+        let is_long = vec![false; next_at.len()];
+        Self { shared, broker, next_at, is_long }
     }
 
-    /// The queues whose turn it is; all of them if the role was woken before that, since a claim
-    /// was told that a lease is over.
-    fn due(&self, now: Instant) -> Vec<usize> {
-        let soon = now + AGAIN.min(self.shared.config.lease / BEATS_PER_LEASE);
-        let all = 0..self.next_at.len();
-        if self.next_at.iter().all(|at| *at > now) {
-            return all.collect();
+    /// The queues whose turn it is, and with them those whose turn is next; none if the role was
+    /// only told that a turn comes sooner.
+    fn due(&mut self, now: Instant) -> Vec<usize> {
+        for (next_at, queue) in self.next_at.iter_mut().zip(&self.shared.queues) {
+            *next_at = queue.take_beat_at().map_or(*next_at, |at| at.min(*next_at));
         }
-        all.filter(|at| self.next_at[*at] <= soon).collect()
+        let soon = now + AGAIN.min(self.shared.config.lease / BEATS_PER_LEASE);
+        if self.next_at.iter().all(|at| *at > now) {
+            return Vec::new();
+        }
+        (0..self.next_at.len()).filter(|at| self.next_at[*at] <= soon).collect()
     }
 
     /// One heartbeat for these queues of one server, which have one write and one deadline. Answers
@@ -96,8 +105,8 @@ impl Heartbeat {
     }
 
     fn take_in(&self, queue: &Served, sent_at: Instant, before: &Before, renewed: &Renewed) {
-        let was_certain = queue.lease_is_certain(self.shared.config.lease);
-        queue.renewed(sent_at);
+        let was_certain = queue.lease_is_certain();
+        queue.renewed(sent_at, renewed.lease, before.grants);
         if !was_certain {
             // Nothing was claimed meanwhile.
             queue.hint();
@@ -121,7 +130,7 @@ impl Heartbeat {
                 for attempt in &before.attempts {
                     attempt.stop(Stop::Lost);
                 }
-                queue.replace_worker(worker, registered_at);
+                queue.replace_worker(worker, registered_at, self.shared.config.lease);
                 queue.set_next_expiry(registered.next_expiry);
                 queue.hint();
                 // The queue may have been taken for one that nobody uses.
@@ -141,7 +150,7 @@ impl Role for Heartbeat {
         let lease = self.shared.config.lease;
         let began_at = Instant::now();
         let places = self.due(began_at);
-        let worked = self.beat(&places).await;
+        let worked = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
         let took = began_at.elapsed();
         if worked.contains(&true) && took > lease / SLOW_PART {
             let held = self.shared.attempts.len();
@@ -155,12 +164,20 @@ impl Role for Heartbeat {
                  lease or less concurrency"
             );
         }
-        let (now, interval) = (Instant::now(), lease / BEATS_PER_LEASE);
-        let (next, again) = (interval.mul_f64(0.9 + fastrand::f64() / 10.0), AGAIN.min(interval));
+        let (now, chance) = (Instant::now(), fastrand::f64());
         for (at, worked) in places.into_iter().zip(worked) {
-            self.next_at[at] = now + if worked { next } else { again };
+            let given = self.shared.queues[at].lease();
+            let interval = given / BEATS_PER_LEASE;
+            let was_long = std::mem::replace(&mut self.is_long[at], given > lease);
+            let enough = match (given > lease, was_long) {
+                (false, _) => USUAL_LEAST,
+                (true, true) => LONG_LEAST,
+                (true, false) => FIRST_LEAST,
+            };
+            let wait = interval.mul_f64(enough + (1.0 - enough) * chance);
+            self.next_at[at] = now + if worked { wait } else { AGAIN.min(interval) };
         }
-        let first = self.next_at.iter().min().copied().unwrap_or(now + next);
+        let first = self.next_at.iter().min().copied().unwrap_or(now + lease);
         first.saturating_duration_since(now)
     }
 }

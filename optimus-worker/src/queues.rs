@@ -20,6 +20,9 @@ use tokio::time::Instant;
 
 use crate::wakeups::Wakeups;
 
+/// Three heartbeats a lease: one may get lost.
+pub(crate) const BEATS_PER_LEASE: u32 = 3;
+
 /// All served queues, in the order in which they were named.
 #[derive(Debug)]
 pub(crate) struct Queues {
@@ -95,6 +98,12 @@ struct Standing {
     heard_seq: u64,
     /// When the last acknowledged heartbeat was *sent*: the lease counts from no later than this.
     renewed_at: Instant,
+    /// How long it lasts.
+    lease: Duration,
+    /// How many claims may have made a long lease a usual one.
+    grants: u64,
+    /// When the next heartbeat is wanted, if that was not known at the last one.
+    beat_at: Option<Instant>,
     /// When the earliest lease of another worker is over.
     next_expiry: Option<Instant>,
 }
@@ -106,8 +115,15 @@ impl Served {
         worker: WorkerId,
         wakeups: Arc<Wakeups>,
     ) -> Self {
-        let standing =
-            Standing { worker, heard_seq: 0, renewed_at: Instant::now(), next_expiry: None };
+        let standing = Standing {
+            worker,
+            heard_seq: 0,
+            renewed_at: Instant::now(),
+            lease: Duration::ZERO,
+            grants: 0,
+            beat_at: None,
+            next_expiry: None,
+        };
         Self {
             name,
             weight,
@@ -149,10 +165,15 @@ impl Served {
     }
 
     /// After a lost lease: whatever was sent under the old id can do no harm under the new one.
-    pub(crate) fn replace_worker(&self, worker: WorkerId, registered_at: Instant) {
+    pub(crate) fn replace_worker(&self, worker: WorkerId, registered_at: Instant, lease: Duration) {
+        self.standing().worker = worker;
+        self.registered(registered_at, lease);
+    }
+
+    /// The worker is registered under a usual lease.
+    pub(crate) fn registered(&self, registered_at: Instant, lease: Duration) {
         let mut standing = self.standing();
-        standing.worker = worker;
-        standing.renewed_at = registered_at;
+        (standing.renewed_at, standing.lease) = (registered_at, lease);
     }
 
     pub(crate) fn heard_seq(&self) -> u64 {
@@ -163,14 +184,51 @@ impl Served {
         self.standing().heard_seq = seq;
     }
 
-    pub(crate) fn renewed(&self, sent_at: Instant) {
+    /// How many claims may have made a long lease a usual one.
+    pub(crate) fn grants(&self) -> u64 {
+        self.standing().grants
+    }
+
+    /// A heartbeat was acknowledged: the lease is so long, unless a claim that was granted
+    /// something since it was sent came after it.
+    pub(crate) fn renewed(&self, sent_at: Instant, lease: Duration, grants: u64) {
         let mut standing = self.standing();
         standing.renewed_at = standing.renewed_at.max(sent_at);
+        standing.lease = if standing.grants == grants { lease } else { standing.lease.min(lease) };
+    }
+
+    /// A claim may have been granted something, so from then on the lease is a usual one.
+    pub(crate) fn granted(&self, sent_at: Instant, usual: Duration) {
+        let mut standing = self.standing();
+        standing.grants += 1;
+        if standing.lease > usual {
+            (standing.renewed_at, standing.lease) = (sent_at, usual);
+            standing.beat_at = Some(sent_at + usual / BEATS_PER_LEASE);
+            drop(standing);
+            self.wakeups.beat_wanted();
+        }
+    }
+
+    /// A claim was told that the lease is over.
+    pub(crate) fn lapsed(&self) {
+        self.standing().beat_at = Some(Instant::now());
+        self.wakeups.beat_wanted();
+    }
+
+    /// When a heartbeat is wanted that was not known of before.
+    pub(crate) fn take_beat_at(&self) -> Option<Instant> {
+        self.standing().beat_at.take()
+    }
+
+    /// How long the lease is that was given last.
+    pub(crate) fn lease(&self) -> Duration {
+        self.standing().lease
     }
 
     /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is the margin.
-    pub(crate) fn lease_is_certain(&self, lease: Duration) -> bool {
-        self.standing().renewed_at.elapsed() < lease.mul_f64(0.9)
+    pub(crate) fn lease_is_certain(&self) -> bool {
+        let standing = self.standing();
+        standing.renewed_at.elapsed() < standing.lease.mul_f64(0.9)
     }
 
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
@@ -240,14 +298,42 @@ impl Served {
 mod tests {
     use super::*;
 
+    const USUAL: Duration = Duration::from_secs(15);
+
+    fn served() -> Served {
+        Served::new(QueueName::new("q").unwrap(), 1, WorkerId::generate("test", 1), Arc::default())
+    }
+
+    #[test]
+    fn a_grant_makes_a_long_lease_a_usual_one_in_whichever_order_the_answers_come() {
+        let queue = served();
+        queue.registered(Instant::now(), USUAL);
+        let (sent_at, grants) = (Instant::now(), queue.grants());
+        queue.renewed(sent_at, 4 * USUAL, grants);
+        assert_eq!((queue.lease(), queue.take_beat_at()), (4 * USUAL, None));
+        queue.granted(sent_at, USUAL);
+        assert_eq!(queue.lease(), USUAL);
+        assert_eq!(queue.take_beat_at(), Some(sent_at + USUAL / BEATS_PER_LEASE));
+        queue.renewed(sent_at, 4 * USUAL, grants);
+        assert_eq!(queue.lease(), USUAL, "it may have been asked for before the grant");
+        queue.renewed(sent_at, 4 * USUAL, queue.grants());
+        assert_eq!(queue.lease(), 4 * USUAL);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_lease_is_certain_for_longer_until_something_is_granted() {
+        let queue = served();
+        let sent_at = Instant::now();
+        queue.renewed(sent_at, 4 * USUAL, queue.grants());
+        tokio::time::advance(3 * USUAL).await;
+        assert!(queue.lease_is_certain());
+        queue.granted(sent_at, USUAL);
+        assert!(!queue.lease_is_certain());
+    }
+
     #[test]
     fn a_claim_that_finds_nothing_does_not_settle_a_ring_that_came_after_it_was_sent() {
-        let queue = Served::new(
-            QueueName::new("q").unwrap(),
-            1,
-            WorkerId::generate("test", 1),
-            Arc::default(),
-        );
+        let queue = served();
         let sent_at = queue.ask();
         queue.hint();
         queue.found_empty(sent_at);

@@ -14,6 +14,8 @@ use crate::{queues::Served, role::Role, shared::Shared};
 const JITTER_MAX: Duration = Duration::from_millis(200);
 const REST: Duration = Duration::from_secs(3600);
 const AGAIN: Duration = Duration::from_secs(1);
+/// A worker that lives has more of its lease left, since it renews it each third.
+const LATE_PART: f64 = 0.6;
 
 /// Whoever is awake reaps: every worker, at the moment its own account names.
 pub(crate) struct Reaper {
@@ -41,6 +43,11 @@ impl Reaper {
                     }
                 };
             queue.set_next_expiry(reaped.next_expiry);
+            let is_late = |left: Duration| left < lease.mul_f64(LATE_PART);
+            if queue.lease() > lease && !reaped.next_expiry.is_some_and(is_late) {
+                // The next heartbeats tell it of others, one of many in time.
+                queue.set_next_expiry(None);
+            }
             if !reaped.lapsed.is_empty() {
                 let (name, workers, tasks) = (queue.name.clone(), reaped.lapsed, reaped.tasks);
                 tell!(

@@ -20,6 +20,7 @@ use crate::{
 pub(crate) struct Before {
     pub(crate) worker: WorkerId,
     pub(crate) heard_seq: u64,
+    pub(crate) grants: u64,
     pub(crate) attempts: Vec<Arc<Attempt>>,
 }
 
@@ -27,8 +28,8 @@ pub(crate) struct Before {
 /// be missed: the attempts are looked at last.
 pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
     let before = |queue: &Served| {
-        let (worker, heard_seq) = (queue.worker(), queue.heard_seq());
-        Before { worker, heard_seq, attempts: Vec::new() }
+        let (worker, heard_seq, grants) = (queue.worker(), queue.heard_seq(), queue.grants());
+        Before { worker, heard_seq, grants, attempts: Vec::new() }
     };
     let mut befores: Vec<Before> = shared.queues.iter().map(before).collect();
     for attempt in shared.attempts.snapshot() {

@@ -120,7 +120,7 @@ async fn register(
     let registered_at = Instant::now();
     for queue in queues {
         let registered = broker.register(&queue.name, worker, lease, description).await?;
-        queue.renewed(registered_at);
+        queue.registered(registered_at, lease);
         queue.set_next_expiry(registered.next_expiry);
         // A queue without a task yet is seen by inspectors all the same.
         broker.announce(&queue.name).await.or_else(|problem| match problem {

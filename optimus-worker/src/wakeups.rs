@@ -13,7 +13,7 @@
 //! | work bell | a queue that was found empty, to listen to it | `Served::found_empty` |
 //! | | the answer of the claim that a ring brought about | `Claims` |
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
-//! | heartbeat | a claim that was told that the lease is over | `Claims` |
+//! | heartbeat | a claim that was told that the lease is over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | deadlines, relief, lookout | the next attempt, while they sleep | `Attempts::insert` |
 //! | ending | the end of a task, or that it needs the runtime no more | `Slot` |
@@ -137,8 +137,8 @@ impl Wakeups {
         self.work_bell.wake();
     }
 
-    /// The lease in a queue is over.
-    pub(crate) fn lease_lapsed(&self) {
+    /// A queue needs its heartbeat sooner than was known.
+    pub(crate) fn beat_wanted(&self) {
         self.heartbeat.wake();
     }
 
@@ -241,7 +241,7 @@ mod tests {
         assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.claimer), "many are one");
         wakeups.queue_found_empty();
         assert!(is_woken(&wakeups.work_bell));
-        wakeups.lease_lapsed();
+        wakeups.beat_wanted();
         wakeups.expiry_learned();
         assert!(is_woken(&wakeups.heartbeat) && is_woken(&wakeups.reaper));
     }

@@ -19,8 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{role::Role, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
-/// A connection that died without a word is found to be dead after so long.
+/// A connection that died without a word is found to be dead after so long; later where each of
+/// the queues has many workers, who look at it, too.
 const LISTEN_FOR: Duration = Duration::from_secs(5);
+const LISTEN_LONGER_MAX: usize = 8;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const UNTIL_WOKEN: Duration = Duration::from_secs(3600);
 /// So soon a claim that a ring brought about is answered. If it leaves the queue empty, one wait
@@ -80,7 +82,8 @@ impl WorkBell {
         let names: Vec<QueueName> =
             listened.iter().map(|at| shared.queues[*at].name.clone()).collect();
         let broker = self.broker.within(CONNECT_WITHIN);
-        let mut rung = pin!(broker.wait_for_work(&names, waiter, LISTEN_FOR));
+        let listen_for = listen_for(listened.iter().map(|at| shared.queues[*at].workers()));
+        let mut rung = pin!(broker.wait_for_work(&names, waiter, listen_for));
         loop {
             let ends = self.ends();
             let must_return = ends || self.should_hear_more(listened);
@@ -179,6 +182,12 @@ impl WorkBell {
     fn rest(&self) -> Duration {
         self.next_overdue().map_or(UNTIL_WOKEN, |due| due.saturating_duration_since(Instant::now()))
     }
+}
+
+/// As long as the queue that has the fewest workers bears.
+fn listen_for(workers: impl Iterator<Item = usize>) -> Duration {
+    let times = (workers.min().unwrap_or(1) / 8).clamp(1, LISTEN_LONGER_MAX);
+    LISTEN_FOR * u32::try_from(times).unwrap_or(1)
 }
 
 /// Has the wait return as soon as it may; `false` if Redis did not take that.

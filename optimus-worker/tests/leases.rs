@@ -4,8 +4,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double};
-use optimus_core::Task;
+use common::{Bench, Double, Gate, Wait};
+use optimus_core::{QueueName, Task, WorkerId};
 use optimus_testkit::{RedisServer, eventually};
 use tokio::time::{Instant, sleep};
 
@@ -41,6 +41,76 @@ async fn a_queue_whose_heartbeats_are_refused_costs_the_others_none() {
     let handle = bench.client.submit(Double { number: 21 }.call().queue("bad")).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42, "under a new id");
     worker.stop().await;
+}
+
+/// So many that those of them that hold nothing have leases of twice the usual length.
+const MANY: usize = 16;
+
+/// Until no lease is a usual one.
+async fn all_are_idle(bench: &Bench) {
+    let workers = bench.key("default", "workers");
+    let mut raw = bench.raw().await;
+    let all_long = async || {
+        let scores = raw.run(&format!("ZRANGE {workers} 0 -1 WITHSCORES")).await;
+        let long = scores.iter().skip(1).step_by(2).filter(|score| score.ends_with(b".5"));
+        long.count() == MANY
+    };
+    eventually("all leases are long", SOON, all_long).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_idle_worker_of_many_begins_runs_once_for_longer_than_any_lease() {
+    let lease = Duration::from_millis(1_500);
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let gate = Gate::new();
+    let worker = || bench.worker().lease(lease).data(gate.clone()).task_type::<Wait>();
+    let workers: Vec<_> = (0..MANY).map(|_| bench.start(worker())).collect();
+    all_are_idle(&bench).await;
+    let handle = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    sleep(3 * lease).await;
+    assert_eq!(gate.began.hits(), 1, "its lease was kept");
+    gate.open.hit();
+    handle.result_within(SOON).await.unwrap();
+    for worker in workers {
+        worker.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_worker_that_was_idle_among_many_held_when_it_died_runs_again_after_a_lease() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let (queue, ghost) = (QueueName::new("default").unwrap(), WorkerId::generate("ghost", 1));
+    let worker = || bench.start(bench.worker().lease(LEASE).task_type::<Double>());
+    let workers: Vec<_> = (1..MANY).map(|_| worker()).collect();
+    let broker = bench.client.broker();
+    broker.register(&queue, &ghost, LEASE, "{}").await.unwrap();
+    let is_long = async || broker.renew(&queue, &ghost, LEASE).await.unwrap().lease > LEASE;
+    eventually("its lease is long", SOON, is_long).await;
+    all_are_idle(&bench).await;
+
+    // Whoever asks first gets them; the ghost does sooner or later.
+    let (mut handles, mut taken) = (Vec::new(), 0);
+    for seq in 1.. {
+        let calls = (0..50).map(|number| Double { number }.call());
+        handles.extend(bench.client.submit_all(calls).await.unwrap());
+        taken = broker.claim(&queue, &ghost, seq, 50).await.unwrap().grants.len();
+        if taken > 0 {
+            break;
+        }
+    }
+    let died_at = Instant::now();
+    for handle in &handles {
+        handle.result_within(SOON).await.unwrap();
+    }
+    let took = died_at.elapsed();
+    assert!(took <= LEASE + Duration::from_secs(1), "{taken} tasks came back after {took:?}");
+    assert!(took >= LEASE.mul_f64(0.9), "{taken} tasks came back after {took:?}");
+    for worker in workers {
+        worker.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -75,6 +75,7 @@ scenes! {
     purge = Purge;
     misfit = Misfit;
     clock = Clock;
+    crowd = Crowd;
 }
 
 /// What no scene makes. It takes more tasks than fit: a call that cuts off what is above 1,128

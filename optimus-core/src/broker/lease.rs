@@ -26,6 +26,8 @@ pub struct Renewed {
     pub next_expiry: Option<Duration>,
     /// How many workers the queue has, this one included.
     pub workers: usize,
+    /// How long the lease is; longer than usual where nothing is held and many serve the queue.
+    pub lease: Duration,
     /// What the worker holds by Redis' account.
     pub held: Vec<(TaskId, Token)>,
     /// Those of them that were asked to stop.
@@ -62,13 +64,14 @@ impl Broker {
         let now_ms = reply.number()?;
         let next_expiry = reply.wait()?;
         let workers = reply.number()?;
+        let lease = Duration::from_millis(reply.number()?);
         let held = reply
             .texts()?
             .chunks_exact(2)
             .map(|pair| Ok((id(&pair[0])?, Token::parse(&pair[1]).ok_or_else(|| odd(&pair[1]))?)))
             .collect::<Result<_, BrokerError>>()?;
         let stopping = reply.texts()?.iter().map(|stored| id(stored)).collect::<Result<_, _>>()?;
-        Ok(Renewed { now_ms, next_expiry, workers, held, stopping })
+        Ok(Renewed { now_ms, next_expiry, workers, lease, held, stopping })
     }
 
     /// Renews a worker's lease on one queue.

@@ -57,7 +57,7 @@ impl Bench {
     /// On a private store in this process.
     pub(crate) fn embedded() -> Self {
         let store = Store::new(Clock::system());
-        Self::new(Endpoint::Memory(store.clone()), Raw::Memory(store))
+        Self::new(Endpoint::Memory(store.clone(), "bench".to_owned()), Raw::Memory(store))
     }
 
     /// On the server that the tests share.
@@ -149,6 +149,11 @@ impl Bench {
 
     /// A zset's score.
     pub(crate) async fn score(&self, name: &str, member: &str) -> Option<u64> {
+        self.raw(cmd("ZSCORE").arg(self.key(name)).arg(member)).await
+    }
+
+    /// A zset's score as Redis writes it, which need not be whole.
+    pub(crate) async fn exact_score(&self, name: &str, member: &str) -> Option<String> {
         self.raw(cmd("ZSCORE").arg(self.key(name)).arg(member)).await
     }
 

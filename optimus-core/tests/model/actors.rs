@@ -32,7 +32,7 @@ const AHEAD_MS: [i64; 3] = [0, -900, 3_600_000];
 pub(crate) struct Actors {
     queue: QueueName,
     clients: [Client; 3],
-    workers: [Worker; 3],
+    workers: [Worker; 12],
     /// Every task that was ever submitted, in that order.
     pub(crate) tasks: Vec<TaskId>,
     /// By which call of which client a task was stored, as far as that was answered.
@@ -58,7 +58,7 @@ impl Actors {
     pub(crate) fn new(queue: QueueName) -> Self {
         let worker =
             |name: &str| Worker { id: WorkerId::from_stored(name), starts: 1, last_seq: 0 };
-        let workers = ["w0", "w1", "w2"].map(worker);
+        let workers = std::array::from_fn(|number| worker(&format!("w{number}")));
         Self {
             queue,
             clients: Default::default(),

@@ -22,6 +22,7 @@ pub(crate) enum Answer {
     Renewed {
         next_expiry_ms: Option<u64>,
         workers: usize,
+        lease_ms: u64,
         held: BTreeMap<TaskId, Token>,
         stop: BTreeSet<TaskId>,
     },

@@ -52,7 +52,8 @@ pub(crate) fn steps(count: usize, width: &Width) -> impl Strategy<Value = Vec<St
 fn step(width: &Width) -> impl Strategy<Value = Step> {
     // Nearly everything happens in one queue; what leaks into the other shows all the same.
     let queue = || prop_oneof![5 => Just(0_u8), 1 => Just(1_u8)];
-    let worker = || 0..3_u8;
+    // More than eight, so that leases become long; mostly of few, who meet.
+    let worker = || prop_oneof![4 => 0..3_u8, 1 => 3..12_u8];
     let client = || prop_oneof![3 => Just(0_u8), 1 => Just(1_u8), 1 => Just(2_u8)];
     let keep = || prop_oneof![0..4_usize, Just(10_000)];
     let lease_ms = || prop::sample::select(vec![15_000_u64, 15_000, 4_000]);

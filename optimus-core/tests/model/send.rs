@@ -218,5 +218,5 @@ fn as_answer(renewed: Renewed) -> Answer {
     let (next_expiry_ms, workers) = (renewed.next_expiry.map(ms), renewed.workers);
     let held = renewed.held.into_iter().collect();
     let stop = renewed.stopping.into_iter().collect();
-    Answer::Renewed { next_expiry_ms, workers, held, stop }
+    Answer::Renewed { next_expiry_ms, workers, lease_ms: ms(renewed.lease), held, stop }
 }

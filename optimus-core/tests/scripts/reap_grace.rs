@@ -199,7 +199,22 @@ async fn a_newcomer_takes_leases_back_with_the_clock(bench: Bench) {
     assert_two_is_reaped_in_time(&bench, &one, &two).await;
 }
 
+async fn a_long_lease_goes_back_with_the_clock_and_stays_a_long_one(bench: Bench) {
+    bench.submit(0, &jobs(1)).await;
+    let worker = bench.worker(BACK, "w").await;
+    for number in 1..16 {
+        bench.worker(BACK, &format!("other {number}")).await;
+    }
+    renew(&bench, BACK, &worker).await;
+    renew(&bench, 0, &WorkerId::from_stored("other 1")).await;
+    let expiry = bench.exact_score("workers", "w").await;
+    assert_eq!(expiry, Some(format!("{}.5", START + 2 * LEASE_MS)));
+    bench.take(1, &worker, 1).await;
+    assert_eq!(bench.score("workers", "w").await, Some(START + 1 + LEASE_MS));
+}
+
 on_both![
+    a_long_lease_goes_back_with_the_clock_and_stays_a_long_one,
     a_reap_after_an_outage_takes_nothing_and_gives_everybody_a_lease,
     a_heartbeat_after_an_outage_gives_everybody_a_lease,
     a_newcomer_after_an_outage_gives_everybody_a_lease,

@@ -99,6 +99,71 @@ async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
     assert_eq!(renew(&bench, 61, &worker).await.next_expiry, Some(ms(0)));
 }
 
+/// So many workers more.
+async fn others(bench: &Bench, count: usize) {
+    let before = bench.at(0).workers(&bench.queue).await.unwrap().len();
+    for number in before..before + count {
+        bench.worker(0, &format!("other {number}")).await;
+    }
+}
+
+async fn who_holds_nothing_among_many_has_a_longer_lease(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    for (more, eighths) in [(7, 8), (1, 9), (7, 16), (64, 80), (8, 80)] {
+        others(&bench, more).await;
+        let renewed = renew(&bench, 9, &worker).await;
+        let lease_ms = LEASE_MS * eighths / 8;
+        assert_eq!(renewed.lease, ms(lease_ms), "{} workers", renewed.workers);
+        let half = if eighths > 8 { ".5" } else { "" };
+        let expiry = bench.exact_score("workers", "w").await;
+        assert_eq!(expiry, Some(format!("{}{half}", START + 9 + lease_ms)));
+    }
+}
+
+async fn who_holds_something_among_many_has_a_usual_lease(bench: Bench) {
+    bench.submit(0, &jobs(1)).await;
+    let worker = bench.worker(0, "w").await;
+    others(&bench, 11).await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert_eq!(renew(&bench, 9, &worker).await.lease, LEASE);
+    assert_eq!(bench.score("workers", "w").await, Some(START + 9 + LEASE_MS));
+    assert!(bench.complete(9, &[done(&lease)]).await.is_empty());
+    assert_eq!(renew(&bench, 10, &worker).await.lease, ms(LEASE_MS * 12 / 8));
+}
+
+async fn a_grant_makes_a_long_lease_a_usual_one_and_a_look_does_not(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    others(&bench, 15).await;
+    renew(&bench, 0, &worker).await;
+    let long = bench.exact_score("workers", "w").await;
+    assert!(bench.claim(1, &worker, 1, 1).await.grants.is_empty());
+    assert_eq!(bench.exact_score("workers", "w").await, long, "nothing was granted");
+    bench.submit(2, &jobs(2)).await;
+    bench.claim(3, &worker, 2, 1).await;
+    assert_eq!(bench.score("workers", "w").await, Some(START + 3 + LEASE_MS));
+    let before = bench.score("workers", "w").await;
+    bench.claim(4, &worker, 3, 1).await;
+    assert_eq!(bench.score("workers", "w").await, before, "a claim renews nothing");
+}
+
+async fn a_long_lease_is_over_at_its_time_and_is_not_when_others_are(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    others(&bench, 15).await;
+    renew(&bench, 0, &worker).await;
+    let (over, watcher) = (2 * LEASE_MS, WorkerId::from_stored("other 1"));
+    for at in (0..=over).step_by(5_000) {
+        let left = renew(&bench, at, &watcher).await.next_expiry;
+        let lapsed = bench.at(at).reap(&bench.queue, &watcher, LEASE, 128).await.unwrap().lapsed;
+        assert!(!lapsed.contains(&"w".to_owned()), "at {at}");
+        if at > LEASE_MS {
+            assert_eq!(left, Some(ms(over + 1 - at)), "at {at}");
+        }
+    }
+    assert!(bench.claim(over, &worker, 1, 1).await.grants.is_empty(), "it lives");
+    let reaped = bench.at(over + 1).reap(&bench.queue, &watcher, LEASE, 128).await.unwrap();
+    assert_eq!(reaped.lapsed, ["w"]);
+}
+
 on_both![
     one_write_renews_all_that_a_worker_holds,
     it_answers_what_is_held_under_which_token,
@@ -106,4 +171,8 @@ on_both![
     an_unknown_worker_has_lapsed,
     a_reaped_worker_has_lapsed_and_an_unreaped_one_revives,
     it_tells_when_the_earliest_other_lease_is_over,
+    who_holds_nothing_among_many_has_a_longer_lease,
+    who_holds_something_among_many_has_a_usual_lease,
+    a_grant_makes_a_long_lease_a_usual_one_and_a_look_does_not,
+    a_long_lease_is_over_at_its_time_and_is_not_when_others_are,
 ];

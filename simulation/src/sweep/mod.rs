@@ -93,10 +93,10 @@ fn play(scene: Scene, weather: impl Weather + 'static, voice: Voice) -> Performa
 
 /// To its end and the verdict. How many exchanges the scene itself had.
 async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
-    let (grace, knows_all) = (Duration::ZERO, scene.knows_all());
+    let (workers, grace, knows_all) = (scene.workers(), Duration::ZERO, scene.knows_all());
     let setup = Setup { grace, knows_all, ..Setup::of(4) };
     let plan =
-        Plan { workers: 2, setup: Some(setup), fails_over: false, sets_clock: false, rarity: 0 };
+        Plan { workers, setup: Some(setup), fails_over: false, sets_clock: false, rarity: 0 };
     let mut nemesis = Nemesis::new(world.clone(), plan, fastrand::Rng::with_seed(SEED));
     let shared = Arc::new(Shared::default());
     let process = world.next_process();

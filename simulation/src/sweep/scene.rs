@@ -10,7 +10,7 @@ use super::{Actor, operates};
 use crate::fault::Fault;
 use crate::queues::Queues;
 use crate::work::{Kind, Rare, Work};
-use crate::world::World;
+use crate::world::{LEASE, World};
 
 /// A short play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +71,13 @@ pub enum Scene {
     Misfit,
     /// The store's clock goes back, again and again.
     Clock,
+    /// One that outlasts a lease, for a worker that was idle beside many.
+    Crowd,
 }
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -104,6 +106,7 @@ impl Scene {
         Self::Purge,
         Self::Misfit,
         Self::Clock,
+        Self::Crowd,
     ];
 
     /// Whether that fault says something in this scene.
@@ -124,7 +127,12 @@ impl Scene {
 
     /// Whether nothing of it runs twice while nothing goes wrong.
     pub(super) fn runs_each_once(self) -> bool {
-        matches!(self, Self::Submit | Self::Outage)
+        matches!(self, Self::Submit | Self::Outage | Self::Crowd)
+    }
+
+    /// How many work.
+    pub(super) fn workers(self) -> usize {
+        if self == Self::Crowd { 10 } else { 2 }
     }
 
     /// What there is to serve.
@@ -171,6 +179,12 @@ impl Scene {
                 sleep(ms(300)).await;
             }
             Self::Clock => plays::clock(&actor).await,
+            Self::Crowd => {
+                // By then each has had a heartbeat beside all others.
+                sleep(2 * LEASE).await;
+                let call = Work::new(1, Kind::Hangs).timeout(2 * LEASE).max_retry(0);
+                actor.hear(1, actor.call(1, call).await).await;
+            }
         }
     }
 

@@ -68,7 +68,8 @@ impl Queue {
 
     fn draw_workers(&self, picture: &mut Picture) {
         for (name, worker) in &self.workers {
-            picture.pair("workers", name, worker.expiry);
+            let half = if worker.is_long { ".5" } else { "" };
+            picture.pair("workers", name, format_args!("{}{half}", worker.expiry));
             picture.pair(&format!("worker:{name}"), "description", "{}");
             picture.pair(&format!("worker:{name}"), "lease_ms", worker.lease_ms);
             if let Some(graced) = worker.graced {

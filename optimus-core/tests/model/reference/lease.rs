@@ -4,12 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{OnLost, TaskId, WorkerId, broker::Refusal};
 
-use super::{Departure, Place, Queue, refused};
+use super::{Departure, Place, Queue, Worker, refused};
 use crate::{answer::Answer, witness::Witness};
 
 /// The most tasks that one reap takes, and the most workers that it looks at.
 const REAPED_MAX: usize = 128;
 const LAPSED_MAX: usize = 16;
+/// So many workers of a queue, and no more, have usual leases while they hold nothing.
+const OFTEN_MAX: u64 = 8;
+/// The most usual leases that a long one lasts.
+const LONG_MAX: u64 = 10;
+
+impl Worker {
+    /// The first ms at which its lease is over.
+    pub(super) fn over_at(&self) -> u64 {
+        self.expiry + u64::from(self.is_long)
+    }
+}
 
 impl Queue {
     /// ∅ → a worker under a lease; once more, it renews it.
@@ -18,7 +29,7 @@ impl Queue {
         let shortest = self.lease_min.unwrap_or(lease_ms);
         self.lease_min = Some(shortest.min(lease_ms));
         let worker = self.workers.entry(name.clone()).or_default();
-        (worker.expiry, worker.lease_ms) = (now + lease_ms, lease_ms);
+        (worker.expiry, worker.is_long, worker.lease_ms) = (now + lease_ms, false, lease_ms);
         Answer::Alive { next_expiry_ms: self.next_expiry(now, name) }
     }
 
@@ -29,12 +40,16 @@ impl Queue {
             return refused(Refusal::Lapsed, "");
         }
         self.watch(now, lease_ms, Some(name));
+        let workers = self.workers.len();
         let worker = self.workers.get_mut(name).expect("it is there");
+        let eighths = (workers as u64).min(LONG_MAX * OFTEN_MAX);
+        worker.is_long = worker.holds.is_empty() && eighths > OFTEN_MAX;
+        let lease_ms = if worker.is_long { lease_ms * eighths / OFTEN_MAX } else { lease_ms };
         worker.expiry = now + lease_ms;
         let held = worker.holds.clone();
         let stop = held.keys().filter(|id| self.tasks[*id].stop_asked.is_some()).cloned().collect();
-        let (next_expiry_ms, workers) = (self.next_expiry(now, name), self.workers.len());
-        Answer::Renewed { next_expiry_ms, workers, held, stop }
+        let next_expiry_ms = self.next_expiry(now, name);
+        Answer::Renewed { next_expiry_ms, workers, lease_ms, held, stop }
     }
 
     /// A worker → ∅, unless it still holds something.
@@ -119,8 +134,8 @@ impl Queue {
 
     /// Those whose lease is over, the longest foremost.
     fn lapsed(&self, now: u64) -> Vec<WorkerId> {
-        let workers = self.workers.iter().filter(|(_, worker)| worker.expiry <= now);
-        let mut lapsed: Vec<_> = workers.map(|(name, worker)| (worker.expiry, name)).collect();
+        let workers = self.workers.iter().filter(|(_, worker)| worker.over_at() <= now);
+        let mut lapsed: Vec<_> = workers.map(|(name, worker)| (worker.over_at(), name)).collect();
         lapsed.sort();
         lapsed.into_iter().take(LAPSED_MAX).map(|(_, name)| name.clone()).collect()
     }
@@ -142,7 +157,7 @@ impl Queue {
         if !self.is_watched(now, lease_ms) {
             let watched_at = self.watched_at.unwrap_or(now);
             for (other, worker) in &mut self.workers {
-                let had_grace = worker.graced == Some(worker.expiry);
+                let had_grace = !worker.is_long && worker.graced == Some(worker.expiry);
                 let until = now + worker.lease_ms;
                 let expiry = worker.expiry - watched_at.saturating_sub(now);
                 let away = now.saturating_sub(watched_at) > worker.lease_ms / 2;
@@ -153,6 +168,7 @@ impl Queue {
                 }
                 if raise {
                     raised.push(other.clone());
+                    worker.is_long = false;
                 }
                 worker.expiry = mended;
                 if raise || had_grace {
@@ -169,7 +185,7 @@ impl Queue {
     /// The ms until the earliest lease of another is over.
     fn next_expiry(&self, now: u64, name: &WorkerId) -> Option<u64> {
         let others = self.workers.iter().filter(|(other, _)| *other != name);
-        others.map(|(_, worker)| worker.expiry.saturating_sub(now)).min()
+        others.map(|(_, worker)| worker.over_at().saturating_sub(now)).min()
     }
 }
 

@@ -114,6 +114,8 @@ pub(crate) enum Place {
 pub(crate) struct Worker {
     /// When its lease is over.
     pub(crate) expiry: u64,
+    /// That is half a ms later: the lease is long, and usual from the next grant on.
+    pub(crate) is_long: bool,
     pub(crate) lease_ms: u64,
     /// The expiry that it was given after an outage.
     pub(crate) graced: Option<u64>,

@@ -28,7 +28,7 @@ impl Queue {
         alone: bool,
         seen: &Witness<'_>,
     ) -> Result<Answer, Departure> {
-        let Some(worker) = self.workers.get(name).filter(|worker| worker.expiry > now) else {
+        let Some(worker) = self.workers.get(name).filter(|worker| worker.over_at() > now) else {
             return Ok(refused(Refusal::Lapsed, ""));
         };
         match worker.last_claim {
@@ -53,6 +53,9 @@ impl Queue {
             self.hold(name, id, token);
         }
         let worker = self.workers.get_mut(name).expect("it was found alive");
+        if !ids.is_empty() && worker.is_long {
+            (worker.expiry, worker.is_long) = (now + worker.lease_ms, false);
+        }
         if !ids.is_empty() || (worker.alone && !alone) {
             // Also a claim that grants nothing takes the mark from a task that runs alone.
             (worker.alone, worker.last_claim) = (alone, Some(token));
