@@ -255,6 +255,7 @@ mod tests {
             result_limit: SizeLimit::new(0, ""),
             biz_id: None,
             on_lost: optimus_core::OnLost::Retry,
+            wait: None,
             has_sides: false,
         };
         let first = optimus_core::AttemptFacts::first(id.clone(), Deadline::now());

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
-    judge,
+    judge::{self, Judged},
+    outcome::Outcome,
     role::Role,
     shared::Shared,
 };
@@ -52,7 +53,7 @@ impl Deadlines {
         }
     }
 
-    fn look(&self, attempt: &Attempt, now: Instant, doubtful: &HashMap<&QueueName, WorkerId>) {
+    fn look(&self, attempt: &Arc<Attempt>, now: Instant, doubtful: &HashMap<&QueueName, WorkerId>) {
         let lease = &attempt.lease;
         if now.into_std() >= attempt.ctx.deadline() + TIMEOUT_GRACE {
             if attempt.ctx.is_blocking() {
@@ -93,17 +94,20 @@ impl Deadlines {
     }
 
     /// The executor would have done this itself, had its runtime let it.
-    fn time_out(&self, attempt: &Attempt) {
+    fn time_out(&self, attempt: &Arc<Attempt>) {
         attempt.stop(Stop::TimedOut);
         if !attempt.settle() {
             return;
         }
-        match judge::time_out(attempt, fastrand::f64()) {
-            Some(report) => self.shared.reporter.push(report),
+        let judged = judge::time_out(attempt, fastrand::f64()).map(Judged::from);
+        let outcome = Outcome::of(judged.as_ref());
+        match judged {
+            Some(judged) => self.shared.reporter.push(judged.report),
             None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }
         let id = attempt.lease.id.clone();
         tell!(self.shared.log, WARN, %id, "timed out, and its handler blocks the runtime");
+        outcome.tell(&self.shared.log, attempt);
     }
 }
 

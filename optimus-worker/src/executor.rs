@@ -18,11 +18,12 @@ use tracing::Span;
 use crate::{
     attempts::{Attempt, Stop},
     judge::{self, Ended, Report},
+    outcome::{End, Outcome},
     prepare::{Payload, Prepared},
     shared::Shared,
     slots::Slot,
     span::InSpan,
-    user_code::{discard, guarded, panic_text},
+    user_code::{discard, guarded},
 };
 
 const FETCH_AGAIN: Duration = Duration::from_millis(200);
@@ -31,9 +32,10 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     for prepared in prepared {
-        // A layer of the user's may panic, and the attempt must begin all the same.
+        // At every level, since the handler's own lines at any level are within it. A layer of the
+        // user's may panic, and the attempt must begin all the same.
         let span = guarded(|| {
-            tracing::info_span!(
+            tracing::error_span!(
                 "task",
                 task = prepared.attempt.facts.task,
                 id = %prepared.attempt.lease.id,
@@ -97,13 +99,14 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     }
     attempt.ctx.cancel();
     // This calls the user's code: where it does not return, the keeper settles at the deadline.
-    let report = judge::judge(&attempt, &mut ended, fastrand::f64());
+    let judged = judge::judge(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
-        match report {
-            Some(report) => shared.reporter.push(report),
+        let (outcome, run) = (Outcome::of(judged.as_ref()), attempt.started_at.elapsed());
+        match judged {
+            Some(judged) => shared.reporter.push(judged.report),
             None => shared.attempts.remove(iter::once(&attempt.lease)),
         }
-        drop(guarded(|| log(&ended)));
+        drop(guarded(|| outcome.log(&End::of(&attempt, run))));
     }
     if !matches!(ended, Ended::Returned(Ok(_))) {
         // The claimer that was just woken waits on this thread, which a drop may block.
@@ -190,16 +193,4 @@ async fn fetch_blob(shared: &Shared, attempt: &Attempt) -> Result<Vec<u8>, RunEr
 
 fn unreadable(problem: &BrokerError) -> String {
     format!("the arguments can't be read: {problem}")
-}
-
-fn log(ended: &Ended) {
-    match ended {
-        Ended::Returned(Ok(_)) => tracing::debug!("done"),
-        Ended::Returned(Err(problem)) => {
-            tracing::warn!(problem = judge::text(problem), "failed");
-        }
-        Ended::Panicked(panic) => tracing::error!(text = panic_text(&**panic), "panicked"),
-        Ended::TimedOut => tracing::warn!("timed out"),
-        Ended::Abandoned => tracing::warn!("dropped before it ended"),
-    }
 }

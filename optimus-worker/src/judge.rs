@@ -36,6 +36,8 @@ pub(crate) struct Facts {
     pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
     pub(crate) on_lost: OnLost,
+    /// How long it waited for its first attempt, of which this is said.
+    pub(crate) wait: Option<Duration>,
     /// Something is kept of the task beside its record: tries, a blob, a priority.
     pub(crate) has_sides: bool,
 }
@@ -80,13 +82,27 @@ impl Report {
     }
 }
 
-/// The report of an attempt; none if its lease is lost and nobody would hear it.
-pub(crate) fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option<Report> {
+/// What becomes of an attempt.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) report: Report,
+    /// If it is retried, its handler asked for that.
+    pub(crate) asked: bool,
+}
+
+impl From<Report> for Judged {
+    fn from(report: Report) -> Self {
+        Self { report, asked: false }
+    }
+}
+
+/// What becomes of an attempt; none if its lease is lost and nobody would hear it.
+pub(crate) fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option<Judged> {
     let stop = attempt.stopped().map(|(why, _)| why);
     let failure = |reason, problem: &(dyn Error + 'static)| {
         Some(failure(attempt, attempt.facts.backoff, reason, problem, random))
     };
-    match (ended, stop) {
+    let report = match (ended, stop) {
         // Also one that returned later, because it could not be dropped.
         (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
         (Ended::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
@@ -108,10 +124,11 @@ pub(crate) fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option
             Some(fail(attempt, Verdict::Dead, error))
         }
         (Ended::Returned(Err(RunError::Failed(problem))), _) => {
-            Some(failed(attempt, &**problem, random))
+            return Some(failed(attempt, &**problem, random));
         }
         (Ended::Returned(Err(problem)), _) => failure(Reason::Failed, problem),
-    }
+    };
+    report.map(Judged::from)
 }
 
 /// The report of an attempt whose handler keeps its thread beyond the deadline. It is made on the
@@ -199,10 +216,11 @@ fn too_large(bytes: usize, limit: SizeLimit) -> String {
 }
 
 /// The handler's own error, which may say what it wants.
-fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Report {
+fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Judged {
     let message = text(problem);
     // A source that panics says nothing.
-    match guarded(|| Control::of(problem)).unwrap_or(Control::Fail) {
+    let word = guarded(|| Control::of(problem)).unwrap_or(Control::Fail);
+    let report = match word {
         Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
             attempt,
             Verdict::Retry(wait.min(optimus_core::BACKOFF_MAX)),
@@ -219,7 +237,8 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Re
             give: Give::Snooze(wait.min(optimus_core::BACKOFF_MAX)),
         }),
         _ => failure(attempt, attempt.facts.backoff, Reason::Failed, problem, random),
-    }
+    };
+    Judged { report, asked: matches!(word, Control::RetryAfter(_)) }
 }
 
 /// Retry while retries are left, after the back-off's wait.

@@ -26,6 +26,7 @@ fn attempt(failures: u32) -> Attempt {
         result_limit: SizeLimit::new(100, "WorkerBuilder::result_limit"),
         biz_id: None,
         on_lost: OnLost::Retry,
+        wait: None,
         has_sides: false,
     };
     let deadline = Instant::now() + MINUTE;
@@ -36,6 +37,10 @@ fn attempt(failures: u32) -> Attempt {
 
 fn error(problem: impl Into<BoxError>) -> Ended {
     Ended::Returned(Err(RunError::Failed(problem.into())))
+}
+
+fn judge(attempt: &Attempt, ended: &mut Ended, random: f64) -> Option<Report> {
+    super::judge(attempt, ended, random).map(|judged| judged.report)
 }
 
 fn verdict(attempt: &Attempt, mut ended: Ended) -> Verdict {

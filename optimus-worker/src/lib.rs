@@ -30,6 +30,7 @@ mod ledgers;
 mod lookout;
 mod looks;
 mod misfit;
+mod outcome;
 mod prepare;
 mod process;
 mod queues;

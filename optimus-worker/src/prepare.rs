@@ -13,7 +13,7 @@ use crate::{
     attempts::Attempt,
     executor,
     judge::{self, Facts, Report},
-    misfit,
+    misfit, outcome,
     shared::Shared,
     slots::Slot,
     suspects::{is_suspect, time_alone},
@@ -50,8 +50,11 @@ pub(crate) struct Claim {
 
 /// Why a claimed task does not start.
 enum Obstacle {
-    /// It can't be run here, or no more.
-    Reported(Box<Report>),
+    /// It can't be run here.
+    Misfit(Box<Report>),
+    /// It can't be run anywhere, or no more. The attempt that it does not get, and its task where
+    /// that can be read.
+    Buried { report: Box<Report>, attempt: u32, task: Option<String> },
     /// It may have killed a worker.
     Suspect(Lease),
 }
@@ -66,7 +69,11 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
         Err(obstacle) => {
             drop(slot);
             match obstacle {
-                Obstacle::Reported(report) => shared.reporter.push(*report),
+                Obstacle::Misfit(report) => shared.reporter.push(*report),
+                Obstacle::Buried { report, attempt, task } => {
+                    outcome::tell_buried(&shared.log, &report, task, attempt);
+                    shared.reporter.push(*report);
+                }
                 Obstacle::Suspect(lease) => {
                     hold(shared, lease);
                 }
@@ -92,29 +99,30 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     let Claim { lease, record, tries, was_tried, start_by, now_ms, alone } = claim;
     let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
-    let bury = |reason, why: &str| {
-        Obstacle::Reported(Box::new(judge::bury(lease.clone(), attempt, reason, why)))
+    let bury = |reason, why: &str, task: Option<&str>| {
+        let report = Box::new(judge::bury(lease.clone(), attempt, reason, why));
+        Obstacle::Buried { report, attempt, task: task.map(str::to_owned) }
     };
-    let misfit = |why: &str| {
+    let misfit = |why: &str, task: Option<&str>| {
+        if misfit::is_over(misfits, shared.config.misfit_grace) {
+            return bury(Reason::Unknown, why, task);
+        }
         let (id, text) = (lease.id.clone(), why.to_owned());
         tell!(shared.log, WARN, %id, why = text, "can't be run by this worker, and waits");
-        if misfit::is_over(misfits, shared.config.misfit_grace) {
-            return bury(Reason::Unknown, why);
-        }
         let give = Give::Misfit(misfit::wait(misfits + 1));
         let release = Release { lease: lease.clone(), give };
-        Obstacle::Reported(Box::new(Report::Release(release)))
+        Obstacle::Misfit(Box::new(Report::Release(release)))
     };
     let record = TaskRecord::decode(record).map_err(|problem| match problem {
-        RecordError::Newer(_) => misfit(&problem.to_string()),
-        _ => bury(Reason::Undecodable, &problem.to_string()),
+        RecordError::Newer(_) => misfit(&problem.to_string(), None),
+        _ => bury(Reason::Undecodable, &problem.to_string(), None),
     })?;
-    let (definition, formula) = shared
-        .registry
-        .get(&record.task)
-        .ok_or_else(|| misfit(&format!("no task {:?} is known here", record.task)))?;
+    let (definition, formula) = shared.registry.get(&record.task).ok_or_else(|| {
+        misfit(&format!("no task {:?} is known here", record.task), Some(&record.task))
+    })?;
     if let Some(expires_in) = expired(&record, &lease, start_by, now_ms) {
-        return Err(bury(Reason::Expired, &format!("not started within {expires_in:?}")));
+        let why = format!("not started within {expires_in:?}");
+        return Err(bury(Reason::Expired, &why, Some(&record.task)));
     }
     if !alone && is_suspect(losses, record.max_losses) {
         return Err(Obstacle::Suspect(lease));
@@ -144,6 +152,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         result_limit: shared.config.result_limit,
+        wait: (!was_tried).then(|| waited(record.accepted_ms, &lease, now_ms)).flatten(),
         biz_id: record.biz_id,
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
@@ -158,10 +167,20 @@ fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -
         StartBy::Started => return None,
         StartBy::At(ms) => ms,
         StartBy::AsSubmitted => {
-            let made_ms = || Some(lease.id.made_ms()).filter(|ms| *ms > 0);
-            let accepted_ms = record.accepted_ms.or_else(made_ms)?;
+            let accepted_ms = submitted_ms(record.accepted_ms, lease)?;
             accepted_ms.saturating_add(u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX))
         }
     };
     (now_ms > start_by_ms).then_some(expires_in)
+}
+
+/// When it was submitted: by Redis' clock where that is stored, else by the client's.
+fn submitted_ms(accepted_ms: Option<u64>, lease: &Lease) -> Option<u64> {
+    accepted_ms.or_else(|| Some(lease.id.made_ms()).filter(|ms| *ms > 0))
+}
+
+/// From its submit to its first claim, with its delay if it has one.
+fn waited(accepted_ms: Option<u64>, lease: &Lease, now_ms: u64) -> Option<Duration> {
+    let submitted_ms = submitted_ms(accepted_ms, lease)?;
+    Some(Duration::from_millis(now_ms.saturating_sub(submitted_ms)))
 }

@@ -67,8 +67,8 @@ fn named_redis(file: &File) -> Vec<Finding> {
 /// thread for that.
 const SPEAKERS: [&str; 4] = [
     "optimus-core/src/log.rs",
-    "optimus-worker/src/executor.rs",
     "optimus-worker/src/judge.rs",
+    "optimus-worker/src/outcome.rs",
     "optimus-worker/src/user_code.rs",
 ];
 
@@ -172,7 +172,7 @@ fn an_event_on_a_thread_of_a_role_is_found() {
     let found = |path: &str, text: &str| called_subscriber(&File::new(path, text)).len();
     assert_eq!(found("optimus-worker/src/a.rs", "tracing::warn!(id, \"lost\");"), 1);
     assert_eq!(found("optimus-worker/src/a.rs", "tell!(log, WARN, id, \"lost\");"), 0);
-    assert_eq!(found("optimus-worker/src/executor.rs", "tracing::warn!(\"lost\");"), 0);
+    assert_eq!(found("optimus-worker/src/outcome.rs", "tracing::warn!(\"lost\");"), 0);
     assert_eq!(found("optimus-worker/tests/a.rs", "tracing::warn!(\"lost\");"), 0);
 }
 

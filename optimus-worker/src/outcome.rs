@@ -1,0 +1,181 @@
+//! What became of an attempt, as the log tells it: [`Outcome`].
+//!
+//! There is one event for each attempt that ends and for each task that dies without one. All that
+//! it says are its own fields, outside of any span, so that it says the same at every level.
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::{
+    AttemptError, Lease, Reason,
+    broker::{Failure, Give, Verdict},
+    log::Log,
+};
+use tracing::{Level, level_filters::LevelFilter};
+
+use crate::{
+    attempts::Attempt,
+    judge::{Judged, Report},
+};
+
+/// What was judged.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Done,
+    /// Another attempt follows; `asked`: the handler said when.
+    Retry {
+        next_in: Duration,
+        asked: bool,
+        error: Told,
+    },
+    Dead(Told),
+    Cancelled(Told),
+    Snoozed(Duration),
+    /// It was interrupted, and the attempt does not count.
+    GivenBack,
+    /// The lease is over: nobody would hear the report.
+    Lost,
+}
+
+/// Why, where anybody listens.
+type Told = Option<Box<AttemptError>>;
+
+/// The attempt that ended.
+#[derive(Debug)]
+pub(crate) struct End<'a> {
+    lease: &'a Lease,
+    task: Option<&'a str>,
+    attempt: u32,
+    run_ms: Option<u64>,
+    wait_ms: Option<u64>,
+}
+
+impl<'a> End<'a> {
+    pub(crate) fn of(attempt: &'a Attempt, run: Duration) -> Self {
+        Self {
+            lease: &attempt.lease,
+            task: Some(attempt.facts.task),
+            attempt: attempt.facts.attempt,
+            run_ms: Some(millis(run)),
+            wait_ms: attempt.facts.wait.map(millis),
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Outcome {
+    /// Of what a report says.
+    pub(crate) fn of(judged: Option<&Judged>) -> Self {
+        let Some(Judged { report, asked }) = judged else { return Self::Lost };
+        match report {
+            Report::Complete(_) => Self::Done,
+            Report::Fail(failure) => Self::failed(failure, *asked),
+            Report::Release(release) => match release.give {
+                Give::Snooze(wait) => Self::Snoozed(wait),
+                Give::Head | Give::Interrupted | Give::Misfit(_) => Self::GivenBack,
+            },
+        }
+    }
+
+    fn failed(failure: &Failure, asked: bool) -> Self {
+        let outcome = match failure.verdict {
+            Verdict::Retry(next_in) => Self::Retry { next_in, asked, error: None },
+            Verdict::Dead => Self::Dead(None),
+            Verdict::Cancelled => Self::Cancelled(None),
+        };
+        if LevelFilter::current() < outcome.level() {
+            return outcome;
+        }
+        let told = serde_json::from_str(&failure.error).ok();
+        match outcome {
+            Self::Retry { next_in, asked, .. } => Self::Retry { next_in, asked, error: told },
+            Self::Dead(_) => Self::Dead(told),
+            _ => Self::Cancelled(told),
+        }
+    }
+
+    fn level(&self) -> Level {
+        match self {
+            Self::Dead(_) => Level::ERROR,
+            Self::Retry { asked: false, .. } | Self::Lost => Level::WARN,
+            Self::Retry { asked: true, .. } | Self::Cancelled(_) | Self::GivenBack => Level::INFO,
+            Self::Done | Self::Snoozed(_) => Level::DEBUG,
+        }
+    }
+
+    /// Calls the subscriber, which is the user's code.
+    pub(crate) fn log(&self, end: &End<'_>) {
+        macro_rules! say {
+            ($level:ident, $outcome:literal, $text:literal $(, $($field:tt)+)?) => {
+                tracing::event!(
+                    target: "optimus::task",
+                    parent: None,
+                    Level::$level,
+                    outcome = $outcome,
+                    task = end.task,
+                    id = %end.lease.id,
+                    queue = %end.lease.id.queue(),
+                    attempt = end.attempt,
+                    run_ms = end.run_ms,
+                    wait_ms = end.wait_ms,
+                    $($($field)+,)?
+                    $text
+                )
+            };
+        }
+        let (reason, error) = (self.reason().map(Reason::as_str), self.error());
+        match self {
+            Self::Done => say!(DEBUG, "done", "done"),
+            Self::Retry { next_in, asked: false, .. } => {
+                say!(WARN, "retry", "failed; will be retried", reason, ?next_in, error);
+            }
+            Self::Retry { next_in, asked: true, .. } => {
+                say!(INFO, "retry", "will be retried when it asked for", ?next_in, error);
+            }
+            Self::Dead(_) => say!(ERROR, "dead", "dead", reason, error),
+            Self::Cancelled(_) => say!(INFO, "cancelled", "cancelled", error),
+            Self::Snoozed(next_in) => say!(DEBUG, "snoozed", "snoozed", ?next_in),
+            Self::GivenBack => {
+                say!(INFO, "given_back", "interrupted and given back; the attempt does not count");
+            }
+            Self::Lost => {
+                say!(WARN, "lost", "its lease is over; how it ended here does not count");
+            }
+        }
+    }
+
+    /// As [`log`](Self::log), on the log's thread.
+    pub(crate) fn tell(self, log: &Log, attempt: &Arc<Attempt>) {
+        let (attempt, run) = (attempt.clone(), attempt.started_at.elapsed());
+        log.tell(self.level(), move || self.log(&End::of(&attempt, run)));
+    }
+
+    fn told(&self) -> Option<&AttemptError> {
+        match self {
+            Self::Retry { error, .. } | Self::Dead(error) | Self::Cancelled(error) => {
+                error.as_deref()
+            }
+            Self::Done | Self::Snoozed(_) | Self::GivenBack | Self::Lost => None,
+        }
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        self.told().map(|told| told.reason)
+    }
+
+    fn error(&self) -> Option<&str> {
+        self.told().map(|told| told.message.as_str())
+    }
+}
+
+/// Tells of a task that dies without an attempt.
+pub(crate) fn tell_buried(log: &Log, report: &Report, task: Option<String>, attempt: u32) {
+    let Report::Fail(failure) = report else { return };
+    let (outcome, lease) = (Outcome::failed(failure, false), failure.lease.clone());
+    log.tell(outcome.level(), move || {
+        let task = task.as_deref();
+        outcome.log(&End { lease: &lease, task, attempt, run_ms: None, wait_ms: None });
+    });
+}

@@ -1,0 +1,250 @@
+//! The one log event of each attempt's end: what was judged, in fields of its own.
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use common::{Bench, Double};
+use optimus_core::{BoxError, Cancel, Context, Fatal, Retry, Snooze, Task};
+use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+    subscriber::set_default,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An event of the target of tasks.
+#[derive(Debug, Clone)]
+struct Line {
+    level: Level,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl Line {
+    fn get(&self, field: &str) -> &str {
+        self.fields.get(field).map_or("", String::as_str)
+    }
+}
+
+/// Keeps the lines that are at least as grave as its level.
+#[derive(Clone)]
+struct Log {
+    level: Level,
+    lines: Arc<Mutex<Vec<Line>>>,
+}
+
+impl Log {
+    fn at(level: Level) -> Self {
+        Self { level, lines: Arc::default() }
+    }
+
+    /// The lines about the tasks of this name.
+    fn of(&self, task: &str) -> Vec<Line> {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().filter(|line| line.get("task") == task).cloned().collect()
+    }
+
+    /// The first line about such a task.
+    async fn first(&self, task: &str) -> Line {
+        eventually("it is logged", PATIENCE, async || !self.of(task).is_empty()).await;
+        self.of(task).remove(0)
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "optimus::task" && *metadata.level() <= self.level
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let line = Line { level: *event.metadata().level(), fields: fields.0 };
+        self.lines.lock().unwrap().push(line);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+}
+
+/// Ends as it is told.
+#[derive(Serialize, Deserialize)]
+struct End {
+    how: String,
+}
+
+impl Task for End {
+    const NAME: &'static str = "end";
+    type Output = String;
+
+    async fn run(self, ctx: Context) -> Result<String, BoxError> {
+        let minute = Duration::from_secs(60);
+        match self.how.as_str() {
+            "ok" => Ok("fine".into()),
+            "large" => Ok("x".repeat(2_000)),
+            "snooze" => Err(Snooze::lasting(minute).into()),
+            "retry" => Err(Retry::after(minute).because("the line is busy").into()),
+            "cancel" => Err(Cancel.into()),
+            "fatal" => Err(Fatal::new("410 gone").into()),
+            "late" => {
+                let work = || thread::sleep(Duration::from_millis(400));
+                ctx.run_blocking(work).await;
+                Ok("too late".into())
+            }
+            "late error" => {
+                let work = || thread::sleep(Duration::from_millis(400));
+                ctx.run_blocking(work).await;
+                Err("asked to stop".into())
+            }
+            "panic" => panic!("oh no"),
+            other => Err(other.to_owned().into()),
+        }
+    }
+}
+
+/// What the log at `level` says of a task that ends so, and has this many retries.
+async fn line(level: Level, how: &str, retries: u32) -> Line {
+    let log = Log::at(level);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let worker = bench.start(bench.worker().result_limit(1_000).task_type::<End>());
+    let timeout = if how.starts_with("late") { Duration::from_millis(200) } else { PATIENCE };
+    let call = End { how: how.into() }.call().max_retry(retries).timeout(timeout);
+    let handle = bench.client.submit(call).await.unwrap();
+    let line = log.first("end").await;
+    worker.stop().await;
+    let lines = log.of("end");
+    assert_eq!(lines.len(), 1, "one line an end: {lines:?}");
+    assert_eq!(line.get("id"), handle.id().to_string());
+    assert_eq!((line.get("queue"), line.get("attempt")), ("default", "1"));
+    assert!(!line.get("run_ms").is_empty() && !line.get("wait_ms").is_empty(), "{line:?}");
+    line
+}
+
+#[tokio::test]
+async fn a_success_is_said_at_debug() {
+    let line = line(Level::DEBUG, "ok", 0).await;
+    assert_eq!((line.level, line.get("outcome")), (Level::DEBUG, "done"));
+    assert_eq!((line.get("reason"), line.get("error")), ("", ""));
+}
+
+#[tokio::test]
+async fn what_will_be_retried_is_a_warning_that_says_why_and_when() {
+    for (how, reason, error) in [("boom", "failed", "boom"), ("panic", "panicked", "oh no")] {
+        let line = line(Level::WARN, how, 3).await;
+        assert_eq!((line.level, line.get("outcome")), (Level::WARN, "retry"));
+        assert_eq!((line.get("reason"), line.get("error")), (reason, error));
+        assert!(line.get("next_in").ends_with('s'), "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_dies_is_an_error_that_says_why() {
+    for (how, reason, error) in [
+        ("boom", "failed", "boom"),
+        ("panic", "panicked", "oh no"),
+        ("fatal", "failed", "410 gone"),
+        ("large", "result_too_large", "above the limit of 1000"),
+        ("late", "timed_out", "still running after"),
+        ("late error", "timed_out", "still running after"),
+    ] {
+        let line = line(Level::ERROR, how, 0).await;
+        assert_eq!((line.level, line.get("outcome")), (Level::ERROR, "dead"), "{how}");
+        assert_eq!(line.get("reason"), reason, "{how}");
+        assert!(line.get("error").contains(error), "{how}: {line:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_handler_asks_for_is_no_failure() {
+    for (how, level, outcome, next_in) in [
+        ("snooze", Level::DEBUG, "snoozed", "60s"),
+        ("retry", Level::INFO, "retry", "60s"),
+        ("cancel", Level::INFO, "cancelled", ""),
+    ] {
+        let line = line(level, how, 3).await;
+        assert_eq!((line.level, line.get("outcome")), (level, outcome), "{how}");
+        assert_eq!(line.get("next_in"), next_in, "{how}");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_blocks_its_runtime_beyond_its_timeout_has_timed_out() {
+    let log = Log::at(Level::WARN);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let worker = bench.worker().task_type::<Stuck>().build().unwrap();
+    let call = Stuck {}.call().max_retry(0).timeout(Duration::from_millis(200));
+    let handle = bench.client.submit(call).await.unwrap();
+    let heard = log.clone();
+    let running = thread::spawn(move || {
+        let _default = set_default(heard.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(worker.run_until(async move { drop(heard.first("stuck").await) }))
+    });
+    let line = log.first("stuck").await;
+    assert_eq!((line.level, line.get("outcome")), (Level::ERROR, "dead"));
+    assert_eq!((line.get("reason"), line.get("attempt")), ("timed_out", "1"));
+    assert!(handle.result_within(PATIENCE).await.unwrap_err().is_dead());
+    eventually("the worker has ended", PATIENCE, async || running.is_finished()).await;
+    running.join().unwrap().unwrap();
+}
+
+/// Keeps the only thread of its runtime.
+#[derive(Serialize, Deserialize)]
+struct Stuck {}
+
+impl Task for Stuck {
+    const NAME: &'static str = "stuck";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        thread::sleep(Duration::from_millis(1_500));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_buried_without_an_attempt_is_an_error_too() {
+    let log = Log::at(Level::ERROR);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let call = Double { number: 1 }.call().expires_in(Duration::from_millis(1));
+    let handle = bench.client.submit(call).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let line = log.first(Double::NAME).await;
+    assert_eq!((line.level, line.get("outcome")), (Level::ERROR, "dead"));
+    assert_eq!((line.get("reason"), line.get("id")), ("expired", &*handle.id().to_string()));
+    assert_eq!((line.get("run_ms"), line.get("error")), ("", "not started within 1ms"));
+    worker.stop().await;
+}
