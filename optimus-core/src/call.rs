@@ -132,12 +132,14 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// Submits it through the installed client.
+    /// Submits it: within a handler to the store of its worker, elsewhere through the installed
+    /// client; see [`Client::install`]. In a future that a handler spawns, use
+    /// [`Context::client`].
     ///
     /// # Errors
     /// See [`Client::submit`]; [`Error::is_invalid`] if no client was installed.
     pub async fn perform_async(self) -> Result<TaskHandle<T::Output>, Error> {
-        Client::installed()?.submit(self).await
+        Client::current()?.submit(self).await
     }
 
     /// As [`perform_async`](Self::perform_async), to be run no sooner than `delay` from now.

@@ -18,6 +18,8 @@ use tokio::{
 };
 
 use crate::{
+    Error,
+    client::{Client, OwnClient},
     data::Data,
     id::{QueueName, TaskId},
     threads::Threads,
@@ -37,6 +39,8 @@ struct Inner {
     data: Arc<Data>,
     /// Those of the worker; without one, the runtime's.
     threads: Option<Arc<Threads>>,
+    /// That of the worker.
+    client: Option<Arc<OwnClient>>,
     /// Calls of `run_blocking` whose work has not returned.
     blocking: AtomicUsize,
     unblocked: Notify,
@@ -75,13 +79,27 @@ impl Context {
         Self::build(attempt, data, None)
     }
 
-    /// As [`new`](Self::new), with threads for work that blocks.
+    /// As [`new`](Self::new), with the worker's threads for work that blocks, and its client.
     #[doc(hidden)]
-    pub fn build(attempt: AttemptFacts, data: Arc<Data>, threads: Option<Arc<Threads>>) -> Self {
+    pub fn build(
+        attempt: AttemptFacts,
+        data: Arc<Data>,
+        worker: Option<(Arc<Threads>, Arc<OwnClient>)>,
+    ) -> Self {
+        let (threads, client) = worker.unzip();
         let (cancelled, told) = (AtomicBool::new(false), Notify::new());
         let (blocking, unblocked) = (AtomicUsize::new(0), Notify::new());
         Self {
-            inner: Arc::new(Inner { attempt, cancelled, told, data, threads, blocking, unblocked }),
+            inner: Arc::new(Inner {
+                attempt,
+                cancelled,
+                told,
+                data,
+                threads,
+                client,
+                blocking,
+                unblocked,
+            }),
         }
     }
 
@@ -139,6 +157,16 @@ impl Context {
         self.inner.attempt.fence
     }
 
+    /// A client of the worker's store, also for futures that the handler spawns. It is the
+    /// installed client if that was connected to the same URL and namespace, else one of the
+    /// worker's own with the default settings. Without a worker it is what `.perform_async()` uses.
+    ///
+    /// # Errors
+    /// Without a worker, [`Error::is_invalid`] if no client was installed.
+    pub fn client(&self) -> Result<Client, Error> {
+        self.inner.client.as_ref().map_or_else(Client::current, |own| Ok(own.client()))
+    }
+
     /// When the attempt times out.
     pub fn deadline(&self) -> Instant {
         self.inner.attempt.deadline
@@ -193,6 +221,11 @@ impl Context {
         let (answer, answered) = oneshot::channel();
         let (span, runtime) = (tracing::Span::current(), Handle::current());
         let blocking = Blocking::begin(self.inner.clone());
+        let client = self.inner.client.clone().or_else(OwnClient::current);
+        let work = || match client {
+            Some(client) => client.enter(work),
+            None => work(),
+        };
         let entered = runtime.clone();
         let work = move || {
             let _runtime = entered.enter();

@@ -69,6 +69,11 @@ enum Kind {
     #[error("the client's runtime has ended; connect again on the one that is running")]
     Closed,
     #[error(
+        "the runtime of the installed client has ended; connect and install one on the runtime \
+         that is running, or submit through client.submit(call)"
+    )]
+    InstalledClosed,
+    #[error(
         "the worker ended because {0}; what it ran is given back, or taken back once its lease is \
          over; start it again"
     )]
@@ -129,6 +134,8 @@ constructors! {
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
     /// The background task of the client is gone.
     closed() => Kind::Closed;
+    /// So is that of the installed one.
+    installed_closed() => Kind::InstalledClosed;
     /// A part of the worker has ended that it can't be without.
     broken(why: impl Into<String>) => Kind::Broken(why.into());
 }
@@ -152,7 +159,7 @@ predicates! {
     /// The arguments are above the payload limit.
     is_too_large => Kind::TooLarge { .. },
     /// Redis can't be reached. Nothing was done; try again later.
-    is_unavailable => Kind::Unavailable(_) | Kind::Closed,
+    is_unavailable => Kind::Unavailable(_) | Kind::Closed | Kind::InstalledClosed,
     /// The submit may or may not have been done, or was done and not confirmed as
     /// [`Durability`](crate::Durability) asks; see [`Error::task_ids`]. Or an operator's call may
     /// have been done, which is safe to repeat.

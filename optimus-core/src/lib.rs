@@ -40,6 +40,7 @@ pub mod machine;
 #[doc(hidden)]
 pub use self::{
     call::{Awaited, NotSubmitted},
+    client::OwnClient,
     context::AttemptFacts,
     threads::Threads,
 };

@@ -167,13 +167,15 @@ async fn handle(
         },
     };
     let keep = attempt.facts.result_ttl;
-    let begin = AssertUnwindSafe(|| definition.run(&payload, attempt.ctx.clone(), keep));
+    let begin = || definition.run(&payload, attempt.ctx.clone(), keep);
+    let begin = AssertUnwindSafe(|| shared.client.enter(begin));
     let handler = match catch_unwind(begin) {
         Ok(Ok(handler)) => running.insert(handler),
         Ok(Err(problem)) => return Ended::Returned(Err(problem)),
         Err(panic) => return Ended::Panicked(panic),
     };
     drop(payload);
+    let handler = shared.client.within(handler);
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(output) => Ended::Returned(output),
         Err(panic) => Ended::Panicked(panic),

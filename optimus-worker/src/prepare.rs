@@ -132,7 +132,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         shared.suspects.started(Instant::now(), time_alone);
     }
     let deadline = (Instant::now() + record.timeout).into_std();
-    let (data, threads) = (shared.data.clone(), Some(shared.threads.clone()));
+    let worker = (shared.threads.clone(), shared.client.clone());
     let begins = optimus_core::AttemptFacts {
         id: lease.id.clone(),
         task: definition.name(),
@@ -142,7 +142,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         fence: lease.token.fence,
         deadline,
     };
-    let ctx = Context::build(begins, data, threads);
+    let ctx = Context::build(begins, shared.data.clone(), Some(worker));
     let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };
     let facts = Facts {
         task: definition.name(),

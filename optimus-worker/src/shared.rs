@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus_core::{Data, Threads, broker::Broker, log::Log};
+use optimus_core::{Data, OwnClient, Threads, broker::Broker, log::Log};
 
 use crate::{
     attempts::Attempts, config::Config, ledgers::Ledgers, queues::Queues, registry::Registry,
@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
+    /// For handlers that submit.
+    pub(crate) client: Arc<OwnClient>,
     /// For handlers that block.
     pub(crate) threads: Arc<Threads>,
     pub(crate) suspects: Suspects,

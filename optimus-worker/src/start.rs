@@ -7,7 +7,7 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, WorkerDescription, WorkerId,
+    Data, Error, OwnClient, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     machine, tell,
 };
@@ -59,6 +59,7 @@ pub(crate) async fn start(
         log: broker.log().clone(),
         shutdown: Shutdown::new(broker.log().clone()),
         reporter: Reporter::new(wakeups.clone(), broker.log().clone()),
+        client: OwnClient::here(&broker),
         broker,
         queues: Queues::new(queues),
         attempts: Attempts::new(wakeups.clone()),

@@ -26,7 +26,7 @@ pub enum Endpoint {
     Server(Box<ConnectionInfo>, String, Arc<AtomicBool>),
     /// The in-process store behind `memory://`.
     #[cfg(feature = "embedded")]
-    Memory(optimus_embedded::Store),
+    Memory(optimus_embedded::Store, String),
 }
 
 /// Either kind of connection, so that all code above has one path. Clones share it.
@@ -61,7 +61,10 @@ impl Endpoint {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         match scheme {
             #[cfg(feature = "embedded")]
-            "memory" => Ok(Self::Memory(optimus_embedded::Store::named(&url["memory://".len()..]))),
+            "memory" => {
+                let name = &url["memory://".len()..];
+                Ok(Self::Memory(optimus_embedded::Store::named(name), name.to_owned()))
+            }
             "redis" | "unix" | "redis+unix" | "valkey" => Self::server(url),
             "rediss" | "valkeys" => Err(Error::invalid(
                 "TLS is not supported yet; connect to redis://… through a TLS tunnel",
@@ -121,7 +124,18 @@ impl Endpoint {
         match self {
             Self::Server(place, ..) => Ok(Connection::Server(Line::dial(place, blocking).await?)),
             #[cfg(feature = "embedded")]
-            Self::Memory(store) => Ok(Connection::Memory(store.connection())),
+            Self::Memory(store, _) => Ok(Connection::Memory(store.connection())),
+        }
+    }
+
+    /// Whether both URLs are of the same server and database, or of the same name in this process.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Server(_, url, _), Self::Server(_, other, _)) => url == other,
+            #[cfg(feature = "embedded")]
+            (Self::Memory(_, name), Self::Memory(_, other)) => name == other,
+            #[cfg(feature = "embedded")]
+            _ => false,
         }
     }
 
@@ -133,7 +147,7 @@ impl Endpoint {
                 _ => url.clone(),
             },
             #[cfg(feature = "embedded")]
-            Self::Memory(_) => "memory://".into(),
+            Self::Memory(_, name) => format!("memory://{name}"),
         }
     }
 }

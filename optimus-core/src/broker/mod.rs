@@ -109,6 +109,11 @@ impl Broker {
         Self { link, ..self.clone() }
     }
 
+    /// Whether both are of one store and namespace, as far as their URLs tell.
+    pub fn is_of_store(&self, other: &Self) -> bool {
+        self.namespace == other.namespace && self.endpoint.is_same(&other.endpoint)
+    }
+
     /// Where it says what becomes of its connections.
     pub fn log(&self) -> &Log {
         &self.log

@@ -109,6 +109,14 @@ impl ClientBuilder {
         Ok(Client(Arc::new(Inner { broker, submitter, mailboxes, readahead, payload_limit })))
     }
 
+    /// With the defaults, and connected when it is first used.
+    pub(super) fn over(broker: Broker) -> Client {
+        let payload_limit = SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit");
+        let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);
+        let (mailboxes, readahead) = (Mailboxes::new(broker.clone()), Readahead::new());
+        Client(Arc::new(Inner { broker, submitter, mailboxes, readahead, payload_limit }))
+    }
+
     async fn confirmer(&self, broker: &Broker) -> Result<Option<Confirmer>, Error> {
         let durability = self.durability;
         match durability {

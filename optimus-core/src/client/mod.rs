@@ -7,6 +7,7 @@ mod handle;
 mod ledger;
 mod mailbox;
 mod operate;
+mod own;
 mod parcels;
 mod readahead;
 mod results;
@@ -19,6 +20,7 @@ use std::sync::{Arc, RwLock};
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     handle::TaskHandle,
+    own::OwnClient,
     results::Results,
 };
 use self::{
@@ -108,6 +110,11 @@ impl Client {
     }
 
     /// Makes this the client behind `.perform_async()`, in place of an earlier one.
+    ///
+    /// There is one in a process. In tests of several stores or runtimes use
+    /// [`client.submit(call)`](Self::submit) instead. A handler's `.perform_async()` submits to the
+    /// store of its worker: through this client if it was connected to the same URL and namespace,
+    /// else through one of the worker's own with the default settings.
     pub fn install(self) -> Self {
         *INSTALLED.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self.clone());
         self
@@ -122,9 +129,25 @@ impl Client {
         installed.clone().ok_or_else(|| {
             Error::invalid(
                 "no client is installed; call Client::connect(url).await?.install() at the start \
-                 of the program, or submit through client.submit(call)",
+                 of the program, or submit through client.submit(call); in a future that a \
+                 handler has spawned, through Context::client",
             )
         })
+    }
+
+    /// What `.perform_async()` submits through: within a handler a client of its worker's store,
+    /// else the installed one.
+    pub(crate) fn current() -> Result<Self, Error> {
+        if let Some(own) = OwnClient::current() {
+            return Ok(own.client());
+        }
+        let installed = Self::installed()?;
+        if installed.is_open() { Ok(installed) } else { Err(Error::installed_closed()) }
+    }
+
+    /// Its runtime has not ended.
+    fn is_open(&self) -> bool {
+        self.0.submitter.is_open()
     }
 
     /// Submits one call. Acknowledged means stored: from here on it reaches a terminal state.

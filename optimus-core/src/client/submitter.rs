@@ -86,6 +86,11 @@ impl Submitter {
         &self.client
     }
 
+    /// Whether the runtime that it was started on has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        !self.parcels.is_closed()
+    }
+
     /// Hands a parcel over; waits while too many others are on their way. From here on its time
     /// runs.
     pub(super) async fn send(&self, submissions: Vec<Submission>) -> Expected {

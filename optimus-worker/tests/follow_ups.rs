@@ -1,0 +1,144 @@
+//! Handlers that submit: to the store of their worker, whatever client is installed.
+
+mod common;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use common::{Bench, Double, Running};
+use optimus_core::{BoxError, Context, Task, TaskHandle};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::{Builder, Handle};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a handler submits the next one.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum Way {
+    Async,
+    Blocking,
+    /// On a thread with a runtime of its own, which ends.
+    OwnRuntime,
+    Spawned,
+}
+
+/// Submits one more of itself until none is left, and returns how many have followed.
+#[derive(Serialize, Deserialize)]
+struct Chain {
+    left: u32,
+    way: Way,
+}
+
+impl Task for Chain {
+    const NAME: &'static str = "chain";
+    type Output = u32;
+
+    async fn run(self, ctx: Context) -> Result<u32, BoxError> {
+        ctx.data::<Ran>().expect("each worker has one").0.fetch_add(1, Ordering::Relaxed);
+        let Some(left) = self.left.checked_sub(1) else { return Ok(0) };
+        let call = Self { left, way: self.way }.call();
+        let next: TaskHandle<u32> = match self.way {
+            Way::Async => call.perform_async().await?,
+            Way::Blocking => {
+                ctx.run_blocking(|| Handle::current().block_on(call.perform_async())).await?
+            }
+            Way::OwnRuntime => {
+                let runtime = Builder::new_current_thread().enable_all().build()?;
+                ctx.run_blocking(move || runtime.block_on(call.perform_async())).await?
+            }
+            Way::Spawned => {
+                let ctx = ctx.clone();
+                tokio::spawn(async move { ctx.client()?.submit(call).await }).await??
+            }
+        };
+        Ok(next.result_within(PATIENCE).await? + 1)
+    }
+}
+
+/// How many have run at a worker.
+#[derive(Clone, Default)]
+struct Ran(Arc<AtomicU32>);
+
+fn start(bench: &Bench) -> (Running, Ran) {
+    let ran = Ran::default();
+    let worker = bench.worker().data(ran.clone()).task_type::<Chain>();
+    (bench.start(worker), ran)
+}
+
+async fn follow(bench: &Bench, way: Way) {
+    let (worker, ran) = start(bench);
+    let handle = bench.client.submit(Chain { left: 2, way }.call()).await.unwrap();
+    assert_eq!(handle.result_within(PATIENCE).await.unwrap(), 2, "{way:?}");
+    assert_eq!(ran.0.load(Ordering::Relaxed), 3, "{way:?}");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn each_way_of_a_handler_to_submit_leads_to_the_store_of_its_worker() {
+    for way in [Way::Async, Way::Blocking, Way::OwnRuntime, Way::Spawned] {
+        follow(&Bench::on_memory().await, way).await;
+    }
+    follow(&Bench::on_redis().await, Way::Async).await;
+}
+
+/// Submits one whose arguments are twice as long.
+#[derive(Serialize, Deserialize)]
+struct Forward {
+    text: String,
+}
+
+impl Task for Forward {
+    const NAME: &'static str = "forward";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        if self.text.len() < 100 {
+            let text = self.text.repeat(2);
+            Self { text }.call().perform_async().await?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_installed_client_counts_outside_of_handlers_and_in_those_of_its_own_store() {
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let call = || Double { number: 4 }.call();
+    let first = runtime();
+    let other = first.block_on(async {
+        let problem = call().perform_async().await.unwrap_err();
+        assert!(problem.to_string().contains("no client is installed"), "{problem}");
+        // It is known by its limit.
+        let (other, bench) = (Bench::on_memory().await, Bench::on_memory().await);
+        other.client_builder().payload_limit(100).connect().await.unwrap().install();
+        let outside = call().perform_async().await.unwrap();
+        assert!(other.client.inspector().get(outside.id()).await.unwrap().is_some());
+        for (bench, dies) in [(&bench, false), (&other, true)] {
+            let worker = bench.start(bench.worker().task_type::<Forward>());
+            let forward = Forward { text: "x".repeat(60) }.call().max_retry(0);
+            let handle = bench.client.submit(forward).await.unwrap();
+            match handle.result_within(PATIENCE).await {
+                Ok(()) => assert!(!dies),
+                Err(problem) => {
+                    assert!(dies && problem.to_string().contains("limit is 100"), "{problem}");
+                }
+            }
+            worker.stop().await;
+        }
+        other
+    });
+    drop(first);
+    runtime().block_on(async {
+        let problem = call().perform_async().await.unwrap_err();
+        assert!(problem.is_unavailable(), "{problem}");
+        assert!(problem.to_string().contains("installed client has ended"), "{problem}");
+        // Handlers do without it.
+        let bench = Bench::beside(&other.url(), other.namespace()).await;
+        follow(&bench, Way::Async).await;
+    });
+}
