@@ -182,17 +182,8 @@ impl Claims {
         }
         let again: usize = asks.iter().map(|ask| ask.want).sum();
         let idle = self.idle().saturating_sub(again).min(self.turn_max());
-        let (now, poll) = (Instant::now(), self.shared.config.poll);
-        for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
-            let next_look = || now + look_wait(poll, queue.workers());
-            let times = [line.due_at, Some(*line.look_at.get_or_insert_with(next_look))];
-            if times.into_iter().flatten().any(|at| at <= now) {
-                line.due_at = line.due_at.filter(|due_at| *due_at > now);
-                line.look_at = Some(next_look());
-                line.fired = true;
-                queue.hint();
-            }
-        }
+        let now = Instant::now();
+        self.look_by_itself(now);
         let open: Vec<Open> = (0..self.lines.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
             // What is granted then could not start, and would come back at once, again and again.
@@ -211,6 +202,27 @@ impl Claims {
         }
         self.pass_on_due(&mut asks);
         asks
+    }
+
+    /// Hints at each queue whose time has come, though nothing woke the worker for it.
+    fn look_by_itself(&mut self, now: Instant) {
+        let poll = self.shared.config.poll;
+        let is_loaded = self.idle() <= self.shared.config.concurrency / 2;
+        for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
+            // A worker without an idle slot hears no bell, so the looks of others tell it nothing.
+            let lookers = if is_loaded { 1 } else { queue.workers() };
+            let next_look = || now + look_wait(poll, lookers);
+            if is_loaded {
+                line.look_at = line.look_at.map(|at| at.min(now + poll));
+            }
+            let times = [line.due_at, Some(*line.look_at.get_or_insert_with(next_look))];
+            if times.into_iter().flatten().any(|at| at <= now) {
+                line.due_at = line.due_at.filter(|due_at| *due_at > now);
+                line.look_at = Some(next_look());
+                line.fired = true;
+                queue.hint();
+            }
+        }
     }
 
     /// Where it is this worker's turn to look and it has no slot, a claim of nothing lines up what
