@@ -150,9 +150,9 @@ impl Control {
     /// a word asks for nothing.
     fn shown_by(error: &(dyn Error + 'static)) -> Option<Self> {
         SHOWN.take();
-        let mut shown = Short(String::new());
+        let mut shown = Short::up_to(WORD_BYTES_MAX);
         write!(shown, "{error}").ok()?;
-        SHOWN.take().filter(|word| word.text() == shown.0)
+        SHOWN.take().filter(|word| word.text() == shown.text)
     }
 
     fn show(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,29 +171,59 @@ impl Control {
     }
 }
 
-/// Takes no more than the text of a word: an error may write endlessly.
-struct Short(String);
+/// Takes no more than so many bytes: an error may write endlessly.
+struct Short {
+    text: String,
+    max: usize,
+}
+
+impl Short {
+    fn up_to(max: usize) -> Self {
+        Self { text: String::new(), max }
+    }
+}
 
 impl fmt::Write for Short {
     fn write_str(&mut self, more: &str) -> fmt::Result {
-        if self.0.len() + more.len() > WORD_BYTES_MAX {
+        if self.text.len() + more.len() > self.max {
             return Err(fmt::Error);
         }
-        self.0.push_str(more);
+        self.text.push_str(more);
         Ok(())
     }
 }
 
-/// An error with its sources on one line each, as the error history keeps it.
+/// Longer texts are not compared.
+const COMPARED_BYTES_MAX: usize = 1024;
+
+/// An error with its sources on one line each, as the error history keeps it. A source whose text
+/// the line before ends with is left out; so is the word [`Fatal`], which the task's state says.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut next = self.0.source();
-        while let Some(source) = next {
-            write!(f, "\n  caused by: {source}")?;
-            next = source.source();
+        let (mut next, mut said) = (Some(self.0), None::<String>);
+        let mut between = "";
+        for _ in 0..SOURCES_MAX {
+            let Some(error) = next else { break };
+            next = error.source();
+            SHOWN.take();
+            let mut text = Short::up_to(COMPARED_BYTES_MAX);
+            let text = write!(text, "{error}").ok().map(|()| text.text);
+            let is_word = SHOWN.take() == Some(Control::Fatal) && text.as_deref() == Some("fatal");
+            let is_said = match (&said, &text) {
+                (Some(said), Some(text)) => !text.is_empty() && said.ends_with(text.as_str()),
+                _ => false,
+            };
+            if is_said || is_word && next.is_some() {
+                continue;
+            }
+            f.write_str(between)?;
+            match &text {
+                Some(text) => f.write_str(text)?,
+                None => write!(f, "{error}")?,
+            }
+            (said, between) = (text, "\n  caused by: ");
         }
         Ok(())
     }

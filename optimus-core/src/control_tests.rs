@@ -134,8 +134,34 @@ fn an_error_that_only_tells_of_a_word_is_none() {
 #[test]
 fn an_error_is_written_with_all_its_sources() {
     let error = Outer(Box::new(Outer("boom".into())));
-    assert_eq!(Chain(&error).to_string(), "outer\n  caused by: outer\n  caused by: boom");
+    assert_eq!(Chain(&error).to_string(), "outer\n  caused by: boom");
     let fatal = anyhow::Error::new(Fatal::new("boom")).context("above");
     let text = Chain(&*BoxError::from(fatal)).to_string();
-    assert_eq!(text, "above\n  caused by: fatal\n  caused by: boom");
+    assert_eq!(text, "above\n  caused by: boom");
+}
+
+#[test]
+fn a_source_that_the_line_before_ends_with_is_not_written_twice() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("can't be read: {0}")]
+    struct Unreadable(#[source] Outer);
+    let error = Unreadable(Outer("boom".into()));
+    assert_eq!(Chain(&error).to_string(), "can't be read: outer\n  caused by: boom");
+}
+
+#[test]
+fn an_error_that_is_its_own_source_is_written_to_an_end() {
+    #[derive(Debug)]
+    struct Ring;
+    impl fmt::Display for Ring {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("ring")
+        }
+    }
+    impl Error for Ring {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&Ring)
+        }
+    }
+    assert_eq!(Chain(&Ring).to_string(), "ring");
 }

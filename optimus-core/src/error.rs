@@ -52,7 +52,7 @@ enum Kind {
     Unauthorized(String),
     #[error("Redis answered with an error: {0}")]
     Rejected(String),
-    #[error("{id} is {state}, so {verb} can't be done")]
+    #[error("{id} is {state}, so {verb} can't be done{}", remedy(*state, verb))]
     WrongState { id: TaskId, state: TaskState, verb: &'static str },
     #[error("the biz id is held by {owner}; cancel or finish that task first")]
     Duplicate { owner: TaskId },
@@ -81,7 +81,17 @@ enum Kind {
 }
 
 fn last_words(last: Option<&AttemptError>) -> String {
-    last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
+    last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.text()))
+}
+
+/// What helps, behind a comma.
+fn remedy(state: TaskState, verb: &str) -> &'static str {
+    match (state, verb) {
+        (TaskState::Dead, "cancel") => {
+            "; it has ended, and is kept for a while: requeue it to run it again, or leave it"
+        }
+        _ => "",
+    }
 }
 
 macro_rules! constructors {
@@ -275,5 +285,26 @@ mod tests {
         assert_eq!(dead.attempt_error(), Some(&last));
         assert!(dead.to_string().ends_with("is dead (timed out): still running"), "{dead}");
         assert_eq!(format!("{dead:?}"), dead.to_string());
+    }
+
+    #[test]
+    fn the_error_of_a_lost_task_names_the_worker_that_was_not_heard_of() {
+        let last = AttemptError {
+            reason: Reason::Lost,
+            message: String::new(),
+            attempt: 3,
+            worker: "vm-7".into(),
+            at_ms: 5,
+        };
+        let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last));
+        let text = "(lost): worker vm-7 was not heard of for a whole lease in attempt 3";
+        assert!(dead.to_string().ends_with(text), "{dead}");
+    }
+
+    #[test]
+    fn the_refused_cancel_of_a_dead_task_says_what_can_be_done() {
+        let id = TaskId::new(QueueName::new("q").unwrap());
+        let problem = Error::wrong_state(id, TaskState::Dead, "cancel");
+        assert!(problem.to_string().contains("requeue it to run it again"), "{problem}");
     }
 }

@@ -1,6 +1,6 @@
 //! Where a task is: [`TaskState`], and why it died: [`Reason`].
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +142,20 @@ pub struct AttemptError {
     /// When it was recorded, in ms since the Unix epoch, by Redis' clock.
     #[serde(default)]
     pub at_ms: u64,
+}
+
+impl AttemptError {
+    /// What was said; of a lost attempt, which nobody could say anything of, what is known of it.
+    pub fn text(&self) -> Cow<'_, str> {
+        if self.reason == Reason::Lost && self.message.is_empty() {
+            let Self { worker, attempt, .. } = self;
+            return format!(
+                "worker {worker} was not heard of for a whole lease in attempt {attempt}"
+            )
+            .into();
+        }
+        Cow::Borrowed(&self.message)
+    }
 }
 
 #[cfg(test)]

@@ -247,6 +247,12 @@ impl WorkerBuilder {
                 Err(problem) => self.problem = Some(Error::invalid(format!("queue: {problem}"))),
             }
         }
+        if self.config.queues.is_empty() && self.problem.is_none() {
+            self.problem = Some(Error::invalid(
+                "worker: it was given an empty list of queues; name one, or leave out .queues, \
+                 .weighted and .strict to serve those of its tasks",
+            ));
+        }
         self
     }
 }
@@ -283,6 +289,19 @@ mod tests {
         assert_eq!((&*config.namespace, config.name.as_deref()), ("shop", Some("mailer-1")));
         let config = WorkerBuilder::from_env(env(&vars[..1])).unwrap().config;
         assert_eq!((&*config.namespace, config.name), (NAMESPACE_DEFAULT, None));
+    }
+
+    #[test]
+    fn an_empty_list_of_queues_is_refused() {
+        let none: [&str; 0] = [];
+        let weighted = none.iter().map(|queue| (*queue, 1));
+        let builder = || WorkerBuilder::new("redis://x");
+        for builder in
+            [builder().queues(none), builder().weighted(weighted), builder().strict(none)]
+        {
+            let problem = builder.build().err().unwrap();
+            assert!(problem.to_string().contains("empty list of queues"), "{problem}");
+        }
     }
 
     #[test]

@@ -95,6 +95,16 @@ impl Config {
     }
 }
 
+/// The queues as `OPTIMUS_QUEUES` may name them: `critical=3, default` or `critical > default`.
+pub(crate) fn describe(order: Order, queues: &[(QueueName, u32)]) -> String {
+    let named = |(name, weight): &(QueueName, u32)| match weight {
+        1 => name.to_string(),
+        weight => format!("{name}={weight}"),
+    };
+    let queues: Vec<String> = queues.iter().map(named).collect();
+    queues.join(if order == Order::Strict { " > " } else { ", " })
+}
+
 /// `critical=3,default` by weight (1 where none is given), or `critical>default` strictly.
 pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>), Error> {
     let invalid = |part: &str, why: &str| {
@@ -137,6 +147,14 @@ mod tests {
         let weighted = vec![("critical".into(), 3), ("default".into(), 1)];
         assert_eq!(read("critical=3, default"), (Order::Weighted, weighted));
         assert_eq!(read("a>b").0, Order::Strict);
+    }
+
+    #[test]
+    fn the_queues_of_a_worker_are_told_as_they_can_be_written() {
+        for text in ["critical=3, default", "a > b"] {
+            let (order, queues) = parse_queues(text).unwrap();
+            assert_eq!(describe(order, &queues), text);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::Attempts,
-    config::Config,
+    config::{self, Config},
     ledgers::Ledgers,
     queues::{Queues, Served},
     registry::Registry,
@@ -152,17 +152,24 @@ fn describe(config: &Config, registry: &Registry) -> String {
 }
 
 fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {
-    let queues: Vec<String> = config.queues.iter().map(|(name, _)| name.to_string()).collect();
     let mut lines = vec![format!(
         "optimus worker {worker} on {}: {} slots, queues: {}",
         broker.endpoint().describe(),
         config.concurrency,
-        queues.join(", ")
+        config::describe(config.order, &config.queues)
     )];
+    let is_served = |queue: &str| config.queues.iter().any(|(name, _)| name.as_str() == queue);
     for task in registry.iter() {
         let queue = task.options().queue_name();
-        let served = if queues.iter().any(|q| q == queue) { "" } else { ", not served here" };
+        let served = if is_served(queue) { "" } else { ", not served here" };
         lines.push(format!("  {} (queue {queue}{served})", task.name()));
+    }
+    if !registry.iter().any(|task| is_served(task.options().queue_name())) {
+        lines.push(
+            "  warning: no task of this worker goes to a queue that it serves, unless a call \
+             names the queue"
+                .to_owned(),
+        );
     }
     lines.join("\n")
 }
