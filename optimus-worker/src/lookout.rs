@@ -11,14 +11,15 @@ use tokio::runtime::{Handle, RuntimeMetrics};
 
 use crate::{role::Role, shared::Shared};
 
-/// A thread that was kept from one look to the next is noticed: within twice that time.
-const LOOK_EVERY: Duration = Duration::from_millis(4);
+/// A thread that was kept from one look to the next is noticed: within twice that time. Each look
+/// costs some 60 µs, as long as tasks run.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_secs(3600);
 /// A thread that does not rest under load may be kept later, so an idle one is woken again after so
 /// many looks.
-const KNOWN_FOR: u32 = 250;
+const KNOWN_FOR: u32 = 50;
 /// Tasks often follow each other; only after so many looks at nothing it sleeps.
-const IDLE_LOOKS: u32 = 25;
+const IDLE_LOOKS: u32 = 5;
 
 /// Looks at the threads of the handlers' runtime, and wakes one.
 pub(crate) struct Lookout {
