@@ -59,8 +59,10 @@ pub fn run(seed: u64, voice: Voice) -> Outcome {
 async fn play(world: &Arc<World>, mut random: fastrand::Rng) {
     let network = &world.network;
     let fails_over = random.u8(..4) == 0;
+    // Many share the looks at a queue, and have longer leases while they are idle.
+    let workers = if random.u8(..4) == 0 { random.usize(9..17) } else { random.usize(1..4) };
     let plan = Plan {
-        workers: random.usize(1..4),
+        workers,
         fails_over,
         sets_clock: !fails_over && random.u8(..4) == 0,
         setup: None,
