@@ -62,10 +62,11 @@ pub(super) async fn biz_id(actor: &Actor) {
 
 /// One id is one task while it is stored, whoever submits it again.
 pub(super) async fn same_id(actor: &Actor) {
-    let id = TaskId::new(queue());
+    let (id, delay_ms) = (TaskId::new(queue()), 10_000);
     for number in 1..3 {
-        let call = Work::new(number, Kind::Lasts(0)).id(id.clone()).due(Due::In(ms(300)));
-        let handle = actor.user.submit(number, call, None, 300).await;
+        // Later than a fault keeps the second submit: after a success of the first it is stored.
+        let call = Work::new(number, Kind::Lasts(0)).id(id.clone()).due(Due::In(ms(delay_ms)));
+        let handle = actor.user.submit(number, call, None, delay_ms).await;
         if number == 2 {
             actor.hear(number, handle).await;
         }
