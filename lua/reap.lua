@@ -3,7 +3,8 @@
 -- Counts a loss apart from failures. A task lost `max_losses` times is buried if it ran alone at
 -- last, so that no neighbour of one that kills its worker is condemned with it; one whose `on_lost`
 -- says so is buried at once. Others go back to the head of the line. After a time without
--- watch each worker has its whole lease first, once.
+-- watch each worker has its whole lease first, once. If one waited for the next due time, another
+-- is woken to do that.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
@@ -22,7 +23,8 @@ local WORKERS_MAX = 16
 local LOSSES_MAX = 3
 
 -- Checks.
-local needs = redis.call('HGET', meta, 'needs')
+local flags = redis.call('HMGET', meta, 'needs', 'timer')
+local needs, timer, lost_timer = flags[1], flags[2], false
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
@@ -52,6 +54,7 @@ for _, worker in ipairs(lapsed) do
     more = true
   else
     emptied[#emptied + 1] = worker
+    lost_timer = lost_timer or is_timer(timer, worker)
   end
 end
 local is_somebody_left = redis.call('ZCARD', workers) > #emptied
@@ -63,8 +66,8 @@ if #ids > 0 then
   ranks = priorities_of(priorities, ids)
   redis.call('ZCARD', priority)
   redis.call('LLEN', ready)
-  redis.call('LLEN', wake)
 end
+redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
 local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
 for i, id in ipairs(ids) do
@@ -110,6 +113,10 @@ end
 for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)
   redis.call('UNLINK', derive(meta, 'worker', worker), derive(meta, 'working', worker))
+end
+if lost_timer then
+  redis.call('HDEL', meta, 'timer')
+  ring(wake)
 end
 local next_expiry = is_somebody_left and next_expiry_in(workers, self, now) or '-1'
 return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed }

@@ -28,8 +28,9 @@ end
 -- What is to change in the leases, found before the first write; and the shortest lease.
 --
 -- Nobody is reaped for an outage: where nobody watched for more than half of a worker's lease,
--- Redis or every worker was away, and that worker gets a whole lease of its own from now on. It
--- gets that once: `graced` tells the expiry that it was given, and any heartbeat of its own sets
+-- Redis or every worker was away, and that worker gets a whole lease of its own from now on; the
+-- longest one if it had a long one, since it relies on that and may not be heard of sooner. It gets
+-- that once: `graced` tells the expiry that it was given, and any heartbeat of its own sets
 -- another. Else a worker that dies and starts again and again would keep those before it alive.
 --
 -- And leases go back with the clock, or who is dead would keep its tasks for as long as that step.
@@ -54,7 +55,9 @@ local function mending_of(meta, workers, now, lease_ms, self)
     least = math.min(least, own_ms)
     local expiry, is_raised = tonumber(score) + math.min(gap, 0), false
     if gap > own_ms / 2 and not graced and expiry < now + own_ms then
-      expiry, graced, is_raised = now + own_ms, true, true
+      local is_long = tonumber(score) % 1 ~= 0
+      expiry = is_long and now + own_ms * LONG_MAX + 0.5 or now + own_ms
+      graced, is_raised = true, true
     end
     if expiry_text(expiry) ~= score and worker ~= self then
       mending[#mending + 1] = { worker = worker, expiry = expiry_text(expiry), graced = graced,

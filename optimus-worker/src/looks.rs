@@ -7,9 +7,9 @@ use optimus_core::interval;
 /// A worker that waits for a due time claims by then, unless it is gone.
 const BACKUP_AFTER: Duration = Duration::from_millis(250);
 const BACKUP_EACH: Duration = Duration::from_millis(100);
-/// The looks of one worker are no further apart than so many polls, however many workers share
-/// them: the others may be ending, or their runtimes blocked.
-const POLLS_APART_MAX: u32 = 12;
+/// However many workers share the looks, each does as if they were so many at most: the others may
+/// be ending, or their runtimes blocked.
+const POLLS_APART_MAX: usize = 12;
 
 /// How much later than the worker that waits for a due time each of so many others looks, in case
 /// that one is gone: one of them soon, and all of them together a few times a second.
@@ -20,7 +20,7 @@ pub(crate) fn backup_wait(workers: usize) -> Duration {
 
 /// How long a worker waits between its looks: the workers of a queue together look once a poll.
 pub(crate) fn look_wait(poll: Duration, workers: usize) -> Duration {
-    interval(poll, workers, fastrand::f64()).min(poll.saturating_mul(POLLS_APART_MAX))
+    interval(poll, workers.min(POLLS_APART_MAX), fastrand::f64())
 }
 
 #[cfg(test)]
@@ -39,8 +39,11 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_looks_within_twelve_polls_however_many_others_there_are() {
-        assert_eq!(look_wait(POLL, 1_000_000), POLL * 12);
+    fn a_worker_looks_each_twelve_polls_however_many_others_there_are() {
+        for _ in 0..1_000 {
+            let wait = look_wait(POLL, 1_000_000);
+            assert!(wait >= POLL * 6 && wait <= POLL * 18, "{wait:?}");
+        }
         assert!(look_wait(Duration::MAX, usize::MAX) >= Duration::MAX / 3, "beyond all time");
     }
 }

@@ -94,11 +94,14 @@ scripts! {
     REAP = "reap": [
         "needs", "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again",
         "wide", "biz_key", "biz_end", "tries", "waiters", "ended", "lease", "last_claim", "held",
+        "timer",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];
-    LEAVE = "leave": ["last_claim", "held"] ["workers", "worker:", "working:"];
+    LEAVE = "leave": ["last_claim", "held", "bell", "timer"] [
+        "workers", "worker:", "working:", "meta", "wake",
+    ];
     CANCEL = "cancel": [
         "needs", "clock", "derive", "header", "biz_key", "biz_end", "waiters", "ended", "find",
         "holders",

@@ -1,8 +1,12 @@
 //! `leave`: a worker of the queue → ∅.
 
-use optimus_core::WorkerId;
+use optimus_core::{Due, WorkerId};
 
-use crate::{acts::done, bench::Bench, jobs::jobs};
+use crate::{
+    acts::{done, ms},
+    bench::Bench,
+    jobs::{job, jobs},
+};
 
 async fn a_worker_that_holds_nothing_is_forgotten(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
@@ -26,6 +30,19 @@ async fn a_worker_that_holds_something_stays(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
+async fn who_waits_for_a_due_time_leaves_that_to_another(bench: Bench) {
+    bench.add(0, job().due(Due::In(ms(9_000)))).await;
+    let [timer, other] = [bench.worker(0, "timer").await, bench.worker(0, "other").await];
+    assert!(bench.claim(0, &timer, 1, 1).await.grants.is_empty());
+    bench.answer_bell().await;
+    assert_eq!(bench.at(1).leave(&bench.queue, &other).await.unwrap(), 0);
+    assert!(!bench.answer_bell().await);
+    assert!(bench.field("meta", "timer").await.is_some());
+    assert_eq!(bench.at(1).leave(&bench.queue, &timer).await.unwrap(), 0);
+    assert_eq!(bench.field("meta", "timer").await, None);
+    assert!(bench.answer_bell().await, "for another");
+}
+
 async fn leaving_twice_is_no_mistake(bench: Bench) {
     let stranger = WorkerId::from_stored("stranger");
     assert_eq!(bench.at(0).leave(&bench.queue, &stranger).await.unwrap(), 0);
@@ -35,5 +52,6 @@ async fn leaving_twice_is_no_mistake(bench: Bench) {
 on_both![
     a_worker_that_holds_nothing_is_forgotten,
     a_worker_that_holds_something_stays,
+    who_waits_for_a_due_time_leaves_that_to_another,
     leaving_twice_is_no_mistake,
 ];

@@ -199,6 +199,22 @@ async fn a_newcomer_takes_leases_back_with_the_clock(bench: Bench) {
     assert_two_is_reaped_in_time(&bench, &one, &two).await;
 }
 
+async fn a_long_lease_after_an_outage_is_a_long_one_that_a_grant_makes_a_usual_one(bench: Bench) {
+    bench.submit(0, &jobs(1)).await;
+    let worker = bench.worker(0, "w").await;
+    for number in 1..16 {
+        bench.worker(0, &format!("other {number}")).await;
+    }
+    renew(&bench, 0, &worker).await;
+    assert_eq!(reap(&bench, BACK, &WorkerId::from_stored("other 1")).await, 0);
+    let expiry = bench.exact_score("workers", "w").await;
+    assert_eq!(expiry, Some(format!("{}.5", START + BACK + 10 * LEASE_MS)));
+    // It relies on a long lease until it is told of its first task.
+    bench.take(BACK + 9 * LEASE_MS, &worker, 1).await;
+    let expiry = bench.score("workers", "w").await;
+    assert_eq!(expiry, Some(START + BACK + 10 * LEASE_MS));
+}
+
 async fn a_long_lease_goes_back_with_the_clock_and_stays_a_long_one(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let worker = bench.worker(BACK, "w").await;
@@ -214,6 +230,7 @@ async fn a_long_lease_goes_back_with_the_clock_and_stays_a_long_one(bench: Bench
 }
 
 on_both![
+    a_long_lease_after_an_outage_is_a_long_one_that_a_grant_makes_a_usual_one,
     a_long_lease_goes_back_with_the_clock_and_stays_a_long_one,
     a_reap_after_an_outage_takes_nothing_and_gives_everybody_a_lease,
     a_heartbeat_after_an_outage_gives_everybody_a_lease,

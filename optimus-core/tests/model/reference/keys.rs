@@ -72,8 +72,9 @@ impl Queue {
             picture.pair("workers", name, format_args!("{}{half}", worker.expiry));
             picture.pair(&format!("worker:{name}"), "description", "{}");
             picture.pair(&format!("worker:{name}"), "lease_ms", worker.lease_ms);
-            if let Some(graced) = worker.graced {
-                picture.pair(&format!("worker:{name}"), "graced", graced);
+            if let Some((graced, was_long)) = worker.graced {
+                let half = if was_long { ".5" } else { "" };
+                picture.pair(&format!("worker:{name}"), "graced", format_args!("{graced}{half}"));
             }
             let working = format!("working:{name}");
             for (id, token) in &worker.holds {

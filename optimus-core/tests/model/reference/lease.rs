@@ -56,7 +56,7 @@ impl Queue {
     pub(super) fn leave(&mut self, name: &WorkerId) -> Answer {
         let holds = self.workers.get(name).map_or(0, |worker| worker.holds.len());
         if holds == 0 {
-            self.workers.remove(name);
+            self.forget(name);
         }
         Answer::Holds(holds)
     }
@@ -90,7 +90,7 @@ impl Queue {
                 back.extend(self.lose(now, worker, &id, alone));
             }
             if self.workers[worker].holds.is_empty() {
-                self.workers.remove(worker);
+                self.forget(worker);
             } else {
                 more = true;
             }
@@ -107,6 +107,12 @@ impl Queue {
         self.line_up_again(now, &order_of(back, &seen.line));
         let next_expiry_ms = self.next_expiry(now, name);
         Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed })
+    }
+
+    /// A worker → ∅. If it waits for the next due time, nobody does now.
+    fn forget(&mut self, name: &WorkerId) {
+        self.workers.remove(name);
+        self.timer = self.timer.take().filter(|(holder, _)| holder != name);
     }
 
     /// A worker loses a task; its id if that is to run again. Only one that ran alone may have
@@ -157,22 +163,22 @@ impl Queue {
         if !self.is_watched(now, lease_ms) {
             let watched_at = self.watched_at.unwrap_or(now);
             for (other, worker) in &mut self.workers {
-                let had_grace = !worker.is_long && worker.graced == Some(worker.expiry);
-                let until = now + worker.lease_ms;
+                let had_grace = worker.graced == Some((worker.expiry, worker.is_long));
+                let soon = now + worker.lease_ms;
+                let until = now + worker.lease_ms * if worker.is_long { LONG_MAX } else { 1 };
                 let expiry = worker.expiry - watched_at.saturating_sub(now);
                 let away = now.saturating_sub(watched_at) > worker.lease_ms / 2;
-                let raise = away && !had_grace && expiry < until;
+                let raise = away && !had_grace && expiry < soon;
                 let mended = if raise { until } else { expiry };
                 if Some(other) == name || mended == worker.expiry {
                     continue;
                 }
                 if raise {
                     raised.push(other.clone());
-                    worker.is_long = false;
                 }
                 worker.expiry = mended;
                 if raise || had_grace {
-                    worker.graced = Some(mended);
+                    worker.graced = Some((mended, worker.is_long));
                 }
             }
             let shortest = self.workers.values().map(|worker| worker.lease_ms).min();

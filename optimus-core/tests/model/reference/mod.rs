@@ -118,7 +118,7 @@ pub(crate) struct Worker {
     pub(crate) is_long: bool,
     pub(crate) lease_ms: u64,
     /// The expiry that it was given after an outage.
-    pub(crate) graced: Option<u64>,
+    pub(crate) graced: Option<(u64, bool)>,
     /// The token of its last claim that granted something.
     pub(crate) last_claim: Option<Token>,
     /// That claim was for one task to run alone.
