@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
+    executor,
     judge::{self, Judged},
     outcome::Outcome,
     role::Role,
@@ -95,6 +96,13 @@ impl Deadlines {
 
     /// The executor would have done this itself, had its runtime let it.
     fn time_out(&self, attempt: &Arc<Attempt>) {
+        if attempt.begin() {
+            // The runtime had no thread for it until now, so another worker may.
+            if attempt.settle() {
+                executor::give_back(&self.shared, attempt.lease.clone());
+            }
+            return;
+        }
         attempt.stop(Stop::TimedOut);
         if !attempt.settle() {
             return;

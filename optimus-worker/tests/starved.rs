@@ -198,6 +198,26 @@ on_both! {
         assert_eq!(counts.unwrap().working, 0);
     }
 
+    async fn what_a_blocked_runtime_did_not_begin_by_its_deadline_is_another_workers(bench: Bench) {
+        let began = Signal::new();
+        let queue = QueueName::new("default").unwrap();
+        let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
+        let lonely = Lonely::start(&bench, &began);
+        // Claimed together, of which one keeps the only thread.
+        bench.client.pause(&queue).await.unwrap();
+        let short = |ms| Spin { ms }.call().timeout(Duration::from_millis(500)).max_retry(0);
+        bench.client.submit(Spin { ms: 5_000 }.call()).await.unwrap();
+        let handles = bench.client.submit_all((0..3).map(|_| short(0))).await.unwrap();
+        bench.client.resume(&queue).await.unwrap();
+        began.wait_for(1).await;
+        let rival = bench.start(rival);
+        for handle in handles {
+            assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), 1);
+        }
+        drop(lonely);
+        rival.stop().await;
+    }
+
     async fn the_deadlines_of_blocking_handlers_are_kept_whatever_their_back_offs_do(bench: Bench) {
         let began = Signal::new();
         let lonely = Lonely::start(&bench, &began);
