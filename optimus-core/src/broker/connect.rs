@@ -131,7 +131,10 @@ impl Endpoint {
     /// Whether both URLs are of the same server and database, or of the same name in this process.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Server(_, url, _), Self::Server(_, other, _)) => url == other,
+            (Self::Server(place, ..), Self::Server(other, ..)) => {
+                let db = |place: &ConnectionInfo| place.redis_settings().db();
+                place.addr() == other.addr() && db(place) == db(other)
+            }
             #[cfg(feature = "embedded")]
             (Self::Memory(_, name), Self::Memory(_, other)) => name == other,
             #[cfg(feature = "embedded")]

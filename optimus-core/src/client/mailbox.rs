@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
     broker::Broker,
@@ -26,6 +26,8 @@ pub(super) struct Mailboxes(Arc<Inner>);
 
 struct Inner {
     broker: Broker,
+    /// A handle may be awaited on a runtime that ends sooner.
+    runtime: Handle,
     address: String,
     queues: Mutex<HashMap<QueueName, Waiting>>,
     last_serial: AtomicU64,
@@ -69,6 +71,7 @@ impl Mailboxes {
         let address = machine::new_uuid().simple().to_string();
         Self(Arc::new(Inner {
             broker,
+            runtime: Handle::current(),
             address,
             queues: Mutex::default(),
             last_serial: AtomicU64::new(0),
@@ -85,7 +88,7 @@ impl Mailboxes {
         let mut queues = self.0.queues();
         if !queues.contains_key(id.queue()) {
             queues.insert(id.queue().clone(), Waiting::default());
-            tokio::spawn(listen(self.0.clone(), id.queue().clone()));
+            self.0.runtime.spawn(listen(self.0.clone(), id.queue().clone()));
         }
         let waiting = queues.entry(id.queue().clone()).or_default();
         let serial = self.0.last_serial.fetch_add(1, Ordering::Relaxed) + 1;
