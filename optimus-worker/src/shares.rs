@@ -25,6 +25,8 @@ const TURN_QUEUES_MAX: usize = 24;
 const LUMPS_PER_S: u64 = 20;
 /// What was served to a queue counts so much, divided by its weight.
 const SCALE: u128 = 1 << 32;
+/// A queue that holds its share of the slots is owed up to so many times what it holds.
+const REFILLS: usize = 4;
 /// How long a queue's rate remembers.
 const MEMORY: Duration = Duration::from_millis(250);
 /// How often it is measured.
@@ -170,8 +172,12 @@ impl Shares {
             let share = &mut self.queues[place.open.at];
             let credit = match (share.had_no_work, place.room) {
                 (true, _) => 0,
-                // Its own tasks keep it from more, not the others; that is not owed to it either.
-                (false, 0) => share.price(place.lump),
+                // Its own tasks keep it from more, not the others, so little of that is owed to it.
+                // If nothing were, others would fill some of its slots as these get free.
+                (false, 0) => {
+                    let held = place.open.running + share.asked;
+                    share.price(place.lump.max(REFILLS * held))
+                }
                 (false, _) => continue,
             };
             share.had_no_work = false;

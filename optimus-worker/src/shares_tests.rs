@@ -189,3 +189,44 @@ fn a_turn_for_reports_alone_changes_no_share() {
     }
     assert!((9..=12).contains(&started[0]), "{started:?}");
 }
+
+/// Starts of each queue in 20 s, where tasks take 20 to 60 ms and a turn so long.
+fn starts_of(slots: usize, weights: &[u32], turn_us: u64) -> Vec<usize> {
+    let mut shares = Shares::new(Order::Weighted, weights.iter().copied());
+    let (mut running, mut started) = (vec![0; weights.len()], vec![0; weights.len()]);
+    let (mut ends, mut random) = (Vec::<(u64, usize)>::new(), fastrand::Rng::with_seed(1));
+    let (mut now, base) = (0, Instant::now());
+    while now < 20 * SECOND_US {
+        let open: Vec<Open> =
+            (0..weights.len()).map(|at| Open { at, running: running[at] }).collect();
+        let idle = slots - running.iter().sum::<usize>();
+        let asked = shares.divide(base + Duration::from_micros(now), idle, &open);
+        let next_end = ends.iter().map(|(end, _)| *end).min().unwrap_or(0);
+        now = if asked.is_empty() { next_end.max(now + 1) } else { now + turn_us };
+        for (at, want) in asked {
+            shares.answered(at, want, want);
+            running[at] += want;
+            started[at] += want;
+            ends.extend((0..want).map(|_| (now + random.u64(20_000..60_000), at)));
+        }
+        for (_, at) in ends.extract_if(.., |(end, _)| *end <= now) {
+            running[at] -= 1;
+        }
+    }
+    started
+}
+
+#[test]
+fn heavy_queues_have_their_share_of_few_slots_beside_many_light_ones() {
+    let mut weights = vec![100; 3];
+    weights.extend((0..36).map(|at| [1, 2, 3, 5, 10][at % 5]));
+    let total: u32 = weights.iter().sum();
+    for turn_us in [200, 3_000, 6_000] {
+        let started = starts_of(8, &weights, turn_us);
+        let all: usize = started.iter().sum();
+        for (started, weight) in started.iter().zip(&weights).filter(|(_, weight)| **weight > 3) {
+            let due = all * *weight as usize / total as usize;
+            assert!(started.abs_diff(due) <= due / 10 + 2, "{started} of {due}, weight {weight}");
+        }
+    }
+}
