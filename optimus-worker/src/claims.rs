@@ -258,7 +258,8 @@ impl Claims {
     pub(crate) fn send(&mut self, ask: &Ask) -> ScriptCall {
         self.reserved += ask.want;
         self.lines[ask.queue].under_way += 1;
-        let (broker, name) = (&self.shared.broker, &self.shared.queues[ask.queue].name);
+        let (broker, queue) = (&self.shared.broker, &self.shared.queues[ask.queue]);
+        let name = queue.claim_sent(ask.sent_at, self.shared.config.lease);
         if ask.mode == Mode::Alone {
             broker.claim_alone_call(name, &ask.worker, ask.seq)
         } else {
@@ -281,8 +282,8 @@ impl Claims {
 
     fn judge(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
         self.reserved -= ask.want;
-        let queue = &self.shared.queues[ask.queue];
-        let line = &mut self.lines[ask.queue];
+        let (queue, line) = (&self.shared.queues[ask.queue], &mut self.lines[ask.queue]);
+        queue.claim_heard();
         line.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {

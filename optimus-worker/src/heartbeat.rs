@@ -166,7 +166,7 @@ impl Role for Heartbeat {
         }
         let (now, chance) = (Instant::now(), fastrand::f64());
         for (at, worked) in places.into_iter().zip(worked) {
-            let given = self.shared.queues[at].lease();
+            let given = self.shared.queues[at].lease_to_keep(lease);
             let interval = given / BEATS_PER_LEASE;
             let was_long = std::mem::replace(&mut self.is_long[at], given > lease);
             let enough = match (given > lease, was_long) {

@@ -102,6 +102,8 @@ struct Standing {
     lease: Duration,
     /// How many claims may have made a long lease a usual one.
     grants: u64,
+    /// Claims that were sent and not heard of: each may have made a long lease a usual one.
+    open_claims: usize,
     /// When the next heartbeat is wanted, if that was not known at the last one.
     beat_at: Option<Instant>,
     /// When the earliest lease of another worker is over.
@@ -121,6 +123,7 @@ impl Served {
             renewed_at: Instant::now(),
             lease: Duration::ZERO,
             grants: 0,
+            open_claims: 0,
             beat_at: None,
             next_expiry: None,
         };
@@ -187,6 +190,29 @@ impl Served {
     /// How many claims may have made a long lease a usual one.
     pub(crate) fn grants(&self) -> u64 {
         self.standing().grants
+    }
+
+    /// A claim goes to the queue of this name. An answer may take longer than a lease to come.
+    pub(crate) fn claim_sent(&self, sent_at: Instant, usual: Duration) -> &QueueName {
+        let mut standing = self.standing();
+        standing.open_claims += 1;
+        if standing.lease > usual {
+            standing.beat_at = Some(sent_at + usual / BEATS_PER_LEASE);
+            drop(standing);
+            self.wakeups.beat_wanted();
+        }
+        &self.name
+    }
+
+    /// One of them is answered, or was not done.
+    pub(crate) fn claim_heard(&self) {
+        self.standing().open_claims -= 1;
+    }
+
+    /// The lease that heartbeats have to keep: a usual one while a claim may have made it that.
+    pub(crate) fn lease_to_keep(&self, usual: Duration) -> Duration {
+        let standing = self.standing();
+        if standing.open_claims > 0 { standing.lease.min(usual) } else { standing.lease }
     }
 
     /// A heartbeat was acknowledged: the lease is so long, unless a claim that was granted
@@ -315,9 +341,26 @@ mod tests {
         assert_eq!(queue.lease(), USUAL);
         assert_eq!(queue.take_beat_at(), Some(sent_at + USUAL / BEATS_PER_LEASE));
         queue.renewed(sent_at, 4 * USUAL, grants);
-        assert_eq!(queue.lease(), USUAL, "it may have been asked for before the grant");
+        assert_eq!(
+            queue.lease_to_keep(Duration::MAX),
+            USUAL,
+            "it may have been asked for before the grant"
+        );
         queue.renewed(sent_at, 4 * USUAL, queue.grants());
         assert_eq!(queue.lease(), 4 * USUAL);
+    }
+
+    #[test]
+    fn while_a_claim_is_not_answered_heartbeats_keep_a_usual_lease() {
+        let queue = served();
+        let sent_at = Instant::now();
+        queue.renewed(sent_at, 4 * USUAL, queue.grants());
+        queue.claim_sent(sent_at, USUAL);
+        assert_eq!(queue.take_beat_at(), Some(sent_at + USUAL / BEATS_PER_LEASE));
+        queue.renewed(sent_at, 4 * USUAL, queue.grants());
+        assert_eq!(queue.lease_to_keep(USUAL), USUAL, "Redis may do the claim after that");
+        queue.claim_heard();
+        assert_eq!(queue.lease_to_keep(USUAL), 4 * USUAL);
     }
 
     #[tokio::test(start_paused = true)]
