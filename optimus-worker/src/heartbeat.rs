@@ -76,7 +76,7 @@ impl Heartbeat {
             .iter()
             .map(|(queue, before)| self.broker.renew_call(&queue.name, &before.worker, lease));
         let Ok(answers) = timeout(lease / 2, self.broker.run_all(calls.collect())).await else {
-            self.broker.reconnect().await;
+            self.broker.reconnect();
             return vec![false; places.len()];
         };
         let mut worked = vec![true; places.len()];

@@ -110,6 +110,13 @@ struct Standing {
     next_expiry: Option<Instant>,
 }
 
+impl Standing {
+    /// A heartbeat is wanted by then, or sooner where it was.
+    fn want_beat(&mut self, at: Instant) {
+        self.beat_at = Some(self.beat_at.map_or(at, |sooner| sooner.min(at)));
+    }
+}
+
 impl Served {
     pub(crate) fn new(
         name: QueueName,
@@ -197,7 +204,7 @@ impl Served {
         let mut standing = self.standing();
         standing.open_claims += 1;
         if standing.lease > usual {
-            standing.beat_at = Some(sent_at + usual / BEATS_PER_LEASE);
+            standing.want_beat(sent_at + usual / BEATS_PER_LEASE);
             drop(standing);
             self.wakeups.beat_wanted();
         }
@@ -229,7 +236,7 @@ impl Served {
         standing.grants += 1;
         if standing.lease > usual {
             (standing.renewed_at, standing.lease) = (sent_at, usual);
-            standing.beat_at = Some(sent_at + usual / BEATS_PER_LEASE);
+            standing.want_beat(sent_at + usual / BEATS_PER_LEASE);
             drop(standing);
             self.wakeups.beat_wanted();
         }

@@ -145,7 +145,7 @@ async fn who_has_waited_and_reconnects_does_not_wait_again() {
     redis.restart();
     // By now it would wait for one and a half seconds at least.
     let restarted = Instant::now();
-    broker.reconnect().await;
+    broker.reconnect();
     broker.ping().await.unwrap();
     assert!(restarted.elapsed() < Duration::from_secs(1), "{:?}", restarted.elapsed());
 }

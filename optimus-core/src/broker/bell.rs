@@ -92,7 +92,7 @@ impl Broker {
         let patience = timeout.saturating_add(PATIENCE);
         let Ok(mut answers) = tokio::time::timeout(patience, self.send(vec![command])).await else {
             // It is half open, and what is sent over it next would wait behind this.
-            self.link.reset().await;
+            self.link.reset();
             return Err(BrokerError::Unknown("a blocking wait got no answer".into()));
         };
         let answer = answers.pop().expect("an answer for each call")?;

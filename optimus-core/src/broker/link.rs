@@ -2,14 +2,15 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use redis::{Pipeline, RedisError, Value};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{sync::Mutex as Turns, time::Instant};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     BrokerError,
@@ -30,6 +31,8 @@ struct Inner {
     blocking: bool,
     log: Log,
     live: Mutex<Live>,
+    /// Held by who makes a connection.
+    dialing: Turns<()>,
     /// Set while down, so that an outage is one line in the log, and its end another.
     down: AtomicBool,
     generation: AtomicU64,
@@ -53,6 +56,7 @@ impl Link {
             blocking,
             log,
             live: Mutex::default(),
+            dialing: Turns::default(),
             down: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             breaks: AtomicU64::new(0),
@@ -70,33 +74,55 @@ impl Link {
         match connection.request(pipeline, count).await {
             Ok(values) if values.len() == count => Ok(values),
             Ok(values) => {
-                self.forget(generation).await;
+                self.forget(generation);
                 Err(BrokerError::Unknown(format!("{} answers to {count} calls", values.len())))
             }
             Err(problem) => {
-                self.forget(generation).await;
+                self.forget(generation);
                 Err(BrokerError::Unknown(format!("Redis went away before it answered ({problem})")))
             }
         }
     }
 
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current(&self) -> Option<(u64, Connection)> {
+        self.live().connection.clone()
+    }
+
     /// The live connection, or a new one: tries until `deadline`.
+    ///
+    /// The user's code may hold this future and not poll it. So it makes no connection itself, and
+    /// waits for no turn, or all others would wait with it.
     async fn connection(&self, deadline: Instant) -> Result<(u64, Connection), BrokerError> {
+        if let Some(current) = self.current() {
+            return Ok(current);
+        }
+        let link = self.clone();
+        let dialing = tokio::spawn(async move { link.dial(deadline).await });
+        let ended = |_| Err(BrokerError::NotDone("the runtime of the connection ends".into()));
+        AbortOnDropHandle::new(dialing).await.unwrap_or_else(ended)
+    }
+
+    async fn dial(&self, deadline: Instant) -> Result<(u64, Connection), BrokerError> {
         let inner = &*self.0;
         loop {
-            let mut live = tokio::time::timeout_at(deadline, inner.live.lock())
+            let _turn = tokio::time::timeout_at(deadline, inner.dialing.lock())
                 .await
                 .map_err(|_| BrokerError::NotDone("still connecting".into()))?;
-            if let Some(current) = &live.connection {
-                return Ok(current.clone());
+            if let Some(current) = self.current() {
+                return Ok(current);
             }
-            if let Some(not_before) = live.not_before {
+            let not_before = self.live().not_before;
+            if let Some(not_before) = not_before {
                 tokio::time::sleep_until(not_before.min(deadline)).await;
             }
             match inner.endpoint.connect(inner.blocking).await {
-                Ok(connection) => return Ok(self.came_up(&mut live, connection)),
+                Ok(connection) => return Ok(self.came_up(connection)),
                 Err(problem) => {
-                    let problem = self.stayed_down(&mut live, &problem);
+                    let problem = self.stayed_down(&problem);
                     if !problem.is_transient() || Instant::now() >= deadline {
                         return Err(problem);
                     }
@@ -105,9 +131,9 @@ impl Link {
         }
     }
 
-    fn came_up(&self, live: &mut Live, connection: Connection) -> (u64, Connection) {
+    fn came_up(&self, connection: Connection) -> (u64, Connection) {
         let current = (self.0.generation.fetch_add(1, Ordering::AcqRel) + 1, connection);
-        *live = Live { connection: Some(current.clone()), failures: 0, not_before: None };
+        *self.live() = Live { connection: Some(current.clone()), failures: 0, not_before: None };
         if self.0.down.swap(false, Ordering::AcqRel) {
             let (role, redis) = (self.0.role, self.0.endpoint.describe());
             crate::tell!(self.0.log, INFO, role, redis, "connected again");
@@ -115,10 +141,12 @@ impl Link {
         current
     }
 
-    fn stayed_down(&self, live: &mut Live, problem: &RedisError) -> BrokerError {
+    fn stayed_down(&self, problem: &RedisError) -> BrokerError {
+        let mut live = self.live();
         let wait = RECONNECT_FIRST.saturating_mul(1 << live.failures.min(10)).min(RECONNECT_MAX);
         live.failures += 1;
         live.not_before = Some(Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0));
+        drop(live);
         self.log_down(&problem.to_string());
         self.0.endpoint.objection(refusal_of(problem, &self.0.endpoint.describe()))
     }
@@ -140,19 +168,20 @@ impl Link {
 
     /// Drops the connection: it does not answer in time. The next one is tried at once, for who
     /// calls this has waited already.
-    pub async fn reset(&self) {
-        let mut live = self.0.live.lock().await;
+    pub fn reset(&self) {
+        let mut live = self.live();
         live.connection = None;
         self.0.breaks.fetch_add(1, Ordering::AcqRel);
         live.not_before = None;
     }
 
     /// Drops a connection that failed, unless somebody has replaced it already.
-    async fn forget(&self, failed: u64) {
-        let mut live = self.0.live.lock().await;
+    fn forget(&self, failed: u64) {
+        let mut live = self.live();
         if live.connection.as_ref().is_some_and(|(generation, _)| *generation == failed) {
             live.connection = None;
             self.0.breaks.fetch_add(1, Ordering::AcqRel);
+            drop(live);
             self.log_down("the connection broke");
         }
     }
@@ -237,6 +266,18 @@ mod tests {
             assert!(of(passing).is_transient(), "{passing}");
         }
         assert!(matches!(of("DB index is out of range"), BrokerError::Misconfigured(_)));
+    }
+
+    #[tokio::test]
+    async fn a_future_that_nobody_polls_keeps_nobody_from_connecting() {
+        let server = optimus_testkit::RedisServer::start();
+        let endpoint = Endpoint::parse(&server.url()).expect("it is one of ours");
+        let link = Link::new(endpoint, "test", false, Log::here());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut held = std::pin::pin!(link.connection(deadline));
+        assert!(futures_util::poll!(held.as_mut()).is_pending());
+        assert!(link.connection(deadline).await.is_ok());
+        assert!(held.await.is_ok());
     }
 
     const SWITCH: &str = "Redis server refused to switch database";

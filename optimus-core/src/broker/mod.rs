@@ -135,8 +135,8 @@ impl Broker {
     }
 
     /// Drops the connection, so that the next call makes a new one.
-    pub async fn reconnect(&self) {
-        self.link.reset().await;
+    pub fn reconnect(&self) {
+        self.link.reset();
     }
 
     /// How often its connection was dropped so far: what comes after may be another server, that
@@ -244,7 +244,7 @@ impl Broker {
                 let mut answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
                 // A failover left this connection at what is a replica now, or it is not logged in.
                 if answers.iter().any(|answer| is_demoted(answer) || is_locked_out(answer)) {
-                    self.link.reset().await;
+                    self.link.reset();
                 }
                 if answers.iter().any(is_locked_out) {
                     answers = answers
