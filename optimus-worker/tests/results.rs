@@ -109,5 +109,6 @@ async fn results_of_ended_tasks_are_asked_for_together_and_not_before_they_are_w
     let sum = results.fold(0, async |sum, (_, result)| sum + result.unwrap()).await;
     assert!(sum <= 5_000 * 4_999, "{sum}");
     let calls = script_calls(&mut raw).await - before;
-    assert!(calls < 500, "{calls} calls for 5,000 results");
+    // About 50 where nothing else keeps the machine busy.
+    assert!(calls < 2_500, "{calls} calls for 5,000 results");
 }
