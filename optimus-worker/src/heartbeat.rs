@@ -1,4 +1,4 @@
-//! Renews the leases: one account a queue, so that what befalls one costs no other its lease.
+//! Renews the leases. Each queue has its own answer: a failure in one does not affect the others.
 
 use std::{sync::Arc, time::Duration};
 

@@ -7,7 +7,7 @@ use std::{
     fmt,
     sync::{Arc, Mutex},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use common::{Bench, Double};
@@ -116,13 +116,13 @@ impl Task for End {
             "cancel" => Err(Cancel.into()),
             "fatal" => Err(Fatal::new("410 gone").into()),
             "late" => {
-                let work = || thread::sleep(Duration::from_millis(400));
-                ctx.run_blocking(work).await;
+                let told = ctx.clone();
+                ctx.run_blocking(move || until_told(&told)).await;
                 Ok("too late".into())
             }
             "late error" => {
-                let work = || thread::sleep(Duration::from_millis(400));
-                ctx.run_blocking(work).await;
+                let told = ctx.clone();
+                ctx.run_blocking(move || until_told(&told)).await;
                 Err("asked to stop".into())
             }
             "panic" => panic!("oh no"),
@@ -219,6 +219,15 @@ async fn a_handler_that_blocks_its_runtime_beyond_its_timeout_has_timed_out() {
     running.join().unwrap().unwrap();
 }
 
+/// Keeps its thread until the attempt is asked to stop, as at its timeout.
+fn until_told(ctx: &Context) {
+    // A test that fails must end, too.
+    let until = Instant::now() + 2 * PATIENCE;
+    while !ctx.is_cancelled() && Instant::now() < until {
+        thread::yield_now();
+    }
+}
+
 /// Keeps the only thread of its runtime.
 #[derive(Serialize, Deserialize)]
 struct Stuck {}
@@ -227,8 +236,8 @@ impl Task for Stuck {
     const NAME: &'static str = "stuck";
     type Output = ();
 
-    async fn run(self, _: Context) -> Result<(), BoxError> {
-        thread::sleep(Duration::from_millis(1_500));
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        until_told(&ctx);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Bench, Double, all_have_ended, script_calls};
+use common::{Bench, Double, script_calls, thousands_that_have_ended};
 use futures_util::StreamExt;
 use optimus_core::{BoxError, Context, DataKey, Fatal, Task};
 use optimus_testkit::{RedisServer, Signal};
@@ -95,11 +95,7 @@ async fn results_of_ended_tasks_are_asked_for_together_and_not_before_they_are_w
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
-    let calls = (0..5_000).map(|number| Double { number }.call());
-    let handles = bench.client.submit_all(calls).await.unwrap();
-    let worker = bench.start(bench.worker().task_type::<Double>().concurrency(256));
-    all_have_ended(&bench).await;
-    worker.stop().await;
+    let handles = thousands_that_have_ended(&bench).await;
 
     let before = script_calls(&mut raw).await;
     let mut results = bench.client.results(handles);

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, all_have_ended, script_calls};
+use common::{Bench, Double, all_have_ended, script_calls, thousands_that_have_ended};
 use optimus_core::{QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
@@ -46,11 +46,7 @@ async fn results_awaited_in_turn_are_asked_for_together() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
-    let calls = (0..5_000).map(|number| Double { number }.call());
-    let handles = bench.client.submit_all(calls).await.unwrap();
-    let worker = bench.start(bench.worker().task_type::<Double>().concurrency(256));
-    all_have_ended(&bench).await;
-    worker.stop().await;
+    let handles = thousands_that_have_ended(&bench).await;
     let before = script_calls(&mut raw).await;
     for (number, handle) in (0..).zip(handles) {
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);

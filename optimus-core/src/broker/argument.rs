@@ -1,7 +1,7 @@
 //! The largest argument that the server takes in a command, and limits that must respect it:
 //! [`SizeLimit`].
 //!
-//! Redis breaks the connection where one is larger, so it would be sent again for ever.
+//! Redis closes the connection at a larger one. To send it again fails the same way.
 
 use redis::Value;
 

@@ -159,6 +159,16 @@ pub async fn all_have_ended(bench: &Bench) {
     eventually("all have ended", Duration::from_secs(60), ended).await;
 }
 
+/// The handles of 5,000 tasks, each of which doubles its number from 0 on, and has succeeded.
+pub async fn thousands_that_have_ended(bench: &Bench) -> Vec<TaskHandle<i64>> {
+    let calls = (0..5_000).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    let worker = bench.start(bench.worker().task_type::<Double>().concurrency(256));
+    all_have_ended(bench).await;
+    worker.stop().await;
+    handles
+}
+
 /// How many scripts the server has run.
 pub async fn script_calls(raw: &mut Raw) -> u64 {
     let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
