@@ -1,4 +1,4 @@
-//! The application of the shop: submits forty orders and waits for their parcels.
+//! The application of the shop: submits forty orders and waits for their batches.
 //!
 //! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`, beside a `worker` or two.
 
@@ -34,7 +34,7 @@ async fn main() -> anyhow::Result<()> {
         *parcels.entry(parcel.station).or_default() += 1;
     }
     for (station, count) in parcels {
-        println!("{station} packed {count} parcels");
+        println!("{station} packed {count} batches");
     }
     Ok(())
 }

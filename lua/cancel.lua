@@ -2,7 +2,7 @@
 --
 -- Final at once for a task that waits. Its entry in the line stays as a tombstone, since removing
 -- it from the middle of a long list would take tens of ms, and is counted. The worker of a running
--- task hears of it through its doorbell, which names the attempt by its token, or with its next
+-- task hears of it through its wakeup list, which names the attempt by its token, or with its next
 -- heartbeat. Each task is judged by itself, and each worker is asked once for all of them.
 --
 -- KEYS   the naming block
@@ -18,7 +18,7 @@ local now = now_ms(ARGV[1])
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success, many = #ARGV > 2 }
-local STOP_BELL_TTL_MS = 60000
+local CANCEL_WAKEUP_TTL_MS = 60000
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -80,7 +80,7 @@ end
 for _, worker in ipairs(bells) do
   local bell = derive(meta, 'wake', worker)
   redis.call('RPUSH', bell, unpack(letters[worker]))
-  redis.call('PEXPIRE', bell, STOP_BELL_TTL_MS)
+  redis.call('PEXPIRE', bell, CANCEL_WAKEUP_TTL_MS)
 end
 local reply = { 'OK' }
 for i = 2, #ARGV do

@@ -1,10 +1,10 @@
 -- reap: Working → Ready | Dead | Cancelled, up to 128 tasks of workers whose lease is over
 --
--- Counts a loss apart from failures. A task lost `max_losses` times is buried if it ran alone at
--- last, so that no neighbour of one that kills its worker is condemned with it; one whose `on_lost`
--- says so is buried at once. Others go back to the head of the line. After a time without
--- watch each worker has its whole lease first, once. If one waited for the next due time, another
--- is woken to do that.
+-- Counts a loss apart from failures. A task lost `max_losses` times is marked Dead if it ran alone
+-- at last, so that no neighbour of one that kills its worker is condemned with it; one whose
+-- `on_lost` says so is marked Dead at once. Others go back to the head of the line. After a time
+-- without watch each worker has its whole lease first, once. If one waited for the next due time,
+-- another is woken to do that.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker

@@ -5,11 +5,11 @@
 
 mod catalog;
 mod complaint;
-mod crew;
 mod heard;
 mod install;
 mod measure;
 mod places;
+mod processes;
 mod program;
 
 use anyhow::Context as _;

@@ -105,9 +105,9 @@ async fn two_workers(redis: &RedisServer) -> [Proc; 2] {
     workers
 }
 
-/// Every order came back as a parcel, once.
+/// Every order came back as a batch, once.
 async fn has_all_parcels(app: &Proc) {
-    app.wait_for_line(" parcels", SOON).await;
+    app.wait_for_line(" batches", SOON).await;
     let parcels = app.lines().iter().filter(|line| line.contains(" g from ")).count();
     assert_eq!(parcels, 40, "{:#?}", app.lines());
 }

@@ -1,4 +1,4 @@
--- waiters: clients that wait for a task to end; each has a mailbox list it blocks on.
+-- waiters: clients that wait for a task to end; each has a completion list list it blocks on.
 
 local MAIL_TTL_MS = 60000
 
@@ -12,25 +12,25 @@ local function waiters_of(meta, waiters, ids)
     if found[i] and not seen[found[i]] then
       seen[found[i]] = true
       for client in string.gmatch(found[i], '[^,]+') do
-        redis.call('LLEN', derive(meta, 'mail', client))
+        redis.call('LLEN', derive(meta, 'completions', client))
       end
     end
   end
   return found
 end
 
--- Mail is a hint, and a client may be gone: it asks again by itself, so its mailbox may expire.
--- One write for each client, however many tasks end at once.
+-- Mail is a hint, and a client may be gone: it asks again by itself, so its completion list may
+-- expire. One write for each client, however many tasks end at once.
 local function notify_all(meta, waiters, ids, waiting, states)
-  local told, clients, letters = {}, {}, {}
+  local told, clients, completions = {}, {}, {}
   for i = 1, #ids do
     if waiting[i] then
       told[#told + 1] = ids[i]
       for client in string.gmatch(waiting[i], '[^,]+') do
-        if not letters[client] then
-          clients[#clients + 1], letters[client] = client, {}
+        if not completions[client] then
+          clients[#clients + 1], completions[client] = client, {}
         end
-        table.insert(letters[client], ids[i] .. ' ' .. states[i])
+        table.insert(completions[client], ids[i] .. ' ' .. states[i])
       end
     end
   end
@@ -38,8 +38,8 @@ local function notify_all(meta, waiters, ids, waiting, states)
     redis.call('HDEL', waiters, unpack(told))
   end
   for _, client in ipairs(clients) do
-    local mailbox = derive(meta, 'mail', client)
-    redis.call('RPUSH', mailbox, unpack(letters[client]))
-    redis.call('PEXPIRE', mailbox, MAIL_TTL_MS)
+    local completion_listener = derive(meta, 'completions', client)
+    redis.call('RPUSH', completion_listener, unpack(completions[client]))
+    redis.call('PEXPIRE', completion_listener, MAIL_TTL_MS)
   end
 end

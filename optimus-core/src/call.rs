@@ -119,7 +119,7 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// How many lost workers bury it; see
+    /// How many lost workers mark it Dead; see
     /// [`TaskOptions::max_losses`](crate::TaskOptions::max_losses).
     pub fn max_losses(mut self, max_losses: u32) -> Self {
         self.options.max_losses = Some(max_losses);

@@ -215,7 +215,7 @@ impl Context {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
         #[cfg(feature = "simulation")]
-        if crate::machine::is_simulated() {
+        if crate::platform::is_simulated() {
             return work();
         }
         let (answer, answered) = oneshot::channel();

@@ -46,7 +46,7 @@ impl Retry {
     }
 }
 
-/// Do not retry: the task is buried at once.
+/// Do not retry: the task is marked Dead at once.
 #[derive(Debug)]
 pub struct Fatal(BoxError);
 

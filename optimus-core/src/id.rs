@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::machine;
+use crate::platform;
 
 /// The longest queue name or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -167,7 +167,7 @@ fn bits_of(stored: &[u8]) -> Option<u128> {
 impl TaskId {
     /// A fresh, time-ordered id (UUID version 7) in `queue`.
     pub fn new(queue: QueueName) -> Self {
-        Self { queue, uuid: machine::new_uuid() }
+        Self { queue, uuid: platform::new_uuid() }
     }
 
     /// The queue that the task lives in.
@@ -256,7 +256,7 @@ impl WorkerId {
             .take(NAME_BYTES_MAX)
             .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' })
             .collect();
-        let random = fastrand::u32(..) ^ machine::salt();
+        let random = fastrand::u32(..) ^ platform::salt();
         Self(format!("{host}-{pid}-{random:08x}").into())
     }
 

@@ -35,7 +35,7 @@ pub mod broker;
 #[doc(hidden)]
 pub mod log;
 #[doc(hidden)]
-pub mod machine;
+pub mod platform;
 
 #[doc(hidden)]
 pub use self::{

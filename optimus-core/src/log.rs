@@ -87,7 +87,7 @@ impl Log {
 
     fn push(&self, event: Event, max: usize) {
         #[cfg(feature = "simulation")]
-        if crate::machine::is_simulated() {
+        if crate::platform::is_simulated() {
             // There one thread does all, and no subscriber blocks it.
             self.0.pass_on(event);
             return;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     id::{QueueName, TaskId},
-    machine,
+    platform,
     retry::Backoff,
 };
 
@@ -122,9 +122,9 @@ impl TaskOptions {
         self
     }
 
-    /// How many lost workers bury the task. The last of them must have run nothing else: a task
-    /// that the next loss would bury runs alone, so that none is buried for what its neighbour
-    /// did.
+    /// How many lost workers mark the task Dead. The last of them must have run nothing else: a
+    /// task that the next loss would mark Dead runs alone, so that none is marked Dead for what its
+    /// neighbour did.
     pub const fn max_losses(mut self, max_losses: u32) -> Self {
         self.max_losses = max_losses;
         self
@@ -237,7 +237,7 @@ impl CallOptions {
         let delay = match self.due {
             Due::Now => Duration::ZERO,
             Due::In(wait) => wait,
-            Due::At(at) => (at - DateTime::from(machine::now())).to_std().unwrap_or_default(),
+            Due::At(at) => (at - DateTime::from(platform::now())).to_std().unwrap_or_default(),
         };
         if matches!(self.due, Due::In(wait) if wait > DURATION_MAX) {
             return refuse("the delay must be below 1,800 days".into());

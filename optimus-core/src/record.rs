@@ -138,11 +138,11 @@ pub struct TaskRecord {
     pub biz_window: Option<Duration>,
     /// How long a result is kept.
     pub result_ttl: Duration,
-    /// Not started once within this time of its submit or requeue, it is buried.
+    /// Not started once within this time of its submit or requeue, it is marked Dead.
     pub expires_in: Option<Duration>,
     /// What becomes of it when its worker is lost.
     pub on_lost: OnLost,
-    /// How many lost workers bury it.
+    /// How many lost workers mark it Dead.
     pub max_losses: u32,
     /// The priority it was submitted with.
     pub priority: i8,
@@ -216,8 +216,8 @@ fn one() -> u32 {
     1
 }
 
-/// Field names are short because every queued task carries them. `lua/include/header.lua` reads
-/// `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
+/// Field names are short because every queued task carries them. `lua/include/task_header.lua`
+/// reads `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
 #[derive(Serialize, Deserialize)]
 struct Header<'a> {
     #[serde(default = "one", skip_serializing_if = "is_one")]

@@ -126,7 +126,7 @@ pub(crate) fn on_lost(value: &Expr) -> Result<OnLost> {
         _ => refuse(
             value,
             "`on_lost` is \"retry\" (run again when the worker was lost: at least once) or \
-             \"dead\" (bury the task: at most once)",
+             \"dead\" (mark the task Dead: at most once)",
         ),
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{judge::Facts, wakeups::Wakeups};
+use crate::{decide::Facts, wakeups::Wakeups};
 
 /// Handlers know it, and they know no clock but the standard one.
 type Deadline = std::time::Instant;
@@ -67,13 +67,13 @@ impl Attempt {
     }
 
     /// Takes the right to say whether the handler begins: `true` for the first caller only. At a
-    /// shutdown the executor and the keeper race for it.
+    /// shutdown the executor and the maintenance thread race for it.
     pub(crate) fn begin(&self) -> bool {
         !self.begun.swap(true, Ordering::AcqRel)
     }
 
     /// Takes the right to say how the attempt ended: `true` for the first caller only. The executor
-    /// and the keeper race for it when a deadline passes.
+    /// and the maintenance thread race for it when a deadline passes.
     pub(crate) fn settle(&self) -> bool {
         !self.settled.swap(true, Ordering::AcqRel)
     }

@@ -126,15 +126,15 @@ impl WorkerBuilder {
     }
 
     /// How often the workers of a queue together look without having been woken, from 10 ms to a
-    /// day; 5 s by default. Doorbells are hints that may get lost; such a task is found after this
-    /// time on average. One worker's looks are at most 12 times as far apart, however many workers
-    /// the queue has.
+    /// day; 5 s by default. Wakeup lists are hints that may get lost; such a task is found after
+    /// this time on average. One worker's looks are at most 12 times as far apart, however many
+    /// workers the queue has.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.config.poll = poll;
         self
     }
 
-    /// How long a task that no worker knows is kept before it is buried; an hour by default.
+    /// How long a task that no worker knows is kept before it is marked Dead; an hour by default.
     pub fn misfit_grace(mut self, grace: Duration) -> Self {
         self.config.misfit_grace = grace;
         self

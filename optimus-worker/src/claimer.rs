@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesOrdered};
 use optimus_core::{
     broker::{BrokerError, Reply},
-    machine,
+    platform,
 };
 
 use crate::{
@@ -40,7 +40,7 @@ struct Turn {
     /// Under which the reporter keeps the groups.
     number: u64,
     /// How many groups were sent.
-    groups: usize,
+    batches: usize,
     asks: Vec<Ask>,
     answers: Vec<Result<Reply, BrokerError>>,
 }
@@ -55,19 +55,20 @@ impl Claimer {
     fn begin_turn(&mut self) -> bool {
         // First, for what it gives back goes along.
         let alone = self.claims.ask_alone();
-        let groups = self.shared.reporter.take(REPORT_CALLS_MAX);
+        let batches = self.shared.reporter.take(REPORT_CALLS_MAX);
         let asks = alone.map_or_else(|| self.claims.asks(), |ask| vec![ask]);
-        if groups.is_empty() && asks.is_empty() {
+        if batches.is_empty() && asks.is_empty() {
             return false;
         }
         let broker = self.shared.broker.clone();
-        let mut calls: Vec<_> = groups.iter().map(|group| group.call(&broker)).collect();
+        let mut calls: Vec<_> =
+            batches.iter().map(|report_batch| report_batch.call(&broker)).collect();
         calls.extend(asks.iter().map(|ask| self.claims.send(ask)));
-        let count = groups.len();
-        let number = self.shared.reporter.lend(groups);
+        let count = batches.len();
+        let number = self.shared.reporter.lend(batches);
         self.turns.push_back(Box::pin(async move {
             let answers = broker.run_all(calls).await;
-            Turn { number, groups: count, asks, answers }
+            Turn { number, batches: count, asks, answers }
         }));
         true
     }
@@ -81,10 +82,10 @@ impl Claimer {
 
     /// Takes in a turn's answers. `true` if all came.
     fn finish(&mut self, turn: Turn) -> bool {
-        let Turn { number, groups, asks, mut answers } = turn;
-        let to_asks = answers.split_off(groups);
-        let groups = self.shared.reporter.take_back(number);
-        let mut worked = take_in_reports(&self.shared, groups, &mut answers.into_iter());
+        let Turn { number, batches, asks, mut answers } = turn;
+        let to_asks = answers.split_off(batches);
+        let batches = self.shared.reporter.take_back(number);
+        let mut worked = take_in_reports(&self.shared, batches, &mut answers.into_iter());
         for (ask, answer) in asks.into_iter().zip(to_asks) {
             worked &= self.claims.take_in(ask, answer);
         }
@@ -116,7 +117,7 @@ impl Role for Claimer {
             if let Some(turn) = self.next().await {
                 worked &= self.finish(turn);
                 // What is ready runs first, so that what ends at once goes along.
-                machine::yield_now().await;
+                platform::yield_now().await;
                 if worked && self.turns.is_empty() {
                     self.begin_turn();
                 }

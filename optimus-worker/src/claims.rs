@@ -27,7 +27,7 @@ const REST: Duration = Duration::from_secs(3600);
 /// The claims of all served queues.
 pub(crate) struct Claims {
     shared: Arc<Shared>,
-    lines: Vec<Line>,
+    queues: Vec<QueueClaims>,
     shares: Shares,
     /// Slots that claims under way may fill.
     reserved: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Claims {
 
 /// What is remembered of each served queue.
 #[derive(Debug, Default)]
-struct Line {
+struct QueueClaims {
     seq: u64,
     /// A claim whose answer never came; it is asked for again under its number.
     unanswered: Option<Ask>,
@@ -85,7 +85,7 @@ impl Ask {
     }
 }
 
-impl Line {
+impl QueueClaims {
     /// Up to which claim all are answered, or will never be. What an earlier one granted and this
     /// worker does not know, nobody will tell it any more.
     fn heard_seq(&self) -> u64 {
@@ -95,10 +95,10 @@ impl Line {
 
 impl Claims {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let lines = shared.queues.iter().map(|_| Line::default()).collect();
+        let queues = shared.queues.iter().map(|_| QueueClaims::default()).collect();
         let weights = shared.queues.iter().map(|queue| queue.weight);
-        let order = shared.config.order;
-        Self { lines, shares: Shares::new(order, weights), reserved: 0, overflowing: false, shared }
+        let by_weight = Shares::new(shared.config.order, weights);
+        Self { queues, shares: by_weight, reserved: 0, overflowing: false, shared }
     }
 
     /// Slots that no claim under way may fill.
@@ -115,31 +115,31 @@ impl Claims {
 
     /// Whether a queue is known to have work for so many idle slots.
     pub(crate) fn could_fill(&self, slots: usize) -> bool {
-        let deep = self.lines.iter().any(|line| line.has_more && line.unanswered.is_none());
+        let deep = self.queues.iter().any(|claims| claims.has_more && claims.unanswered.is_none());
         deep && self.idle() >= slots
     }
 
     fn is_under_way(&self) -> bool {
-        self.lines.iter().any(|line| line.under_way > 0 || line.unanswered.is_some())
+        self.queues.iter().any(|claims| claims.under_way > 0 || claims.unanswered.is_some())
     }
 
-    /// Once nothing but suspects is held: gives them back, and asks for one of them again, alone.
+    /// Once nothing but quarantined tasks is held: gives them back, and claims one of them alone.
     pub(crate) fn ask_alone(&mut self) -> Option<Ask> {
         let shared = self.shared.clone();
-        if !shared.suspects.any() || self.is_under_way() {
+        if !shared.quarantine.any() || self.is_under_way() {
             return None;
         }
         let (now, is_quiet) = (Instant::now(), shared.shutdown.is_quiet());
         let all_idle = shared.slots.busy() == 0;
         if is_quiet || !all_idle || shared.attempts.running() > 0 {
-            let over = shared.suspects.give_up(now, fastrand::f64());
+            let over = shared.quarantine.give_up(now, fastrand::f64());
             for (lease, wait) in over {
                 executor::give_back_for(&shared, lease, wait);
             }
             executor::let_go(&shared, |_| is_quiet);
             return None;
         }
-        let (held, home) = shared.suspects.release(now);
+        let (held, home) = shared.quarantine.release(now);
         for lease in held {
             executor::give_back(&shared, lease);
         }
@@ -151,16 +151,16 @@ impl Claims {
         self.shared.queues.iter().position(|queue| queue.name == *name)
     }
 
-    /// While suspects keep the worker from others: a claim for which the time alone is over.
+    /// While quarantined tasks keep the worker from others: a claim once the time alone is over.
     fn ask_for_company(&mut self) -> Option<Ask> {
-        let home = self.shared.suspects.out_of_time(Instant::now())?;
+        let home = self.shared.quarantine.out_of_time(Instant::now())?;
         let at = self.position(&home).filter(|_| !self.is_under_way() && self.idle() > 0)?;
         Some(self.ask(at, 1, Mode::Company))
     }
 
     fn ask(&mut self, at: usize, want: usize, mode: Mode) -> Ask {
-        self.lines[at].seq += 1;
-        let (seq, queue) = (self.lines[at].seq, &self.shared.queues[at]);
+        self.queues[at].seq += 1;
+        let (seq, queue) = (self.queues[at].seq, &self.shared.queues[at]);
         let (worker, hints, sent_at) = (queue.worker(), queue.ask(), Instant::now());
         Ask { queue: at, worker, seq, want, hints, mode, sent_at }
     }
@@ -171,12 +171,12 @@ impl Claims {
             return Vec::new();
         }
         let mut asks: Vec<Ask> =
-            self.lines.iter_mut().filter_map(|l| l.unanswered.take()).collect();
+            self.queues.iter_mut().filter_map(|l| l.unanswered.take()).collect();
         for ask in &mut asks {
             ask.worker = self.shared.queues[ask.queue].worker();
             ask.sent_at = Instant::now();
         }
-        if self.shared.suspects.any() {
+        if self.shared.quarantine.any() {
             asks.extend(self.ask_for_company());
             return asks;
         }
@@ -184,12 +184,12 @@ impl Claims {
         let idle = self.idle().saturating_sub(again).min(self.turn_max());
         let now = Instant::now();
         self.look_by_itself(now);
-        let open: Vec<Open> = (0..self.lines.len())
+        let open: Vec<Open> = (0..self.queues.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
             // What is granted then could not start, and would come back at once, again and again.
             .filter(|at| self.shared.queues[*at].lease_is_certain())
             .filter(|at| !self.shared.reporter.is_full_of(&self.shared.queues[*at].name))
-            .filter(|at| self.lines[*at].under_way == 0 || self.lines[*at].has_more)
+            .filter(|at| self.queues[*at].under_way == 0 || self.queues[*at].has_more)
             .filter(|at| asks.iter().all(|ask| ask.queue != *at))
             .map(|at| Open { at, running: self.shared.slots.running(at) })
             .collect();
@@ -208,31 +208,31 @@ impl Claims {
     fn look_by_itself(&mut self, now: Instant) {
         let poll = self.shared.config.poll;
         let is_loaded = self.idle() <= self.shared.config.concurrency / 2;
-        for (queue, line) in self.shared.queues.iter().zip(&mut self.lines) {
+        for (queue, claims) in self.shared.queues.iter().zip(&mut self.queues) {
             // A worker without an idle slot hears no bell, so the looks of others tell it nothing.
             let lookers = if is_loaded { 1 } else { queue.workers() };
             let next_look = || now + look_wait(poll, lookers);
             if is_loaded {
-                line.look_at = line.look_at.map(|at| at.min(now + poll));
+                claims.look_at = claims.look_at.map(|at| at.min(now + poll));
             }
-            let times = [line.due_at, Some(*line.look_at.get_or_insert_with(next_look))];
+            let times = [claims.due_at, Some(*claims.look_at.get_or_insert_with(next_look))];
             if times.into_iter().flatten().any(|at| at <= now) {
-                line.due_at = line.due_at.filter(|due_at| *due_at > now);
-                line.look_at = Some(next_look());
-                line.fired = true;
+                claims.due_at = claims.due_at.filter(|due_at| *due_at > now);
+                claims.look_at = Some(next_look());
+                claims.fired = true;
                 queue.hint();
             }
         }
     }
 
-    /// Where it is this worker's turn to look and it has no slot, a claim of nothing lines up what
-    /// is due, and rings for a worker that has.
+    /// Where it is this worker's turn to look and it has no slot, a claim of nothing makes what is
+    /// due ready, and wakes a worker that has one.
     fn pass_on_due(&mut self, asks: &mut Vec<Ask>) {
-        for at in 0..self.lines.len() {
-            if !std::mem::take(&mut self.lines[at].fired) {
+        for at in 0..self.queues.len() {
+            if !std::mem::take(&mut self.queues[at].fired) {
                 continue;
             }
-            let is_asked = asks.iter().any(|ask| ask.queue == at) || self.lines[at].under_way > 0;
+            let is_asked = asks.iter().any(|ask| ask.queue == at) || self.queues[at].under_way > 0;
             if !is_asked && self.shared.queues[at].lease_is_certain() {
                 asks.push(self.ask(at, 0, Mode::Share));
             }
@@ -257,7 +257,7 @@ impl Claims {
     /// The call of a claim, which counts as under way from now on.
     pub(crate) fn send(&mut self, ask: &Ask) -> ScriptCall {
         self.reserved += ask.want;
-        self.lines[ask.queue].under_way += 1;
+        self.queues[ask.queue].under_way += 1;
         let (broker, queue) = (&self.shared.broker, &self.shared.queues[ask.queue]);
         let name = queue.claim_sent(ask.sent_at, self.shared.config.lease);
         if ask.mode == Mode::Alone {
@@ -271,20 +271,20 @@ impl Claims {
     pub(crate) fn take_in(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
         let (at, seq) = (ask.queue, ask.seq);
         let is_answered = !matches!(&answer, Err(problem) if problem.is_transient());
-        let worked = self.judge(ask, answer);
-        let line = &mut self.lines[at];
+        let worked = self.decide(ask, answer);
+        let claims = &mut self.queues[at];
         if is_answered {
-            line.answered_seq = line.answered_seq.max(seq);
+            claims.answered_seq = claims.answered_seq.max(seq);
         }
-        self.shared.queues[at].set_heard_seq(line.heard_seq());
+        self.shared.queues[at].set_heard_seq(claims.heard_seq());
         worked
     }
 
-    fn judge(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
+    fn decide(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
         self.reserved -= ask.want;
-        let (queue, line) = (&self.shared.queues[ask.queue], &mut self.lines[ask.queue]);
+        let (queue, claims) = (&self.shared.queues[ask.queue], &mut self.queues[ask.queue]);
         queue.claim_heard();
-        line.under_way -= 1;
+        claims.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
                 if !claimed.grants.is_empty() {
@@ -292,15 +292,15 @@ impl Claims {
                 }
                 self.shares.answered(ask.queue, ask.charged(), claimed.grants.len());
                 if ask.mode == Mode::Company {
-                    self.shared.suspects.end(Instant::now());
+                    self.shared.quarantine.end(Instant::now());
                 }
                 let backup = claimed.standby.map_or(Duration::ZERO, backup_wait);
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
                 // Where work is left, none is told, and others may count on the one before.
-                line.due_at = due_at.or(line.due_at.filter(|_| claimed.more));
-                line.look_at =
+                claims.due_at = due_at.or(claims.due_at.filter(|_| claimed.more));
+                claims.look_at =
                     Some(Instant::now() + look_wait(self.shared.config.poll, queue.workers()));
-                line.has_more = claimed.more;
+                claims.has_more = claimed.more;
                 if !claimed.more {
                     self.shares.had_no_work(ask.queue);
                     queue.found_empty(ask.hints);
@@ -314,13 +314,13 @@ impl Claims {
             }
             Err(problem) if problem.is_transient() => {
                 queue.granted(ask.sent_at, self.shared.config.lease);
-                line.unanswered = Some(ask);
+                claims.unanswered = Some(ask);
                 false
             }
             Err(problem) => {
                 self.shares.answered(ask.queue, ask.charged(), 0);
                 if ask.mode == Mode::Company {
-                    self.shared.suspects.ask_later(Instant::now());
+                    self.shared.quarantine.ask_later(Instant::now());
                 }
                 self.refused(&ask, &problem)
             }
@@ -343,7 +343,7 @@ impl Claims {
             _ => {
                 // It keeps neither slots nor turns from the worker's other queues.
                 queue.log_rejection(&self.shared.log, problem);
-                self.lines[ask.queue].due_at = Some(Instant::now() + AFTER_REJECTION);
+                self.queues[ask.queue].due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(ask.queue);
                 queue.found_empty(ask.hints);
             }
@@ -358,7 +358,7 @@ impl Claims {
         let all_idle = self.shared.slots.busy() == 0;
         if !more && all_idle {
             // There is nothing else to be claimed for.
-            self.shared.suspects.end_rest();
+            self.shared.quarantine.end_rest();
         }
         let mut prepared = Vec::with_capacity(grants.len());
         for Grant { id, record, tries, was_tried, start_by } in grants {
@@ -383,14 +383,14 @@ impl Claims {
         if self.shared.shutdown.is_quiet() {
             return REST;
         }
-        let suspects = &self.shared.suspects;
-        let holds_back = suspects.any() || self.overflowing;
-        let times = self.lines.iter().flat_map(|line| [line.due_at, line.look_at]).flatten();
+        let quarantine = &self.shared.quarantine;
+        let holds_back = quarantine.any() || self.overflowing;
+        let times = self.queues.iter().flat_map(|claims| [claims.due_at, claims.look_at]).flatten();
         let next_due = times.filter(|_| !holds_back);
         // Without an idle slot nothing can be claimed beside a task that runs alone.
-        let next_for_suspects = suspects.next().filter(|_| self.idle() > 0);
+        let next_for_quarantine = quarantine.next().filter(|_| self.idle() > 0);
         let next_due =
-            next_due.chain(self.shared.reporter.ready_at()).chain(next_for_suspects).min();
+            next_due.chain(self.shared.reporter.ready_at()).chain(next_for_quarantine).min();
         next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
     }
 }

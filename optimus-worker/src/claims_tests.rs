@@ -4,13 +4,13 @@ use optimus_core::{Task, TaskState};
 
 use super::*;
 use crate::{
+    idle_worker::{Nothing, idle_worker},
     reporter::take_in_reports,
-    still::{Nothing, still},
 };
 
 #[tokio::test]
 async fn what_a_claim_still_grants_after_a_shutdown_began_is_given_back_and_does_not_start() {
-    let (client, shared) = still("late-answer").await;
+    let (client, shared) = idle_worker("late-answer").await;
     let handle = client.submit(Nothing {}.call()).await.unwrap();
     let mut claims = Claims::new(shared.clone());
     let ask = claims.asks().remove(0);
@@ -20,10 +20,10 @@ async fn what_a_claim_still_grants_after_a_shutdown_began_is_given_back_and_does
     shared.shutdown.begin();
     assert!(claims.take_in(ask, answer));
     assert!(shared.attempts.is_empty() && shared.slots.busy() == 0, "it did not start");
-    let groups = shared.reporter.take(1);
-    let calls = groups.iter().map(|group| group.call(&shared.broker)).collect();
+    let batches = shared.reporter.take(1);
+    let calls = batches.iter().map(|report_batch| report_batch.call(&shared.broker)).collect();
     let mut answers = shared.broker.run_all(calls).await.into_iter();
-    assert!(take_in_reports(&shared, groups, &mut answers));
+    assert!(take_in_reports(&shared, batches, &mut answers));
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
 }
 
@@ -38,11 +38,11 @@ fn the_answer_to_a_later_claim_does_not_make_an_earlier_one_heard() {
         mode: Mode::Share,
         sent_at: Instant::now(),
     };
-    let mut line = Line { answered_seq: 4, ..Line::default() };
-    assert_eq!(line.heard_seq(), 4);
-    line.unanswered = Some(ask(5));
-    line.answered_seq = 6;
-    assert_eq!(line.heard_seq(), 4, "it is asked for again, and may be told what it granted");
-    line.unanswered = None;
-    assert_eq!(line.heard_seq(), 6);
+    let mut claims = QueueClaims { answered_seq: 4, ..QueueClaims::default() };
+    assert_eq!(claims.heard_seq(), 4);
+    claims.unanswered = Some(ask(5));
+    claims.answered_seq = 6;
+    assert_eq!(claims.heard_seq(), 4, "it is asked for again, and may be told what it granted");
+    claims.unanswered = None;
+    assert_eq!(claims.heard_seq(), 6);
 }

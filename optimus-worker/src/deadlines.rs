@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
+    decide::{self, Decision},
     executor,
-    judge::{self, Judged},
     outcome::Outcome,
     role::Role,
     shared::Shared,
@@ -107,10 +107,10 @@ impl Deadlines {
         if !attempt.settle() {
             return;
         }
-        let judged = judge::time_out(attempt, fastrand::f64()).map(Judged::from);
-        let outcome = Outcome::of(judged.as_ref());
-        match judged {
-            Some(judged) => self.shared.reporter.push(judged.report),
+        let decision = decide::time_out(attempt, fastrand::f64()).map(Decision::from);
+        let outcome = Outcome::of(decision.as_ref());
+        match decision {
+            Some(decision) => self.shared.reporter.push(decision.report),
             None => self.shared.attempts.remove(iter::once(&attempt.lease)),
         }
         let id = attempt.lease.id.clone();

@@ -1,10 +1,10 @@
-//! How a worker ends, in phases with names: [`end`]. They run on the keeper's thread.
+//! How a worker ends, in phases with names: [`end`]. They run on the maintenance thread.
 //!
 //! *Quiet*: nothing new is claimed or started; what has not begun is given back. *Drain*: what runs
 //! may finish, for the grace. *Cancel*: the rest is asked to stop. *Release*: what still runs is
 //! dropped and given back, and costs no attempt; what has ended is reported. The heartbeat goes on
 //! until then, so no lease is lost on the way. With Redis away all of that, the end of the roles
-//! and the sign-off take 8 s beyond the grace at most, however many queues.
+//! and the leave take 8 s beyond the grace at most, however many queues.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// A claimer that runs has its reports answered sooner.
 const CLAIMER_GRACE: Duration = Duration::from_millis(500);
-/// Beyond that, for the keeper's own hands.
+/// Beyond that, for the maintenance thread's own hands.
 const RELEASE_GRACE: Duration = Duration::from_secs(2);
 
 /// Waits until the worker is to end, and goes through the phases. The roles still run.

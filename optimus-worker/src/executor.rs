@@ -11,13 +11,13 @@ use futures_util::FutureExt;
 use optimus_core::{
     Lease, RunError, Running, TaskDefinition,
     broker::{BrokerError, Give, Release},
-    machine,
+    platform,
 };
 use tracing::Span;
 
 use crate::{
     attempts::{Attempt, Stop},
-    judge::{self, Ended, Report},
+    decide::{self, HandlerEnd, Report},
     outcome::{End, Outcome},
     prepare::{Payload, Prepared},
     shared::Shared,
@@ -57,9 +57,9 @@ pub(crate) fn give_back_for(shared: &Shared, lease: Lease, wait: Duration) {
     release(shared, lease, Give::Snooze(wait));
 }
 
-/// Gives back the suspects that match: what was asked to stop is cancelled so.
+/// Gives back the quarantined tasks that match: what was asked to stop is cancelled so.
 pub(crate) fn let_go(shared: &Shared, matches: impl Fn(&Lease) -> bool) {
-    for lease in shared.suspects.let_go(matches) {
+    for lease in shared.quarantine.let_go(matches) {
         give_back(shared, lease);
     }
 }
@@ -81,7 +81,7 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
 /// One attempt, to its report. Only then the user's values are dropped, which may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let Prepared { attempt, definition, payload, slot } = prepared;
-    // The keeper may have given it back or timed it out before this runtime came to it.
+    // The maintenance thread may have given it back or timed it out before this runtime came to it.
     if !attempt.begin() || attempt.is_settled() {
         return;
     }
@@ -93,24 +93,26 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         ended = must_end(&attempt, &slot) => ended,
     };
     if attempt.ctx.is_blocking() {
-        // The handler gave up on a thread that still runs. At the deadline the keeper says so.
+        // The handler gave up on a thread that still runs. At the deadline the maintenance thread
+        // says so.
         let _waits = slot.leave_runtime();
         attempt.ctx.unblocked().await;
     }
     attempt.ctx.cancel();
-    // This calls the user's code: where it does not return, the keeper settles at the deadline.
-    let judged = judge::judge(&attempt, &mut ended, fastrand::f64());
+    // This calls the user's code: where it does not return, the maintenance thread settles at the
+    // deadline.
+    let decision = decide::decide(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
-        let (outcome, run) = (Outcome::of(judged.as_ref()), attempt.started_at.elapsed());
-        match judged {
-            Some(judged) => shared.reporter.push(judged.report),
+        let (outcome, run) = (Outcome::of(decision.as_ref()), attempt.started_at.elapsed());
+        match decision {
+            Some(decision) => shared.reporter.push(decision.report),
             None => shared.attempts.remove(iter::once(&attempt.lease)),
         }
         drop(guarded(|| outcome.log(&End::of(&attempt, run))));
     }
-    if !matches!(ended, Ended::Returned(Ok(_))) {
+    if !matches!(ended, HandlerEnd::Returned(Ok(_))) {
         // The claimer that was just woken waits on this thread, which a drop may block.
-        machine::yield_now().await;
+        platform::yield_now().await;
     }
     discard(running);
     discard(ended);
@@ -119,14 +121,14 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
 
 /// Until the handler may be dropped. A thread that it keeps can't be stopped, so it is waited for:
 /// the task must not start again beside it.
-async fn must_end(attempt: &Attempt, slot: &Slot) -> Ended {
+async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
     let ended = tokio::select! {
         biased;
         () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => {
             attempt.stop(Stop::TimedOut);
-            Ended::TimedOut
+            HandlerEnd::TimedOut
         }
-        () = attempt.abandon.notified() => Ended::Abandoned,
+        () = attempt.abandon.notified() => HandlerEnd::Abandoned,
     };
     let _waits = slot.leave_runtime();
     attempt.ctx.unblocked().await;
@@ -145,7 +147,7 @@ impl Drop for Unfinished<'_> {
         // A thread of its own goes on, and the task must not start beside it.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
-            shared.reporter.push(judge::interrupted(attempt));
+            shared.reporter.push(decide::interrupted(attempt));
         }
     }
 }
@@ -158,12 +160,12 @@ async fn handle(
     definition: TaskDefinition,
     payload: Payload,
     running: &mut Option<Running>,
-) -> Ended {
+) -> HandlerEnd {
     let payload = match payload {
         Payload::Here(payload) => payload,
         Payload::InBlobs => match Box::pin(fetch_blob(shared, attempt)).await {
             Ok(payload) => payload,
-            Err(problem) => return Ended::Returned(Err(problem)),
+            Err(problem) => return HandlerEnd::Returned(Err(problem)),
         },
     };
     let keep = attempt.facts.result_ttl;
@@ -171,14 +173,14 @@ async fn handle(
     let begin = AssertUnwindSafe(|| shared.client.enter(begin));
     let handler = match catch_unwind(begin) {
         Ok(Ok(handler)) => running.insert(handler),
-        Ok(Err(problem)) => return Ended::Returned(Err(problem)),
-        Err(panic) => return Ended::Panicked(panic),
+        Ok(Err(problem)) => return HandlerEnd::Returned(Err(problem)),
+        Err(panic) => return HandlerEnd::Panicked(panic),
     };
     drop(payload);
     let handler = shared.client.within(handler);
     match AssertUnwindSafe(handler).catch_unwind().await {
-        Ok(output) => Ended::Returned(output),
-        Err(panic) => Ended::Panicked(panic),
+        Ok(output) => HandlerEnd::Returned(output),
+        Err(panic) => HandlerEnd::Panicked(panic),
     }
 }
 

@@ -8,8 +8,8 @@ use optimus_core::{
 use super::*;
 use crate::{
     attempts::Attempt,
+    idle_worker::{Nothing, idle_worker},
     prepare::Claim,
-    still::{Nothing, still},
 };
 
 /// A worker whose roles don't run: the test makes its moves.
@@ -21,7 +21,7 @@ struct Still {
 impl Still {
     /// With one task in its queue.
     async fn new(name: &str) -> Self {
-        let (client, shared) = still(name).await;
+        let (client, shared) = idle_worker(name).await;
         client.submit(Nothing {}.call()).await.unwrap();
         Self { heartbeat: Heartbeat::new(shared.clone()), shared }
     }

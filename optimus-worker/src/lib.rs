@@ -3,60 +3,60 @@
 //! What happens when you call [`Worker::run`]: the `registry` of tasks is checked, and the worker
 //! registers under a lease in each queue it serves. The `claimer` then takes turns, each one write
 //! to Redis: what finished since the last turn (kept by the `reporter`) and a claim for as many
-//! tasks as there are idle slots. The `executor` runs each claimed task, and `judge` turns how it
-//! ended into a report. Beside that runtime stands the `keeper`, a thread of its own with
-//! connections of its own: `heartbeat`, `deadlines`, `relief`, `lookout`, the bells, `reaper`,
-//! `janitor` and `steward` go on even if handlers block every thread they can reach. There the
-//! worker ends, too, in the phases of `ending`, and signs off. Who may ask for that is in
-//! `shutdown` and `process`.
+//! tasks as there are idle slots. The `executor` runs each claimed task, and `decide` turns how it
+//! ended into a report. Beside that runtime stands the `maintenance`, a thread of its own with
+//! connections of its own: `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, the
+//! bells, `reaper`, `janitor` and `steward` go on even if handlers block every thread they can
+//! reach. There the worker ends, too, in the phases of `ending`, and leaves. Who may ask for that
+//! is in `shutdown` and `process`.
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
 mod attempts;
 mod builder;
+mod cancel_listener;
 mod claimer;
 mod claims;
 mod config;
 mod deadlines;
+mod decide;
+mod driver_watch;
 mod ending;
 mod executor;
-mod group;
+mod fallback_reporter;
 mod heartbeat;
+#[cfg(test)]
+mod idle_worker;
 mod janitor;
-mod judge;
-mod keeper;
-mod lane;
+mod leave;
 mod ledgers;
-mod lookout;
 mod looks;
+mod maintenance;
 mod misfit;
 mod outcome;
 mod prepare;
 mod process;
+mod quarantine;
 mod queues;
 mod reaper;
 mod reconcile;
 mod registry;
-mod relief;
+mod report_batch;
+mod report_buffer;
 mod reporter;
 mod role;
 mod running;
 mod shared;
 mod shares;
 mod shutdown;
-mod sign_off;
 mod signals;
 mod slots;
 mod span;
 mod start;
 mod steward;
-#[cfg(test)]
-mod still;
-mod stop_bell;
-mod suspects;
 mod user_code;
 mod wakeups;
-mod work_bell;
+mod work_listener;
 mod worker;
 
 pub use self::{builder::WorkerBuilder, worker::Worker};

@@ -14,7 +14,7 @@ use tracing::{Level, level_filters::LevelFilter};
 
 use crate::{
     attempts::Attempt,
-    judge::{Judged, Report},
+    decide::{Decision, Report},
 };
 
 /// What was judged.
@@ -67,8 +67,8 @@ fn millis(duration: Duration) -> u64 {
 
 impl Outcome {
     /// Of what a report says.
-    pub(crate) fn of(judged: Option<&Judged>) -> Self {
-        let Some(Judged { report, asked }) = judged else { return Self::Lost };
+    pub(crate) fn of(decision: Option<&Decision>) -> Self {
+        let Some(Decision { report, asked }) = decision else { return Self::Lost };
         match report {
             Report::Complete(_) => Self::Done,
             Report::Fail(failure) => Self::failed(failure, *asked),
@@ -171,7 +171,7 @@ impl Outcome {
 }
 
 /// Tells of a task that dies without an attempt.
-pub(crate) fn tell_buried(log: &Log, report: &Report, task: Option<String>, attempt: u32) {
+pub(crate) fn tell_marked_dead(log: &Log, report: &Report, task: Option<String>, attempt: u32) {
     let Report::Fail(failure) = report else { return };
     let (outcome, lease) = (Outcome::failed(failure, false), failure.lease.clone());
     log.tell(outcome.level(), move || {

@@ -11,12 +11,11 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::Attempt,
-    executor,
-    judge::{self, Facts, Report},
-    misfit, outcome,
+    decide::{self, Facts, Report},
+    executor, misfit, outcome,
+    quarantine::{needs_quarantine, time_alone},
     shared::Shared,
     slots::Slot,
-    suspects::{is_suspect, time_alone},
 };
 
 /// All that one attempt needs.
@@ -54,9 +53,9 @@ enum Obstacle {
     Misfit(Box<Report>),
     /// It can't be run anywhere, or no more. The attempt that it does not get, and its task where
     /// that can be read.
-    Buried { report: Box<Report>, attempt: u32, task: Option<String> },
+    MarkedDead { report: Box<Report>, attempt: u32, task: Option<String> },
     /// It may have killed a worker.
-    Suspect(Lease),
+    Quarantined(Lease),
 }
 
 /// Finds what the task needs. One that can't be run here is reported, one that must run alone is
@@ -70,11 +69,11 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
             drop(slot);
             match obstacle {
                 Obstacle::Misfit(report) => shared.reporter.push(*report),
-                Obstacle::Buried { report, attempt, task } => {
-                    outcome::tell_buried(&shared.log, &report, task, attempt);
+                Obstacle::MarkedDead { report, attempt, task } => {
+                    outcome::tell_marked_dead(&shared.log, &report, task, attempt);
                     shared.reporter.push(*report);
                 }
-                Obstacle::Suspect(lease) => {
+                Obstacle::Quarantined(lease) => {
                     hold(shared, lease);
                 }
             }
@@ -86,7 +85,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
 /// Keeps one that must run alone until it can; or has it come back later.
 fn hold(shared: &Shared, lease: Lease) {
     let id = lease.id.clone();
-    let later = shared.suspects.hold(lease, Instant::now(), fastrand::f64());
+    let later = shared.quarantine.hold(lease, Instant::now(), fastrand::f64());
     if let Some((lease, wait)) = later {
         executor::give_back_for(shared, lease, wait);
         return;
@@ -99,13 +98,13 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     let Claim { lease, record, tries, was_tried, start_by, now_ms, alone } = claim;
     let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
-    let bury = |reason, why: &str, task: Option<&str>| {
-        let report = Box::new(judge::bury(lease.clone(), attempt, reason, why));
-        Obstacle::Buried { report, attempt, task: task.map(str::to_owned) }
+    let mark_dead = |reason, why: &str, task: Option<&str>| {
+        let report = Box::new(decide::mark_dead(lease.clone(), attempt, reason, why));
+        Obstacle::MarkedDead { report, attempt, task: task.map(str::to_owned) }
     };
     let misfit = |why: &str, task: Option<&str>| {
         if misfit::is_over(misfits, shared.config.misfit_grace) {
-            return bury(Reason::Unknown, why, task);
+            return mark_dead(Reason::Unknown, why, task);
         }
         let (id, text) = (lease.id.clone(), why.to_owned());
         tell!(shared.log, WARN, %id, why = text, "can't be run by this worker, and waits");
@@ -115,21 +114,21 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     };
     let record = TaskRecord::decode(record).map_err(|problem| match problem {
         RecordError::Newer(_) => misfit(&problem.to_string(), None),
-        _ => bury(Reason::Undecodable, &problem.to_string(), None),
+        _ => mark_dead(Reason::Undecodable, &problem.to_string(), None),
     })?;
     let (definition, formula) = shared.registry.get(&record.task).ok_or_else(|| {
         misfit(&format!("no task {:?} is known here", record.task), Some(&record.task))
     })?;
     if let Some(expires_in) = expired(&record, &lease, start_by, now_ms) {
         let why = format!("not started within {expires_in:?}");
-        return Err(bury(Reason::Expired, &why, Some(&record.task)));
+        return Err(mark_dead(Reason::Expired, &why, Some(&record.task)));
     }
-    if !alone && is_suspect(losses, record.max_losses) {
-        return Err(Obstacle::Suspect(lease));
+    if !alone && needs_quarantine(losses, record.max_losses) {
+        return Err(Obstacle::Quarantined(lease));
     }
     if alone {
         let time_alone = time_alone(losses, record.max_losses);
-        shared.suspects.started(Instant::now(), time_alone);
+        shared.quarantine.started(Instant::now(), time_alone);
     }
     let deadline = (Instant::now() + record.timeout).into_std();
     let worker = (shared.threads.clone(), shared.client.clone());

@@ -16,10 +16,10 @@ pub(crate) const EXIT_BLOCKED: i32 = 75;
 /// How long `run`, and what its program does after it, have to end the process by themselves.
 const RETURN_GRACE: Duration = Duration::from_secs(2);
 
-/// Workers of this process that `run` and have not signed off.
+/// Workers of this process that `run` and have not left.
 static SERVING: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);
 
-/// The process, as the keeper of a worker owns it that was started by `run`.
+/// The process, as the maintenance thread of a worker owns it that was started by `run`.
 #[derive(Debug)]
 pub(crate) struct Process {
     signals: Signals,
@@ -51,8 +51,8 @@ impl Process {
         }
     }
 
-    /// The worker has signed off: exits the process if handlers keep it from ending by itself. Not
-    /// before all workers that `run` here have signed off.
+    /// The worker has left: exits the process if handlers keep it from ending by itself. Not
+    /// before all workers that `run` here have left.
     pub(crate) async fn leave(self, shared: &Shared) {
         drop(self.serving);
         // The sender is never dropped.
@@ -88,7 +88,7 @@ impl Process {
 impl Return {
     /// The last thing that `run` does.
     pub(crate) fn now(self) {
-        // A keeper that is gone need not know.
+        // A maintenance thread that is gone need not know.
         self.0.send(()).ok();
     }
 }

@@ -318,7 +318,7 @@ impl Served {
         hints
     }
 
-    /// A claim that was sent at so many hints left nothing. A doorbell that rang since then may
+    /// A claim that was sent at so many hints left nothing. A wakeup list that rang since then may
     /// tell of a task that came after it.
     pub(crate) fn found_empty(&self, hints: u64) {
         self.answered(hints);

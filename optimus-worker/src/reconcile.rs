@@ -10,8 +10,8 @@ use optimus_core::{
 
 use crate::{
     attempts::{Attempt, Stop},
+    decide::Report,
     executor,
-    judge::Report,
     queues::Served,
     shared::Shared,
 };
@@ -47,7 +47,7 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
 pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
     for (id, token) in &renewed.held {
         let known =
-            shared.attempts.holds(id, token.fence) || shared.suspects.holds(id, token.fence);
+            shared.attempts.holds(id, token.fence) || shared.quarantine.holds(id, token.fence);
         if !known && token.seq <= before.heard_seq {
             // Its claim's answer never came in; or it was just reported, and this is refused.
             let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };

@@ -19,9 +19,9 @@ use optimus_core::{
 use tokio::time::Instant;
 
 use crate::{
-    group::{Group, Kind},
-    judge::Report,
-    lane::{Lane, Refused},
+    decide::Report,
+    report_batch::{Kind, ReportBatch},
+    report_buffer::{Refused, ReportBuffer},
     shared::Shared,
     wakeups::Wakeups,
 };
@@ -43,28 +43,28 @@ pub(crate) struct Reporter {
 
 #[derive(Debug, Default)]
 struct Held {
-    lanes: BTreeMap<QueueName, [Lane; Kind::COUNT]>,
+    buffers: BTreeMap<QueueName, [ReportBuffer; Kind::COUNT]>,
     /// Those that the claimer has sent, by the number of its turn.
-    under_way: Vec<(u64, Vec<Group>)>,
+    under_way: Vec<(u64, Vec<ReportBatch>)>,
     turns: u64,
     reports: usize,
     bytes: usize,
 }
 
 impl Held {
-    fn all(&self) -> impl Iterator<Item = &Lane> {
-        self.lanes.values().flatten()
+    fn all(&self) -> impl Iterator<Item = &ReportBuffer> {
+        self.buffers.values().flatten()
     }
 
-    fn lane(&mut self, group: &Group) -> &mut Lane {
-        self.lane_of(group.queue(), group.kind)
+    fn report_buffer(&mut self, report_batch: &ReportBatch) -> &mut ReportBuffer {
+        self.buffer_of(report_batch.queue(), report_batch.kind)
     }
 
-    fn lane_of(&mut self, queue: &QueueName, kind: Kind) -> &mut Lane {
-        if !self.lanes.contains_key(queue) {
-            self.lanes.insert(queue.clone(), Default::default());
+    fn buffer_of(&mut self, queue: &QueueName, kind: Kind) -> &mut ReportBuffer {
+        if !self.buffers.contains_key(queue) {
+            self.buffers.insert(queue.clone(), Default::default());
         }
-        &mut self.lanes.get_mut(queue).expect("it is there")[kind as usize]
+        &mut self.buffers.get_mut(queue).expect("it is there")[kind as usize]
     }
 }
 
@@ -82,7 +82,7 @@ impl Reporter {
         let mut held = self.held();
         held.reports += 1;
         held.bytes += bytes;
-        held.lane_of(report.lease().id.queue(), kind).push(report);
+        held.buffer_of(report.lease().id.queue(), kind).push(report);
         drop(held);
         self.wakeups.report_pushed();
     }
@@ -95,12 +95,12 @@ impl Reporter {
     /// Reports that could be sent now.
     pub(crate) fn ready(&self) -> usize {
         let now = Instant::now();
-        self.held().all().map(|lane| lane.ready(now)).sum()
+        self.held().all().map(|report_buffer| report_buffer.ready(now)).sum()
     }
 
     /// When the first can be sent.
     pub(crate) fn ready_at(&self) -> Option<Instant> {
-        self.held().all().filter_map(Lane::ready_at).min()
+        self.held().all().filter_map(ReportBuffer::ready_at).min()
     }
 
     /// How long one has waited that could be sent.
@@ -117,40 +117,44 @@ impl Reporter {
     /// Whether so much of this queue is held that nothing must be claimed from it.
     pub(crate) fn is_full_of(&self, queue: &QueueName) -> bool {
         let held = self.held();
-        let lanes = held.lanes.get(queue).into_iter().flatten();
-        lanes.map(|lane| lane.held).sum::<usize>() > QUEUE_HELD_MAX
+        let buffers = held.buffers.get(queue).into_iter().flatten();
+        buffers.map(|report_buffer| report_buffer.held).sum::<usize>() > QUEUE_HELD_MAX
     }
 
     /// Takes up to so many script calls' worth, what waits longest first. Each group must be
     /// answered, given back or refused.
-    pub(crate) fn take(&self, calls: usize) -> Vec<Group> {
+    pub(crate) fn take(&self, calls: usize) -> Vec<ReportBatch> {
         let (mut held, now) = (self.held(), Instant::now());
-        let (mut groups, mut bytes) = (Vec::new(), 0);
-        while groups.len() < calls && bytes < TURN_BYTES_MAX {
-            let lanes = held.lanes.values_mut().flatten();
-            let ready = lanes.filter_map(|lane| Some((lane.ready_at()?, lane)));
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while batches.len() < calls && bytes < TURN_BYTES_MAX {
+            let buffers = held.buffers.values_mut().flatten();
+            let ready = buffers
+                .filter_map(|report_buffer| Some((report_buffer.ready_at()?, report_buffer)));
             let first = ready.min_by_key(|(at, _)| *at).filter(|(at, _)| *at <= now);
-            let Some(group) = first.and_then(|(_, lane)| lane.take(now)) else { break };
-            bytes += group.bytes;
-            groups.push(group);
+            let Some(report_batch) = first.and_then(|(_, report_buffer)| report_buffer.take(now))
+            else {
+                break;
+            };
+            bytes += report_batch.bytes;
+            batches.push(report_batch);
         }
-        groups
+        batches
     }
 
     /// Keeps the groups that the claimer sends in one turn, until it asks for them by the number
     /// that this returns.
-    pub(crate) fn lend(&self, groups: Vec<Group>) -> u64 {
+    pub(crate) fn lend(&self, batches: Vec<ReportBatch>) -> u64 {
         let mut held = self.held();
         held.turns += 1;
         let turn = held.turns;
-        if !groups.is_empty() {
-            held.under_way.push((turn, groups));
+        if !batches.is_empty() {
+            held.under_way.push((turn, batches));
         }
         turn
     }
 
     /// The groups of that turn; none if they were reclaimed.
-    pub(crate) fn take_back(&self, turn: u64) -> Vec<Group> {
+    pub(crate) fn take_back(&self, turn: u64) -> Vec<ReportBatch> {
         let under_way = &mut self.held().under_way;
         let at = under_way.iter().position(|(number, _)| *number == turn);
         at.map_or_else(Vec::new, |at| under_way.swap_remove(at).1)
@@ -160,20 +164,20 @@ impl Reporter {
     /// twice counts once.
     pub(crate) fn reclaim(&self) {
         let mut held = self.held();
-        for (_, groups) in std::mem::take(&mut held.under_way) {
-            for group in groups {
-                held.lane(&group).give_back(group);
+        for (_, batches) in std::mem::take(&mut held.under_way) {
+            for report_batch in batches {
+                held.report_buffer(&report_batch).give_back(report_batch);
             }
         }
     }
 
     /// The answer has come: nothing of the group is held any more.
-    fn answered(&self, group: &Group) {
+    fn answered(&self, report_batch: &ReportBatch) {
         let mut held = self.held();
-        held.reports -= group.len();
-        held.bytes -= group.bytes;
-        if held.lane(group).pass(group.len()) {
-            let queue = group.queue().clone();
+        held.reports -= report_batch.len();
+        held.bytes -= report_batch.bytes;
+        if held.report_buffer(report_batch).pass(report_batch.len()) {
+            let queue = report_batch.queue().clone();
             tell!(self.log, INFO, %queue, "reports are taken again");
         }
         drop(held);
@@ -181,16 +185,16 @@ impl Reporter {
     }
 
     /// No answer has come.
-    pub(crate) fn give_back(&self, group: Group) {
-        self.held().lane(&group).give_back(group);
+    pub(crate) fn give_back(&self, report_batch: ReportBatch) {
+        self.held().report_buffer(&report_batch).give_back(report_batch);
     }
 
     /// The answer was an error that will not pass by itself.
-    fn refused(&self, group: Group, problem: &BrokerError) {
-        let (queue, kind, now) = (group.queue().clone(), group.kind, Instant::now());
+    fn refused(&self, report_batch: ReportBatch, problem: &BrokerError) {
+        let (queue, kind, now) = (report_batch.queue().clone(), report_batch.kind, Instant::now());
         let problem = problem.to_string();
         let mut held = self.held();
-        match held.lane(&group).refuse(group, now) {
+        match held.report_buffer(&report_batch).refuse(report_batch, now) {
             Refused::Held => {}
             Refused::LaneWaits => {
                 tell!(
@@ -202,19 +206,19 @@ impl Reporter {
                     "reports are refused; held, sent again"
                 );
             }
-            Refused::Culprit(group) => {
-                let before = group.bytes;
-                let id = group.lease(0).map(|lease| lease.id.clone());
-                match group.into_verdict(&problem) {
+            Refused::Culprit(report_batch) => {
+                let before = report_batch.bytes;
+                let id = report_batch.lease(0).map(|lease| lease.id.clone());
+                match report_batch.into_verdict(&problem) {
                     Ok(verdict) => {
                         let text = "a report is refused; its task is Dead";
                         tell!(self.log, ERROR, ?id, problem, "{text}");
                         held.bytes = held.bytes + verdict.bytes - before;
-                        held.lane(&verdict).push_group(verdict);
+                        held.report_buffer(&verdict).push_batch(verdict);
                     }
-                    Err(group) => {
+                    Err(report_batch) => {
                         tell!(self.log, ERROR, ?id, problem, "a task can't be reported; held");
-                        held.lane(&group).park(group, now);
+                        held.report_buffer(&report_batch).park(report_batch, now);
                     }
                 }
             }
@@ -225,26 +229,26 @@ impl Reporter {
 /// Takes in the answers of reports; those that got none are held on. `true` if Redis answered all.
 pub(crate) fn take_in_reports(
     shared: &Shared,
-    groups: Vec<Group>,
+    batches: Vec<ReportBatch>,
     answers: &mut impl Iterator<Item = Result<Reply, BrokerError>>,
 ) -> bool {
     let mut worked = true;
-    for group in groups {
+    for report_batch in batches {
         let answer = answers.next().expect("an answer for each call");
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
-                for lease in stale.into_iter().filter_map(|position| group.lease(position)) {
+                for lease in stale.into_iter().filter_map(|position| report_batch.lease(position)) {
                     let id = lease.id.clone();
                     tell!(shared.log, DEBUG, %id, "reported before, or lost");
                 }
-                shared.attempts.remove(group.leases());
-                shared.reporter.answered(&group);
+                shared.attempts.remove(report_batch.leases());
+                shared.reporter.answered(&report_batch);
             }
             Err(problem) if problem.is_transient() => {
-                shared.reporter.give_back(group);
+                shared.reporter.give_back(report_batch);
                 worked = false;
             }
-            Err(problem) => shared.reporter.refused(group, &problem),
+            Err(problem) => shared.reporter.refused(report_batch, &problem),
         }
     }
     worked

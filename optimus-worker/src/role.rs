@@ -3,7 +3,7 @@
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
-use optimus_core::machine;
+use optimus_core::platform;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -25,12 +25,12 @@ impl<R: Role> Role for &mut R {
 }
 
 /// Runs a role until `stop`; `wake` cuts a rest short.
-pub(crate) async fn play(mut role: impl Role, wake: &Wakeup, stop: &CancellationToken) {
+pub(crate) async fn run(mut role: impl Role, wake: &Wakeup, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let rest = role.tick().await;
         if rest.is_zero() {
             // What is ready goes first, so that a next turn takes along what ends at once.
-            machine::yield_now().await;
+            platform::yield_now().await;
             continue;
         }
         tokio::select! {
@@ -43,8 +43,8 @@ pub(crate) async fn play(mut role: impl Role, wake: &Wakeup, stop: &Cancellation
 }
 
 /// Ends the worker if a role panics. The others go on until then, so leases are kept meanwhile.
-pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, playing: impl Future<Output = ()>) {
-    if let Err(panic) = AssertUnwindSafe(playing).catch_unwind().await {
+pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Future<Output = ()>) {
+    if let Err(panic) = AssertUnwindSafe(running).catch_unwind().await {
         shutdown.fail(format!("its {name} panicked: {}", panic_text(&*panic)));
         discard(panic);
     }
@@ -53,11 +53,11 @@ pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, playing: impl Fut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{running::Running, still::still};
+    use crate::{idle_worker::idle_worker, running::Running};
 
     #[tokio::test]
     async fn a_role_that_panics_ends_its_worker_which_says_why_and_signs_off() {
-        let (client, shared) = still("role-that-panics").await;
+        let (client, shared) = idle_worker("role-that-panics").await;
         let queue = shared.queues[0].name.clone();
         let workers = async || client.inspector().workers(&queue).await.unwrap().len();
         assert_eq!(workers().await, 1);

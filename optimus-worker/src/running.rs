@@ -7,23 +7,23 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     claimer::Claimer,
-    keeper::Keeper,
+    maintenance::Maintenance,
     process::Process,
-    role::{play, supervise},
+    role::{run, supervise},
     shared::Shared,
 };
 
 /// How long a worker that has ended waits for who takes its log events.
 pub(crate) const LOG_WITHIN: Duration = Duration::from_millis(300);
 
-/// Its claimer is a task of this runtime; all else is on the keeper's thread. Dropped, it asks the
-/// worker to end at once, which the keeper does.
+/// Its claimer is a task of this runtime; all else is on the maintenance thread. Dropped, it asks
+/// the worker to end at once, which the maintenance thread does.
 pub(crate) struct Running {
     shared: Arc<Shared>,
-    keeper: Keeper,
+    maintenance: Maintenance,
 }
 
-/// The claimer, as the keeper sees it.
+/// The claimer, as the maintenance thread sees it.
 struct Claiming {
     shared: Arc<Shared>,
     is_over: bool,
@@ -34,23 +34,23 @@ impl Running {
     /// Starts the parts of a worker that is registered.
     pub(crate) fn start(shared: Arc<Shared>, process: Option<Process>) -> Result<Self, Error> {
         let claimer = CancellationToken::new();
-        let keeper = Keeper::start(shared.clone(), claimer.clone(), process)
-            .map_err(|problem| Error::invalid(format!("the keeper's thread: {problem}")))?;
+        let maintenance = Maintenance::start(shared.clone(), claimer.clone(), process)
+            .map_err(|problem| Error::invalid(format!("the maintenance thread: {problem}")))?;
         let present = claimer.drop_guard();
         let claiming = Claiming { shared: shared.clone(), is_over: false, _present: present };
         // It ends by itself, and takes in what it is still told.
         tokio::spawn(claiming.claim());
-        Ok(Self { shared, keeper })
+        Ok(Self { shared, maintenance })
     }
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }
 
-    /// Asks it to end, and waits until it has signed off.
+    /// Asks it to end, and waits until it has left.
     pub(crate) async fn end(mut self) {
         self.shared.shutdown.begin();
-        self.keeper.ended().await;
+        self.maintenance.ended().await;
         tell!(self.shared.log, INFO, "stopped");
         // The program may end now.
         self.shared.log.flush(LOG_WITHIN).await;
@@ -67,7 +67,7 @@ impl Drop for Running {
 impl Claiming {
     async fn claim(mut self) {
         let Shared { shutdown, wakeups, .. } = &*self.shared;
-        let claiming = play(Claimer::new(self.shared.clone()), &wakeups.claimer, shutdown.roles());
+        let claiming = run(Claimer::new(self.shared.clone()), &wakeups.claimer, shutdown.roles());
         supervise("claimer", shutdown, claiming).await;
         self.is_over = true;
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use optimus_core::{Data, OwnClient, Threads, broker::Broker, log::Log};
 
 use crate::{
-    attempts::Attempts, config::Config, ledgers::Ledgers, queues::Queues, registry::Registry,
-    reporter::Reporter, shutdown::Shutdown, slots::Slots, suspects::Suspects, wakeups::Wakeups,
+    attempts::Attempts, config::Config, ledgers::Ledgers, quarantine::Quarantine, queues::Queues,
+    registry::Registry, reporter::Reporter, shutdown::Shutdown, slots::Slots, wakeups::Wakeups,
 };
 
 /// One worker process.
@@ -16,7 +16,7 @@ pub(crate) struct Shared {
     pub(crate) data: Arc<Data>,
     /// The connection of the claimer's turns.
     pub(crate) broker: Broker,
-    /// The connection of all roles on the keeper's thread.
+    /// The connection of all roles on the maintenance thread.
     pub(crate) maintenance: Broker,
     /// What roles have to say: they call no subscriber.
     pub(crate) log: Log,
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) client: Arc<OwnClient>,
     /// For handlers that block.
     pub(crate) threads: Arc<Threads>,
-    pub(crate) suspects: Suspects,
+    pub(crate) quarantine: Quarantine,
     pub(crate) shutdown: Shutdown,
     /// How the worker describes itself to each queue, as JSON.
     pub(crate) description: String,

@@ -51,7 +51,7 @@ impl Slots {
         self.busy().saturating_sub(self.off_runtime.load(Ordering::SeqCst))
     }
 
-    /// Wakes who waits for the doorbell once a slot is free, and be it free already.
+    /// Wakes who waits for the wakeup list once a slot is free, and be it free already.
     pub(crate) fn await_idle(&self) {
         self.wakeups.await_slot(|| self.idle.load(Ordering::SeqCst) > 0);
     }

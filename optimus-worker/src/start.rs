@@ -9,7 +9,7 @@ use std::{
 use optimus_core::{
     Data, Error, OwnClient, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
-    machine, tell,
+    platform, tell,
 };
 use tokio::time::Instant;
 
@@ -17,13 +17,13 @@ use crate::{
     attempts::Attempts,
     config::{self, Config},
     ledgers::Ledgers,
+    quarantine::Quarantine,
     queues::{Queues, Served},
     registry::Registry,
     reporter::Reporter,
     shared::Shared,
     shutdown::Shutdown,
     slots::Slots,
-    suspects::Suspects,
     wakeups::Wakeups,
 };
 
@@ -67,7 +67,7 @@ pub(crate) async fn start(
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),
-        suspects: Suspects::default(),
+        quarantine: Quarantine::default(),
         wakeups,
     }))
 }
@@ -134,16 +134,16 @@ async fn register(
 
 /// Never used twice: every start of a process, and every lost lease, takes a new one.
 pub(crate) fn new_worker_id(config: &Config) -> WorkerId {
-    let name = config.name.clone().unwrap_or_else(machine::host);
-    WorkerId::generate(&name, machine::process_id())
+    let name = config.name.clone().unwrap_or_else(platform::host);
+    WorkerId::generate(&name, platform::process_id())
 }
 
 fn describe(config: &Config, registry: &Registry) -> String {
     let description = WorkerDescription {
         name: config.name.clone(),
-        host: machine::host(),
-        pid: machine::process_id(),
-        started_ms: machine::now_ms(),
+        host: platform::host(),
+        pid: platform::process_id(),
+        started_ms: platform::now_ms(),
         queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
         concurrency: config.concurrency,
         tasks: registry.iter().map(|task| task.name().to_owned()).collect(),

@@ -1,8 +1,8 @@
 //! Calls into code of the user's, which may panic: [`guarded`], [`discard`].
 //!
 //! A handler, its error's text, a back-off function and the drop of any of their values are such
-//! code. It may also block or never return, so it runs neither on the keeper's thread nor while a
-//! lock is held.
+//! code. It may also block or never return, so it runs neither on the maintenance thread nor while
+//! a lock is held.
 
 use std::{
     any::Any,

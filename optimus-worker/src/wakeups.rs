@@ -8,14 +8,14 @@
 //! |---|---|---|
 //! | claimer | a free slot | `Slot`, dropped |
 //! | | a report to carry | `Reporter::push` |
-//! | | the end of reports that held it up | `Relief` |
+//! | | the end of reports that held it up | `FallbackReporter` |
 //! | | a queue that may have work | `Served::hint`: a ring, a poll, a heartbeat, a reap, a claim |
-//! | work bell | a queue that was found empty, to listen to it | `Served::found_empty` |
+//! | work listener | a queue that was found empty, to listen to it | `Served::found_empty` |
 //! | | the answer of the claim that a ring brought about | `Claims` |
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
 //! | heartbeat | a claim that was told that the lease is over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
-//! | deadlines, relief, lookout | the next attempt, while they sleep | `Attempts::insert` |
+//! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | ending | the end of a task, or that it needs the runtime no more | `Slot` |
 //! | | the answer of reports | `Reporter` |
 //!
@@ -31,14 +31,14 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups {
     pub(crate) claimer: Wakeup,
-    pub(crate) work_bell: Wakeup,
+    pub(crate) work_listener: Wakeup,
     pub(crate) heartbeat: Wakeup,
     pub(crate) reaper: Wakeup,
     pub(crate) deadlines: Sleeper,
-    pub(crate) relief: Sleeper,
-    pub(crate) lookout: Sleeper,
+    pub(crate) fallback_reporter: Sleeper,
+    pub(crate) driver_watch: Sleeper,
     pub(crate) ending: Sleeper,
-    /// The work bell has asked for the next free slot.
+    /// The work listener has asked for the next free slot.
     slot_awaited: AtomicBool,
 }
 
@@ -90,15 +90,15 @@ impl Wakeups {
         if self.slot_awaited.load(Ordering::SeqCst)
             && self.slot_awaited.swap(false, Ordering::SeqCst)
         {
-            self.work_bell.wake();
+            self.work_listener.wake();
         }
     }
 
-    /// Wakes the work bell once a slot is idle, and be it idle already.
+    /// Wakes the work listener once a slot is idle, and be it idle already.
     pub(crate) fn await_slot(&self, is_idle: impl FnOnce() -> bool) {
         self.slot_awaited.store(true, Ordering::SeqCst);
         if is_idle() && self.slot_awaited.swap(false, Ordering::SeqCst) {
-            self.work_bell.wake();
+            self.work_listener.wake();
         }
     }
 
@@ -118,7 +118,7 @@ impl Wakeups {
     }
 
     /// Another role than the claimer had reports answered.
-    pub(crate) fn reports_relieved(&self) {
+    pub(crate) fn fallback_reported(&self) {
         self.claimer.wake();
     }
 
@@ -129,12 +129,12 @@ impl Wakeups {
 
     /// A queue has no work.
     pub(crate) fn queue_found_empty(&self) {
-        self.work_bell.wake();
+        self.work_listener.wake();
     }
 
     /// What was asked of a queue since it rang is known.
     pub(crate) fn claim_answered(&self) {
-        self.work_bell.wake();
+        self.work_listener.wake();
     }
 
     /// A queue needs its heartbeat sooner than was known.
@@ -150,8 +150,8 @@ impl Wakeups {
     /// Attempts are in the table.
     pub(crate) fn attempts_began(&self) {
         self.deadlines.wake();
-        self.relief.wake();
-        self.lookout.wake();
+        self.fallback_reporter.wake();
+        self.driver_watch.wake();
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{judge::Report, queues::Served, reporter::Reporter, slots::Slots};
+    use crate::{decide::Report, queues::Served, reporter::Reporter, slots::Slots};
 
     fn is_woken(wakeup: &Wakeup) -> bool {
         wakeup.woken().now_or_never().is_some()
@@ -177,14 +177,17 @@ mod tests {
     fn a_free_slot_wakes_the_claimer_and_only_a_work_bell_that_has_asked() {
         let wakeups = Wakeups::default();
         wakeups.slot_freed();
-        assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.work_bell));
+        assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.work_listener));
         wakeups.await_slot(|| false);
-        assert!(!is_woken(&wakeups.work_bell));
+        assert!(!is_woken(&wakeups.work_listener));
         wakeups.slot_freed();
         wakeups.slot_freed();
-        assert!(is_woken(&wakeups.work_bell) && !is_woken(&wakeups.work_bell), "asked once");
+        assert!(
+            is_woken(&wakeups.work_listener) && !is_woken(&wakeups.work_listener),
+            "asked once"
+        );
         wakeups.await_slot(|| true);
-        assert!(is_woken(&wakeups.work_bell), "it was idle already");
+        assert!(is_woken(&wakeups.work_listener), "it was idle already");
     }
 
     #[test]
@@ -195,7 +198,7 @@ mod tests {
         served.hint();
         assert!(is_woken(&wakeups.claimer), "by a hint");
         served.found_empty(served.ask());
-        assert!(is_woken(&wakeups.work_bell), "by a queue that has no work");
+        assert!(is_woken(&wakeups.work_listener), "by a queue that has no work");
         let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
         let report = Report::Release(Release { lease, give: Give::Head });
         Reporter::new(wakeups.clone(), Log::here()).push(report);
@@ -208,13 +211,15 @@ mod tests {
     fn a_role_that_looks_after_attempts_sleeps_only_without_any_and_until_the_next() {
         let wakeups = Wakeups::default();
         wakeups.attempts_began();
-        assert!(!is_woken(&wakeups.relief.wakeup), "it did not sleep");
-        assert!(!wakeups.relief.fall_asleep(|| false));
+        assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "it did not sleep");
+        assert!(!wakeups.fallback_reporter.fall_asleep(|| false));
         wakeups.attempts_began();
-        assert!(!is_woken(&wakeups.relief.wakeup), "it did not fall asleep");
-        assert!(wakeups.relief.fall_asleep(|| true));
+        assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "it did not fall asleep");
+        assert!(wakeups.fallback_reporter.fall_asleep(|| true));
         wakeups.attempts_began();
-        assert!(is_woken(&wakeups.relief.wakeup) && !is_woken(&wakeups.deadlines.wakeup));
+        assert!(
+            is_woken(&wakeups.fallback_reporter.wakeup) && !is_woken(&wakeups.deadlines.wakeup)
+        );
     }
 
     #[test]
@@ -240,7 +245,7 @@ mod tests {
         wakeups.queue_hinted();
         assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.claimer), "many are one");
         wakeups.queue_found_empty();
-        assert!(is_woken(&wakeups.work_bell));
+        assert!(is_woken(&wakeups.work_listener));
         wakeups.beat_wanted();
         wakeups.expiry_learned();
         assert!(is_woken(&wakeups.heartbeat) && is_woken(&wakeups.reaper));

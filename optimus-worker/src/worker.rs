@@ -50,13 +50,13 @@ impl Worker {
     /// Runs until SIGTERM or SIGINT, then lets running tasks finish (see
     /// [`WorkerBuilder::shutdown_grace`]) and gives back the rest. A second signal skips the wait.
     ///
-    /// It is for a process that is a worker and nothing else. The worker has signed off 8 s after
+    /// It is for a process that is a worker and nothing else. The worker has left 8 s after
     /// the grace at the latest, whether Redis answers or not. If `async` handlers block threads of
     /// the runtime then, neither this future nor the runtime may be able to end. 2 s later the
     /// process exits with [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The
     /// tasks of these handlers run again once their lease is over. So a supervisor that waits for
     /// the grace and 10 s never has to kill. Where other workers of the process `run` as well, it
-    /// does not exit before all of them have signed off. It does not exit if this future was
+    /// does not exit before all of them have left. It does not exit if this future was
     /// dropped.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Worker {
     ///
     /// The shutdown does not depend on this future or on its runtime. If it is dropped, or its
     /// runtime ends, the worker ends at once: it stops its handlers, reports or gives back what it
-    /// held, and signs off, in at most 8 s. Where `async` handlers block threads of the runtime,
+    /// held, and leaves, in at most 8 s. Where `async` handlers block threads of the runtime,
     /// this returns as soon as the runtime polls it. The end of such a runtime waits for them;
     /// `Runtime::shutdown_background` does not.
     ///
@@ -105,7 +105,7 @@ impl Worker {
 
     /// A worker whose roles don't run.
     #[cfg(test)]
-    pub(crate) async fn still(self) -> std::sync::Arc<crate::shared::Shared> {
+    pub(crate) async fn idle_worker(self) -> std::sync::Arc<crate::shared::Shared> {
         start(self.config, self.registry, self.data).await.expect("the store is there")
     }
 }

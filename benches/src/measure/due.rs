@@ -7,7 +7,7 @@ use super::Measurement;
 use crate::agent::protocol::{Kind, Load};
 use crate::bench::Bench;
 use crate::field::{Field, Sample};
-use crate::overheard::commands_within;
+use crate::monitor::commands_within;
 use crate::row::{Row, params};
 use crate::submitter::Submitter;
 use crate::workers::{Staff, Workers};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Measurement;
 use crate::bench::{Bench, progress};
 use crate::field::{Field, Sample};
-use crate::overheard::commands_within;
+use crate::monitor::commands_within;
 use crate::process::{Usage, rss_mb};
 use crate::row::{Row, params};
 use crate::workers::{Staff, Workers};

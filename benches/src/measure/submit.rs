@@ -4,7 +4,7 @@ use super::Measurement;
 use crate::agent::protocol::{Load, SubmitOrder, Way};
 use crate::bench::Bench;
 use crate::field::{Field, Sample};
-use crate::overheard::words_of_a_submit;
+use crate::monitor::words_of_a_submit;
 use crate::row::{Row, params};
 use crate::submitter::{Submitted, Submitter};
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::Outcome;
 use super::catalog::{Peer, Settings, Setup, Way};
-use super::crew::Crew;
 use super::places::Places;
+use super::processes::Processes;
 use crate::agent::protocol::PAYLOAD_BYTES;
 use crate::bench::Bench;
 use crate::field::{Field, Sample};
@@ -190,13 +190,13 @@ impl Trial<'_> {
         Ok(Run { sample, version: client.version.clone() })
     }
 
-    fn client(&self, args: &[&str]) -> anyhow::Result<Crew> {
+    fn client(&self, args: &[&str]) -> anyhow::Result<Processes> {
         let mut command = self.peer.runner.client(self.places, self.peer.client);
         command.args(args).env("REDIS_URL", self.bench.redis.url());
-        Crew::start(vec![command], &self.places.log(&format!("{}-client", self.peer.name)))
+        Processes::start(vec![command], &self.places.log(&format!("{}-client", self.peer.name)))
     }
 
-    fn workers(&self, setup: &Setup, tasks: u64) -> anyhow::Result<Crew> {
+    fn workers(&self, setup: &Setup, tasks: u64) -> anyhow::Result<Processes> {
         let worker = |index| {
             let runner = self.peer.runner;
             let mut command = runner.worker(self.places, setup.settings, index, tasks);
@@ -204,7 +204,7 @@ impl Trial<'_> {
             command
         };
         let commands = (0..setup.processes).map(worker).collect();
-        Crew::start(commands, &self.places.log(&format!("{}-worker", self.peer.name)))
+        Processes::start(commands, &self.places.log(&format!("{}-worker", self.peer.name)))
     }
 
     /// How many tasks, where ours take `full`.

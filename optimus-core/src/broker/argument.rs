@@ -5,7 +5,7 @@
 
 use redis::Value;
 
-use super::{Broker, BrokerError, look::get, reply};
+use super::{Broker, BrokerError, inspect::get, reply};
 
 /// The two settings that bound an argument.
 const SETTINGS: [&str; 2] = ["proto-max-bulk-len", "client-query-buffer-limit"];

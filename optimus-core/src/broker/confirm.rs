@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use super::{Broker, BrokerError, Reply, ScriptCall, is_unknown_script, look::get};
+use super::{Broker, BrokerError, Reply, ScriptCall, inspect::get, is_unknown_script};
 use crate::durability::Durability;
 
 /// Why a server can't confirm what is asked of it, in its own words and in ours.
@@ -92,7 +92,7 @@ fn judge(durability: Durability, answer: Value, timeout: Duration) -> Result<(),
         count => count,
     };
     let Value::Int(count) = count else {
-        return Err(BrokerError::Odd(format!("WAIT answered {count:?}")));
+        return Err(BrokerError::UnexpectedReply(format!("WAIT answered {count:?}")));
     };
     if count >= i64::from(needed(durability)) {
         return Ok(());

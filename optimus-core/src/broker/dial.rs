@@ -1,4 +1,4 @@
-//! Connecting to a server, and an exchange with it: [`Line`].
+//! Connecting to a server, and an exchange with it: [`Socket`].
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -25,14 +25,14 @@ const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
 /// A connection to a server. Clones share it; it ends with the last of them.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct Socket {
     connection: MultiplexedConnection,
     /// `None` where answers may take any time.
     pulse: Option<Arc<Pulse>>,
     _driver: Arc<AbortOnDropHandle<()>>,
 }
 
-impl Line {
+impl Socket {
     /// Connects once. A connection for blocking commands never gives up on an answer by itself.
     pub(super) async fn dial(place: &ConnectionInfo, blocking: bool) -> RedisResult<Self> {
         let dialled = tokio::time::timeout(CONNECT_TIMEOUT, async {

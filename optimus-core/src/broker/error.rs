@@ -28,7 +28,7 @@ pub enum BrokerError {
     Rejected(String),
     /// An answer of a form that no script of ours gives.
     #[error("{0}")]
-    Odd(String),
+    UnexpectedReply(String),
 }
 
 impl BrokerError {
@@ -133,6 +133,6 @@ mod tests {
         assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
         assert!(public(BrokerError::Misconfigured("no".into())).is_invalid());
         assert!(public(BrokerError::Rejected("no".into())).is_rejected());
-        assert!(public(BrokerError::Odd("what".into())).is_rejected());
+        assert!(public(BrokerError::UnexpectedReply("what".into())).is_rejected());
     }
 }

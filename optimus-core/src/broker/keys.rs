@@ -23,9 +23,9 @@
 //! | `biz:<task>:<biz id>` | string | the mark of a biz id |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
 //! | `ledgers` | zset | client by last use, so that idle ledgers can be purged |
-//! | `mail:<client>` | list, expires | ends of tasks that the client waits for |
-//! | `wake`, `wake:<worker>` | list | doorbells: work has come; a task should stop |
-//! | `rouse:<worker>` | list, expires | ends the worker's own wait at the doorbells |
+//! | `completions:<client>` | list, expires | ends of tasks that the client waits for |
+//! | `wake`, `wake:<worker>` | list | wakeup lists: work has come; a task should stop |
+//! | `interrupt:<worker>` | list, expires | ends the worker's own wait at the wakeup lists |
 //!
 //! Beside the queues, `<namespace>:queues` is the set of their names.
 
@@ -64,18 +64,18 @@ impl Keys {
     }
 
     /// Which tasks of a worker should stop.
-    pub fn stop_bell(&self, worker: &WorkerId) -> String {
+    pub fn cancel_listener(&self, worker: &WorkerId) -> String {
         self.owned("wake:", worker.as_str())
     }
 
     /// What ends a worker's own wait.
-    pub fn rouse(&self, worker: &WorkerId) -> String {
-        self.owned("rouse:", worker.as_str())
+    pub fn interrupt(&self, worker: &WorkerId) -> String {
+        self.owned("interrupt:", worker.as_str())
     }
 
     /// The ends that a client waits for.
-    pub fn mail(&self, client: &str) -> String {
-        self.owned("mail:", client)
+    pub fn completions(&self, client: &str) -> String {
+        self.owned("completions:", client)
     }
 
     /// What a task's handler returned.

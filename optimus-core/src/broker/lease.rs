@@ -59,8 +59,11 @@ impl Broker {
 
     /// Reads a renewal's answer.
     pub fn read_renew(queue: &QueueName, mut reply: Reply) -> Result<Renewed, BrokerError> {
-        let odd = |what: &str| BrokerError::Odd(format!("renew answered {what:?}"));
-        let id = |stored: &str| TaskId::from_stored(queue.clone(), stored).map_err(|_| odd(stored));
+        let unexpected =
+            |what: &str| BrokerError::UnexpectedReply(format!("renew answered {what:?}"));
+        let id = |stored: &str| {
+            TaskId::from_stored(queue.clone(), stored).map_err(|_| unexpected(stored))
+        };
         let now_ms = reply.number()?;
         let next_expiry = reply.wait()?;
         let workers = reply.number()?;
@@ -68,7 +71,9 @@ impl Broker {
         let held = reply
             .texts()?
             .chunks_exact(2)
-            .map(|pair| Ok((id(&pair[0])?, Token::parse(&pair[1]).ok_or_else(|| odd(&pair[1]))?)))
+            .map(|pair| {
+                Ok((id(&pair[0])?, Token::parse(&pair[1]).ok_or_else(|| unexpected(&pair[1]))?))
+            })
             .collect::<Result<_, BrokerError>>()?;
         let stopping = reply.texts()?.iter().map(|stored| id(stored)).collect::<Result<_, _>>()?;
         Ok(Renewed { now_ms, next_expiry, workers, lease, held, stopping })

@@ -1,6 +1,6 @@
 //! `list`: the tasks in a state, a page at a time.
 
-use super::{Broker, BrokerError, Reply, ScriptCall, scripts, work::read_tries};
+use super::{Broker, BrokerError, Reply, ScriptCall, claim::read_tries, scripts};
 use crate::{
     id::{QueueName, TaskId, WorkerId},
     state::TaskState,
@@ -57,7 +57,7 @@ impl Broker {
             // Another program may have put anything into a line.
             let id = TaskId::from_stored(queue.clone(), &reply.text()?);
             let worker = Some(reply.text()?).filter(|worker| !worker.is_empty());
-            let at_ms = reply.text()?.parse::<f64>().ok().map(super::look::whole);
+            let at_ms = reply.text()?.parse::<f64>().ok().map(super::inspect::whole);
             let (header, tries) = (reply.bytes()?, read_tries(&reply.text()?));
             let (error, summary) = (reply.text()?, reply.text()?);
             let worker = worker.map(|worker| WorkerId::from_stored(&worker));

@@ -3,28 +3,28 @@
 //! For the other Optimus crates; nothing here is public API. No type of the `redis` crate shows.
 
 mod argument;
-mod bell;
-mod call;
+mod claim;
 mod confirm;
-pub(crate) mod connect;
+mod connection;
 mod dial;
+pub(crate) mod endpoint;
 mod error;
+mod inspect;
 mod keys;
 mod lease;
-mod link;
 mod list;
-mod look;
+mod listen;
 mod operate;
 mod permissions;
 mod pulse;
 mod refusal;
 mod reply;
 mod report;
+mod script_call;
 mod scripts;
 mod server;
 mod submit;
 mod wait;
-mod work;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,23 +34,23 @@ use tokio::time::Instant;
 pub use self::reply::Reply;
 pub use self::{
     argument::SizeLimit,
-    bell::Woken,
-    call::ScriptCall,
-    connect::Endpoint,
+    claim::{Claimed, Grant, Reaped, StartBy},
+    endpoint::Endpoint,
     error::BrokerError,
+    inspect::{Counts, Found, WorkerSeen},
     lease::{Registered, Renewed},
     list::{Listed, Row},
-    look::{Counts, Found, WorkerSeen},
+    listen::Woken,
     operate::{Cancelled, Purged},
     refusal::Refusal,
     report::{Completion, Failure, Give, Release, Verdict},
+    script_call::ScriptCall,
     server::ServerFacts,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wait::{End, Ends, Returned},
-    work::{Claimed, Grant, Reaped, StartBy},
 };
-use self::{keys::Keys, link::Link, scripts::Script};
-use crate::{id::QueueName, log::Log, machine};
+use self::{connection::Connection, keys::Keys, scripts::Script};
+use crate::{id::QueueName, log::Log, platform};
 
 /// The name, the text and the hash of every script.
 #[cfg(feature = "simulation")]
@@ -70,7 +70,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Calls scripts over one connection. Clones share it.
 #[derive(Clone)]
 pub struct Broker {
-    link: Link,
+    connection: Connection,
     log: Log,
     endpoint: Endpoint,
     namespace: Arc<str>,
@@ -84,7 +84,7 @@ impl Broker {
     pub fn new(endpoint: Endpoint, namespace: &str, role: &'static str) -> Self {
         let log = Log::here();
         Self {
-            link: Link::new(endpoint.clone(), role, false, log.clone()),
+            connection: Connection::new(endpoint.clone(), role, false, log.clone()),
             log,
             endpoint,
             namespace: namespace.into(),
@@ -105,8 +105,8 @@ impl Broker {
     }
 
     fn over(&self, role: &'static str, blocking: bool) -> Self {
-        let link = Link::new(self.endpoint.clone(), role, blocking, self.log.clone());
-        Self { link, ..self.clone() }
+        let connection = Connection::new(self.endpoint.clone(), role, blocking, self.log.clone());
+        Self { connection, ..self.clone() }
     }
 
     /// Whether both are of one store and namespace, as far as their URLs tell.
@@ -136,13 +136,13 @@ impl Broker {
 
     /// Drops the connection, so that the next call makes a new one.
     pub fn reconnect(&self) {
-        self.link.reset();
+        self.connection.reset();
     }
 
     /// How often its connection was dropped so far: what comes after may be another server, that
     /// knows less.
     pub fn breaks(&self) -> u64 {
-        self.link.breaks()
+        self.connection.breaks()
     }
 
     /// Where it connects to.
@@ -157,7 +157,7 @@ impl Broker {
 
     /// This machine's clock, or the instant that a test pins.
     fn here_ms(&self) -> u64 {
-        self.here.unwrap_or_else(machine::now_ms)
+        self.here.unwrap_or_else(platform::now_ms)
     }
 
     fn keys(&self, queue: &QueueName) -> Keys {
@@ -239,20 +239,20 @@ impl Broker {
         for command in commands {
             pipeline.add_command(command);
         }
-        match self.link.request(&pipeline, count, self.within).await {
+        match self.connection.request(&pipeline, count, self.within).await {
             Ok(values) => {
                 let mut answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
                 // A failover left this connection at what is a replica now, or it is not logged in.
                 if answers.iter().any(|answer| is_demoted(answer) || is_locked_out(answer)) {
-                    self.link.reset();
+                    self.connection.reset();
                 }
                 if answers.iter().any(is_locked_out) {
                     answers = answers
                         .into_iter()
-                        .map(|a| a.map_err(|p| self.link.objection(p)))
+                        .map(|a| a.map_err(|p| self.connection.objection(p)))
                         .collect();
                 } else if answers.iter().any(Result::is_ok) {
-                    self.link.was_right();
+                    self.connection.was_right();
                 }
                 answers
             }

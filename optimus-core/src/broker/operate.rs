@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::{
     Broker, BrokerError,
+    inspect::{get, size, state},
     keys::queues,
-    look::{get, size, state},
     scripts,
 };
 use crate::{
     id::{QueueName, TaskId},
-    machine,
+    platform,
     state::TaskState,
 };
 
@@ -40,7 +40,9 @@ impl Broker {
     /// Cancels a task, or asks its worker to.
     pub async fn cancel(&self, id: &TaskId) -> Result<Cancelled, BrokerError> {
         let done = self.cancel_all(id.queue(), &[id]).await?;
-        done.into_iter().next().ok_or_else(|| BrokerError::Odd("cancel answered nothing".into()))
+        done.into_iter()
+            .next()
+            .ok_or_else(|| BrokerError::UnexpectedReply("cancel answered nothing".into()))
     }
 
     /// Cancels tasks of one queue, up to [`BATCH_MAX`](super::BATCH_MAX), or asks their workers
@@ -65,7 +67,7 @@ impl Broker {
 
     /// Puts a dead or cancelled task back in line.
     pub async fn requeue(&self, id: &TaskId) -> Result<(), BrokerError> {
-        self.requeue_as(id, &machine::new_uuid().simple().to_string()).await
+        self.requeue_as(id, &platform::new_uuid().simple().to_string()).await
     }
 
     /// The same as the operation of this name, which is done once.

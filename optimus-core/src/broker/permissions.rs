@@ -1,10 +1,10 @@
 //! Whether the server lets its user run every command that a worker needs: asked at its start,
 //! since a script that is refused half-way leaves half a transition.
 
-use super::{Broker, BrokerError, ScriptCall, look::get};
+use super::{Broker, BrokerError, ScriptCall, inspect::get};
 use crate::{
     id::{QueueName, WorkerId},
-    machine,
+    platform,
 };
 
 /// Each command of the scripts and of the broker, with arguments that change nothing which stays.
@@ -67,7 +67,7 @@ impl Broker {
     /// What a call was denied, by the permissions that its user lacks. The server's own words name
     /// no command where a script met it.
     pub(super) async fn name_denied(&self, call: &ScriptCall, why: String) -> BrokerError {
-        let key = format!("{}probe:{}", call.key_base(), machine::new_uuid().simple());
+        let key = format!("{}probe:{}", call.key_base(), platform::new_uuid().simple());
         match self.denied(&key).await {
             Ok(missing) if !missing.is_empty() => BrokerError::Rejected(format!(
                 "the Redis user lacks permissions; add to its ACL: {} (SECURITY.md has the whole \

@@ -29,34 +29,36 @@ impl Reply {
                 let detail = detail.map(|d| String::from_utf8_lossy(&d).into_owned());
                 Err(BrokerError::Refused(refusal, detail.unwrap_or_default()))
             }
-            None => Err(BrokerError::Odd(format!("{script} answered {word:?}"))),
+            None => Err(BrokerError::UnexpectedReply(format!("{script} answered {word:?}"))),
         }
     }
 
     /// Reads an answer as it comes over the wire, for measuring and testing that alone.
     pub fn from_bytes(script: &'static str, bytes: &[u8]) -> Result<Self, BrokerError> {
         let value = redis::parse_redis_value(bytes)
-            .map_err(|problem| BrokerError::Odd(problem.to_string()))?;
+            .map_err(|problem| BrokerError::UnexpectedReply(problem.to_string()))?;
         Self::new(script, value)
     }
 
     /// The next part as bytes.
     pub fn bytes(&mut self) -> Result<Vec<u8>, BrokerError> {
         let part = self.part()?;
-        bytes(part).map_err(|part| odd(self.script, &part))
+        bytes(part).map_err(|part| unexpected(self.script, &part))
     }
 
     /// The next part as text.
     pub fn text(&mut self) -> Result<String, BrokerError> {
         let bytes = self.bytes()?;
-        String::from_utf8(bytes).map_err(|_| BrokerError::Odd(format!("{}: not text", self.script)))
+        String::from_utf8(bytes)
+            .map_err(|_| BrokerError::UnexpectedReply(format!("{}: not text", self.script)))
     }
 
     /// The next part as a whole number.
     pub fn number<N: std::str::FromStr>(&mut self) -> Result<N, BrokerError> {
         let text = self.text()?;
-        text.parse()
-            .map_err(|_| BrokerError::Odd(format!("{}: {text:?} is no number", self.script)))
+        text.parse().map_err(|_| {
+            BrokerError::UnexpectedReply(format!("{}: {text:?} is no number", self.script))
+        })
     }
 
     /// The next part as a flag, written `1` or `0`.
@@ -102,14 +104,14 @@ impl Reply {
     }
 
     fn part(&mut self) -> Result<Value, BrokerError> {
-        self.parts
-            .next()
-            .ok_or_else(|| BrokerError::Odd(format!("{} answered too little", self.script)))
+        self.parts.next().ok_or_else(|| {
+            BrokerError::UnexpectedReply(format!("{} answered too little", self.script))
+        })
     }
 }
 
 fn text_of(script: &'static str, item: Vec<u8>) -> Result<String, BrokerError> {
-    String::from_utf8(item).map_err(|_| BrokerError::Odd(format!("{script}: not text")))
+    String::from_utf8(item).map_err(|_| BrokerError::UnexpectedReply(format!("{script}: not text")))
 }
 
 fn bytes(value: Value) -> Result<Vec<u8>, Value> {
@@ -125,16 +127,17 @@ fn bytes(value: Value) -> Result<Vec<u8>, Value> {
 
 fn list(script: &'static str, value: Value) -> Result<Vec<Vec<u8>>, BrokerError> {
     match value {
-        Value::Array(items) | Value::Set(items) => {
-            items.into_iter().map(|item| bytes(item).map_err(|item| odd(script, &item))).collect()
-        }
+        Value::Array(items) | Value::Set(items) => items
+            .into_iter()
+            .map(|item| bytes(item).map_err(|item| unexpected(script, &item)))
+            .collect(),
         Value::Map(pairs) => pairs
             .into_iter()
             .flat_map(|(key, value)| [key, value])
-            .map(|item| bytes(item).map_err(|item| odd(script, &item)))
+            .map(|item| bytes(item).map_err(|item| unexpected(script, &item)))
             .collect(),
         Value::Nil => Ok(Vec::new()),
-        other => Err(odd(script, &other)),
+        other => Err(unexpected(script, &other)),
     }
 }
 
@@ -150,12 +153,12 @@ pub(super) fn plain_bytes(
 ) -> Result<Option<Vec<u8>>, BrokerError> {
     match value {
         Value::Nil => Ok(None),
-        other => bytes(other).map(Some).map_err(|other| odd(command, &other)),
+        other => bytes(other).map(Some).map_err(|other| unexpected(command, &other)),
     }
 }
 
-fn odd(script: &'static str, value: &Value) -> BrokerError {
-    BrokerError::Odd(format!("{script} answered {value:?}"))
+fn unexpected(script: &'static str, value: &Value) -> BrokerError {
+    BrokerError::UnexpectedReply(format!("{script} answered {value:?}"))
 }
 
 #[cfg(test)]
@@ -173,8 +176,8 @@ mod tests {
         Reply::new("verb", Value::Array(parts)).expect("an answer")
     }
 
-    fn is_odd<T: std::fmt::Debug>(read: Result<T, BrokerError>) -> bool {
-        matches!(read, Err(BrokerError::Odd(why)) if why.contains("verb"))
+    fn is_unexpected<T: std::fmt::Debug>(read: Result<T, BrokerError>) -> bool {
+        matches!(read, Err(BrokerError::UnexpectedReply(why)) if why.contains("verb"))
     }
 
     #[test]
@@ -186,8 +189,8 @@ mod tests {
         assert_eq!(wrong.refusal(), Some(Refusal::WrongState));
         assert!(wrong.to_string().ends_with("dead"), "{wrong}");
         assert_eq!(refused(vec![bulk("LAPSED")]).refusal(), Some(Refusal::Lapsed));
-        assert!(is_odd(Reply::new("verb", bulk("WHAT"))));
-        assert!(is_odd(Reply::new("verb", Value::Array(Vec::new()))));
+        assert!(is_unexpected(Reply::new("verb", bulk("WHAT"))));
+        assert!(is_unexpected(Reply::new("verb", Value::Array(Vec::new()))));
     }
 
     #[test]
@@ -197,7 +200,7 @@ mod tests {
         assert_eq!(reply.number::<u8>().unwrap(), 7);
         assert_eq!((reply.flag().unwrap(), reply.flag().unwrap()), (true, false));
         assert_eq!(reply.bytes().unwrap(), b"");
-        assert!(is_odd(reply.bytes()));
+        assert!(is_unexpected(reply.bytes()));
     }
 
     #[test]
@@ -205,7 +208,7 @@ mod tests {
         let mut reply = reply(vec![Value::Int(250), Value::Int(-1), bulk("soon")]);
         assert_eq!(reply.wait().unwrap(), Some(Duration::from_millis(250)));
         assert_eq!(reply.wait().unwrap(), None);
-        assert!(is_odd(reply.wait()));
+        assert!(is_unexpected(reply.wait()));
     }
 
     #[test]
@@ -215,12 +218,12 @@ mod tests {
         let mut found = reply(vec![list(&["a", "b"]), Value::Nil, nested]);
         assert_eq!(found.texts().unwrap(), ["a", "b"]);
         assert!(found.list().unwrap().is_empty());
-        assert!(is_odd(found.list()));
+        assert!(is_unexpected(found.list()));
         let binary = || Value::BulkString(vec![0xff]);
         let mut found = reply(vec![Value::Set(vec![binary()]), Value::Array(vec![binary()])]);
         assert_eq!(found.list().unwrap(), [[0xff]]);
-        assert!(is_odd(found.texts()));
-        assert!(is_odd(reply(vec![Value::Double(0.5)]).list()));
+        assert!(is_unexpected(found.texts()));
+        assert!(is_unexpected(reply(vec![Value::Double(0.5)]).list()));
         let pairs = Value::Map(vec![(bulk("a"), bulk("b"))]);
         assert_eq!(plain_list("verb", pairs).unwrap(), [b"a", b"b"]);
     }
@@ -230,13 +233,13 @@ mod tests {
         let mut found = reply(vec![bulk("a"), bulk("b"), Value::Int(3)]);
         assert_eq!(found.next_texts(2).unwrap(), ["a", "b"]);
         assert_eq!(found.rest().unwrap(), ["3"]);
-        assert!(is_odd(reply(vec![bulk("a")]).next_texts(usize::MAX)));
+        assert!(is_unexpected(reply(vec![bulk("a")]).next_texts(usize::MAX)));
     }
 
     #[test]
     fn nil_is_told_from_nothing_where_a_plain_command_answers() {
         assert_eq!(plain_bytes("verb", Value::Nil).unwrap(), None);
         assert_eq!(plain_bytes("verb", bulk("")).unwrap(), Some(Vec::new()));
-        assert!(is_odd(plain_bytes("verb", Value::Double(0.5))));
+        assert!(is_unexpected(plain_bytes("verb", Value::Double(0.5))));
     }
 }

@@ -168,7 +168,9 @@ impl Broker {
                     .parse::<usize>()
                     .ok()
                     .and_then(|position| position.checked_sub(1))
-                    .ok_or_else(|| BrokerError::Odd(format!("a report answered {position:?}")))
+                    .ok_or_else(|| {
+                        BrokerError::UnexpectedReply(format!("a report answered {position:?}"))
+                    })
             })
             .collect()
     }

@@ -53,72 +53,81 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT = "submit": ["clock", "second", "bell", "append"]
-    seldom ["stamp", "ready", "biz", "next_due", "wide", "options", "lost"]
+    SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
+    seldom ["clock_stamp", "ready", "biz", "due_next", "wide", "submit_options", "ledger_lost"]
         -> "line_up, read_options, lost_with"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
     ];
-    CLAIM = "claim": ["needs", "clock", "bell", "entry", "plain_line", "grants", "last_claim"]
-    seldom ["append", "stamp", "born", "ready", "due", "skips", "merge", "mixed_line", "repeated"]
+    CLAIM = "claim": [
+        "needs", "clock", "wakeup", "ready_entry", "ready_plain", "claim_grants",
+        "worker_last_claim",
+    ]
+    seldom [
+        "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
+        "ready_mixed", "claim_repeated",
+    ]
         -> "mixed_ids, repeated_claim"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
-    seldom ["derive", "biz_key", "biz_end", "waiters", "ended", "extras"]
+    seldom ["derive", "biz_key", "biz_end", "waiters", "task_ended", "report_extras"]
         -> "endings_of, note_end, write_ends, read_extras"
     [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",
     ];
     FAIL = "fail": [
-        "clock", "report", "derive", "header", "bell", "next_due", "wide", "biz_key", "biz_end",
-        "tries", "waiters", "ended",
+        "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "biz_key",
+        "biz_end", "task_tries", "waiters", "task_ended",
     ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "report", "derive", "header", "bell", "next_due", "wide", "append", "stamp",
-        "born", "ready", "again", "biz_key", "biz_end", "tries", "waiters", "ended",
+        "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "ready_append",
+        "clock_stamp", "task_born", "ready", "ready_again", "biz_key", "biz_end", "task_tries",
+        "waiters", "task_ended",
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
-    REGISTER = "register": ["clock", "derive", "lease"] ["meta", "workers", "worker:"];
-    RENEW = "renew": ["clock", "derive", "lease", "last_claim", "held"] [
+    REGISTER = "register": ["clock", "derive", "worker_lease"] ["meta", "workers", "worker:"];
+    RENEW = "renew": ["clock", "derive", "worker_lease", "worker_last_claim", "worker_held"] [
         "meta", "workers", "working:", "cancel",
     ];
     REAP = "reap": [
-        "needs", "clock", "derive", "header", "bell", "append", "stamp", "born", "ready", "again",
-        "wide", "biz_key", "biz_end", "tries", "waiters", "ended", "lease", "last_claim", "held",
-        "timer",
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "task_born", "ready", "ready_again", "wide", "biz_key", "biz_end", "task_tries", "waiters",
+        "task_ended", "worker_lease", "worker_last_claim", "worker_held", "due_timer",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];
-    LEAVE = "leave": ["last_claim", "held", "bell", "timer"] [
+    LEAVE = "leave": ["worker_last_claim", "worker_held", "wakeup", "due_timer"] [
         "workers", "worker:", "working:", "meta", "wake",
     ];
     CANCEL = "cancel": [
-        "needs", "clock", "derive", "header", "biz_key", "biz_end", "waiters", "ended", "find",
-        "holders",
+        "needs", "clock", "derive", "task_header", "biz_key", "biz_end", "waiters", "task_ended",
+        "task_find", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
-        "needs", "clock", "derive", "header", "bell", "append", "stamp", "ready", "biz", "biz_key",
-        "tries", "find",
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
+        "biz", "biz_key", "task_tries", "task_find",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
-    PAUSE = "pause": ["clock", "bell"] ["meta", "wake"];
-    ROUSE = "rouse": [] ["rouse:"];
-    PURGE = "purge": ["needs", "clock", "derive", "header", "born", "biz_key", "biz_end"] [
+    PAUSE = "pause": ["clock", "wakeup"] ["meta", "wake"];
+    INTERRUPT = "interrupt": [] ["interrupt:"];
+    PURGE = "purge": [
+        "needs", "clock", "derive", "task_header", "task_born", "biz_key", "biz_end",
+    ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",
     ];
@@ -127,15 +136,15 @@ scripts! {
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake",
     ];
-    AWAIT = "await": ["derive", "born", "find", "stored"] [
+    AWAIT = "await": ["derive", "task_born", "task_find", "ledger_stored"] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",
     ];
-    LIST = "list": ["clock", "derive", "entry", "last_claim", "find"] [
+    LIST = "list": ["clock", "derive", "ready_entry", "worker_last_claim", "task_find"] [
         "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
         "success", "tries", "errors", "skips",
     ];
-    INSPECT = "inspect": ["derive", "find"] [
+    INSPECT = "inspect": ["derive", "task_find"] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
     ];

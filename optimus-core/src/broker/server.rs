@@ -4,7 +4,7 @@ use std::fmt;
 
 use redis::Value;
 
-use super::{Broker, BrokerError, look::get, reply};
+use super::{Broker, BrokerError, inspect::get, reply};
 
 /// What decides what an acknowledgement is worth; `None` where the server won't tell. Printed, it
 /// is what a worker says at its start.

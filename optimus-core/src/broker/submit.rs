@@ -1,7 +1,7 @@
 //! `submit`: ∅ → Ready | Delayed.
 
 use super::{
-    Broker, BrokerError, Reply, ScriptCall, keys::Keys, look::get, reply::plain_list, scripts,
+    Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys, reply::plain_list, scripts,
 };
 use crate::{
     id::{QueueName, TaskId},
@@ -84,7 +84,9 @@ impl Broker {
         for answer in answers.into_iter().skip(usize::from(lost)) {
             let (position, owner) = taken(queue, &answer)
                 .filter(|(position, _)| (1..=receipts.len()).contains(position))
-                .ok_or_else(|| BrokerError::Odd(format!("submit answered {answer:?}")))?;
+                .ok_or_else(|| {
+                    BrokerError::UnexpectedReply(format!("submit answered {answer:?}"))
+                })?;
             receipts[position - 1] = Receipt::Duplicate(owner);
         }
         Ok(Submitted { receipts, lost })
@@ -137,7 +139,7 @@ impl Broker {
         let time = self.one(get(&["TIME"])).await?;
         let time: Vec<u64> = plain_list("TIME", time)?.iter().map(|part| digits(part)).collect();
         let [seconds, micros] = time[..] else {
-            return Err(BrokerError::Odd(format!("TIME answered {time:?}")));
+            return Err(BrokerError::UnexpectedReply(format!("TIME answered {time:?}")));
         };
         let now_ms = (seconds * 1000 + micros / 1000).to_string();
         let keep = |queue| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Broker, BrokerError, LEDGER_SLOTS, Reply, ScriptCall, StoredBy,
-    look::{get, state},
+    inspect::{get, state},
     reply, scripts,
 };
 use crate::{
@@ -47,7 +47,7 @@ const LARGE: &str = "large";
 const OPEN: &str = "open";
 
 /// Letters that are taken at once, behind the first.
-const LETTERS_MAX: &str = "1000";
+const COMPLETIONS_MAX: &str = "1000";
 /// How long taking them may last.
 const MORE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -117,23 +117,25 @@ impl Broker {
 
     /// Waits for mail of ended tasks in one queue, and takes what has come; nothing after
     /// `timeout`.
-    pub async fn wait_for_mail(
+    pub async fn wait_for_completions(
         &self,
         queue: &QueueName,
         client: &str,
         timeout: Duration,
     ) -> Result<Vec<(TaskId, TaskState)>, BrokerError> {
-        let mailbox = self.keys(queue).mail(client);
-        let Some((_, first)) = self.block(std::slice::from_ref(&mailbox), timeout).await? else {
+        let completion_listener = self.keys(queue).completions(client);
+        let Some((_, first)) =
+            self.block(std::slice::from_ref(&completion_listener), timeout).await?
+        else {
             return Ok(Vec::new());
         };
-        let mut letters = vec![first];
+        let mut completions = vec![first];
         // The first is taken already; if more can't be had, they stay for the next time.
-        let more = self.one(get(&["LPOP", &mailbox, LETTERS_MAX]));
+        let more = self.one(get(&["LPOP", &completion_listener, COMPLETIONS_MAX]));
         if let Ok(Ok(more)) = tokio::time::timeout(MORE_WITHIN, more).await {
-            letters.extend(reply::plain_list("LPOP", more)?);
+            completions.extend(reply::plain_list("LPOP", more)?);
         }
-        letters.into_iter().map(|letter| read_letter(queue, letter)).collect()
+        completions.into_iter().map(|completion| read_completion(queue, completion)).collect()
     }
 
     /// What a finished task returned, while it is kept.
@@ -165,9 +167,13 @@ fn read_end(reply: &mut Reply) -> Result<Option<End>, BrokerError> {
     Ok(Some(End { state, returned }))
 }
 
-fn read_letter(queue: &QueueName, letter: Vec<u8>) -> Result<(TaskId, TaskState), BrokerError> {
-    let odd = || BrokerError::Odd("a letter that is not ours".into());
-    let letter = String::from_utf8(letter).map_err(|_| odd())?;
-    let (id, word) = letter.split_once(' ').ok_or_else(odd)?;
-    Ok((TaskId::from_stored(queue.clone(), id).map_err(|_| odd())?, state(word)?))
+fn read_completion(
+    queue: &QueueName,
+    completion: Vec<u8>,
+) -> Result<(TaskId, TaskState), BrokerError> {
+    let unexpected =
+        || BrokerError::UnexpectedReply("a completion message that is not ours".into());
+    let completion = String::from_utf8(completion).map_err(|_| unexpected())?;
+    let (id, word) = completion.split_once(' ').ok_or_else(unexpected)?;
+    Ok((TaskId::from_stored(queue.clone(), id).map_err(|_| unexpected())?, state(word)?))
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Client, Confirmer, Inner, Mailboxes, Readahead, Submitter};
+use super::{Client, CompletionListeners, Confirmer, Inner, Readahead, Submitter};
 use crate::{
     Durability, Error,
     broker::{Broker, Endpoint, SizeLimit},
@@ -103,18 +103,31 @@ impl ClientBuilder {
         broker.within(Duration::ZERO).ping().await?;
         let confirmer = self.confirmer(&broker).await?;
         let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);
-        let mailboxes = Mailboxes::new(broker.clone());
+        let completion_listeners = CompletionListeners::new(broker.clone());
         let payload_limit = broker.size_limit(self.payload_limit).await?;
         let readahead = Readahead::new();
-        Ok(Client(Arc::new(Inner { broker, submitter, mailboxes, readahead, payload_limit })))
+        Ok(Client(Arc::new(Inner {
+            broker,
+            submitter,
+            completion_listeners,
+            readahead,
+            payload_limit,
+        })))
     }
 
     /// With the defaults, and connected when it is first used.
     pub(super) fn over(broker: Broker) -> Client {
         let payload_limit = SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit");
         let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);
-        let (mailboxes, readahead) = (Mailboxes::new(broker.clone()), Readahead::new());
-        Client(Arc::new(Inner { broker, submitter, mailboxes, readahead, payload_limit }))
+        let (completion_listeners, readahead) =
+            (CompletionListeners::new(broker.clone()), Readahead::new());
+        Client(Arc::new(Inner {
+            broker,
+            submitter,
+            completion_listeners,
+            readahead,
+            payload_limit,
+        }))
     }
 
     async fn confirmer(&self, broker: &Broker) -> Result<Option<Confirmer>, Error> {

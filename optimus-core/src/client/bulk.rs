@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    parcels::{Answer, fits},
+    requests::{Answer, fits},
     submitter::{Expected, Submitter},
 };
 use crate::{

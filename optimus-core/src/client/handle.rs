@@ -135,15 +135,15 @@ impl<T> TaskHandle<T> {
         matches!(self.origin, Origin::Call(_))
     }
 
-    /// Waits for its end. A letter tells of a success, but not what was returned: where that is
-    /// wanted, it is looked for with what others have returned.
+    /// Waits for its end. A completion message tells of a success, but not what was returned: where
+    /// that is wanted, it is looked for with what others have returned.
     async fn end<'a>(
         &self,
         wants_result: bool,
         pace: &'a Pace,
     ) -> Result<(End, Option<SemaphorePermit<'a>>), Error> {
         loop {
-            let mut mail = self.client.0.mailboxes.subscribe(&self.id);
+            let mut subscription = self.client.0.completion_listeners.subscribe(&self.id);
             let permit = pace.look().await;
             if wants_result && let Some(end) = self.read_ahead() {
                 return Ok((end, permit));
@@ -155,9 +155,10 @@ impl<T> TaskHandle<T> {
                 Err(problem) => return Err(problem.into()),
             };
             drop(permit);
-            // The success of a task that runs once is final. Any other letter may be older than a
-            // requeue or another submit of the id, so it is only a reason to look.
-            if let Ok(Some(TaskState::Success)) = tokio::time::timeout(look, mail.letter()).await
+            // The success of a task that runs once is final. Any other completion message may be
+            // older than a requeue or another submit of the id, so it is only a reason to look.
+            if let Ok(Some(TaskState::Success)) =
+                tokio::time::timeout(look, subscription.completion()).await
                 && !wants_result
                 && self.runs_once()
             {
@@ -170,8 +171,8 @@ impl<T> TaskHandle<T> {
 
     /// Looks at it, and at those behind it that may be asked for next.
     async fn look(&self) -> Result<Option<End>, BrokerError> {
-        let Inner { broker, mailboxes, readahead, .. } = &*self.client.0;
-        let (me, stored_by) = (mailboxes.address(), self.stored_by());
+        let Inner { broker, completion_listeners, readahead, .. } = &*self.client.0;
+        let (me, stored_by) = (completion_listeners.address(), self.stored_by());
         let Some(place) = &self.place else {
             return broker.wait_for_end(&self.id, me, stored_by).await;
         };

@@ -2,18 +2,18 @@
 
 mod builder;
 mod bulk;
+mod completion_listener;
 mod confirmer;
+mod delivery;
 mod handle;
 mod ledger;
-mod mailbox;
 mod operate;
 mod own;
-mod parcels;
 mod readahead;
+mod requests;
 mod results;
 mod siblings;
 mod submitter;
-mod way;
 
 use std::sync::{Arc, RwLock};
 
@@ -24,8 +24,8 @@ pub use self::{
     results::Results,
 };
 use self::{
-    bulk::Bulk, confirmer::Confirmer, handle::Origin, mailbox::Mailboxes, parcels::Answer,
-    readahead::Readahead, siblings::Grouping, submitter::Submitter,
+    bulk::Bulk, completion_listener::CompletionListeners, confirmer::Confirmer, handle::Origin,
+    readahead::Readahead, requests::Answer, siblings::Grouping, submitter::Submitter,
 };
 use crate::{
     Error,
@@ -33,7 +33,7 @@ use crate::{
     call::Submit,
     id::TaskId,
     inspect::Inspector,
-    machine,
+    platform,
     record::Submission,
 };
 
@@ -46,7 +46,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     broker: Broker,
     submitter: Submitter,
-    mailboxes: Mailboxes,
+    completion_listeners: CompletionListeners,
     readahead: Readahead,
     payload_limit: SizeLimit,
 }
@@ -177,9 +177,9 @@ impl Client {
         calls: impl IntoIterator<Item = C>,
     ) -> Result<Vec<TaskHandle<C::Output>>, SubmitAllError<C::Output>> {
         let mut bulk = Bulk::new(&self.0.submitter);
-        let salt = machine::salt();
+        let salt = platform::salt();
         for call in calls {
-            let made = machine::with_salt(salt, || call.into_submission());
+            let made = platform::with_salt(salt, || call.into_submission());
             match made.and_then(|submission| self.check(submission)) {
                 Ok(submission) => bulk.add(submission).await,
                 Err(problem) => bulk.refuse(problem),
@@ -223,7 +223,7 @@ impl Client {
     }
 
     fn check(&self, submission: Submission) -> Result<Submission, Error> {
-        submission.check(self.0.payload_limit, machine::now_ms())?;
+        submission.check(self.0.payload_limit, platform::now_ms())?;
         Ok(submission)
     }
 

@@ -11,15 +11,15 @@ use tokio::{
 
 use super::{
     confirmer::{CALLS_MAX, Confirmer},
+    delivery::Delivery,
     ledger::{Ledger, Over, Place},
-    parcels::{Answers, Chunk, Parcel, Waiting},
-    way::Way,
+    requests::{Answers, CallerBatch, Request, Waiting},
 };
 use crate::{
     Error,
     broker::{Batch, Broker, LEDGER_SLOTS},
     id::QueueName,
-    machine,
+    platform,
     record::Submission,
     tell,
 };
@@ -47,14 +47,14 @@ const _: () = assert!((CALLS_MAX as u64) < LEDGER_SLOTS && CALLS_IN_FLIGHT <= CA
 
 /// The sending end.
 pub(super) struct Submitter {
-    parcels: mpsc::Sender<Parcel>,
+    batches: mpsc::Sender<CallerBatch>,
     client: Arc<str>,
     timeout: Duration,
     /// In bytes.
     room: Arc<Semaphore>,
 }
 
-/// The answers of a parcel, on their way.
+/// The answers of a batch, on their way.
 pub(super) struct Expected {
     count: usize,
     state: State,
@@ -68,17 +68,17 @@ enum State {
 impl Submitter {
     /// Starts it; with a confirmer, submits go through that.
     pub(super) fn spawn(broker: Broker, confirmer: Option<Confirmer>, timeout: Duration) -> Self {
-        let (parcels, inbox) = mpsc::channel(ROUND_MAX);
-        let client: Arc<str> = machine::new_uuid().simple().to_string().into();
-        let carrier = Carrier {
-            way: Way { broker, confirmer },
+        let (batches, inbox) = mpsc::channel(ROUND_MAX);
+        let client: Arc<str> = platform::new_uuid().simple().to_string().into();
+        let sender = Sender {
+            delivery: Delivery { broker, confirmer },
             client: client.clone(),
             queues: HashMap::new(),
             keep_at: Instant::now() + KEEP_EVERY,
         };
-        tokio::spawn(carrier.carry(inbox));
+        tokio::spawn(sender.carry(inbox));
         let room = Arc::new(Semaphore::new(ROOM_BYTES));
-        Self { parcels, client, timeout, room }
+        Self { batches, client, timeout, room }
     }
 
     /// The name of its ledgers.
@@ -88,10 +88,10 @@ impl Submitter {
 
     /// Whether the runtime that it was started on has not ended.
     pub(super) fn is_open(&self) -> bool {
-        !self.parcels.is_closed()
+        !self.batches.is_closed()
     }
 
-    /// Hands a parcel over; waits while too many others are on their way. From here on its time
+    /// Hands a batch over; waits while too many others are on their way. From here on its time
     /// runs.
     pub(super) async fn send(&self, submissions: Vec<Submission>) -> Expected {
         let count = submissions.len();
@@ -102,8 +102,8 @@ impl Submitter {
         let handed = timeout_at(deadline, async {
             let room = self.room.clone().acquire_many_owned(bytes).await.ok()?;
             let (answer, receiver) = oneshot::channel();
-            let parcel = Parcel { submissions, answer, deadline, room };
-            self.parcels.send(parcel).await.ok().map(|()| receiver)
+            let caller_batch = CallerBatch { submissions, answer, deadline, room };
+            self.batches.send(caller_batch).await.ok().map(|()| receiver)
         });
         let state = match handed.await {
             Ok(Some(receiver)) => State::Open(receiver),
@@ -152,8 +152,8 @@ impl Expected {
     }
 }
 
-struct Carrier {
-    way: Way,
+struct Sender {
+    delivery: Delivery,
     client: Arc<str>,
     queues: HashMap<QueueName, Ledger>,
     /// When the ledgers are kept again.
@@ -162,7 +162,7 @@ struct Carrier {
 
 /// A chunk with its place in the ledger.
 struct Numbered {
-    chunk: Chunk,
+    request: Request,
     place: Place,
     keep: bool,
     announce: bool,
@@ -170,19 +170,19 @@ struct Numbered {
     breaks: u64,
 }
 
-impl Carrier {
+impl Sender {
     /// Until all clients are gone and all is answered.
-    async fn carry(mut self, mut inbox: mpsc::Receiver<Parcel>) {
+    async fn carry(mut self, mut inbox: mpsc::Receiver<CallerBatch>) {
         let (mut waiting, mut round, mut open) = (Waiting::default(), Vec::new(), true);
-        let calls_max = if self.way.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
+        let calls_max = if self.delivery.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
         let (mut in_flight, mut keeping) = (FuturesUnordered::new(), FuturesUnordered::new());
         while open || !waiting.is_empty() || !in_flight.is_empty() {
             let idle = in_flight.is_empty();
             while in_flight.len() < calls_max
-                && let Some(chunk) = waiting.next(idle)
+                && let Some(request) = waiting.next(idle)
             {
-                let numbered = self.number(chunk);
-                let call = deliver(self.way.clone(), self.client.clone(), numbered);
+                let numbered = self.number(request);
+                let call = deliver(self.delivery.clone(), self.client.clone(), numbered);
                 // Boxed and polled at once, so that calls of a queue arrive in their order.
                 in_flight.push(Box::pin(call));
             }
@@ -191,13 +191,13 @@ impl Carrier {
                 Some(delivered) = in_flight.next(), if !in_flight.is_empty() => {
                     self.note(&delivered);
                     // Who was just answered may go on to submit: their next shares a call.
-                    machine::yield_now().await;
+                    platform::yield_now().await;
                 }
                 count = inbox.recv_many(&mut round, ROUND_MAX),
                     if open =>
                 {
                     open = count > 0;
-                    round.drain(..).for_each(|parcel| waiting.add(parcel));
+                    round.drain(..).for_each(|caller_batch| waiting.add(caller_batch));
                 }
                 () = tokio::time::sleep_until(waiting.deadline()), if !waiting.is_empty() => {
                     waiting.refuse_late(&out_of_time());
@@ -220,24 +220,24 @@ impl Carrier {
         let settled = self.queues.into_iter().filter(|(_, ledger)| ledger.may_go());
         let mut queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
         queues.sort();
-        let leaving = self.way.broker.leave_ledgers(&queues, &self.client);
+        let leaving = self.delivery.broker.leave_ledgers(&queues, &self.client);
         if let Ok(Err(problem)) = timeout(LEAVE_WITHIN, leaving).await {
-            let log = self.way.broker.log();
+            let log = self.delivery.broker.log();
             tell!(log, DEBUG, %problem, "could not leave the ledgers of a client to the janitor");
         }
     }
 
-    fn number(&mut self, chunk: Chunk) -> Numbered {
-        let ledger = self.queues.entry(chunk.queue().clone()).or_default();
+    fn number(&mut self, request: Request) -> Numbered {
+        let ledger = self.queues.entry(request.queue().clone()).or_default();
         // A failover may have lost what was done once, and it breaks every connection.
-        let breaks = self.way.breaks();
+        let breaks = self.delivery.breaks();
         if ledger.breaks != breaks {
             (ledger.breaks, ledger.announced, ledger.kept) = (breaks, false, false);
         }
         let (keep, announce) = (!ledger.kept, !ledger.announced);
         (ledger.kept, ledger.announced) = (true, true);
         let place = ledger.take().expect("fewer calls under way than slots");
-        Numbered { chunk, place, keep, announce, breaks }
+        Numbered { request, place, keep, announce, breaks }
     }
 
     /// What was to be done once and was not, the next call does: a ledger that is not kept would
@@ -253,7 +253,7 @@ impl Carrier {
     /// Keeps the ledgers while the client lives, whatever it does; whether that was done.
     fn keep(&self) -> impl Future<Output = bool> + use<> {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
-        let (broker, client) = (self.way.broker.clone(), self.client.clone());
+        let (broker, client) = (self.delivery.broker.clone(), self.client.clone());
         async move { broker.keep_ledgers(&queues, &client).await.is_ok() }
     }
 }
@@ -269,29 +269,29 @@ struct Delivered {
     unannounced: bool,
 }
 
-async fn deliver(way: Way, client: Arc<str>, numbered: Numbered) -> Delivered {
-    let Numbered { chunk, place: Place { number, since }, keep, announce, breaks } = numbered;
-    let (queue, deadline) = (chunk.queue().clone(), chunk.deadline());
-    let tasks = chunk.submissions();
+async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> Delivered {
+    let Numbered { request, place: Place { number, since }, keep, announce, breaks } = numbered;
+    let (queue, deadline) = (request.queue().clone(), request.deadline());
+    let tasks = request.submissions();
     let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };
     let mut sent = 0;
-    let submitted = way.send_until(deadline, &batch, breaks, &mut sent).await;
+    let submitted = delivery.send_until(deadline, &batch, breaks, &mut sent).await;
     let over = match &submitted {
         // The confirmer sends again by itself.
-        Ok(_) if sent == 1 && way.confirmer.is_none() => Over::Answered,
+        Ok(_) if sent == 1 && delivery.confirmer.is_none() => Over::Answered,
         Ok(_) => Over::AnsweredAgain,
         Err(_) => Over::Unanswered,
     };
     let answered = over != Over::Unanswered;
     let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
     let is_refused = submitted.as_ref().is_err_and(|problem| !problem.is_unknown_outcome());
-    let is_in_doubt = lost || (answered && way.breaks() != breaks);
+    let is_in_doubt = lost || (answered && delivery.breaks() != breaks);
     let mut announced = !announce;
     if (announce && !is_refused) || is_in_doubt {
         // Behind the tasks: an empty queue may be retired just then, with its name.
-        announced = way.announce(&queue, deadline.max(Instant::now())).await;
+        announced = delivery.announce(&queue, deadline.max(Instant::now())).await;
     }
-    chunk.answer(number, submitted.map(|submitted| submitted.receipts));
+    request.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);
     Delivered { queue, number, over, unkept, unannounced: !announced }
 }

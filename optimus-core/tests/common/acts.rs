@@ -132,8 +132,8 @@ impl Bench {
     }
 
     /// What a client was told, in order.
-    pub(crate) async fn mail(&self, client: &str) -> Vec<String> {
-        self.list(&format!("mail:{client}")).await
+    pub(crate) async fn completions(&self, client: &str) -> Vec<String> {
+        self.list(&format!("completions:{client}")).await
     }
 
     /// The ids of the entries in line, tombstones included.
@@ -142,8 +142,8 @@ impl Bench {
         entries.iter().map(|entry| entry[entry.len() - 22..].to_owned()).collect()
     }
 
-    /// Takes the doorbell's token, as a waiter does that wakes.
-    pub(crate) async fn answer_bell(&self) -> bool {
+    /// Takes the wakeup list's token, as a waiter does that wakes.
+    pub(crate) async fn answer_wakeup(&self) -> bool {
         let token: Option<String> = self.raw(redis::cmd("LPOP").arg(self.key("wake"))).await;
         token.is_some()
     }

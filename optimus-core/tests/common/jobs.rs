@@ -20,7 +20,7 @@ impl Task for Job {
     }
 }
 
-/// A task that the first lost worker buries.
+/// A task that the first lost worker marks Dead.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Fragile;
 

@@ -7,7 +7,7 @@ use optimus_core::{OnLost, QueueName, TaskId, WorkerId, broker::LEDGER_SLOTS};
 
 use crate::{
     answer::Answer,
-    call::{Call, DueMs, Parcel, Wait, Wanted},
+    call::{Call, DueMs, SubmitCall, Wait, Wanted},
     holds::Holds,
     reference::{Place, Queue},
     step::{Aim, Kind, Pick, Plan, Step},
@@ -162,21 +162,23 @@ impl Actors {
 
     /// What a caller remembers of an answer.
     pub(crate) fn learn(&mut self, call: &Call, answer: &Answer) {
-        if let Call::Submit(parcel) = call {
+        if let Call::Submit(submit_call) = call {
             let mut clients = self.clients.iter_mut().zip(0..);
-            let client = clients.find(|(_, index)| client_name(*index) == parcel.client);
+            let client = clients.find(|(_, index)| client_name(*index) == submit_call.client);
             let (client, _) = client.expect("a client of ours");
             match answer {
                 Answer::Receipts(owners, _) => {
-                    let answered = client.answered.entry(parcel.number % LEDGER_SLOTS).or_default();
-                    *answered = parcel.number.max(*answered);
-                    for (wanted, _) in parcel.tasks.iter().zip(owners).filter(|(_, o)| o.is_none())
+                    let answered =
+                        client.answered.entry(submit_call.number % LEDGER_SLOTS).or_default();
+                    *answered = submit_call.number.max(*answered);
+                    for (wanted, _) in
+                        submit_call.tasks.iter().zip(owners).filter(|(_, o)| o.is_none())
                     {
-                        let stored_by = (parcel.client.clone(), parcel.number);
+                        let stored_by = (submit_call.client.clone(), submit_call.number);
                         self.calls.insert(wanted.id.clone(), stored_by);
                     }
                 }
-                _ if parcel.keep => client.kept_at = None,
+                _ if submit_call.keep => client.kept_at = None,
                 _ => {}
             }
         }
@@ -230,7 +232,7 @@ impl Actors {
         }
         let number = client.last_number;
         let since = client.answered.get(&(number % LEDGER_SLOTS)).copied().unwrap_or(0);
-        Call::Submit(Parcel { client: name, ahead_ms, number, since, keep, tasks })
+        Call::Submit(SubmitCall { client: name, ahead_ms, number, since, keep, tasks })
     }
 
     fn wanted(&mut self, now: u64, here: u64, plan: &Plan, reference: &Queue) -> Wanted {

@@ -14,7 +14,7 @@ use crate::jobs::{Fragile, job, job_of};
 /// What is done to one queue.
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
-    Submit(Parcel),
+    Submit(SubmitCall),
     Claim { worker: WorkerId, seq: u64, want: usize, alone: bool },
     Complete { worker: WorkerId, done: Vec<Completion> },
     Fail { worker: WorkerId, failed: Vec<Failure> },
@@ -50,7 +50,7 @@ pub(crate) struct Wait {
 
 /// One submit of a client.
 #[derive(Debug, Clone)]
-pub(crate) struct Parcel {
+pub(crate) struct SubmitCall {
     pub(crate) client: String,
     /// How far the client's clock is ahead of Redis', in ms.
     pub(crate) ahead_ms: i64,

@@ -99,9 +99,9 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
         2 => prop::bool::weighted(0.3).prop_map(|full| Step::Fill { full }),
         6 => Just(Step::Again),
         10 => any::<u16>().prop_map(|sent| Step::Replay { sent }),
-        4 => (queue(), 0..3_u8).prop_map(|(queue, client)| Step::ReadMail { queue, client }),
+        4 => (queue(), 0..3_u8).prop_map(|(queue, client)| Step::ReadCompletions { queue, client }),
         6 => (queue(), prop::bool::weighted(0.2))
-            .prop_map(|(queue, pass_on)| Step::AnswerBell { queue, pass_on }),
+            .prop_map(|(queue, pass_on)| Step::AnswerWakeup { queue, pass_on }),
         3 => queue().prop_map(|queue| Step::HearStop { queue }),
     ]
 }

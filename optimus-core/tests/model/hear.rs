@@ -1,4 +1,4 @@
-//! Mail and doorbells: what is told without being asked for.
+//! Mail and wakeup lists: what is told without being asked for.
 
 use std::time::Duration;
 
@@ -10,30 +10,33 @@ use crate::{actors::client_name, run::Run};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Run<'_> {
-    pub(crate) async fn read_mail(
+    pub(crate) async fn read_completions(
         &mut self,
         at: usize,
         queue: u8,
         client: u8,
     ) -> Result<(), String> {
         let side = &mut self.sides[usize::from(queue)];
-        let mail = &side.reference.mail;
+        let completions = &side.reference.completions;
         let mut clients = (0..3).map(|next| client_name((client + next) % 3));
-        let name = clients.find(|name| mail.get(name).is_some_and(|letters| !letters.is_empty()));
+        let name = clients
+            .find(|name| completions.get(name).is_some_and(|completions| !completions.is_empty()));
         let Some(name) = name else { return Ok(()) };
-        let expected: Vec<_> = side.reference.mail.remove(&name).into_iter().flatten().collect();
-        let letters = self.listener.wait_for_mail(&side.bench.queue, &name, PATIENCE).await;
-        self.tell(at, queue.into(), &format_args!("{name} reads its mail: {letters:?}"));
-        match letters {
-            Ok(letters) if letters == expected => {
+        let expected: Vec<_> =
+            side.reference.completions.remove(&name).into_iter().flatten().collect();
+        let completions =
+            self.listener.wait_for_completions(&side.bench.queue, &name, PATIENCE).await;
+        self.tell(at, queue.into(), &format_args!("{name} reads its completions: {completions:?}"));
+        match completions {
+            Ok(completions) if completions == expected => {
                 self.reach.count("mail is read");
                 Ok(())
             }
-            other => Err(format!("the mail of {name} is {other:?}, to be {expected:?}")),
+            other => Err(format!("the completions of {name} is {other:?}, to be {expected:?}")),
         }
     }
 
-    pub(crate) async fn answer_bell(
+    pub(crate) async fn answer_wakeup(
         &mut self,
         at: usize,
         queue: u8,
@@ -62,7 +65,8 @@ impl Run<'_> {
 
     pub(crate) async fn hear_stop(&mut self, at: usize, queue: u8) -> Result<(), String> {
         let side = &mut self.sides[usize::from(queue)];
-        let mut bells = side.reference.stop_bells.iter_mut().filter(|(_, bell)| !bell.is_empty());
+        let mut bells =
+            side.reference.cancel_wakeups.iter_mut().filter(|(_, bell)| !bell.is_empty());
         let Some((name, bell)) = bells.next() else { return Ok(()) };
         let (name, expected) = (name.clone(), bell.pop_front().expect("it is not empty"));
         let standings = [(side.bench.queue.clone(), name.clone())];

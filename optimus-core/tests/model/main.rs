@@ -2,8 +2,8 @@
 //!
 //! [`reference`] is the model: what a queue is to be, in plain Rust. [`chance`] makes sequences of
 //! [`step`]s, [`actors`] the calls of them, [`run`] sends each call to the store and to the
-//! reference and compares: the answer, every key ([`picture`]), the structure (`fsck/`), the
-//! doorbell. Calls are sent twice, and old ones again, as a network does; the clock is set, also
+//! reference and compares: the answer, every key ([`picture`]), the structure (`tests/fsck/`), the
+//! wakeup list. Calls are sent twice, and old ones again, as a network does; the clock is set, also
 //! back. In the end each queue must run empty. [`cases`] repeats that from seeds and shrinks what
 //! fails; [`reach`] counts what came about.
 //!
@@ -22,6 +22,7 @@ mod drain;
 mod hear;
 mod holds;
 mod names;
+mod observed;
 mod picture;
 mod plot;
 mod reach;
@@ -32,7 +33,6 @@ mod shrink;
 mod side;
 mod step;
 mod told;
-mod witness;
 
 use common::{bench, dump, jobs};
 

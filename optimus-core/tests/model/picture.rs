@@ -35,7 +35,7 @@ impl Picture {
     }
 
     /// Of a store at this time. Left out is what the reference does not foretell: the bytes of
-    /// records, whether the doorbell rings, and the names of operations.
+    /// records, whether the wakeup list rings, and the names of operations.
     pub(crate) fn of(dump: &Dump, now: u64) -> Self {
         let mut picture = Self::default();
         let is_told = |key: &str| key == "wake" || key.starts_with("requeued:");

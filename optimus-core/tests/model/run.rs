@@ -110,8 +110,10 @@ impl<'a> Run<'a> {
                     None => Ok(()),
                 }
             }
-            Step::ReadMail { queue, client } => self.read_mail(at, queue, client).await,
-            Step::AnswerBell { queue, pass_on } => self.answer_bell(at, queue, pass_on).await,
+            Step::ReadCompletions { queue, client } => {
+                self.read_completions(at, queue, client).await
+            }
+            Step::AnswerWakeup { queue, pass_on } => self.answer_wakeup(at, queue, pass_on).await,
             Step::HearStop { queue } => self.hear_stop(at, queue).await,
             Step::Submit { queue, .. }
             | Step::Claim { queue, .. }

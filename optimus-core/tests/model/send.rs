@@ -10,7 +10,7 @@ use optimus_core::{
 use crate::{
     answer::{Answer, Found, Grant, Granted, Record, Seen},
     bench::{Bench, START},
-    call::{Call, LEDGER_IDLE_MS, Parcel, Wait, Wanted},
+    call::{Call, LEDGER_IDLE_MS, SubmitCall, Wait, Wanted},
 };
 
 /// Few, so that a look takes several pages.
@@ -35,7 +35,7 @@ async fn answer(
 ) -> Result<Answer, BrokerError> {
     let queue = &bench.queue;
     Ok(match call {
-        Call::Submit(parcel) => submit(bench, broker, now, parcel).await?,
+        Call::Submit(submit_call) => submit(bench, broker, now, submit_call).await?,
         Call::Claim { worker, seq, alone: true, .. } => {
             granted(broker.claim_alone(queue, worker, *seq).await?)
         }
@@ -102,11 +102,11 @@ async fn submit(
     bench: &Bench,
     broker: &Broker,
     now: u64,
-    parcel: &Parcel,
+    submit_call: &SubmitCall,
 ) -> Result<Answer, BrokerError> {
-    let Parcel { client, number, since, keep, .. } = parcel;
-    let tasks: Vec<Submission> = parcel.tasks.iter().map(Wanted::submission).collect();
-    let here = now.checked_add_signed(parcel.ahead_ms).expect("clocks are not that far off");
+    let SubmitCall { client, number, since, keep, .. } = submit_call;
+    let tasks: Vec<Submission> = submit_call.tasks.iter().map(Wanted::submission).collect();
+    let here = now.checked_add_signed(submit_call.ahead_ms).expect("clocks are not that far off");
     let (queue, number, since, keep) = (&bench.queue, *number, *since, *keep);
     let batch = Batch { queue, client, number, since, keep, tasks: &tasks };
     let submitted = broker.here(here).submit(&batch).await?;
@@ -161,7 +161,9 @@ async fn inspect(broker: &Broker, id: &TaskId) -> Result<Answer, BrokerError> {
     let blob = broker.blobs(id.queue(), &[id]).await?.remove(0);
     let has_blob = record.as_ref().is_some_and(|record| record.has_blob);
     if has_blob != blob.is_some() || blob.unwrap_or_default() != found.blob {
-        return Err(BrokerError::Odd(format!("the payload of {id} is not where its record says")));
+        return Err(BrokerError::UnexpectedReply(format!(
+            "the payload of {id} is not where its record says"
+        )));
     }
     Ok(Answer::Found(Found {
         state: found.state,

@@ -1,8 +1,8 @@
 //! One queue on both sides, and their comparison: [`Side`].
 
 use crate::{
-    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, picture::Picture,
-    reference::Queue, witness::Witness,
+    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, observed::Observed,
+    picture::Picture, reference::Queue,
 };
 
 /// One queue: the store, the reference, and who calls.
@@ -10,7 +10,7 @@ pub(crate) struct Side<'a> {
     pub(crate) bench: &'a Bench,
     pub(crate) reference: Queue,
     pub(crate) actors: Actors,
-    /// The doorbell holds its token.
+    /// The wakeup list holds its token.
     pub(crate) rings: bool,
 }
 
@@ -32,7 +32,7 @@ impl Side<'_> {
         if is_blank { Ok(()) } else { Err("a queue that nobody uses is kept".into()) }
     }
 
-    /// The answer, every key, the structure, and the doorbell.
+    /// The answer, every key, the structure, and the wakeup list.
     pub(crate) fn compare(
         &mut self,
         now: u64,
@@ -41,7 +41,7 @@ impl Side<'_> {
         dump: &Dump,
     ) -> Result<(), String> {
         let due_before = self.reference.due_hint;
-        self.reference.follow(now, call, &Witness::of(answer, dump, &self.bench.queue))?;
+        self.reference.follow(now, call, &Observed::of(answer, dump, &self.bench.queue))?;
         let difference = Picture::of(dump, now).difference(&self.reference.picture(now));
         if !difference.is_empty() {
             return Err(format!("the keys differ:\n{difference}"));
@@ -53,12 +53,12 @@ impl Side<'_> {
         self.rings = dump.contains_key("wake");
         let heard = self.rings || self.reference.woken || self.reference.paused_since.is_some();
         if self.reference.claimable() && !heard {
-            return Err("something is ready, and the doorbell does not ring".into());
+            return Err("something is ready, and the wakeup list does not ring".into());
         }
         let due = self.reference.due_hint;
         let is_earlier = |due: u64| due_before.is_none_or(|before| due < before);
         if due.is_some_and(is_earlier) && !self.rings {
-            return Err("a task is due earlier than all, and the doorbell does not ring".into());
+            return Err("a task is due earlier than all, and the wakeup list does not ring".into());
         }
         Ok(())
     }

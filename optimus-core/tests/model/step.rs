@@ -124,11 +124,11 @@ pub(crate) enum Step {
     Replay {
         sent: u16,
     },
-    ReadMail {
+    ReadCompletions {
         queue: u8,
         client: u8,
     },
-    AnswerBell {
+    AnswerWakeup {
         queue: u8,
         pass_on: bool,
     },
@@ -157,7 +157,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
-    /// Its definition lets its first loss bury it.
+    /// Its definition lets its first loss mark it Dead.
     Fragile,
     /// Its call does.
     AtMostOnce,

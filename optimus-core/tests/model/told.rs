@@ -6,13 +6,13 @@ use optimus_core::Lease;
 
 use crate::{
     answer::{Answer, Granted},
-    call::{Call, DueMs, Parcel, Wait, Wanted},
+    call::{Call, DueMs, SubmitCall, Wait, Wanted},
 };
 
 impl Display for Call {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Submit(parcel) => write!(f, "{parcel}"),
+            Self::Submit(submit_call) => write!(f, "{submit_call}"),
             Self::Claim { worker, seq, alone: true, .. } => {
                 write!(f, "{worker} claims one to run alone under {seq}")
             }
@@ -57,7 +57,7 @@ impl Display for Call {
     }
 }
 
-impl Display for Parcel {
+impl Display for SubmitCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { client, ahead_ms, number, since: _, keep, tasks } = self;
         write!(f, "{client} submits #{number}")?;

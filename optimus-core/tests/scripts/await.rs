@@ -293,7 +293,8 @@ async fn a_client_that_asks_again_waits_once(bench: Bench) {
 
 async fn of_too_many_that_wait_the_first_goes(bench: Bench) {
     let id = bench.add(0, job()).await;
-    let clients: Vec<String> = ["a", "b", "c", "d"].map(|letter| letter.repeat(12_000)).into();
+    let clients: Vec<String> =
+        ["a", "b", "c", "d"].map(|completion| completion.repeat(12_000)).into();
     for client in &clients {
         end(&bench, &id, client).await;
     }
@@ -311,11 +312,13 @@ async fn without_a_client_it_only_looks(bench: Bench) {
 async fn the_mail_of_an_end_arrives(bench: Bench) {
     let id = bench.add(0, job()).await;
     end(&bench, &id, "c").await;
-    let (mailbox, queue) = (bench.now().blocking("mail"), bench.queue.clone());
-    let waiting = tokio::spawn(async move { mailbox.wait_for_mail(&queue, "c", ms(20_000)).await });
+    let (completion_listener, queue) = (bench.now().blocking("completions"), bench.queue.clone());
+    let waiting = tokio::spawn(async move {
+        completion_listener.wait_for_completions(&queue, "c", ms(20_000)).await
+    });
     bench.at(0).cancel(&id).await.unwrap();
-    let letters = waiting.await.unwrap().unwrap();
-    assert_eq!(letters, [(id, TaskState::Cancelled)]);
+    let completions = waiting.await.unwrap().unwrap();
+    assert_eq!(completions, [(id, TaskState::Cancelled)]);
 }
 
 async fn letters_are_taken_together(bench: Bench) {
@@ -328,12 +331,19 @@ async fn letters_are_taken_together(bench: Bench) {
     let leases = bench.claim(0, &worker, 1, 5).await.leases(&worker);
     let reports: Vec<_> = leases.iter().map(done).collect();
     assert!(bench.complete(0, &reports).await.is_empty());
-    let mailbox = bench.now().blocking("mail");
-    let letters = mailbox.wait_for_mail(&bench.queue, "c", ms(20_000)).await.unwrap();
+    let completion_listener = bench.now().blocking("completions");
+    let completions =
+        completion_listener.wait_for_completions(&bench.queue, "c", ms(20_000)).await.unwrap();
     let expected: Vec<_> = ids_of(&tasks).into_iter().map(|id| (id, TaskState::Success)).collect();
-    assert_eq!(letters, expected);
+    assert_eq!(completions, expected);
     assert_eq!(bench.field("waiters", &tasks[0].id().stored()).await, None);
-    assert!(mailbox.wait_for_mail(&bench.queue, "c", ms(1)).await.unwrap().is_empty());
+    assert!(
+        completion_listener
+            .wait_for_completions(&bench.queue, "c", ms(1))
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 on_both![

@@ -14,10 +14,10 @@ use crate::{
 /// The scripts of a submit, put together as the broker does, to send what no JSON encoder writes.
 const SUBMIT: &str = concat!(
     include_str!("../../lua/include/clock.lua"),
-    include_str!("../../lua/include/second.lua"),
-    include_str!("../../lua/include/bell.lua"),
-    include_str!("../../lua/include/append.lua"),
-    include_str!("../../lua/include/stamp.lua"),
+    include_str!("../../lua/include/clock_second.lua"),
+    include_str!("../../lua/include/wakeup.lua"),
+    include_str!("../../lua/include/ready_append.lua"),
+    include_str!("../../lua/include/clock_stamp.lua"),
     include_str!("../../lua/include/ready.lua"),
     include_str!("../../lua/include/biz.lua"),
     include_str!("../../lua/submit.lua"),
@@ -113,7 +113,7 @@ async fn a_large_payload_is_kept_beside_its_record(bench: Bench) {
 
 async fn large_and_small_payloads_of_one_call_keep_to_their_tasks(bench: Bench) {
     let payloads = [("a", 20_000), ("b", 1), ("c", 30_000), ("d", 2), ("e", 40_000)]
-        .map(|(letter, count)| format!("\"{}\"", letter.repeat(count)));
+        .map(|(completion, count)| format!("\"{}\"", completion.repeat(count)));
     let tasks: Vec<_> = payloads.iter().map(|payload| ready(job_of(payload.as_str()))).collect();
     bench.submit(0, &tasks).await;
     let ids: Vec<&TaskId> = tasks.iter().map(Submission::id).collect();

@@ -93,7 +93,7 @@ async fn it_releases_the_biz_id_and_tells_who_waits(bench: Bench) {
         let id = bench.add(0, job().biz_id("b").due(Due::In(ms(wait)))).await;
         bench.wait(&id, "c").await;
         bench.at(0).cancel(&id).await.unwrap();
-        assert_eq!(bench.mail("c").await, [format!("{} cancelled", id.stored())]);
+        assert_eq!(bench.completions("c").await, [format!("{} cancelled", id.stored())]);
         assert!(!bench.names().await.contains(&"waiters".to_owned()));
         assert_eq!(bench.duplicate_of(0, job().biz_id("b")).await, None);
     }
@@ -127,8 +127,8 @@ async fn each_of_many_is_judged_by_itself_and_one_named_twice_once(bench: Bench)
         [cancelled, asked, success, cancelled, cancelled, cancelled, asked, unknown, asked, asked]
     );
     assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("1"), "named twice");
-    let letter = |id: &TaskId| format!("{} cancelled", id.stored());
-    assert_eq!(bench.mail("c").await, [letter(&ready), letter(&ranked)]);
+    let completion = |id: &TaskId| format!("{} cancelled", id.stored());
+    assert_eq!(bench.completions("c").await, [completion(&ready), completion(&ranked)]);
     let stop = |lease: &Lease| format!("{} {}", lease.id.stored(), lease.token);
     assert_eq!(bench.list("wake:held").await, [stop(&running[0]), stop(&running[1])]);
     assert_eq!(bench.list("wake:idle").await, [stop(&running[2])]);

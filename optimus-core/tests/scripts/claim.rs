@@ -77,11 +77,11 @@ async fn no_claim_grants_more_than_128(bench: Bench) {
 async fn the_bell_rings_again_where_work_is_left(bench: Bench) {
     bench.submit(0, &jobs(2)).await;
     let worker = bench.worker(0, "w").await;
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
     bench.claim(0, &worker, 1, 1).await;
-    assert!(bench.answer_bell().await, "for the next worker");
+    assert!(bench.answer_wakeup().await, "for the next worker");
     bench.claim(0, &worker, 2, 1).await;
-    assert!(!bench.answer_bell().await, "nothing is left");
+    assert!(!bench.answer_wakeup().await, "nothing is left");
 }
 
 async fn asked_again_it_answers_what_is_still_held(bench: Bench) {

@@ -58,13 +58,13 @@ async fn what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left(benc
         bench.add(0, job().due(Due::In(ms(6))).priority(9)).await,
     );
     let worker = bench.worker(0, "w").await;
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
     let claimed = bench.claim(7, &worker, 1, 1).await;
     assert_eq!((claimed.ids(), claimed.more), (vec![line[0].id().clone()], true));
     for id in [&due, &ranked] {
         assert_eq!(bench.state(id).await, TaskState::Ready);
     }
-    assert!(bench.answer_bell().await, "for the work that is left");
+    assert!(bench.answer_wakeup().await, "for the work that is left");
     let rest = bench.claim(7, &worker, 2, 8).await;
     assert_eq!(rest.ids(), [ranked, line[1].id().clone(), due], "the ranked one by its rank");
 }
@@ -195,10 +195,10 @@ async fn one_worker_waits_for_a_due_time_and_the_others_stand_by(bench: Bench) {
 async fn a_claim_of_nothing_lines_up_what_is_due_and_rings(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(50)))).await;
     let worker = bench.worker(0, "w").await;
-    bench.answer_bell().await;
+    bench.answer_wakeup().await;
     let claimed = bench.claim(50, &worker, 1, 0).await;
     assert_eq!((claimed.ids(), claimed.more), (vec![], true));
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
     assert_eq!(bench.state(&id).await, TaskState::Ready);
 }
 

@@ -50,7 +50,7 @@ async fn what_was_kept_beside_a_task_goes_with_it(bench: Bench) {
 
     assert!(bench.complete(1, &[done(&lease)]).await.is_empty());
     let kept = bench.names().await;
-    let expected = ["ledger:c1", "mail:c", "meta", "success", "wake", "wake:w"];
+    let expected = ["completions:c", "ledger:c1", "meta", "success", "wake", "wake:w"];
     assert_eq!(kept, [&expected[..], &["worker:w", "workers", "working:w"]].concat());
 }
 
@@ -121,11 +121,12 @@ async fn who_waits_gets_mail(bench: Bench) {
     bench.wait(&other, "two").await;
     assert!(bench.complete(0, &[done(&leases[0])]).await.is_empty());
 
-    let letter = format!("{} success", id.stored());
+    let completion = format!("{} success", id.stored());
     for client in ["one", "two"] {
-        assert_eq!(bench.mail(client).await, slice::from_ref(&letter));
-        let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key(&format!("mail:{client}")))).await;
-        assert!(ttl > 0, "a mailbox nobody reads goes by itself");
+        assert_eq!(bench.completions(client).await, slice::from_ref(&completion));
+        let ttl: i64 =
+            bench.raw(cmd("PTTL").arg(bench.key(&format!("completions:{client}")))).await;
+        assert!(ttl > 0, "a completion list nobody reads goes by itself");
     }
     assert_eq!(bench.field("waiters", &id.stored()).await, None);
     assert_eq!(bench.field("waiters", &other.stored()).await.as_deref(), Some("two"));

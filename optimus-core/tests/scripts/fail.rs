@@ -118,9 +118,9 @@ async fn who_waits_hears_of_the_end_and_not_of_a_retry(bench: Bench) {
     let verdicts = [Verdict::Retry(ms(1)), Verdict::Dead, Verdict::Cancelled];
     let reports: Vec<_> = leases.iter().zip(verdicts).map(|(l, v)| failed(l, v)).collect();
     assert!(bench.fail(0, &reports).await.is_empty());
-    let letters = [(1, "dead"), (2, "cancelled")];
-    let letters = letters.map(|(i, word)| format!("{} {word}", leases[i].id.stored()));
-    assert_eq!(bench.mail("c").await, letters);
+    let completions = [(1, "dead"), (2, "cancelled")];
+    let completions = completions.map(|(i, word)| format!("{} {word}", leases[i].id.stored()));
+    assert_eq!(bench.completions("c").await, completions);
     assert_eq!(bench.field("waiters", &leases[0].id.stored()).await.as_deref(), Some("c"));
 }
 
@@ -128,11 +128,11 @@ async fn the_bell_rings_for_a_retry_that_is_sooner_than_the_others(bench: Bench)
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
     for (lease, wait, rings) in [(0, 50, true), (1, 50, false), (2, 49, true)] {
         let report = failed(&leases[lease], Verdict::Retry(ms(wait)));
         assert!(bench.fail(0, &[report]).await.is_empty());
-        assert_eq!(bench.answer_bell().await, rings, "after {wait} ms");
+        assert_eq!(bench.answer_wakeup().await, rings, "after {wait} ms");
     }
 }
 

@@ -34,13 +34,13 @@ async fn who_waits_for_a_due_time_leaves_that_to_another(bench: Bench) {
     bench.add(0, job().due(Due::In(ms(9_000)))).await;
     let [timer, other] = [bench.worker(0, "timer").await, bench.worker(0, "other").await];
     assert!(bench.claim(0, &timer, 1, 1).await.grants.is_empty());
-    bench.answer_bell().await;
+    bench.answer_wakeup().await;
     assert_eq!(bench.at(1).leave(&bench.queue, &other).await.unwrap(), 0);
-    assert!(!bench.answer_bell().await);
+    assert!(!bench.answer_wakeup().await);
     assert!(bench.field("meta", "timer").await.is_some());
     assert_eq!(bench.at(1).leave(&bench.queue, &timer).await.unwrap(), 0);
     assert_eq!(bench.field("meta", "timer").await, None);
-    assert!(bench.answer_bell().await, "for another");
+    assert!(bench.answer_wakeup().await, "for another");
 }
 
 async fn leaving_twice_is_no_mistake(bench: Bench) {

@@ -46,7 +46,7 @@ async fn walk(
 }
 
 /// So many tasks that died at 0, 1, 2… ms, the latest first.
-async fn bury(bench: &Bench, count: usize) -> Vec<TaskId> {
+async fn mark_dead(bench: &Bench, count: usize) -> Vec<TaskId> {
     bench.submit(0, &jobs(count)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, count).await.leases(&worker);
@@ -57,7 +57,7 @@ async fn bury(bench: &Bench, count: usize) -> Vec<TaskId> {
 }
 
 async fn a_page_goes_on_behind_the_last_while_others_come_and_go(bench: Bench) {
-    let dead = bury(&bench, 20).await;
+    let dead = mark_dead(&bench, 20).await;
     let seen = walk(&bench, TaskState::Dead, 5, async |page| match page {
         // The task of the cursor leaves, one before it leaves, and a new one comes.
         0 => bench.now().requeue(&dead[4]).await.unwrap(),
@@ -177,7 +177,7 @@ async fn successes_are_told_from_their_summaries_the_latest_first(bench: Bench) 
 }
 
 async fn what_no_page_has_told_is_no_cursor_and_begins_again(bench: Bench) {
-    let dead = bury(&bench, 3).await;
+    let dead = mark_dead(&bench, 3).await;
     bench.submit(0, &jobs(2)).await;
     for cursor in ["x", "x y", "p", "px y", "-5 y", "99999999999 y"] {
         for state in TaskState::ALL {

@@ -61,7 +61,9 @@ impl Cluster {
 fn filler(name: &str) -> Content {
     let kind = name.split_inclusive(':').next().unwrap_or(name);
     match kind {
-        "ready" | "success" | "wake" | "wake:" | "mail:" => Content::List(vec![b"1".to_vec()]),
+        "ready" | "success" | "wake" | "wake:" | "completions:" => {
+            Content::List(vec![b"1".to_vec()])
+        }
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "workers" | "ledgers" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }

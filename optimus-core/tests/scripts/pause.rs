@@ -44,12 +44,12 @@ async fn a_paused_queue_takes_submits(bench: Bench) {
 
 async fn the_end_of_a_pause_rings(bench: Bench) {
     bench.at(0).pause(&bench.queue, true).await.unwrap();
-    assert!(!bench.answer_bell().await);
+    assert!(!bench.answer_wakeup().await);
     for _ in 0..2 {
         bench.at(0).pause(&bench.queue, false).await.unwrap();
     }
-    assert!(bench.answer_bell().await);
-    assert!(!bench.answer_bell().await, "one token at most");
+    assert!(bench.answer_wakeup().await);
+    assert!(!bench.answer_wakeup().await, "one token at most");
 }
 
 async fn pausing_twice_is_no_mistake(bench: Bench) {

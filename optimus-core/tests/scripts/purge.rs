@@ -22,7 +22,7 @@ async fn purge(bench: &Bench, at: u64, keep: usize, age: Duration) -> Purged {
 }
 
 /// So many tasks that died at 0, 1, 2… ms.
-async fn bury(bench: &Bench, count: usize) -> Vec<Lease> {
+async fn mark_dead(bench: &Bench, count: usize) -> Vec<Lease> {
     bench.submit(0, &jobs(count)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, count).await.leases(&worker);
@@ -33,7 +33,7 @@ async fn bury(bench: &Bench, count: usize) -> Vec<Lease> {
 }
 
 async fn what_is_above_the_cap_goes_the_oldest_first(bench: Bench) {
-    let leases = bury(&bench, 5).await;
+    let leases = mark_dead(&bench, 5).await;
     let purged = purge(&bench, 9, 3, LONG).await;
     assert_eq!((purged.tasks, purged.more), (2, false));
     for (position, lease) in leases.iter().enumerate() {
@@ -44,7 +44,7 @@ async fn what_is_above_the_cap_goes_the_oldest_first(bench: Bench) {
 }
 
 async fn what_is_past_its_age_goes(bench: Bench) {
-    let leases = bury(&bench, 5).await;
+    let leases = mark_dead(&bench, 5).await;
     assert_eq!(purge(&bench, 9, MANY, ms(10)).await.tasks, 0);
     assert_eq!(purge(&bench, 11, MANY, ms(10)).await.tasks, 2);
     assert_eq!(bench.state(&leases[1].id).await, TaskState::Forgotten);
@@ -68,7 +68,7 @@ async fn nothing_of_a_purged_task_is_left(bench: Bench) {
 }
 
 async fn the_cancelled_are_purged_by_themselves(bench: Bench) {
-    bury(&bench, 3).await;
+    mark_dead(&bench, 3).await;
     let cancelled = jobs(3);
     bench.submit(0, &cancelled).await;
     for id in ids_of(&cancelled) {
@@ -80,7 +80,7 @@ async fn the_cancelled_are_purged_by_themselves(bench: Bench) {
 }
 
 async fn a_purge_is_bounded_and_says_that_there_is_more(bench: Bench) {
-    bury(&bench, 128).await;
+    mark_dead(&bench, 128).await;
     for (tasks, more) in [(64, true), (64, true), (0, false)] {
         let purged = purge(&bench, 200, 0, LONG).await;
         assert_eq!((purged.tasks, purged.more), (tasks, more));

@@ -168,7 +168,7 @@ async fn a_task_may_be_buried_by_its_first_loss(bench: Bench) {
         reap(&bench, over, 128).await;
         assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Dead, (0, 1, 0)));
         assert_eq!(bench.score("dead", &id.stored()).await, Some(START + over));
-        assert!(bench.mail("c").await.contains(&format!("{} dead", id.stored())));
+        assert!(bench.completions("c").await.contains(&format!("{} dead", id.stored())));
         assert!(bench.list("ready").await.is_empty());
     }
 }
@@ -220,7 +220,7 @@ async fn a_lost_task_that_was_to_be_cancelled_is_cancelled(bench: Bench) {
     reap(&bench, over, 128).await;
     assert_eq!(bench.state(&id).await, TaskState::Cancelled);
     assert_eq!(bench.field("cancel", &id.stored()).await, None);
-    assert_eq!(bench.mail("c").await, [format!("{} cancelled", id.stored())]);
+    assert_eq!(bench.completions("c").await, [format!("{} cancelled", id.stored())]);
     assert_eq!(bench.duplicate_of(over, job().biz_id("b")).await, None);
 }
 
@@ -276,9 +276,9 @@ async fn a_held_task_without_a_record_is_dropped(bench: Bench) {
 async fn a_reaped_queue_rings_for_who_is_waiting(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let over = lose(&bench, 0).await;
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
     reap(&bench, over, 128).await;
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
 }
 
 on_both![

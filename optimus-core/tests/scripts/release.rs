@@ -152,7 +152,7 @@ async fn a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back(b
         assert!(bench.release(5, &[given(&lease, give)]).await.is_empty());
         assert_eq!(bench.state(&id).await, TaskState::Cancelled, "{give:?}");
         assert_eq!(bench.score("cancelled", &id.stored()).await, Some(START + 5));
-        assert_eq!(bench.mail("c").await, [format!("{} cancelled", id.stored())]);
+        assert_eq!(bench.completions("c").await, [format!("{} cancelled", id.stored())]);
         let names = bench.names().await;
         assert!(
             !["biz:job:b", "cancel", "delayed", "ready", "tries"]
@@ -178,12 +178,12 @@ async fn the_bell_rings_for_what_is_given_back(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
-    assert!(bench.answer_bell().await);
+    assert!(bench.answer_wakeup().await);
     for (lease, give, rings) in
         [(0, Give::Snooze(ms(50)), true), (1, Give::Misfit(ms(60)), false), (2, Give::Head, true)]
     {
         assert!(bench.release(0, &[given(&leases[lease], give)]).await.is_empty());
-        assert_eq!(bench.answer_bell().await, rings, "{give:?}");
+        assert_eq!(bench.answer_wakeup().await, rings, "{give:?}");
     }
 }
 

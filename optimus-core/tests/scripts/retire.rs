@@ -51,7 +51,7 @@ async fn of_a_queue_that_nobody_uses_no_key_is_left(bench: Bench) {
     let left = bench.names().await;
     assert!(["meta", "ready", "skips", "success"].iter().all(|key| left.iter().any(|l| l == key)));
     assert!(retire(&bench, 60_008).await);
-    assert_eq!(bench.names().await, ["mail:waiting"], "it goes by itself");
+    assert_eq!(bench.names().await, ["completions:waiting"], "it goes by itself");
     assert!(retire(&bench, 60_008).await, "it is gone already");
 }
 

@@ -38,8 +38,8 @@ async fn the_lease_of_a_reaped_worker(bench: Bench) {
 }
 
 async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anothers(bench: Bench) {
-    let buried = || Call::new(Fragile).biz_id("o-17");
-    let id = bench.add(0, buried()).await;
+    let marked_dead = || Call::new(Fragile).biz_id("o-17");
+    let id = bench.add(0, marked_dead()).await;
     let lost = bench.worker(0, "lost").await;
     let claimed = bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
     let lease = claimed.leases(&lost).remove(0);
@@ -50,7 +50,7 @@ async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anot
 
     let purged = bench.at(LEASE_MS).purge(&bench.queue, 0, LEASE, LEASE).await.unwrap();
     assert_eq!((purged.tasks, bench.state(&id).await), (1, TaskState::Forgotten));
-    let heir = bench.add(LEASE_MS, buried()).await;
+    let heir = bench.add(LEASE_MS, marked_dead()).await;
     let before = bench.dump().await;
     let late = Completion { task: Fragile::NAME, ..done_biz(&lease, "o-17") };
     assert_eq!(bench.complete(LEASE_MS, &[late]).await, [0]);

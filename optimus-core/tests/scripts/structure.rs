@@ -34,7 +34,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("HINCRBY $meta tombstones 1", "tombstones, skips"),
     ("HDEL $priorities @ranked", "is ranked and has no priority"),
     ("HSET $priorities @ready 1", "is in the line and has a priority"),
-    ("RPUSH $wake 1 1", "the doorbell holds"),
+    ("RPUSH $wake 1 1", "the wakeup list holds"),
     ("HSET $tries nobody 1:0:0", "tries keeps nobody"),
     ("HSET $tries @tried many", "the tries of"),
     ("HSET $tries @ready 1:0:0", "and its entry does not say so"),
@@ -58,7 +58,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("HSET $ledger:c1 lost3 3", "slot lost3 of c1"),
     ("SET $stranger 5", "nobody knows the key stranger"),
     ("HSET $meta strange 5", "nobody knows strange of meta"),
-    ("RPUSH $mail:c9 letter", "mail:c9 would stay for ever"),
+    ("RPUSH $completions:c9 completion", "completions:c9 would stay for ever"),
     ("PEXPIRE $tasks 500000", "tasks is gone in"),
 ];
 

@@ -93,20 +93,20 @@ async fn a_priority_ranks_a_task_now_or_once_it_is_due(bench: Bench) {
 async fn the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     bench.submit(0, &jobs(1)).await;
-    assert!(bench.answer_bell().await);
-    assert!(!bench.answer_bell().await, "one token at most");
+    assert!(bench.answer_wakeup().await);
+    assert!(!bench.answer_wakeup().await, "one token at most");
 
     bench.submit(0, &jobs(1)).await;
-    assert!(!bench.answer_bell().await, "the line was not empty");
+    assert!(!bench.answer_wakeup().await, "the line was not empty");
     bench.add(0, job().priority(1)).await;
-    assert!(bench.answer_bell().await, "what is ranked may overtake");
+    assert!(bench.answer_wakeup().await, "what is ranked may overtake");
 
     bench.add(0, job().due(Due::In(ms(50)))).await;
-    assert!(bench.answer_bell().await, "the first to wait for");
+    assert!(bench.answer_wakeup().await, "the first to wait for");
     bench.add(0, job().due(Due::In(ms(50)))).await;
-    assert!(!bench.answer_bell().await, "no sooner than the other");
+    assert!(!bench.answer_wakeup().await, "no sooner than the other");
     bench.add(0, job().due(Due::In(ms(49)))).await;
-    assert!(bench.answer_bell().await, "sooner than the other");
+    assert!(bench.answer_wakeup().await, "sooner than the other");
 }
 
 async fn a_thousand_tasks_of_one_call_keep_their_order(bench: Bench) {

@@ -33,7 +33,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("cancel", &["ready", "ranked", "delayed", "retry", "working", "a success"]),
     ("requeue", &["dead", "cancelled", "a live task", "a success"]),
     ("pause", &["on", "off"]),
-    ("rouse", &["an idle worker"]),
+    ("interrupt", &["an idle worker"]),
     ("purge", &["by cap", "by age"]),
     ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a look"]),
@@ -202,7 +202,7 @@ impl World {
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
             "requeue" => broker.requeue_as(self.id_in(situation), "again").await,
             "pause" => broker.pause(queue, situation == "on").await,
-            "rouse" => broker.rouse(queue, &self.idle).await,
+            "interrupt" => broker.interrupt(queue, &self.idle).await,
             "purge" if situation == "by cap" => {
                 broker.purge(queue, 0, 180 * DAY, ms(30_000)).await.map(drop)
             }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use optimus_testkit::{REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VAR, Tethered};
+use optimus_testkit::{ChildGuard, REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VAR};
 
 use super::tree::Tree;
 use crate::tally::Tally;
@@ -75,11 +75,11 @@ impl Suite<'_> {
     fn run_program(&self, program: &Path, args: &[String], log: &Path) -> anyhow::Result<bool> {
         let server = RedisServer::start();
         let output = File::create(log)?;
-        let mut command = Tethered::command(program, None);
+        let mut command = ChildGuard::command(program, None);
         command.args(args).current_dir(self.tree.folder()).stdout(output.try_clone()?);
         command.stderr(Stdio::from(output));
         command.env(REDIS_SERVER_VAR, self.redis_server).env(SHARED_REDIS_VAR, server.url());
-        let mut tests = Tethered::spawn(&mut command)?;
+        let mut tests = ChildGuard::spawn(&mut command)?;
         let deadline = Instant::now() + ENDS_WITHIN;
         while tests.try_wait()?.is_none() {
             if Instant::now() >= deadline {

@@ -85,7 +85,7 @@ impl Queue {
                 picture.pair(&working, "#", format_args!("{last}{alone}"));
             }
         }
-        for (name, bell) in &self.stop_bells {
+        for (name, bell) in &self.cancel_wakeups {
             let asked = bell.iter().map(|lease| format!("{} {}", lease.id.stored(), lease.token));
             picture.list(&format!("wake:{name}"), asked);
         }
@@ -109,9 +109,10 @@ impl Queue {
                 picture.pair("ledgers", client, kept);
             }
         }
-        for (client, letters) in &self.mail {
-            let letters = letters.iter().map(|(id, state)| format!("{} {state}", id.stored()));
-            picture.list(&format!("mail:{client}"), letters);
+        for (client, completions) in &self.completions {
+            let completions =
+                completions.iter().map(|(id, state)| format!("{} {state}", id.stored()));
+            picture.list(&format!("completions:{client}"), completions);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use optimus_core::{OnLost, TaskId, WorkerId, broker::Refusal};
 
 use super::{Departure, Place, Queue, Worker, refused};
-use crate::{answer::Answer, witness::Witness};
+use crate::{answer::Answer, observed::Observed};
 
 /// The most tasks that one reap takes, and the most workers that it looks at.
 const REAPED_MAX: usize = 128;
@@ -62,14 +62,14 @@ impl Queue {
     }
 
     /// Takes tasks from workers whose lease is over: each has a loss more, and goes back to the
-    /// head of the line unless that buries it. The store chooses which come first.
+    /// head of the line unless that marks it Dead. The store chooses which come first.
     pub(super) fn reap(
         &mut self,
         now: u64,
         name: &WorkerId,
         lease_ms: u64,
         limit: usize,
-        seen: &Witness<'_>,
+        seen: &Observed<'_>,
     ) -> Result<Answer, Departure> {
         let over = self.lapsed(now);
         let raised =
@@ -78,8 +78,11 @@ impl Queue {
         let limit = limit.min(REAPED_MAX);
         let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
         let mut back = BTreeSet::new();
-        let told: BTreeMap<String, usize> =
-            self.mail.iter().map(|(client, mail)| (client.clone(), mail.len())).collect();
+        let told: BTreeMap<String, usize> = self
+            .completions
+            .iter()
+            .map(|(client, completions)| (client.clone(), completions.len()))
+            .collect();
         let (mut tasks, mut more) = (0, over.len() == LAPSED_MAX);
         for worker in &lapsed {
             let left: BTreeSet<&TaskId> = seen.held.get(worker).into_iter().flatten().collect();
@@ -98,11 +101,14 @@ impl Queue {
         if tasks != held.min(limit) {
             return Err(format!("{tasks} were taken of {held} with a limit of {limit}"));
         }
-        for (client, mail) in &mut self.mail {
+        for (client, completions) in &mut self.completions {
             let from = told.get(client).copied().unwrap_or(0);
-            let order = seen.mail.get(client).map_or(&[][..], |mail| &mail[from.min(mail.len())..]);
+            let order = seen
+                .completions
+                .get(client)
+                .map_or(&[][..], |completions| &completions[from.min(completions.len())..]);
             let rank = |id: &TaskId| order.iter().position(|other| other == id);
-            mail.make_contiguous()[from..].sort_by_key(|(id, _)| rank(id));
+            completions.make_contiguous()[from..].sort_by_key(|(id, _)| rank(id));
         }
         self.line_up_again(now, &order_of(back, &seen.line));
         let next_expiry_ms = self.next_expiry(now, name);

@@ -61,7 +61,7 @@ impl Queue {
     }
 
     /// Makes a task's entry a tombstone.
-    pub(super) fn bury_entry(&mut self, id: &TaskId) {
+    pub(super) fn entry_mark_dead(&mut self, id: &TaskId) {
         let mut entries = self.line.iter_mut();
         let entry = entries.find(|entry| entry.id == *id && !entry.tombstone);
         entry.expect("a ready task without a priority has an entry").tombstone = true;

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use optimus_core::{Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
 
-use crate::{answer::Answer, call::Call, witness::Witness};
+use crate::{answer::Answer, call::Call, observed::Observed};
 
 pub(crate) use self::{biz::Mark, line::Entry, submit::Ledger};
 
@@ -38,9 +38,9 @@ pub(crate) struct Queue {
     /// What handlers returned.
     pub(crate) results: BTreeMap<TaskId, Vec<u8>>,
     /// What each client was told, in order.
-    pub(crate) mail: BTreeMap<String, VecDeque<(TaskId, TaskState)>>,
+    pub(crate) completions: BTreeMap<String, VecDeque<(TaskId, TaskState)>>,
     /// What each worker was asked to stop, in order.
-    pub(crate) stop_bells: BTreeMap<WorkerId, VecDeque<Lease>>,
+    pub(crate) cancel_wakeups: BTreeMap<WorkerId, VecDeque<Lease>>,
     /// The fence of the last claim that granted something.
     pub(crate) fence: u64,
     pub(crate) paused_since: Option<u64>,
@@ -60,7 +60,7 @@ pub(crate) struct Queue {
     pub(crate) succeeded: BTreeSet<TaskId>,
     /// The store has no room for more: submits are refused, all else goes on.
     pub(crate) full: bool,
-    /// Somebody took the doorbell's token and has not claimed since.
+    /// Somebody took the wakeup list's token and has not claimed since.
     pub(crate) woken: bool,
 }
 
@@ -136,10 +136,10 @@ impl Queue {
         &mut self,
         now: u64,
         call: &Call,
-        seen: &Witness<'_>,
+        seen: &Observed<'_>,
     ) -> Result<(), Departure> {
         let expected = match call {
-            Call::Submit(parcel) => self.submit(now, parcel),
+            Call::Submit(submit_call) => self.submit(now, submit_call),
             Call::Claim { worker, seq, want, alone } => {
                 self.claim(now, worker, *seq, *want, *alone, seen)?
             }
@@ -210,7 +210,7 @@ impl Queue {
     /// Mail to those who waited.
     fn tell(&mut self, waiters: Vec<String>, id: &TaskId, state: TaskState) {
         for client in waiters {
-            self.mail.entry(client).or_default().push_back((id.clone(), state));
+            self.completions.entry(client).or_default().push_back((id.clone(), state));
         }
     }
 

@@ -39,12 +39,12 @@ impl Queue {
                 let holder = self.holder(id).expect("a working task is held").clone();
                 let token = self.workers[&holder].holds[id];
                 let lease = Lease { id: id.clone(), worker: holder.clone(), token };
-                self.stop_bells.entry(holder).or_default().push_back(lease);
+                self.cancel_wakeups.entry(holder).or_default().push_back(lease);
                 return Cancelled::Requested;
             }
             _ => {
                 if self.tasks[id].place == Place::Ready {
-                    self.bury_entry(id);
+                    self.entry_mark_dead(id);
                 }
                 self.end_cancelled(now, id);
             }
@@ -120,8 +120,8 @@ impl Queue {
             *self = Self {
                 results: std::mem::take(&mut self.results),
                 marks: std::mem::take(&mut self.marks),
-                mail: std::mem::take(&mut self.mail),
-                stop_bells: std::mem::take(&mut self.stop_bells),
+                completions: std::mem::take(&mut self.completions),
+                cancel_wakeups: std::mem::take(&mut self.cancel_wakeups),
                 succeeded: std::mem::take(&mut self.succeeded),
                 full: self.full,
                 ..Self::default()

@@ -7,7 +7,7 @@ use optimus_core::{TaskId, broker::Refusal};
 use super::{Place, Queue, Task, refused};
 use crate::{
     answer::Answer,
-    call::{DueMs, Parcel, Wanted},
+    call::{DueMs, SubmitCall, Wanted},
 };
 
 /// How many of a client's calls are remembered, each in the slot of its number.
@@ -28,9 +28,9 @@ pub(crate) struct Ledger {
 
 impl Queue {
     /// Admits each task unless its biz id is taken; a call sent again gets the answer it had.
-    pub(super) fn submit(&mut self, now: u64, parcel: &Parcel) -> Answer {
-        let Parcel { number, since, .. } = *parcel;
-        let ledger = self.ledgers.entry(parcel.client.clone()).or_default();
+    pub(super) fn submit(&mut self, now: u64, submit_call: &SubmitCall) -> Answer {
+        let SubmitCall { number, since, .. } = *submit_call;
+        let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();
         match ledger.slots.get(&(number % SLOTS)) {
             Some((answered, receipts)) if *answered == number => {
                 return Answer::Receipts(receipts.clone(), false);
@@ -41,15 +41,15 @@ impl Queue {
         if self.full {
             return Answer::Full;
         }
-        if parcel.keep {
+        if submit_call.keep {
             ledger.kept_at = Some(now);
         }
-        let agree = parcel.ahead_ms.unsigned_abs() <= CLOCKS_AGREE_MS
-            && parcel.tasks.iter().all(|wanted| wanted.tells_birth(now, parcel.ahead_ms));
+        let agree = submit_call.ahead_ms.unsigned_abs() <= CLOCKS_AGREE_MS
+            && submit_call.tasks.iter().all(|wanted| wanted.tells_birth(now, submit_call.ahead_ms));
         let stamp = (!agree).then_some(now);
         let receipts: Vec<_> =
-            parcel.tasks.iter().map(|wanted| self.admit(now, wanted, stamp)).collect();
-        let ledger = self.ledgers.entry(parcel.client.clone()).or_default();
+            submit_call.tasks.iter().map(|wanted| self.admit(now, wanted, stamp)).collect();
+        let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();
         let before = ledger.slots.insert(number % SLOTS, (number, receipts.clone()));
         let before = before.map_or(0, |(before, _)| before);
         let has_gap = before < since;

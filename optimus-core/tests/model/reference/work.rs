@@ -10,7 +10,7 @@ use optimus_core::{
 use super::{Departure, Place, Queue, refused};
 use crate::{
     answer::{Answer, Grant, Granted},
-    witness::Witness,
+    observed::Observed,
 };
 
 /// The most that one claim grants.
@@ -26,7 +26,7 @@ impl Queue {
         seq: u64,
         want: usize,
         alone: bool,
-        seen: &Witness<'_>,
+        seen: &Observed<'_>,
     ) -> Result<Answer, Departure> {
         let Some(worker) = self.workers.get(name).filter(|worker| worker.over_at() > now) else {
             return Ok(refused(Refusal::Lapsed, ""));
@@ -99,7 +99,7 @@ impl Queue {
         &mut self,
         now: u64,
         count: usize,
-        seen: &Witness<'_>,
+        seen: &Observed<'_>,
     ) -> Result<Vec<TaskId>, Departure> {
         let looks = self.due_hint.is_some_and(|hint| hint <= now);
         let mut due: VecDeque<TaskId> = if looks { self.due(now) } else { VecDeque::new() };

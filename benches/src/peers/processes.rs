@@ -1,0 +1,257 @@
+//! Runners at work: their processes, and what is heard of them.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+
+use super::complaint::complaint;
+use super::heard::{Heard, tallied};
+use crate::executions::Executions;
+use crate::process::tree;
+
+/// Longer than the slowest start, than the end of a runner that was told to, and than a worker
+/// with tasks to run is silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runners that do one thing together. Dropping them ends them, as does our own death: both
+/// close their input.
+pub(super) struct Processes {
+    members: Vec<Member>,
+    heard: Receiver<(usize, Heard)>,
+    log: PathBuf,
+    /// The version of the library.
+    pub(super) version: String,
+}
+
+struct Member {
+    child: Child,
+    orders: Option<ChildStdin>,
+    ran: Ran,
+}
+
+/// The executions of a worker so far, in ns of the clock that all processes share.
+#[derive(Clone, Copy, Default)]
+struct Ran {
+    count: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Processes {
+    /// Starts these runners and waits until all are ready. They complain to `log`.
+    ///
+    /// # Errors
+    /// When one can't be started, or ends by itself.
+    pub(super) fn start(commands: Vec<Command>, log: &Path) -> anyhow::Result<Self> {
+        let complaints = File::create(log).with_context(|| log.display().to_string())?;
+        let (sender, heard) = mpsc::channel();
+        let members = commands.into_iter().enumerate().map(|(index, command)| {
+            Member::start(command, complaints.try_clone()?, index, sender.clone())
+        });
+        let members = members.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut processes = Self { members, heard, log: log.to_owned(), version: String::new() };
+        let until = Instant::now() + PATIENCE;
+        for _ in 0..processes.members.len() {
+            match processes.hear(until)? {
+                (_, Heard::Ready { version }) => processes.version = version,
+                (_, other) => bail!("heard {other:?} instead of being ready"),
+            }
+        }
+        Ok(processes)
+    }
+
+    /// Lets them begin.
+    ///
+    /// # Errors
+    /// When one has ended.
+    pub(super) fn go(&mut self) -> anyhow::Result<()> {
+        for member in &mut self.members {
+            let orders = member.orders.as_mut().context("it was released before it began")?;
+            orders.write_all(b"go\n").context("it ended before it began")?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a client has submitted all, and says how long it took.
+    ///
+    /// # Errors
+    /// When it fails, or takes longer than `within`.
+    pub(super) fn done(&mut self, within: Duration) -> anyhow::Result<Duration> {
+        match self.hear(Instant::now() + within)? {
+            (_, Heard::Done { took }) => Ok(took),
+            (_, other) => bail!("heard {other:?} instead of the end of the submits"),
+        }
+    }
+
+    /// Waits until workers have run so many tasks, and says how long it took from the first to
+    /// the last of them.
+    ///
+    /// # Errors
+    /// When one fails, or they take longer than `within`, or nothing runs for a while.
+    pub(super) fn ran(&mut self, tasks: u64, within: Duration) -> anyhow::Result<Duration> {
+        let until = Instant::now() + within;
+        while self.total() < tasks {
+            let (index, heard) = self
+                .hear(until.min(Instant::now() + PATIENCE))
+                .with_context(|| format!("{} of {tasks} tasks ran", self.total()))?;
+            let Heard::Ran { count, first_ns, last_ns } = heard else {
+                bail!("heard {heard:?} instead of executions");
+            };
+            self.members[index].ran = Ran { count, first_ns, last_ns };
+        }
+        let ran = self.members.iter().map(|member| member.ran).filter(|ran| ran.count > 0);
+        let first = ran.clone().map(|ran| ran.first_ns).min().unwrap_or(0);
+        let last = ran.map(|ran| ran.last_ns).max().unwrap_or(0);
+        Ok(Duration::from_nanos(last.saturating_sub(first)))
+    }
+
+    /// Their processes, and those that they started.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        let roots: Vec<u32> = self.members.iter().map(|member| member.child.id()).collect();
+        tree(&roots)
+    }
+
+    /// Ends workers, and adds up what they did.
+    ///
+    /// # Errors
+    /// When one does not say what it did.
+    pub(super) fn release(mut self) -> anyhow::Result<Executions> {
+        for member in &mut self.members {
+            member.orders = None;
+        }
+        let until = Instant::now() + PATIENCE;
+        let mut waits = vec![Vec::new(); self.members.len()];
+        let mut executions = Executions::default();
+        let mut silent = self.members.len();
+        while silent > 0 {
+            match self.hear(until).context("it did not say what it ran")? {
+                (index, Heard::Waited { us }) => waits[index] = us,
+                (index, Heard::Seen { runs }) => {
+                    executions.add(tallied(&runs, std::mem::take(&mut waits[index])));
+                    silent -= 1;
+                }
+                // A count that was on its way.
+                (_, Heard::Ran { .. }) => {}
+                (_, other) => bail!("heard {other:?} at the end"),
+            }
+        }
+        Ok(executions)
+    }
+
+    fn total(&self) -> u64 {
+        self.members.iter().map(|member| member.ran.count).sum()
+    }
+
+    /// The next line of any of them.
+    fn hear(&mut self, until: Instant) -> anyhow::Result<(usize, Heard)> {
+        const LOOK_EVERY: Duration = Duration::from_millis(500);
+        loop {
+            let rest = until.saturating_duration_since(Instant::now());
+            if let Ok(heard) = self.heard.recv_timeout(rest.min(LOOK_EVERY)) {
+                return Ok(heard);
+            }
+            self.ensure_alive()?;
+            ensure!(Instant::now() < until, "it says nothing in time{}", self.complaint());
+        }
+    }
+
+    fn ensure_alive(&mut self) -> anyhow::Result<()> {
+        for member in &mut self.members {
+            let ended = member.child.try_wait()?.filter(|_| member.orders.is_some());
+            if let Some(status) = ended {
+                return Err(anyhow!("its runner ended with {status}{}", self.complaint()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What it complained of, as the end of a sentence.
+    fn complaint(&self) -> String {
+        complaint(&self.log).map_or_else(String::new, |line| format!(": {line}"))
+    }
+}
+
+impl Member {
+    fn start(
+        mut command: Command,
+        complaints: File,
+        index: usize,
+        heard: Sender<(usize, Heard)>,
+    ) -> anyhow::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints);
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut child = command.spawn().with_context(|| format!("{name} can't be started"))?;
+        let orders = Some(child.stdin.take().context("its input was piped")?);
+        let stdout = child.stdout.take().context("its output was piped")?;
+        let member = Self { child, orders, ran: Ran::default() };
+        // On a thread of its own, because only a channel can be waited on with a limit. It reads
+        // to the end, so that a talkative library never waits for us.
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some(line) = Heard::parse(&line) {
+                    // Nobody listens to those that are being ended.
+                    let _ = heard.send((index, line));
+                }
+            }
+        });
+        Ok(member)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.orders = None;
+        // Either fails only if it has ended, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runners that do as a shell does, and where they complain.
+    fn start(scripts: &[&str]) -> anyhow::Result<Processes> {
+        let folder = tempfile::tempdir()?;
+        let commands = scripts.iter().map(|script| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            shell
+        });
+        Processes::start(commands.collect(), &folder.path().join("log"))
+    }
+
+    #[test]
+    fn what_two_workers_ran_is_added_up() {
+        let mut processes = start(&[
+            "echo bench ready 1.2; read go; echo bench ran 2 500 900; read end
+             echo bench waited 7000; echo bench seen 0100",
+            "echo hello; echo bench ready 1.2; read go; echo bench ran 1 300 700; read end
+             echo bench seen 0001",
+        ])
+        .unwrap();
+        assert_eq!((processes.version.as_str(), processes.pids().len()), ("1.2", 2));
+        processes.go().unwrap();
+        assert_eq!(processes.ran(3, PATIENCE).unwrap(), Duration::from_nanos(600));
+        let executions = processes.release().unwrap();
+        executions.ensure_exactly(2).unwrap();
+        assert_eq!(executions.latencies_us, [7.0]);
+    }
+
+    #[test]
+    fn a_runner_that_ends_is_told_from_one_that_works() {
+        let refused = start(&["exit 3"]).err().unwrap().to_string();
+        assert!(refused.contains("exit status: 3"), "{refused}");
+        let mut processes = start(&["echo bench ready 1; read go; exit 4"]).unwrap();
+        processes.go().unwrap();
+        let ended = processes.done(PATIENCE).unwrap_err().to_string();
+        assert!(ended.contains("exit status: 4"), "{ended}");
+    }
+}

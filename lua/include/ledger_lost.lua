@@ -1,0 +1,19 @@
+-- ledger_lost: calls of a ledger's slot that were answered and that this history has not: a
+-- failover or an older file took them. Written on rare paths only.
+
+-- More of them are joined to one that spans two.
+local LOST_MAX = 8
+
+-- The gaps of a slot, with one more behind them: `<last call before> <first call after>`….
+local function lost_with(stored, before, after)
+  local gaps = {}
+  for number in string.gmatch(stored or '', '%d+') do
+    gaps[#gaps + 1] = number
+  end
+  gaps[#gaps + 1], gaps[#gaps + 2] = whole(before), after
+  if #gaps > 2 * LOST_MAX then
+    table.remove(gaps, 2)
+    table.remove(gaps, 2)
+  end
+  return table.concat(gaps, ' ')
+end

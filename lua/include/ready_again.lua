@@ -1,0 +1,19 @@
+-- ready_again: tasks that were out of the line come back to its front.
+
+-- Returns tasks to the front of the line, first one foremost, in it since their birth. Their
+-- entries have stamps, which tells a claim that they may have been tried.
+local function line_up_again(ready, priority, wake, ids, ranks, now)
+  local plain, ranked, theirs = split(ids, ranks)
+  local entries, count = {}, #plain
+  for i = 1, count do
+    entries[count + 1 - i] = stamp_of(math.min(born_ms(plain[i]), now)) .. ':' .. plain[i]
+  end
+  if count > 0 and redis.call('LPUSH', ready, unpack(entries)) == count then
+    ring(wake)
+  end
+  local births = {}
+  for i = 1, #ranked do
+    births[i] = math.min(born_ms(ranked[i]), now)
+  end
+  rank(priority, wake, ranked, theirs, now, births)
+end

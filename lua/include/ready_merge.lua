@@ -1,0 +1,35 @@
+-- ready_merge: who is next in line. Entries of the line in their order, the ranked among them by
+-- score.
+
+-- Since when an entry is in line.
+local function entry_since(entry)
+  return #entry == ID_LENGTH and born_ms(entry) or tonumber(string.sub(entry, 1, 8), 36) or 0
+end
+
+-- The ids that are next; how many entries of the line, and which of the ranked, that takes; and
+-- how often a tombstone of each id was passed over. `skips` counts them by id; `is_cut` says that
+-- the line goes on behind these entries.
+local function merged_ids(line, ranked, skips, want, is_cut)
+  local ids, taken, unranked, passed = {}, 0, {}, {}
+  while #ids < want do
+    local entry, id = line[taken + 1], ranked[2 * #unranked + 1]
+    if not entry and is_cut then
+      -- Who stands behind them may be before the ranked.
+      break
+    elseif id and (not entry or tonumber(ranked[2 * #unranked + 2]) < entry_since(entry)) then
+      unranked[#unranked + 1] = id
+      ids[#ids + 1] = id
+    elseif entry then
+      taken = taken + 1
+      id = entry_id(entry)
+      if id and (skips[id] or 0) > (passed[id] or 0) then
+        passed[id] = (passed[id] or 0) + 1
+      elseif id then
+        ids[#ids + 1] = id
+      end
+    else
+      break
+    end
+  end
+  return ids, taken, unranked, passed
+end

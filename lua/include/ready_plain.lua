@@ -1,0 +1,21 @@
+-- ready_plain: who is next where nobody is ranked or due and there are no tombstones, as usual.
+
+-- Turns up to `want` entries into ids in place; how many it took; and whether one of them may have
+-- been tried before. Entries that are none of ours are left out.
+local function plain_ids(line, want)
+  local taken, kept, tried = math.min(#line, want), 0, false
+  for i = 1, taken do
+    local entry = line[i]
+    if #entry ~= ID_LENGTH then
+      entry, tried = entry_id(entry), true
+    end
+    if entry then
+      kept = kept + 1
+      line[kept] = entry
+    end
+  end
+  for i = kept + 1, #line do
+    line[i] = nil
+  end
+  return line, taken, tried
+end

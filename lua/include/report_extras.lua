@@ -1,0 +1,48 @@
+-- report_extras: what those completions have that are not plain: results, biz ids, and sides, which
+-- is what may be kept beside a record: tries, errors, a blob, a priority.
+
+-- The results to be kept; the biz keys, and which of them is a task's, by its id; and the ids with
+-- sides. Extras of reports whose lease is another's are left out.
+local function read_extras(fixed_keys, first_id, count, first_extra, extra_count, held)
+  local results, biz_keys, biz_of, sided, is_held = {}, {}, {}, {}, nil
+  if #held < count then
+    is_held = {}
+    for _, position in ipairs(held) do
+      is_held[position] = true
+    end
+  end
+  local keys_taken = 0
+  for i = 1, extra_count do
+    local extra = ARGV[first_extra + i - 1]
+    local first, last = tonumber(extra), nil
+    local sides, result, ttl, body, biz = '1', 0, nil, nil, 0
+    if not first and string.find(extra, ':', 1, true) then
+      first, last = string.match(extra, '^(%d+):(%d+)$')
+      first, last = tonumber(first), tonumber(last)
+    elseif not first then
+      first, sides, result, ttl, body, biz =
+        string.match(extra, '^(%d+);(%d);(%d+);(%d+);(%d+);(%d+)$')
+      first, result, biz = tonumber(first), tonumber(result), tonumber(biz)
+    elseif first < 0 then
+      first, sides, biz = -first, '0', keys_taken + 1
+    end
+    keys_taken = math.max(keys_taken, result, biz)
+    for position = first, last or first do
+      if not is_held or is_held[position] then
+        local id = ARGV[first_id + position - 1]
+        if sides == '1' then
+          sided[#sided + 1] = id
+        end
+        if result > 0 then
+          results[#results + 1] = { key = KEYS[fixed_keys + result], ttl = ttl,
+            body = ARGV[first_extra + extra_count + tonumber(body) - 1] }
+        end
+        if biz > 0 then
+          biz_keys[#biz_keys + 1] = KEYS[fixed_keys + biz]
+          biz_of[id] = #biz_keys
+        end
+      end
+    end
+  end
+  return results, biz_keys, biz_of, sided
+end

@@ -1,0 +1,162 @@
+-- submit_options: what those tasks of a submit ask for that are not plain, and which are stored
+-- already.
+
+local function leave_out(found, position, owner)
+  found.taken[#found.taken + 1] = position .. '=' .. owner
+  found.apart[position] = 'taken'
+  found.answers[position] = owner
+end
+
+-- Leaves out the tasks that are stored. Those that stand in the call a second time are left out,
+-- too, and listed: they have the answer of the first.
+local function leave_out_stored(tasks, found, ids)
+  local records, first, repeated = redis.call('HMGET', tasks, unpack(ids)), {}, {}
+  for position, id in ipairs(ids) do
+    if records[position] then
+      leave_out(found, position, id)
+    elseif first[id] then
+      found.apart[position] = 'taken'
+      repeated[#repeated + 1] = { position, first[id], id }
+    else
+      first[id] = position
+    end
+  end
+  return repeated
+end
+
+-- The marks of some biz ids, with false for none. MGET takes what is of another type for nothing;
+-- GET refuses that, and so does this.
+local function marks_of(keys)
+  local marks, stored = redis.call('MGET', unpack(keys)), 0
+  for i = 1, #keys do
+    stored = stored + (marks[i] and 1 or 0)
+  end
+  if redis.call('EXISTS', unpack(keys)) > stored then
+    for i = 1, #keys do
+      redis.call('GET', keys[i])
+    end
+  end
+  return marks
+end
+
+-- Judges one task by its option, by the store and by what the call has accepted so far. `found`
+-- gathers what becomes of all.
+local function read_option(queue, found, option, ids, now)
+  local position, due, rank_of, biz, window, blob, stamped =
+    tonumber(option), '', '', found.keys_taken + 1, '0', '0', '0'
+  if not position then
+    position, due, rank_of, biz, window, blob, stamped =
+      string.match(option, '^(%d+);([^;]*);([^;]*);(%d+);(%d+);(%d+);(%d)$')
+    position, biz = tonumber(position), tonumber(biz)
+  end
+  if biz > 0 then
+    found.keys_taken = biz
+  end
+  local id = ids[position]
+  if found.apart[position] == 'taken' then
+    return
+  end
+  local key, owner = queue.biz_keys[biz], nil
+  if key then
+    owner = found.owners[key] or biz_owner(queue.tasks, found.held[biz], now)
+  end
+  if owner and owner ~= id then
+    leave_out(found, position, owner)
+    return
+  end
+  if key then
+    found.owners[key] = id
+    local size = #found.marks
+    found.marks[size + 1] = key
+    found.marks[size + 2] = biz_mark(id, window == '0' and 0 or now + tonumber(window))
+  end
+  if blob ~= '0' then
+    found.blobs[#found.blobs + 1] = id
+    found.blobs[#found.blobs + 1] = queue.blobs_given[tonumber(blob)]
+  end
+  if rank_of ~= '' then
+    found.priorities[#found.priorities + 1] = id
+    found.priorities[#found.priorities + 1] = rank_of
+  end
+  if stamped == '1' then
+    found.stamps[position] = stamp_of(now)
+  end
+  local due_ms = 0
+  if due ~= '' then
+    due_ms = tonumber(string.sub(due, 3)) + (string.sub(due, 1, 2) == 'in' and now or 0)
+  end
+  if due_ms > now then
+    found.later[#found.later + 1] = whole(due_ms)
+    found.later[#found.later + 1] = id
+    found.due_first = math.min(found.due_first or due_ms, due_ms)
+    found.apart[position] = 'later'
+  elseif rank_of ~= '' then
+    found.ranked[#found.ranked + 1] = id
+    found.ranks[#found.ranks + 1] = rank_of
+    found.apart[position] = 'ranked'
+  end
+end
+
+-- The answers by position, as a submit gives them.
+local function in_order(answers, count)
+  local taken = {}
+  for position = 1, count do
+    if answers[position] then
+      taken[#taken + 1] = position .. '=' .. answers[position]
+    end
+  end
+  return taken
+end
+
+local function hset_all(key, pairs_of)
+  for first = 1, #pairs_of, 4000 do
+    redis.call('HSET', key, unpack(pairs_of, first, math.min(first + 3999, #pairs_of)))
+  end
+end
+
+-- `apart` says of each position that does not join the line why, `taken` who stands in the way of
+-- those that are not admitted, `stamps` what goes before records; `write` writes all but records
+-- and line.
+local function read_options(queue, options, ids, now, may_exist)
+  local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
+    keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }
+  local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
+  if #queue.biz_keys > 0 then
+    found.held = marks_of(queue.biz_keys)
+  end
+  for _, option in ipairs(options) do
+    read_option(queue, found, option, ids, now)
+  end
+  for _, again in ipairs(repeated) do
+    leave_out(found, again[1], found.answers[again[2]] or again[3])
+  end
+  if may_exist then
+    found.taken = in_order(found.answers, #ids)
+  end
+  local due_hint, size
+  if #found.later > 0 then
+    size = redis.call('ZCARD', queue.delayed)
+    due_hint = redis.call('HGET', queue.meta, 'due')
+  end
+  if #found.priorities > 0 then
+    redis.call('HLEN', queue.priorities)
+    redis.call('ZCARD', queue.priority)
+  end
+  if #found.blobs > 0 then
+    redis.call('HLEN', queue.blobs)
+  end
+
+  function found.write()
+    hset_all(queue.blobs, found.blobs)
+    hset_all(queue.priorities, found.priorities)
+    if #found.marks > 0 then
+      redis.call('MSET', unpack(found.marks))
+    end
+    rank(queue.priority, queue.wake, found.ranked, found.ranks, now)
+    if found.due_first then
+      zadd_wide(queue.delayed, size, found.later)
+      due_at_latest(queue.meta, queue.wake, due_hint, found.due_first)
+    end
+  end
+  return found
+end

@@ -1,0 +1,54 @@
+-- task_ended: the one place where tasks end, whatever the cause. What waits for an end hangs here.
+
+-- What must be known of tasks before it is clear whether they end: who waits for each, and which
+-- were asked to stop. Reads every key that an end writes.
+local function endings_of(queue, ids)
+  if queue.dead then
+    redis.call('ZCARD', queue.dead)
+  end
+  if queue.cancelled then
+    redis.call('ZCARD', queue.cancelled)
+  end
+  local asked = #ids > 0 and redis.call('HLEN', queue.cancel) > 0
+  return { ids = {}, states = {}, biz = {}, marks = {}, clients = {}, stopped = {},
+    intents = asked and redis.call('HMGET', queue.cancel, unpack(ids)) or {},
+    waiting = waiters_of(queue.meta, queue.waiters, ids) or {} }
+end
+
+-- The task at that position of the ids ends so. `biz` and `mark` are key and value of the mark of
+-- its biz id, where its end concerns that.
+local function note_end(endings, position, id, state, biz, mark)
+  local ends = #endings.ids + 1
+  endings.ids[ends], endings.states[ends] = id, state
+  endings.biz[ends], endings.marks[ends] = biz or false, mark or false
+  endings.clients[ends] = endings.waiting[position] or false
+  if endings.intents[position] then
+    endings.stopped[#endings.stopped + 1] = id
+  end
+end
+
+-- The same of a task that is cancelled, which frees its biz id.
+local function note_cancelled(queue, endings, position, id, header)
+  local key = biz_key(queue.meta, header)
+  note_end(endings, position, id, 'cancelled', key, key and redis.call('GET', key))
+end
+
+local function write_ends(queue, endings, now)
+  if #endings.stopped > 0 then
+    redis.call('HDEL', queue.cancel, unpack(endings.stopped))
+  end
+  local freed = {}
+  for i, id in ipairs(endings.ids) do
+    local state, biz = endings.states[i], endings.biz[i]
+    if state ~= 'success' then
+      redis.call('ZADD', queue[state], whole(now), id)
+    end
+    if biz and biz_ends(biz, endings.marks[i], id, state, now) then
+      freed[#freed + 1] = biz
+    end
+  end
+  if #freed > 0 then
+    redis.call('UNLINK', unpack(freed))
+  end
+  notify_all(queue.meta, queue.waiters, endings.ids, endings.clients, endings.states)
+end

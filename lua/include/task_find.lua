@@ -1,0 +1,71 @@
+-- task_find: where a task is. Asked on rare paths only; no index is kept for it.
+
+-- A task's line among the last successes, which opens with its id. It is asked for soon after, so
+-- the latest are read first, and no more than need be.
+local SUMMARIES_STEP = 64
+local function summary_of(success, id)
+  local size, last, byte = #id, -1, string.byte
+  local end_of_id = byte(id, size)
+  repeat
+    local summaries = redis.call('LRANGE', success, last - SUMMARIES_STEP + 1, last)
+    for i = #summaries, 1, -1 do
+      local summary = summaries[i]
+      if byte(summary, size) == end_of_id and string.sub(summary, 1, size) == id then
+        return summary
+      end
+    end
+    last = last - SUMMARIES_STEP
+  until #summaries < SUMMARIES_STEP
+  return nil
+end
+
+-- Where a task stands that neither works nor is ready.
+local INDEXES = { 'delayed', 'retry', 'cancelled', 'dead' }
+
+-- Whether a task is among the last successes. Who looks for many reads those once.
+local function is_told(keys, id)
+  if not keys.many then
+    return summary_of(keys.success, id)
+  end
+  if not keys.told then
+    keys.told = {}
+    for _, summary in ipairs(redis.call('LRANGE', keys.success, 0, -1)) do
+      keys.told[string.sub(summary, 1, #id)] = true
+    end
+  end
+  return keys.told[id]
+end
+
+-- The state of a task that a key names, and the time it is due or ended at ('' where none). Nothing
+-- for one that works or is ready.
+local function standing(keys, id)
+  if redis.call('HEXISTS', keys.tasks, id) == 0 then
+    local result = derive(keys.meta, 'result', id)
+    if redis.call('EXISTS', result) == 1 or is_told(keys, id) then
+      return 'success', ''
+    end
+    return 'forgotten', ''
+  end
+  for _, state in ipairs(keys.filled or INDEXES) do
+    local at = redis.call('ZSCORE', keys[state], id)
+    if at then
+      return state, at
+    end
+  end
+  return nil
+end
+
+-- The state's word, the worker that holds it, and the time it is due or ended at ('' where none).
+-- What has a record and stands nowhere else stands in line.
+local function find(keys, id)
+  local state, at = standing(keys, id)
+  if state then
+    return state, '', at
+  end
+  for _, worker in ipairs(redis.call('ZRANGE', keys.workers, 0, -1)) do
+    if redis.call('HEXISTS', derive(keys.meta, 'working', worker), id) == 1 then
+      return 'working', worker, ''
+    end
+  end
+  return 'ready', '', ''
+end

@@ -1,0 +1,43 @@
+-- task_tries: what a task has been through, `<failures>:<losses>:<misfits>`; absent until the
+-- first. Misfits count from the last start on: who started it knows it.
+-- A fourth number, where its record does not tell by when it must be started: that instant in ms
+-- after a requeue, 0 once it was started.
+
+local function tries_of(stored)
+  local failures, losses, misfits, start_by =
+    string.match(stored or '', '^(%d+):(%d+):(%d+):?(%d*)$')
+  return tonumber(failures or 0), tonumber(losses or 0), tonumber(misfits or 0), start_by or ''
+end
+
+-- `start_by` as text, '' for what the record says; of no use once there is a failure or a loss.
+local function tries_text(failures, losses, misfits, start_by)
+  local counts = whole(failures) .. ':' .. whole(losses) .. ':' .. whole(misfits)
+  return (start_by or '') == '' and counts or counts .. ':' .. start_by
+end
+
+-- The same with so many more; `first` where there are none yet. `kept` is 0 where the misfits count
+-- no more, since it was started; else 1.
+local function tries_after(stored, first, failed, lost, kept)
+  if not stored then
+    return first
+  end
+  local failures, losses, misfits = tries_of(stored)
+  return whole(failures + failed) .. ':' .. whole(losses + lost) .. ':'
+    .. whole(misfits * kept)
+end
+
+-- The error history: one line an attempt, `<ms> <json>`, the last ten.
+local ERRORS_MAX = 10
+
+local function errors_with(stored, now_text, entry)
+  local line = now_text .. ' ' .. entry
+  if not stored then
+    return line
+  end
+  local lines = {}
+  for earlier in string.gmatch(stored, '[^\n]+') do
+    lines[#lines + 1] = earlier
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, '\n', math.max(1, #lines - ERRORS_MAX + 1))
+end

@@ -1,0 +1,52 @@
+-- worker_holders: who holds each of many tasks. Every worker has to be asked, once for all of them.
+
+-- The worker of each id that is held, and its token. A worker is asked for what it holds or for
+-- what is still looked for, whichever is less. Few of those are hits, so these two loops call
+-- nothing else.
+local function holders_of(meta, workers, ids)
+  local holders, tokens, wanted, open = {}, {}, {}, #ids
+  for _, id in ipairs(ids) do
+    wanted[id] = true
+  end
+  local function note(worker, id, token)
+    if token and wanted[id] then
+      holders[id], tokens[id], wanted[id] = worker, token, nil
+      open = open - 1
+    end
+  end
+  local base, left = derive(meta, 'working', ''), nil
+  for _, worker in ipairs(open > 0 and redis.call('ZRANGE', workers, 0, -1) or {}) do
+    local working = base .. worker
+    if open == 1 then
+      local id = next(wanted)
+      note(worker, id, redis.call('HGET', working, id))
+    else
+      local size = redis.call('HLEN', working)
+      if size > open then
+        if not left or #left > open then
+          left = {}
+          for _, id in ipairs(ids) do
+            left[#left + 1] = wanted[id] and id
+          end
+        end
+        local held = redis.call('HMGET', working, unpack(left))
+        for i = 1, #left do
+          if held[i] then
+            note(worker, left[i], held[i])
+          end
+        end
+      elseif size > 1 then
+        local held = redis.call('HKEYS', working)
+        for i = 1, #held do
+          if wanted[held[i]] then
+            note(worker, held[i], redis.call('HGET', working, held[i]))
+          end
+        end
+      end
+    end
+    if open == 0 then
+      break
+    end
+  end
+  return holders, tokens
+end

@@ -1,0 +1,89 @@
+-- worker_lease: who is alive. `workers` holds each worker's lease expiry; a heartbeat is one write
+-- to it.
+--
+-- A worker that holds nothing has a longer lease where many serve the queue, so that all of them
+-- together are heard of as often as a few. Half a ms tells such an expiry from others: a claim that
+-- grants something gives its worker a usual lease instead.
+
+-- So many workers of a queue are heard of as often as if they held something; of more, each less.
+-- So somebody is heard of 24 times a lease, and half a lease without that is an outage.
+local OFTEN_MAX = 8
+-- A long lease is at most so many usual ones.
+local LONG_MAX = 10
+
+-- How long the lease is of one that holds so much, and when it is over.
+local function lease_for(lease_ms, held, peers, now)
+  local factor = math.min(peers / OFTEN_MAX, LONG_MAX)
+  if held > 0 or factor <= 1 then
+    return lease_ms, now + lease_ms
+  end
+  local long_ms = math.floor(lease_ms * factor)
+  return long_ms, now + long_ms + 0.5
+end
+
+local function expiry_text(expiry)
+  local ms = math.floor(expiry)
+  return ms == expiry and whole(ms) or whole(ms) .. '.5'
+end
+
+-- What is to change in the leases, found before the first write; and the shortest lease.
+--
+-- Nobody is reaped for an outage: where nobody watched for more than half of a worker's lease,
+-- Redis or every worker was away, and that worker gets a whole lease of its own from now on; the
+-- longest one if it had a long one, since it relies on that and may not be heard of sooner. It gets
+-- that once: `graced` tells the expiry that it was given, and any heartbeat of its own sets
+-- another. Else a worker that dies and starts again and again would keep those before it alive.
+--
+-- And leases go back with the clock, or who is dead would keep its tasks for as long as that step.
+--
+-- Where there is no worker there is nothing to watch, and `watched_at` stays as the last left it.
+local function mending_of(meta, workers, now, lease_ms, self)
+  local seen = redis.call('HMGET', meta, 'watched_at', 'lease_min')
+  local shortest = tonumber(seen[2] or lease_ms)
+  local gap = now - tonumber(seen[1] or now)
+  if gap >= 0 and gap <= shortest / 2 then
+    return nil, shortest
+  end
+  local mending, least = {}, math.huge
+  local expiries = redis.call('ZRANGE', workers, 0, -1, 'WITHSCORES')
+  if #expiries == 0 then
+    return nil, shortest
+  end
+  for i = 1, #expiries, 2 do
+    local worker, score = expiries[i], expiries[i + 1]
+    local told = redis.call('HMGET', derive(meta, 'worker', worker), 'lease_ms', 'graced')
+    local own_ms, graced = tonumber(told[1] or lease_ms), told[2] == score
+    least = math.min(least, own_ms)
+    local expiry, is_raised = tonumber(score) + math.min(gap, 0), false
+    if gap > own_ms / 2 and not graced and expiry < now + own_ms then
+      local is_long = tonumber(score) % 1 ~= 0
+      expiry = is_long and now + own_ms * LONG_MAX + 0.5 or now + own_ms
+      graced, is_raised = true, true
+    end
+    if expiry_text(expiry) ~= score and worker ~= self then
+      mending[#mending + 1] = { worker = worker, expiry = expiry_text(expiry), graced = graced,
+        is_raised = is_raised }
+    end
+  end
+  return mending, least
+end
+
+local function mend_leases(meta, workers, mending)
+  for _, change in ipairs(mending or {}) do
+    redis.call('ZADD', workers, change.expiry, change.worker)
+    if change.graced then
+      redis.call('HSET', derive(meta, 'worker', change.worker), 'graced', change.expiry)
+    end
+  end
+end
+
+-- The ms until the earliest lease of another worker is over; -1 if there is no other.
+local function next_expiry_in(workers, self, now)
+  local first = redis.call('ZRANGE', workers, 0, 1, 'WITHSCORES')
+  for i = 1, #first, 2 do
+    if first[i] ~= self then
+      return whole(math.max(0, math.ceil(tonumber(first[i + 1]) - now)))
+    end
+  end
+  return '-1'
+end

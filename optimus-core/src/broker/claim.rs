@@ -1,0 +1,236 @@
+//! `claim` and `reap`: how tasks come to a worker.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use super::{Broker, BrokerError, Reply, ScriptCall, reply, scripts};
+use crate::{
+    id::{QueueName, TaskId, WorkerId},
+    lease::Token,
+};
+
+/// What a claim brought.
+#[derive(Debug)]
+pub struct Claimed {
+    /// Under this token.
+    pub token: Token,
+    /// Redis' clock at the claim, in ms.
+    pub now_ms: u64,
+    /// Work is left in the queue.
+    pub more: bool,
+    /// Until the next delayed task or retry is due.
+    pub next_due: Option<Duration>,
+    /// Another worker of so many waits for that; this one need only if that one fails.
+    pub standby: Option<usize>,
+    /// The tasks.
+    pub grants: Vec<Grant>,
+}
+
+/// One claimed task.
+#[derive(Debug)]
+pub struct Grant {
+    /// Its id.
+    pub id: TaskId,
+    /// Its record, as stored.
+    pub record: Vec<u8>,
+    /// Failures, losses and misfits so far.
+    pub tries: (u32, u32, u32),
+    /// That much, or its error history, is kept of it.
+    pub was_tried: bool,
+    /// By when it must be started.
+    pub start_by: StartBy,
+}
+
+/// By when a task that can expire must be started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StartBy {
+    /// As its record says, counted from its submit.
+    #[default]
+    AsSubmitted,
+    /// By this instant, in ms: it was requeued.
+    At(u64),
+    /// It was started before, so it does not expire.
+    Started,
+}
+
+/// What a reap did.
+#[derive(Debug)]
+pub struct Reaped {
+    /// How many tasks were taken from lapsed workers.
+    pub tasks: usize,
+    /// There is more to reap.
+    pub more: bool,
+    /// Until the earliest lease of another worker is over.
+    pub next_expiry: Option<Duration>,
+    /// Whose lease was over.
+    pub lapsed: Vec<String>,
+}
+
+impl Broker {
+    /// The call that claims up to `want` tasks.
+    pub fn claim_call(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        seq: u64,
+        want: usize,
+    ) -> ScriptCall {
+        self.call(&scripts::CLAIM, queue, worker.as_str()).arg(worker).arg(seq).arg(want)
+    }
+
+    /// The call that claims one task, by a worker that holds nothing else in any queue and will
+    /// not until that task has ended: if the worker dies meanwhile, it was this task.
+    pub fn claim_alone_call(&self, queue: &QueueName, worker: &WorkerId, seq: u64) -> ScriptCall {
+        self.claim_call(queue, worker, seq, 1).arg(1)
+    }
+
+    /// Reads a claim's answer.
+    pub fn read_claim(queue: &QueueName, mut reply: Reply) -> Result<Claimed, BrokerError> {
+        let token = Token::parse(&reply.text()?)
+            .ok_or_else(|| BrokerError::UnexpectedReply("claim answered no token".into()))?;
+        let now_ms = reply.number()?;
+        let more = reply.flag()?;
+        let (next_due, waiting) = read_next_due(&reply.text()?)?;
+        let count: usize = reply.number()?;
+        let ids = reply.next_texts(count)?;
+        let mut grants = Vec::with_capacity(ids.len());
+        for id in ids {
+            let id = TaskId::from_stored(queue.clone(), &id)
+                .map_err(|problem| BrokerError::UnexpectedReply(problem.to_string()))?;
+            grants.push(Grant {
+                id,
+                record: reply.bytes()?,
+                tries: (0, 0, 0),
+                was_tried: false,
+                start_by: StartBy::default(),
+            });
+        }
+        for (grant, tries) in grants.iter_mut().zip(reply.rest()?) {
+            grant.tries = read_tries(&tries);
+            grant.was_tried = !tries.is_empty();
+            grant.start_by = read_start_by(&tries, grant.tries);
+        }
+        Ok(Claimed { token, now_ms, more, next_due, standby: waiting, grants })
+    }
+
+    /// Claims from one queue.
+    pub async fn claim(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        seq: u64,
+        want: usize,
+    ) -> Result<Claimed, BrokerError> {
+        Self::read_claim(queue, self.run(self.claim_call(queue, worker, seq, want)).await?)
+    }
+
+    /// Claims one task to run alone, as [`claim_alone_call`](Self::claim_alone_call) says.
+    pub async fn claim_alone(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        seq: u64,
+    ) -> Result<Claimed, BrokerError> {
+        Self::read_claim(queue, self.run(self.claim_alone_call(queue, worker, seq)).await?)
+    }
+
+    /// Fetches payloads that are kept beside their records; `None` where there is none.
+    pub async fn blobs(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<Option<Vec<u8>>>, BrokerError> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.keys(queue).of("blobs"));
+        for id in ids {
+            command.arg(id.stored());
+        }
+        match self.send(vec![command]).await.pop().expect("an answer for each call")? {
+            Value::Array(items) => {
+                items.into_iter().map(|item| reply::plain_bytes("HMGET", item)).collect()
+            }
+            other => Err(BrokerError::UnexpectedReply(format!("HMGET answered {other:?}"))),
+        }
+    }
+
+    /// Takes tasks from workers whose lease is over.
+    pub async fn reap(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Result<Reaped, BrokerError> {
+        let call =
+            self.call(&scripts::REAP, queue, "").arg(lease.as_millis()).arg(limit).arg(worker);
+        Self::read_reap(self.run(call).await?)
+    }
+
+    /// Reads a reap's answer.
+    pub fn read_reap(mut reply: Reply) -> Result<Reaped, BrokerError> {
+        Ok(Reaped {
+            tasks: reply.number()?,
+            more: reply.flag()?,
+            next_expiry: reply.wait()?,
+            lapsed: reply.texts()?,
+        })
+    }
+}
+
+/// `<ms>` for who waits for it, `<ms>/<workers>` for those beside, `-1` where nobody need.
+fn read_next_due(text: &str) -> Result<(Option<Duration>, Option<usize>), BrokerError> {
+    let unexpected =
+        |_| BrokerError::UnexpectedReply(format!("claim: {text:?} is no time until a task is due"));
+    if text == "-1" {
+        return Ok((None, None));
+    }
+    let (ms, workers) = text.split_once('/').map_or((text, None), |(ms, n)| (ms, Some(n)));
+    let wait = Duration::from_millis(ms.parse().map_err(unexpected)?);
+    Ok((Some(wait), workers.map(str::parse).transpose().map_err(unexpected)?))
+}
+
+/// `<failures>:<losses>:<misfits>`; anything else reads as none.
+pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
+    let mut counts = stored.split(':').map(|count| count.parse().unwrap_or(0));
+    let mut next = || counts.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+/// What stands behind the counts of `tries`. An attempt that failed or was lost had been started.
+fn read_start_by(stored: &str, (failures, losses, _): (u32, u32, u32)) -> StartBy {
+    match stored.splitn(4, ':').nth(3).and_then(|ms| ms.parse().ok()) {
+        _ if failures > 0 || losses > 0 => StartBy::Started,
+        None => StartBy::AsSubmitted,
+        Some(0) => StartBy::Started,
+        Some(ms) => StartBy::At(ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_started_once_has_no_time_by_which_to_start() {
+        for (stored, expected) in [
+            ("", StartBy::AsSubmitted),
+            ("0:0:3", StartBy::AsSubmitted),
+            ("0:0:3:1700000000000", StartBy::At(1_700_000_000_000)),
+            ("0:0:0:0", StartBy::Started),
+            ("1:0:0", StartBy::Started),
+            ("0:1:0", StartBy::Started),
+        ] {
+            assert_eq!(read_start_by(stored, read_tries(stored)), expected, "{stored}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_names_more_tasks_than_it_carries_is_odd() {
+        let head = "$2\r\nOK\r\n$3\r\n1:2\r\n:3\r\n:0\r\n:-1\r\n";
+        let bytes = format!("*6\r\n{head}$20\r\n{}\r\n", u64::MAX);
+        let queue = QueueName::new("q").unwrap();
+        let reply = Reply::from_bytes("claim", bytes.as_bytes()).unwrap();
+        assert!(matches!(Broker::read_claim(&queue, reply), Err(BrokerError::UnexpectedReply(_))));
+    }
+}

@@ -1,0 +1,227 @@
+//! `inspect` and plain reads: what inspectors ask.
+
+use redis::{Cmd, Value};
+
+use super::{Broker, BrokerError, Reply, ScriptCall, keys, reply, scripts};
+use crate::{
+    id::{QueueName, TaskId, WorkerId},
+    state::TaskState,
+};
+
+/// All that is kept of one task.
+#[derive(Debug)]
+pub struct Found {
+    /// Where it is.
+    pub state: TaskState,
+    /// Who holds it.
+    pub worker: Option<WorkerId>,
+    /// When it is due or ended, in ms.
+    pub at_ms: Option<u64>,
+    /// Its record, as stored.
+    pub record: Vec<u8>,
+    /// Its payload, if kept beside the record.
+    pub blob: Vec<u8>,
+    /// Failures, losses and misfits so far.
+    pub tries: (u32, u32, u32),
+    /// Its error history, a line each.
+    pub errors: String,
+    /// The summary of its success.
+    pub summary: String,
+}
+
+/// How many tasks of a queue are in each state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Stand in line.
+    pub ready: u64,
+    /// Wait for their time.
+    pub delayed: u64,
+    /// Wait for another attempt.
+    pub retry: u64,
+    /// Held by workers.
+    pub working: u64,
+    /// Kept after a bad end.
+    pub dead: u64,
+    /// Kept after a cancel.
+    pub cancelled: u64,
+    /// Summaries kept of good ends: of the last 1,000 at least, and of up to 128 more.
+    pub success: u64,
+    /// Dead and cancelled tasks purged so far.
+    pub purged: u64,
+    /// Nothing is claimed.
+    pub paused: bool,
+}
+
+/// A worker, as one queue knows it.
+#[derive(Debug, Clone)]
+pub struct WorkerSeen {
+    /// Its id.
+    pub id: WorkerId,
+    /// When its lease is over, in ms by Redis' clock.
+    pub lease_until_ms: u64,
+    /// What it said of itself, as JSON.
+    pub description: String,
+    /// What it holds.
+    pub running: Vec<TaskId>,
+}
+
+impl Broker {
+    /// Everything of one task.
+    pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
+        let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
+        Self::read_inspect(self.look(call).await?)
+    }
+
+    /// Reads the answer to [`inspect`](Self::inspect).
+    pub fn read_inspect(mut reply: Reply) -> Result<Found, BrokerError> {
+        let state = state(&reply.text()?)?;
+        let worker = Some(reply.text()?).filter(|w| !w.is_empty());
+        let at_ms = reply.text()?.parse::<f64>().ok();
+        let (record, blob) = (reply.bytes()?, reply.bytes()?);
+        let tries = super::claim::read_tries(&reply.text()?);
+        let errors = reply.text()?;
+        let _token = reply.bytes()?;
+        Ok(Found {
+            state,
+            worker: worker.map(|w| WorkerId::from_stored(&w)),
+            at_ms: at_ms.map(whole),
+            record,
+            blob,
+            tries,
+            errors,
+            summary: reply.text()?,
+        })
+    }
+
+    /// The names of all queues that were submitted to or served and are not retired.
+    pub async fn queues(&self) -> Result<Vec<QueueName>, BrokerError> {
+        let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
+        let mut names: Vec<QueueName> = texts("SMEMBERS", set)?
+            .into_iter()
+            .filter_map(|name| QueueName::new(name).ok())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The cardinality of each state.
+    pub async fn counts(&self, queue: &QueueName) -> Result<Counts, BrokerError> {
+        let keys = self.keys(queue);
+        let mut commands: Vec<Cmd> = [
+            ("LLEN", "ready"),
+            ("ZCARD", "priority"),
+            ("ZCARD", "delayed"),
+            ("ZCARD", "retry"),
+            ("ZCARD", "dead"),
+            ("ZCARD", "cancelled"),
+            ("LLEN", "success"),
+        ]
+        .iter()
+        .map(|(verb, key)| get(&[*verb, &keys.of(key)]))
+        .collect();
+        commands.push(get(&["HMGET", &keys.of("meta"), "tombstones", "purged", "paused"]));
+        commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let mut sizes = Vec::new();
+        for _ in 0..7 {
+            sizes.push(size(&next()?));
+        }
+        let flags = texts("HMGET", next()?)?;
+        let workers = texts("ZRANGE", next()?)?;
+        let lengths = workers.iter().map(|w| get(&["HLEN", &keys.working(w)])).collect();
+        let mut working = 0;
+        for length in self.read(lengths).await {
+            // One field is the worker's last claim.
+            working += size(&length?).saturating_sub(1);
+        }
+        let tombstones: u64 = flags[0].parse().unwrap_or(0);
+        Ok(Counts {
+            ready: (sizes[0] + sizes[1]).saturating_sub(tombstones),
+            delayed: sizes[2],
+            retry: sizes[3],
+            working,
+            dead: sizes[4],
+            cancelled: sizes[5],
+            success: sizes[6],
+            purged: flags[1].parse().unwrap_or(0),
+            paused: !flags[2].is_empty(),
+        })
+    }
+
+    /// The workers of a queue.
+    pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerSeen>, BrokerError> {
+        let keys = self.keys(queue);
+        let all =
+            self.read_one(get(&["ZRANGE", &keys.of("workers"), "0", "-1", "WITHSCORES"])).await?;
+        let all = texts("ZRANGE", all)?;
+        let mut commands = Vec::new();
+        for pair in all.chunks_exact(2) {
+            commands.push(get(&["HGET", &keys.worker(&pair[0]), "description"]));
+            commands.push(get(&["HKEYS", &keys.working(&pair[0])]));
+        }
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let mut workers = Vec::new();
+        for pair in all.chunks_exact(2) {
+            let description = reply::plain_bytes("HGET", next()?)?.unwrap_or_default();
+            let running = texts("HKEYS", next()?)?;
+            workers.push(WorkerSeen {
+                id: WorkerId::from_stored(&pair[0]),
+                lease_until_ms: pair[1].parse().map_or(0, whole),
+                description: String::from_utf8_lossy(&description).into_owned(),
+                running: running.iter().filter_map(|id| stored_id(queue, id)).collect(),
+            });
+        }
+        Ok(workers)
+    }
+
+    /// One plain command.
+    pub(super) async fn one(&self, command: Cmd) -> Result<Value, BrokerError> {
+        self.send(vec![command]).await.pop().expect("an answer for each call")
+    }
+
+    /// One plain command that changes nothing.
+    pub(super) async fn read_one(&self, command: Cmd) -> Result<Value, BrokerError> {
+        self.read(vec![command]).await.pop().expect("an answer for each call")
+    }
+}
+
+pub(super) fn get(words: &[&str]) -> Cmd {
+    let mut command = Cmd::new();
+    for word in words {
+        command.arg(*word);
+    }
+    command
+}
+
+pub(super) fn state(word: &str) -> Result<TaskState, BrokerError> {
+    TaskState::from_word(word)
+        .ok_or_else(|| BrokerError::UnexpectedReply(format!("no state {word:?}")))
+}
+
+fn stored_id(queue: &QueueName, stored: &str) -> Option<TaskId> {
+    TaskId::from_stored(queue.clone(), stored).ok()
+}
+
+fn texts(command: &'static str, value: Value) -> Result<Vec<String>, BrokerError> {
+    let items = reply::plain_list(command, value)?;
+    Ok(items.into_iter().map(|item| String::from_utf8_lossy(&item).into_owned()).collect())
+}
+
+pub(super) fn size(value: &Value) -> u64 {
+    match value {
+        Value::Int(n) => u64::try_from(*n).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Scores are doubles; ms fit them exactly.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "below 2^53 and above 0"
+)]
+pub(super) fn whole(ms: f64) -> u64 {
+    ms.max(0.0) as u64
+}

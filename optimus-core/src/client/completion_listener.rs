@@ -1,0 +1,144 @@
+//! Completion messages that tell of ended tasks: one blocked connection a queue, while anybody
+//! waits.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, sync::oneshot};
+
+use crate::{
+    broker::Broker,
+    id::{QueueName, TaskId},
+    platform,
+    state::TaskState,
+};
+
+const BLOCK_FOR: Duration = Duration::from_secs(5);
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
+
+/// Who waits for which task's end.
+pub(super) struct CompletionListeners(Arc<Inner>);
+
+struct Inner {
+    broker: Broker,
+    /// A handle may be awaited on a runtime that ends sooner.
+    runtime: Handle,
+    address: String,
+    queues: Mutex<HashMap<QueueName, Waiting>>,
+    last_serial: AtomicU64,
+}
+
+type Waiting = HashMap<TaskId, Waiters>;
+
+/// Who waits for one task, in the order in which they came; each is told by itself, so that a
+/// simulation wakes them in that order.
+type Waiters = BTreeMap<u64, oneshot::Sender<TaskState>>;
+
+/// Hears of one task's end; whoever drops it waits no more.
+pub(super) struct Subscription {
+    inner: Arc<Inner>,
+    id: TaskId,
+    serial: u64,
+    receiver: oneshot::Receiver<TaskState>,
+}
+
+impl Subscription {
+    /// The state that the next letter tells; none if there will be no letter. To be asked once.
+    pub(super) async fn completion(&mut self) -> Option<TaskState> {
+        (&mut self.receiver).await.ok()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut queues = self.inner.queues();
+        let Some(waiting) = queues.get_mut(self.id.queue()) else { return };
+        let Some(waiters) = waiting.get_mut(&self.id) else { return };
+        waiters.remove(&self.serial);
+        if waiters.is_empty() {
+            waiting.remove(&self.id);
+        }
+    }
+}
+
+impl CompletionListeners {
+    pub(super) fn new(broker: Broker) -> Self {
+        let address = platform::new_uuid().simple().to_string();
+        Self(Arc::new(Inner {
+            broker,
+            runtime: Handle::current(),
+            address,
+            queues: Mutex::default(),
+            last_serial: AtomicU64::new(0),
+        }))
+    }
+
+    /// The name under which this client registers as waiting.
+    pub(super) fn address(&self) -> &str {
+        &self.0.address
+    }
+
+    /// Starts to listen for a task's end.
+    pub(super) fn subscribe(&self, id: &TaskId) -> Subscription {
+        let mut queues = self.0.queues();
+        if !queues.contains_key(id.queue()) {
+            queues.insert(id.queue().clone(), Waiting::default());
+            self.0.runtime.spawn(listen(self.0.clone(), id.queue().clone()));
+        }
+        let waiting = queues.entry(id.queue().clone()).or_default();
+        let serial = self.0.last_serial.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        waiting.entry(id.clone()).or_default().insert(serial, sender);
+        Subscription { inner: self.0.clone(), id: id.clone(), serial, receiver }
+    }
+}
+
+impl Inner {
+    fn queues(&self) -> MutexGuard<'_, HashMap<QueueName, Waiting>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deliver(&self, queue: &QueueName, completions: Vec<(TaskId, TaskState)>) {
+        let mut queues = self.queues();
+        let Some(waiting) = queues.get_mut(queue) else { return };
+        for (id, state) in completions {
+            for (_, sender) in waiting.remove(&id).unwrap_or_default() {
+                // Who has gone meanwhile need not hear it.
+                let _ = sender.send(state);
+            }
+        }
+    }
+
+    /// Whether anybody waits; if not, the queue's listener ends, and the next waiter starts one.
+    fn anybody_waits(&self, queue: &QueueName) -> bool {
+        let mut queues = self.queues();
+        let waits = queues.get(queue).is_some_and(|waiting| !waiting.is_empty());
+        if !waits {
+            queues.remove(queue);
+        }
+        waits
+    }
+}
+
+/// Until nobody has waited while no letter came: who awaits one task after the other keeps it.
+async fn listen(inner: Arc<Inner>, queue: QueueName) {
+    let broker = inner.broker.blocking("completion_listener");
+    loop {
+        match broker.wait_for_completions(&queue, &inner.address, BLOCK_FOR).await {
+            Ok(completions) if completions.is_empty() => {
+                if !inner.anybody_waits(&queue) {
+                    return;
+                }
+            }
+            Ok(completions) => inner.deliver(&queue, completions),
+            Err(_) if !inner.anybody_waits(&queue) => return,
+            Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Submits on their way into calls: [`CallerBatch`] → [`Request`], through [`Waiting`].
+
+use std::{collections::VecDeque, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::Instant,
+};
+
+use crate::{Error, broker::Receipt, id::QueueName, record::Submission};
+
+const CALL_TASKS_MAX: usize = 1000;
+const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How far apart the deadlines of one call may be, since all of it is tried until the last.
+const DEADLINES_WITHIN: Duration = Duration::from_millis(400);
+
+/// The answer of each task, in order.
+pub(super) type Answers = Vec<Result<Answer, Error>>;
+
+/// What became of a task.
+pub(super) struct Answer {
+    pub(super) receipt: Receipt,
+    /// The number of its call.
+    pub(super) call: u64,
+    /// Its id was given.
+    pub(super) has_given_id: bool,
+}
+
+/// Tasks of one queue that one caller submits, no more than one call takes.
+pub(super) struct CallerBatch {
+    pub(super) submissions: Vec<Submission>,
+    pub(super) answer: oneshot::Sender<Answers>,
+    /// Until when it is tried.
+    pub(super) deadline: Instant,
+    /// Its share of the bytes that may be on their way, until it is answered.
+    pub(super) room: OwnedSemaphorePermit,
+}
+
+/// Whether one more task fits into a call of so many tasks and bytes.
+pub(super) fn fits(tasks: usize, bytes: usize, more: &Submission) -> bool {
+    tasks < CALL_TASKS_MAX && (tasks == 0 || bytes + more.payload.len() <= CALL_BYTES_MAX)
+}
+
+/// The batches of one call.
+pub(super) struct Request {
+    submissions: Vec<Submission>,
+    bytes: usize,
+    /// Who waits, and for how many of them, in order.
+    answers: Vec<(usize, oneshot::Sender<Answers>)>,
+    full: bool,
+    /// The earliest and the latest of the batches'.
+    deadlines: (Instant, Instant),
+    room: Vec<OwnedSemaphorePermit>,
+}
+
+impl Request {
+    fn of(caller_batch: CallerBatch) -> Self {
+        let CallerBatch { submissions, answer, deadline, room } = caller_batch;
+        let (count, bytes) = (submissions.len(), bytes_of(&submissions));
+        let full = count >= CALL_TASKS_MAX;
+        let (answers, room) = (vec![(count, answer)], vec![room]);
+        Self { submissions, bytes, answers, full, deadlines: (deadline, deadline), room }
+    }
+
+    /// Takes a batch in, or gives it back and is full.
+    fn add(&mut self, caller_batch: CallerBatch) -> Result<(), CallerBatch> {
+        let (count, bytes) = (caller_batch.submissions.len(), bytes_of(&caller_batch.submissions));
+        let all = self.submissions.len() + count;
+        let late = caller_batch.deadline > self.deadlines.0 + DEADLINES_WITHIN;
+        if late || all > CALL_TASKS_MAX || self.bytes + bytes > CALL_BYTES_MAX {
+            self.full = true;
+            return Err(caller_batch);
+        }
+        self.submissions.extend(caller_batch.submissions);
+        self.answers.push((count, caller_batch.answer));
+        self.room.push(caller_batch.room);
+        self.deadlines.1 = self.deadlines.1.max(caller_batch.deadline);
+        self.bytes += bytes;
+        self.full = all == CALL_TASKS_MAX;
+        Ok(())
+    }
+
+    pub(super) fn queue(&self) -> &QueueName {
+        self.submissions[0].id.queue()
+    }
+
+    /// Until when it is tried: until the last of its batches would.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadlines.1
+    }
+
+    pub(super) fn submissions(&self) -> &[Submission] {
+        &self.submissions
+    }
+
+    /// Tells everybody what became of theirs, in the call of that number.
+    pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
+        let given = self.submissions.iter().map(|submission| submission.may_exist);
+        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(given));
+        for (count, answer) in self.answers {
+            let theirs = match &mut receipts {
+                Ok(receipts) => {
+                    let answers = receipts.by_ref().take(count);
+                    answers
+                        .map(|(receipt, has_given_id)| Ok(Answer { receipt, call, has_given_id }))
+                        .collect()
+                }
+                Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
+            };
+            // Nobody may be waiting any more: its future was dropped. The tasks stand.
+            drop(answer.send(theirs));
+        }
+    }
+}
+
+fn bytes_of(submissions: &[Submission]) -> usize {
+    submissions.iter().map(|submission| submission.payload.len()).sum()
+}
+
+/// Calls that gather: of each queue the last one is open, those before it are full.
+#[derive(Default)]
+pub(super) struct Waiting(VecDeque<Request>);
+
+impl Waiting {
+    pub(super) fn add(&mut self, caller_batch: CallerBatch) {
+        let Some(first) = caller_batch.submissions.first() else { return };
+        let queue = first.id.queue();
+        let open = self.0.iter_mut().rev().find(|request| request.queue() == queue);
+        let left = match open {
+            Some(request) if !request.full => request.add(caller_batch).err(),
+            _ => Some(caller_batch),
+        };
+        self.0.extend(left.map(Request::of));
+    }
+
+    /// The next call to send: any while nothing is under way, else only full ones, so that what
+    /// comes meanwhile shares the next.
+    pub(super) fn next(&mut self, idle: bool) -> Option<Request> {
+        let at = self.0.iter().position(|request| idle || request.full)?;
+        self.0.remove(at)
+    }
+
+    /// When the first of them is late.
+    pub(super) fn deadline(&self) -> Instant {
+        self.0.iter().map(Request::deadline).min().unwrap_or_else(Instant::now)
+    }
+
+    /// Answers those whose time was up before they were sent.
+    pub(super) fn refuse_late(&mut self, problem: &Error) {
+        let now = Instant::now();
+        let (late, waiting): (VecDeque<Request>, _) =
+            std::mem::take(&mut self.0).into_iter().partition(|request| request.deadline() <= now);
+        self.0 = waiting;
+        for request in late {
+            request.answer(0, Err(problem.clone()));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

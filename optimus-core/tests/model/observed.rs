@@ -1,0 +1,65 @@
+//! What the store did where it has a choice: [`Observed`].
+
+use std::collections::BTreeMap;
+
+use optimus_core::{QueueName, TaskId, WorkerId};
+
+use crate::{
+    answer::Answer,
+    dump::{Content, Dump},
+};
+
+/// The length of a stored id.
+const ID_BYTES: usize = 22;
+
+/// A call's answer, and what of the store tells how it was done.
+pub(crate) struct Observed<'a> {
+    pub(crate) answer: &'a Answer,
+    /// The entries of the line afterwards, as ids.
+    pub(crate) line: Vec<TaskId>,
+    /// What each worker holds afterwards.
+    pub(crate) held: BTreeMap<WorkerId, Vec<TaskId>>,
+    /// Of which tasks each client has mail afterwards, in order.
+    pub(crate) completions: BTreeMap<String, Vec<TaskId>>,
+}
+
+impl<'a> Observed<'a> {
+    /// Of a store after the call.
+    pub(crate) fn of(answer: &'a Answer, dump: &Dump, queue: &QueueName) -> Self {
+        let mut observed =
+            Self { answer, line: vec![], held: BTreeMap::new(), completions: BTreeMap::new() };
+        for (name, content) in dump {
+            match (name.split_once(':'), content) {
+                (None, Content::List(entries)) if name == "ready" => {
+                    observed.line = ids(queue, entries.iter().map(|entry| last_of(entry)));
+                }
+                (Some(("working", worker)), Content::Hash(fields)) => {
+                    let held = ids(queue, fields.iter().map(|(id, _)| &id[..]));
+                    observed.held.insert(WorkerId::from_stored(worker), held);
+                }
+                (Some(("completions", client)), Content::List(completions)) => {
+                    let told =
+                        ids(queue, completions.iter().map(|completion| first_of(completion)));
+                    observed.completions.insert(client.to_owned(), told);
+                }
+                _ => {}
+            }
+        }
+        observed
+    }
+}
+
+/// The id of an entry, behind its stamp.
+fn last_of(entry: &[u8]) -> &[u8] {
+    &entry[entry.len().saturating_sub(ID_BYTES)..]
+}
+
+/// The id of a completion message, before the state.
+fn first_of(completion: &[u8]) -> &[u8] {
+    &completion[..completion.len().min(ID_BYTES)]
+}
+
+fn ids<'a>(queue: &QueueName, stored: impl Iterator<Item = &'a [u8]>) -> Vec<TaskId> {
+    let id = |stored| TaskId::from_stored(queue.clone(), std::str::from_utf8(stored).ok()?).ok();
+    stored.filter_map(id).collect()
+}

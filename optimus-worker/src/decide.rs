@@ -1,0 +1,305 @@
+//! How an attempt ended → what is reported of it. No Redis.
+
+use std::{
+    any::Any,
+    error::Error,
+    fmt::{self, Write},
+    time::Duration,
+};
+
+use optimus_core::{
+    AttemptError, Backoff, Chain, Control, Interrupted, Lease, OnLost, Reason, RunError, RunOutput,
+    broker::{Completion, Failure, Give, Release, SizeLimit, Verdict},
+};
+
+use crate::{
+    attempts::{Attempt, Stop},
+    user_code::{guarded, panic_text},
+};
+
+/// The longest message that the error history keeps, in bytes.
+const MESSAGE_BYTES_MAX: usize = 8 * 1024;
+const INTERRUPTED: &str = "its worker ended and dropped it after it had begun; on_lost = \"dead\" \
+                           forbids another start";
+
+/// What must be known of a task to judge an attempt at it.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) task: &'static str,
+    /// From 1; failures and losses so far, and this one.
+    pub(crate) attempt: u32,
+    pub(crate) failures: u32,
+    pub(crate) max_retry: u32,
+    pub(crate) backoff: Backoff,
+    pub(crate) result_ttl: Duration,
+    /// The most bytes of a result that is kept.
+    pub(crate) result_limit: SizeLimit,
+    pub(crate) biz_id: Option<String>,
+    pub(crate) on_lost: OnLost,
+    /// How long it waited for its first attempt, of which this is said.
+    pub(crate) wait: Option<Duration>,
+    /// Something is kept of the task beside its record: tries, a blob, a priority.
+    pub(crate) has_sides: bool,
+}
+
+/// How the handler came to an end.
+#[derive(Debug)]
+pub(crate) enum HandlerEnd {
+    /// It returned.
+    Returned(RunOutput),
+    /// It panicked.
+    Panicked(Box<dyn Any + Send>),
+    /// Its deadline passed.
+    TimedOut,
+    /// It was asked to stop, did not, and was dropped.
+    Abandoned,
+}
+
+/// A report that waits to be sent.
+#[derive(Debug, Clone)]
+pub(crate) enum Report {
+    Complete(Completion),
+    Fail(Failure),
+    Release(Release),
+}
+
+impl Report {
+    pub(crate) fn lease(&self) -> &Lease {
+        match self {
+            Self::Complete(completion) => &completion.lease,
+            Self::Fail(failure) => &failure.lease,
+            Self::Release(release) => &release.lease,
+        }
+    }
+
+    /// What it weighs beside its lease.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Complete(done) => done.result.as_ref().map_or(0, |(bytes, _)| bytes.len()),
+            Self::Fail(failure) => failure.error.len(),
+            Self::Release(_) => 0,
+        }
+    }
+}
+
+/// What becomes of an attempt.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) report: Report,
+    /// If it is retried, its handler asked for that.
+    pub(crate) asked: bool,
+}
+
+impl From<Report> for Decision {
+    fn from(report: Report) -> Self {
+        Self { report, asked: false }
+    }
+}
+
+/// What becomes of an attempt; none if its lease is lost and nobody would hear it.
+pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> Option<Decision> {
+    let stop = attempt.stopped().map(|(why, _)| why);
+    let failure = |reason, problem: &(dyn Error + 'static)| {
+        Some(failure(attempt, attempt.facts.backoff, reason, problem, random))
+    };
+    let report = match (ended, stop) {
+        // Also one that returned later, because it could not be dropped.
+        (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
+        (HandlerEnd::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
+        (_, Some(Stop::Lost)) => None,
+        (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
+        (_, Some(Stop::Cancelled)) => Some(fail(attempt, Verdict::Cancelled, String::new())),
+        (HandlerEnd::Abandoned, _) => Some(interrupted(attempt)),
+        // It stopped because it was asked to, for a reason that is not its own.
+        (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
+            if attempt.facts.on_lost == OnLost::Retry =>
+        {
+            Some(interrupted(attempt))
+        }
+        (HandlerEnd::Panicked(panic), _) => {
+            failure(Reason::Panicked, &Interrupted::Panicked(panic_text(&**panic)))
+        }
+        (HandlerEnd::Returned(Err(problem @ RunError::Undecodable(_))), _) => {
+            let error = error(attempt, Reason::Undecodable, &text(problem));
+            Some(fail(attempt, Verdict::Dead, error))
+        }
+        (HandlerEnd::Returned(Err(RunError::Failed(problem))), _) => {
+            return Some(failed(attempt, &**problem, random));
+        }
+        (HandlerEnd::Returned(Err(problem)), _) => failure(Reason::Failed, problem),
+    };
+    report.map(Decision::from)
+}
+
+/// The report of an attempt whose handler keeps its thread beyond the deadline. It is made on the
+/// maintenance thread, so the user's own back-off is not asked.
+pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
+    if attempt.stopped().is_some_and(|(why, _)| why == Stop::Lost) {
+        return None;
+    }
+    let backoff = match attempt.facts.backoff {
+        Backoff::Custom(_) => Backoff::default(),
+        built_in => built_in,
+    };
+    Some(failure(attempt, backoff, Reason::TimedOut, &timed_out(attempt), random))
+}
+
+fn timed_out(attempt: &Attempt) -> Interrupted {
+    Interrupted::TimedOut { after: attempt.started_at.elapsed() }
+}
+
+/// An error's text with that of its sources. It is cut at [`MESSAGE_BYTES_MAX`], however much the
+/// error writes.
+pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
+    let mut text = Bounded(String::new());
+    // What does not fit is left out.
+    let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
+    let Bounded(mut text) = text;
+    if let Err(panic) = written {
+        drop(guarded(|| tracing::error!(text = panic, "panicked while an error was written")));
+        text.push_str("(the text of the error panicked: ");
+        text.push_str(&panic);
+        text.push(')');
+    }
+    text
+}
+
+/// At most so many bytes of it, between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Takes as much text as the error history keeps.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let fitting = cut(more, MESSAGE_BYTES_MAX - self.0.len());
+        self.0.push_str(fitting);
+        if fitting.len() < more.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
+    let facts = &attempt.facts;
+    let took = attempt.started_at.elapsed();
+    let result = result.filter(|_| !facts.result_ttl.is_zero());
+    let limit = facts.result_limit;
+    if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > limit.bytes()) {
+        let message = too_large(bytes, limit);
+        return fail(attempt, Verdict::Dead, error(attempt, Reason::ResultTooLarge, &message));
+    }
+    Report::Complete(Completion {
+        lease: attempt.lease.clone(),
+        task: facts.task,
+        biz_id: facts.biz_id.clone(),
+        attempt: facts.attempt,
+        took,
+        ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        result: result.map(|bytes| (bytes, facts.result_ttl)),
+        has_sides: facts.has_sides,
+    })
+}
+
+/// To run again would not help.
+fn too_large(bytes: usize, limit: SizeLimit) -> String {
+    format!(
+        "it succeeded, but its result has {bytes} bytes, above the limit of {}; store it \
+         elsewhere and return a reference, set result_ttl to zero, or {}",
+        limit.bytes(),
+        limit.remedy()
+    )
+}
+
+/// The handler's own error, which may say what it wants.
+fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Decision {
+    let message = text(problem);
+    // A source that panics says nothing.
+    let word = guarded(|| Control::of(problem)).unwrap_or(Control::Fail);
+    let report = match word {
+        Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
+            attempt,
+            Verdict::Retry(wait.min(optimus_core::BACKOFF_MAX)),
+            error(attempt, Reason::Failed, &message),
+        ),
+        Control::RetryAfter(_) | Control::Fatal => {
+            fail(attempt, Verdict::Dead, error(attempt, Reason::Failed, &message))
+        }
+        Control::Cancel => {
+            fail(attempt, Verdict::Cancelled, error(attempt, Reason::Failed, &message))
+        }
+        Control::Snooze(wait) => Report::Release(Release {
+            lease: attempt.lease.clone(),
+            give: Give::Snooze(wait.min(optimus_core::BACKOFF_MAX)),
+        }),
+        _ => failure(attempt, attempt.facts.backoff, Reason::Failed, problem, random),
+    };
+    Decision { report, asked: matches!(word, Control::RetryAfter(_)) }
+}
+
+/// Retry while retries are left, after the back-off's wait.
+fn failure(
+    attempt: &Attempt,
+    backoff: Backoff,
+    reason: Reason,
+    problem: &(dyn Error + 'static),
+    random: f64,
+) -> Report {
+    let facts = &attempt.facts;
+    let verdict = if retries_left(facts) {
+        let n = facts.failures + 1;
+        let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
+            let told = "the back-off function panicked; Sidekiq's is used";
+            drop(guarded(|| tracing::error!(text = panic, "{told}")));
+            Backoff::default().wait(n, problem, random)
+        });
+        Verdict::Retry(wait)
+    } else {
+        Verdict::Dead
+    };
+    fail(attempt, verdict, error(attempt, reason, &text(problem)))
+}
+
+fn retries_left(facts: &Facts) -> bool {
+    facts.failures < facts.max_retry
+}
+
+fn fail(attempt: &Attempt, verdict: Verdict, error: String) -> Report {
+    Report::Fail(Failure { lease: attempt.lease.clone(), verdict, error })
+}
+
+/// Of an attempt that began, and that its worker did not let end: back to the head of the line,
+/// without spending an attempt. What may start once only is dead.
+pub(crate) fn interrupted(attempt: &Attempt) -> Report {
+    let lease = attempt.lease.clone();
+    match attempt.facts.on_lost {
+        OnLost::Retry => Report::Release(Release { lease, give: Give::Interrupted }),
+        OnLost::Dead => fail(attempt, Verdict::Dead, error(attempt, Reason::Lost, INTERRUPTED)),
+    }
+}
+
+fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
+    error_entry(&attempt.lease, attempt.facts.attempt, reason, message)
+}
+
+/// A task that is marked Dead without an attempt.
+pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
+    let error = error_entry(&lease, attempt, reason, message);
+    Report::Fail(Failure { lease, verdict: Verdict::Dead, error })
+}
+
+/// An entry of the error history: JSON without line breaks.
+fn error_entry(lease: &Lease, attempt: u32, reason: Reason, message: &str) -> String {
+    let message = cut(message, MESSAGE_BYTES_MAX).to_owned();
+    let entry =
+        AttemptError { reason, message, attempt, worker: lease.worker.to_string(), at_ms: 0 };
+    serde_json::to_string(&entry).expect("plain fields")
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,217 @@
+//! What is reported of an attempt, by how it ended and why it was asked to stop.
+
+use std::time::Instant;
+
+use optimus_core::{
+    BoxError, Cancel, Context, Data, Fatal, QueueName, Retry, Snooze, TaskId, Token, WorkerId,
+};
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn attempt(failures: u32) -> Attempt {
+    let lease = Lease {
+        id: TaskId::new(QueueName::new("q").unwrap()),
+        worker: WorkerId::from_stored("w"),
+        token: Token { seq: 1, fence: 1 },
+    };
+    let facts = Facts {
+        task: "t",
+        attempt: failures + 1,
+        failures,
+        max_retry: 2,
+        backoff: Backoff::Fixed { wait: MINUTE, jitter: 0.0 },
+        result_ttl: MINUTE,
+        result_limit: SizeLimit::new(100, "WorkerBuilder::result_limit"),
+        biz_id: None,
+        on_lost: OnLost::Retry,
+        wait: None,
+        has_sides: false,
+    };
+    let deadline = Instant::now() + MINUTE;
+    let first = optimus_core::AttemptFacts::first(lease.id.clone(), deadline);
+    let ctx = Context::new(first, Data::new().into());
+    Attempt::new(lease, 0, facts, ctx)
+}
+
+fn error(problem: impl Into<BoxError>) -> HandlerEnd {
+    HandlerEnd::Returned(Err(RunError::Failed(problem.into())))
+}
+
+fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> Option<Report> {
+    super::decide(attempt, ended, random).map(|decision| decision.report)
+}
+
+fn verdict(attempt: &Attempt, mut ended: HandlerEnd) -> Verdict {
+    match decide(attempt, &mut ended, 0.5) {
+        Some(Report::Fail(failure)) => failure.verdict,
+        other => panic!("not a failure: {other:?}"),
+    }
+}
+
+fn give(attempt: &Attempt, mut ended: HandlerEnd) -> Give {
+    match decide(attempt, &mut ended, 0.5) {
+        Some(Report::Release(release)) => release.give,
+        other => panic!("not given back: {other:?}"),
+    }
+}
+
+#[test]
+fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
+    for make in
+        [|| error("boom"), || HandlerEnd::Panicked(Box::new("boom")), || HandlerEnd::TimedOut]
+    {
+        assert_eq!(verdict(&attempt(0), make()), Verdict::Retry(MINUTE));
+        assert_eq!(verdict(&attempt(1), make()), Verdict::Retry(MINUTE));
+        assert_eq!(verdict(&attempt(2), make()), Verdict::Dead);
+    }
+}
+
+#[test]
+fn control_words_are_obeyed() {
+    let second = Duration::from_secs(1);
+    assert_eq!(verdict(&attempt(0), error(Retry::after(second))), Verdict::Retry(second));
+    assert_eq!(verdict(&attempt(2), error(Retry::after(second))), Verdict::Dead);
+    assert_eq!(verdict(&attempt(0), error(Fatal::new("no"))), Verdict::Dead);
+    assert_eq!(verdict(&attempt(0), error(Cancel)), Verdict::Cancelled);
+    assert_eq!(give(&attempt(2), error(Snooze::lasting(second))), Give::Snooze(second));
+}
+
+#[test]
+fn arguments_that_do_not_fit_bury_the_task_at_once() {
+    let problem = serde_json::from_str::<u8>("x").unwrap_err();
+    let ended = HandlerEnd::Returned(Err(RunError::Undecodable(problem)));
+    assert_eq!(verdict(&attempt(0), ended), Verdict::Dead);
+}
+
+#[test]
+fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
+    for why in [Stop::Shutdown, Stop::Uncertain] {
+        for ended in [error("stopped"), HandlerEnd::Abandoned] {
+            let attempt = attempt(0);
+            attempt.stop(why);
+            assert_eq!(give(&attempt, ended), Give::Interrupted);
+        }
+    }
+}
+
+#[test]
+fn what_may_start_once_only_is_dead_where_its_worker_did_not_let_it_end() {
+    let mut attempt = attempt(0);
+    attempt.facts.on_lost = OnLost::Dead;
+    assert_eq!(verdict(&attempt, HandlerEnd::Abandoned), Verdict::Dead);
+    attempt.stop(Stop::Shutdown);
+    assert_eq!(verdict(&attempt, HandlerEnd::Abandoned), Verdict::Dead);
+    // What the handler says for itself counts as ever.
+    assert_eq!(verdict(&attempt, error("stopped")), Verdict::Retry(MINUTE));
+    assert_eq!(give(&attempt, error(Snooze::lasting(MINUTE))), Give::Snooze(MINUTE));
+}
+
+#[test]
+fn a_cancelled_handler_that_still_succeeds_has_succeeded() {
+    let attempt = attempt(0);
+    attempt.stop(Stop::Cancelled);
+    let report = decide(&attempt, &mut HandlerEnd::Returned(Ok(None)), 0.5);
+    assert!(matches!(report, Some(Report::Complete(_))));
+    assert_eq!(verdict(&attempt, error("stopped")), Verdict::Cancelled);
+}
+
+#[test]
+fn a_handler_that_returns_after_its_timeout_has_timed_out_whatever_it_returns() {
+    for ended in [HandlerEnd::Returned(Ok(None)), error(Fatal::new("late"))] {
+        let attempt = attempt(0);
+        attempt.stop(Stop::TimedOut);
+        assert_eq!(verdict(&attempt, ended), Verdict::Retry(MINUTE));
+    }
+}
+
+#[test]
+fn nothing_is_reported_of_a_lost_attempt_that_failed() {
+    let attempt = attempt(0);
+    attempt.stop(Stop::Uncertain);
+    attempt.stop(Stop::Lost);
+    assert!(decide(&attempt, &mut error("late"), 0.5).is_none());
+}
+
+#[test]
+fn a_message_is_cut_at_8_kib_between_characters_and_stays_on_one_line() {
+    let message = format!("a\n{}", "ä".repeat(10_000));
+    let entry = super::error(&attempt(0), Reason::Failed, &message);
+    assert!(!entry.contains('\n'));
+    let read: AttemptError = serde_json::from_str(&entry).unwrap();
+    assert!(read.message.len() <= MESSAGE_BYTES_MAX && read.message.starts_with("a\nä"));
+}
+
+#[test]
+fn a_handler_that_keeps_its_thread_is_timed_out_without_its_own_back_off() {
+    let of = |backoff| {
+        let mut attempt = attempt(0);
+        attempt.facts.backoff = backoff;
+        match time_out(&attempt, 0.5) {
+            Some(Report::Fail(failure)) => failure.verdict,
+            other => panic!("not a failure: {other:?}"),
+        }
+    };
+    assert_eq!(of(Backoff::Fixed { wait: MINUTE, jitter: 0.0 }), Verdict::Retry(MINUTE));
+    let sidekiq = Backoff::Sidekiq.wait(1, &fmt::Error, 0.5);
+    assert_eq!(of(Backoff::Custom(|_, _| unreachable!())), Verdict::Retry(sidekiq));
+}
+
+#[test]
+fn a_back_off_function_is_told_of_panics_and_timeouts_by_a_type_that_it_can_name() {
+    let by_reason = |_: u32, error: &(dyn Error + 'static)| match error.downcast_ref() {
+        Some(Interrupted::Panicked(text)) if text == "boom" => MINUTE,
+        Some(Interrupted::TimedOut { .. }) => 2 * MINUTE,
+        _ => 3 * MINUTE,
+    };
+    let mut attempt = attempt(0);
+    attempt.facts.backoff = Backoff::Custom(by_reason);
+    let panicked = HandlerEnd::Panicked(Box::new("boom"));
+    assert_eq!(verdict(&attempt, panicked), Verdict::Retry(MINUTE));
+    assert_eq!(verdict(&attempt, HandlerEnd::TimedOut), Verdict::Retry(2 * MINUTE));
+    assert_eq!(verdict(&attempt, error("boom")), Verdict::Retry(3 * MINUTE));
+}
+
+/// An error that is its own source, and writes for as long as somebody reads.
+#[derive(Debug)]
+struct Endless;
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            f.write_str("on and on, ")?;
+        }
+    }
+}
+
+impl Error for Endless {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self)
+    }
+}
+
+#[test]
+fn an_endless_error_is_cut() {
+    assert_eq!(text(&Endless).len(), MESSAGE_BYTES_MAX);
+    assert_eq!(verdict(&attempt(0), error(Endless)), Verdict::Retry(MINUTE));
+}
+
+#[test]
+fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
+    let returned = |bytes| HandlerEnd::Returned(Ok(Some(vec![b'1'; bytes])));
+    let is_success = |attempt: &Attempt, bytes| {
+        matches!(decide(attempt, &mut returned(bytes), 0.5), Some(Report::Complete(_)))
+    };
+    assert!(is_success(&attempt(0), 100));
+    let Some(Report::Fail(failure)) = decide(&attempt(0), &mut returned(101), 0.5) else {
+        panic!("it is kept");
+    };
+    assert_eq!(failure.verdict, Verdict::Dead, "to run it again would not help");
+    let entry: AttemptError = serde_json::from_str(&failure.error).unwrap();
+    assert_eq!(entry.reason, Reason::ResultTooLarge);
+    assert!(entry.message.contains("101") && entry.message.contains("result_limit"));
+    let mut unkept = attempt(0);
+    unkept.facts.result_ttl = Duration::ZERO;
+    assert!(is_success(&unkept, 101));
+}

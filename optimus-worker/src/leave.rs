@@ -1,0 +1,63 @@
+//! The last words of a worker: what it still holds is given back, and its registration ends.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use optimus_core::{
+    Lease,
+    broker::{BATCH_MAX, Broker, BrokerError, Give, Release},
+    tell,
+};
+
+use crate::{queues::Served, shared::Shared};
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// For all queues together, since a supervisor waits.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Signs off from all queues at once. What can't be given back now is left to the reaper.
+pub(crate) async fn leave(shared: &Shared) {
+    let broker = shared.maintenance.within(CONNECT_WITHIN);
+    let leaving = shared.queues.iter().map(|queue| leave_queues(shared, &broker, queue));
+    if tokio::time::timeout(LEAVE_WITHIN, join_all(leaving)).await.is_err() {
+        tell!(shared.log, WARN, "could not leave from every queue within {LEAVE_WITHIN:?}");
+    }
+}
+
+async fn leave_queues(shared: &Shared, broker: &Broker, queue: &Served) {
+    if let Err(problem) = leave_queue(shared, broker, queue).await {
+        let name = queue.name.clone();
+        tell!(shared.log, WARN, queue = %name, %problem, "could not leave");
+    }
+}
+
+async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result<(), BrokerError> {
+    let (worker, lease) = (queue.worker(), shared.config.lease);
+    if broker.leave(&queue.name, &worker).await? == 0 {
+        return Ok(());
+    }
+    let held = broker.renew(&queue.name, &worker, lease).await?.held;
+    let leases = held.into_iter().map(|(id, token)| Lease { id, worker: worker.clone(), token });
+    // What still runs would start elsewhere beside this.
+    let running =
+        |lease: &Lease| shared.attempts.of(lease).is_some_and(|attempt| !attempt.is_settled());
+    let (kept, unheard): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
+    let releases: Vec<Release> =
+        unheard.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
+    let (name, given_back, kept_here) = (queue.name.clone(), releases.len(), kept.len());
+    tell!(
+        shared.log,
+        WARN,
+        queue = %name,
+        given_back,
+        kept = kept_here,
+        "gives back what it never heard of, and leaves what still runs until its lease is over"
+    );
+    for batch in releases.chunks(BATCH_MAX) {
+        broker.report(broker.release_call(&queue.name, &worker, batch)).await?;
+    }
+    if kept.is_empty() {
+        broker.leave(&queue.name, &worker).await?;
+    }
+    Ok(())
+}

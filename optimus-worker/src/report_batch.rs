@@ -1,0 +1,158 @@
+//! Reports that one script call sends: [`ReportBatch`].
+
+use optimus_core::{
+    AttemptError, Lease, QueueName, Reason,
+    broker::{BATCH_MAX, Broker, ScriptCall},
+};
+use tokio::time::Instant;
+
+use crate::decide::{self, Report};
+
+const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Which script sends a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Complete,
+    Fail,
+    Release,
+}
+
+/// Reports of one kind, queue and worker id. It is never empty.
+#[derive(Debug)]
+pub(crate) struct ReportBatch {
+    pub(crate) kind: Kind,
+    /// When it was made, or last given back.
+    pub(crate) since: Instant,
+    pub(crate) bytes: usize,
+    /// Of a report that was refused; nothing is added to it.
+    pub(crate) single: Option<Single>,
+    reports: Vec<Report>,
+}
+
+/// What is remembered of a report that Redis refused.
+#[derive(Debug)]
+pub(crate) struct Single {
+    /// How many reports of its lane had passed by then.
+    pub(crate) passed: u64,
+    /// How often it was refused though others had passed since.
+    pub(crate) strikes: u32,
+    /// It is not sent before.
+    pub(crate) parked_until: Option<Instant>,
+    /// It says that the task's own report was refused.
+    pub(crate) is_verdict: bool,
+}
+
+impl Single {
+    pub(crate) fn new(passed: u64) -> Self {
+        Self { passed, strikes: 0, parked_until: None, is_verdict: false }
+    }
+}
+
+impl Kind {
+    pub(crate) const COUNT: usize = 3;
+
+    pub(crate) fn of(report: &Report) -> Self {
+        match report {
+            Report::Complete(_) => Self::Complete,
+            Report::Fail(_) => Self::Fail,
+            Report::Release(_) => Self::Release,
+        }
+    }
+}
+
+impl ReportBatch {
+    pub(crate) fn of(report: Report) -> Self {
+        let (kind, bytes) = (Kind::of(&report), report.bytes());
+        Self { kind, since: Instant::now(), bytes, single: None, reports: vec![report] }
+    }
+
+    /// Whether a report belongs here and finds room.
+    pub(crate) fn takes(&self, report: &Report) -> bool {
+        let (ours, its) = (self.first(), report.lease());
+        self.single.is_none()
+            && self.kind == Kind::of(report)
+            && self.reports.len() < BATCH_MAX
+            && self.bytes + report.bytes() <= CALL_BYTES_MAX
+            && ours.id.queue() == its.id.queue()
+            && ours.worker == its.worker
+    }
+
+    /// Adds what it [`takes`](Self::takes).
+    pub(crate) fn add(&mut self, report: Report) {
+        self.bytes += report.bytes();
+        self.reports.push(report);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.reports.len()
+    }
+
+    fn first(&self) -> &Lease {
+        self.lease(0).expect("a report_batch has a report")
+    }
+
+    /// The lease of the report at that position.
+    pub(crate) fn lease(&self, position: usize) -> Option<&Lease> {
+        self.reports.get(position).map(Report::lease)
+    }
+
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.reports.iter().map(Report::lease)
+    }
+
+    /// The queue of all of them.
+    pub(crate) fn queue(&self) -> &QueueName {
+        self.first().id.queue()
+    }
+
+    /// The call that reports the whole group.
+    pub(crate) fn call(&self, broker: &Broker) -> ScriptCall {
+        let (queue, worker) = (self.queue(), &self.first().worker);
+        let (mut done, mut failed, mut given) = (Vec::new(), Vec::new(), Vec::new());
+        for report in &self.reports {
+            match report {
+                Report::Complete(completion) => done.push(completion),
+                Report::Fail(failure) => failed.push(failure),
+                Report::Release(release) => given.push(release),
+            }
+        }
+        match self.kind {
+            Kind::Complete => broker.complete_call(queue, worker, &done),
+            Kind::Fail => broker.fail_call(queue, worker, &failed),
+            Kind::Release => broker.release_call(queue, worker, &given),
+        }
+    }
+
+    /// Until when it is not sent.
+    pub(crate) fn parked_until(&self) -> Option<Instant> {
+        self.single.as_ref().and_then(|single| single.parked_until)
+    }
+
+    /// Each report on its own, when so many of their lane have passed.
+    pub(crate) fn split(self, passed: u64) -> impl Iterator<Item = Self> {
+        self.reports
+            .into_iter()
+            .map(move |report| Self { single: Some(Single::new(passed)), ..Self::of(report) })
+    }
+
+    /// For a report that Redis does not take: the one that says so, which makes its task Dead.
+    /// `Err` where nothing else can be said.
+    pub(crate) fn into_verdict(self, problem: &str) -> Result<Self, Self> {
+        if self.single.as_ref().is_some_and(|single| single.is_verdict) {
+            return Err(self);
+        }
+        let (attempt, what) = match self.reports.first() {
+            Some(Report::Complete(done)) => (done.attempt, "it succeeded; its report was refused"),
+            Some(Report::Fail(failure)) => {
+                let entry = serde_json::from_str::<AttemptError>(&failure.error);
+                (entry.map_or(0, |entry| entry.attempt), "it failed; its report was refused")
+            }
+            _ => return Err(self),
+        };
+        let message = format!("{what}: {problem}");
+        let lease = self.first().clone();
+        let verdict = Self::of(decide::mark_dead(lease, attempt, Reason::Unreported, &message));
+        Ok(Self { single: Some(Single { is_verdict: true, ..Single::new(0) }), ..verdict })
+    }
+}

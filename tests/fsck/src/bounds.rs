@@ -1,0 +1,82 @@
+//! Nothing is kept that nobody knows, and nothing for ever that has to go by itself.
+
+use super::view::View;
+use crate::Dump;
+
+/// The keys of a queue; those that end in a colon have an owner.
+const NAMES: [&str; 28] = [
+    "meta",
+    "tasks",
+    "blobs",
+    "ready",
+    "priority",
+    "priorities",
+    "delayed",
+    "retry",
+    "working:",
+    "workers",
+    "worker:",
+    "dead",
+    "cancelled",
+    "success",
+    "tries",
+    "errors",
+    "skips",
+    "cancel",
+    "waiters",
+    "result:",
+    "biz:",
+    "ledger:",
+    "ledgers",
+    "completions:",
+    "requeued:",
+    "wake",
+    "wake:",
+    "interrupt:",
+];
+
+/// The fields of `meta`.
+const META: [&str; 10] = [
+    "needs",
+    "paused",
+    "fence",
+    "due",
+    "timer",
+    "tombstones",
+    "watched_at",
+    "lease_min",
+    "purged",
+    "purged_born",
+];
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    for name in view.names() {
+        let kind = name.find(':').map_or(name, |colon| &name[..=colon]);
+        if !NAMES.contains(&kind) {
+            wrong.push(format!("nobody knows the key {name}"));
+        }
+    }
+    for field in view.pairs("meta").keys().filter(|field| !META.contains(&field.as_str())) {
+        wrong.push(format!("nobody knows {field} of meta"));
+    }
+}
+
+/// What is wrong with how long keys last, told the ms that each of the dump has left, in its order;
+/// -1 for one that stays. Hints and results go by themselves, and so does the mark of a success;
+/// nothing else may.
+pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
+    let view = View::new(dump);
+    let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
+        let done = || view.value(name).is_some_and(|mark| mark.ends_with(":D"));
+        let passes = ["completions:", "result:", "requeued:", "wake:", "interrupt:"]
+            .iter()
+            .any(|kind| name.starts_with(kind))
+            || (name.starts_with("biz:") && done());
+        match (passes, *left) {
+            (true, -1) => Some(format!("{name} would stay for ever")),
+            (false, left) if left >= 0 => Some(format!("{name} is gone in {left} ms")),
+            _ => None,
+        }
+    });
+    told.collect()
+}

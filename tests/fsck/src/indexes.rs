@@ -1,0 +1,65 @@
+//! What is kept beside records is of tasks that are there, and is as long as it may be.
+
+use super::view::View;
+
+/// The hashes by id that go with a task.
+const SIDES: [&str; 6] = ["blobs", "priorities", "tries", "errors", "cancel", "waiters"];
+
+const ERRORS_MAX: usize = 10;
+/// 1,000, and those that wait to be cut off.
+const SUCCESS_MAX: usize = 1_128;
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    let records = view.pairs("tasks");
+    for side in SIDES {
+        for id in view.pairs(side).keys().filter(|id| !records.contains_key(*id)) {
+            wrong.push(format!("{side} keeps {id}, which has no record"));
+        }
+    }
+    let blobs = view.pairs("blobs");
+    for (id, record) in &records {
+        let beside = blobs.contains_key(id);
+        if record.lines().next().is_some_and(|header| header.contains("\"x\":true")) != beside {
+            wrong.push(format!("{id}: its record and `blobs` differ on where its payload is"));
+        }
+    }
+    let held: Vec<_> = view.owners("working:").map(|worker| view.held(worker)).collect();
+    for id in view.pairs("cancel").keys().filter(|id| !held.iter().any(|h| h.contains_key(*id))) {
+        wrong.push(format!("{id} is asked to stop and nobody holds it"));
+    }
+    let ended = [view.pairs("dead"), view.pairs("cancelled")];
+    for (id, clients) in view.pairs("waiters") {
+        if ended.iter().any(|ended| ended.contains_key(&id)) {
+            wrong.push(format!("{clients} wait for {id}, which has ended"));
+        }
+    }
+    for (id, tries) in view.pairs("tries") {
+        let counts: Vec<_> = tries.split(':').map(str::parse::<u64>).collect();
+        if !(3..=4).contains(&counts.len()) || counts.iter().any(Result::is_err) {
+            wrong.push(format!("the tries of {id} are {tries:?}"));
+        }
+    }
+    for (id, lines) in view.pairs("errors") {
+        if lines.lines().count() > ERRORS_MAX {
+            wrong.push(format!("the error history of {id} has more than {ERRORS_MAX} lines"));
+        }
+    }
+    for id in errors_without_tries(view) {
+        wrong.push(format!("{id} has an error history and no tries, so no report would drop it"));
+    }
+    let success = view.items("success");
+    if success.len() > SUCCESS_MAX {
+        wrong.push(format!("{} summaries are kept", success.len()));
+    }
+    for summary in success {
+        let id = summary.split(' ').next().unwrap_or_default();
+        if records.contains_key(id) {
+            wrong.push(format!("{id} has succeeded and still has a record"));
+        }
+    }
+}
+
+fn errors_without_tries(view: &View<'_>) -> impl Iterator<Item = String> {
+    let tries = view.pairs("tries");
+    view.pairs("errors").into_keys().filter(move |id| !tries.contains_key(id))
+}

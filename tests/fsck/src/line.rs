@@ -1,0 +1,44 @@
+//! The line: as many entries as it has tasks and tombstones, and one token of its bell at most.
+
+use std::collections::BTreeMap;
+
+use super::view::{View, entry_id};
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    let line = view.items("ready");
+    let mut entries: BTreeMap<&str, u64> = BTreeMap::new();
+    for entry in &line {
+        *entries.entry(entry_id(entry)).or_default() += 1;
+    }
+    let mut tombstones = 0;
+    for (id, count) in view.pairs("skips") {
+        let count: u64 = count.parse().unwrap_or(0);
+        let there = entries.get(id.as_str()).copied().unwrap_or(0);
+        if count < 1 || count > there {
+            wrong.push(format!("{count} entries of {id} are to be skipped, and it has {there}"));
+        }
+        tombstones += count;
+    }
+    if view.meta("tombstones") != tombstones {
+        let told = view.meta("tombstones");
+        wrong.push(format!("meta counts {told} tombstones, skips {tombstones}"));
+    }
+    // A tombstone is passed over, whatever became of its task: it was requeued, say.
+    let (tried, skipped) = (view.pairs("tries"), view.pairs("skips"));
+    let is_passed_over = |entry: &String| skipped.contains_key(entry);
+    let plain = line.iter().filter(|entry| !is_passed_over(entry));
+    for entry in plain.filter(|entry| tried.contains_key(*entry)) {
+        wrong.push(format!("{entry} was tried, and its entry does not say so"));
+    }
+    let ranked = view.pairs("priorities");
+    for entry in line.iter().filter(|entry| ranked.contains_key(entry_id(entry))) {
+        wrong.push(format!("{entry} is in the line and has a priority"));
+    }
+    for id in view.pairs("priority").keys().filter(|id| !ranked.contains_key(*id)) {
+        wrong.push(format!("{id} is ranked and has no priority"));
+    }
+    let tokens = view.items("wake").len();
+    if tokens > 1 {
+        wrong.push(format!("the wakeup list holds {tokens} tokens"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Workers own tasks, tasks own biz ids, clients own ledgers: each both ways.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use optimus_core::{TaskRecord, Token};
+
+use super::view::{LAST_CLAIM, View};
+
+const SLOTS: u64 = 16;
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    check_workers(view, wrong);
+    check_tokens(view, wrong);
+    check_marks(view, wrong);
+    check_ledgers(view, wrong);
+}
+
+fn check_workers(view: &View<'_>, wrong: &mut Vec<String>) {
+    let registered = view.pairs("workers");
+    for worker in registered.keys() {
+        if view.pairs(&format!("worker:{worker}")).is_empty() {
+            wrong.push(format!("nothing is known of the worker {worker}"));
+        }
+    }
+    for kind in ["worker:", "working:"] {
+        for worker in view.owners(kind).filter(|worker| !registered.contains_key(*worker)) {
+            wrong.push(format!("{kind}{worker} is left of a worker that is not registered"));
+        }
+    }
+}
+
+/// One fence a claim: a worker's tasks of one claim share it, and nobody else has it.
+fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
+    let mut holders: BTreeMap<u64, (&str, u64)> = BTreeMap::new();
+    for worker in view.owners("working:") {
+        let held = view.pairs(&format!("working:{worker}"));
+        let padded = held.get(LAST_CLAIM).map(String::as_str).unwrap_or_default();
+        let Some(last) = Token::parse(padded.trim_end().trim_end_matches(" alone"))
+            .filter(|_| padded.len() > 64)
+        else {
+            wrong.push(format!("{worker} holds tasks and its last claim is {padded:?}"));
+            continue;
+        };
+        for (id, token) in view.held(worker) {
+            let Some(token) = Token::parse(&token) else {
+                wrong.push(format!("{worker} holds {id} under {token:?}"));
+                continue;
+            };
+            let first = *holders.entry(token.fence).or_insert((worker, token.seq));
+            if first != (worker, token.seq) {
+                wrong.push(format!("{worker} holds {id} under a fence of {}", first.0));
+            }
+            if token.fence > last.fence.min(view.meta("fence")) {
+                wrong.push(format!("{worker} holds {id} under a fence that was not given yet"));
+            }
+        }
+    }
+}
+
+/// A live mark names a task that has this very biz id; and every task that is not cancelled has
+/// the mark of its own.
+fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
+    let mut of_tasks: BTreeMap<String, String> = BTreeMap::new();
+    let cancelled = view.pairs("cancelled");
+    for (id, record) in view.bytes("tasks") {
+        match TaskRecord::decode(record) {
+            Ok(TaskRecord { task, biz_id: Some(biz), .. }) if !cancelled.contains_key(&id) => {
+                if let Some(other) = of_tasks.insert(format!("{task}:{biz}"), id.clone()) {
+                    wrong.push(format!("{id} and {other} are both {task}:{biz}"));
+                }
+            }
+            Ok(_) => {}
+            Err(problem) => wrong.push(format!("the record of {id}: {problem}")),
+        }
+    }
+    let mut live = BTreeSet::new();
+    for name in view.owners("biz:") {
+        let mark = view.value(&format!("biz:{name}")).unwrap_or_default();
+        let owner = mark.split(':').next().unwrap_or_default().to_owned();
+        match mark.rsplit(':').next() {
+            Some("L") if of_tasks.get(name) == Some(&owner) => drop(live.insert(name.to_owned())),
+            Some("D") if of_tasks.get(name) != Some(&owner) => {}
+            _ => wrong.push(format!("biz:{name} is {mark}, and {:?} has it", of_tasks.get(name))),
+        }
+    }
+    for (name, id) in of_tasks.iter().filter(|(name, _)| !live.contains(*name)) {
+        wrong.push(format!("{id} is {name} and has no mark that says so"));
+    }
+}
+
+fn check_ledgers(view: &View<'_>, wrong: &mut Vec<String>) {
+    let kept = view.pairs("ledgers");
+    for client in view.owners("ledger:") {
+        if !kept.contains_key(client) {
+            wrong.push(format!("the ledger of {client} will never be purged"));
+        }
+        for (field, stored) in view.pairs(&format!("ledger:{client}")) {
+            let slot = field.strip_prefix("lost").unwrap_or(&field);
+            let is_gap = slot != field;
+            let mut numbers: Vec<_> = stored.split(' ').map(str::parse::<u64>).collect();
+            if !is_gap {
+                // Behind an answer's number there may be words.
+                numbers.truncate(1);
+            }
+            let fits = |number: &Result<u64, _>| match number {
+                Ok(0) => is_gap,
+                Ok(number) => (number % SLOTS).to_string() == slot,
+                Err(_) => false,
+            };
+            if !numbers.iter().all(fits) || is_gap != numbers.len().is_multiple_of(2) {
+                wrong.push(format!("slot {field} of {client} has the answer {stored:?}"));
+            }
+        }
+    }
+    for client in kept.keys().filter(|client| view.pairs(&format!("ledger:{client}")).is_empty()) {
+        wrong.push(format!("{client} is kept and has no ledger"));
+    }
+}

@@ -1,0 +1,65 @@
+//! Each task is in exactly one state, and what is in a state has its record.
+
+use std::collections::BTreeMap;
+
+use super::view::{View, entry_id};
+
+/// The zsets whose members are in a state by that alone.
+const ZSETS: [&str; 5] = ["delayed", "retry", "dead", "cancelled", "priority"];
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    check_due(view, wrong);
+    let records = view.pairs("tasks");
+    let places = places(view);
+    for id in records.keys() {
+        match places.get(id).map_or(&[][..], Vec::as_slice) {
+            [_] => {}
+            [] => wrong.push(format!("{id} has a record and is in no state")),
+            many => wrong.push(format!("{id} is in {}", many.join(" and "))),
+        }
+    }
+    for (id, places) in &places {
+        if !records.contains_key(id) {
+            wrong.push(format!("{id} is in {} and has no record", places.join(" and ")));
+        }
+    }
+}
+
+/// No claim looks at what is due before `due` in `meta`.
+fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
+    let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
+    for name in ["delayed", "retry"] {
+        for (id, due) in view.pairs(name) {
+            let due = due.parse::<u64>().ok();
+            if hint.is_none_or(|hint| due.is_none_or(|due| hint > due)) {
+                wrong.push(format!("{id} is due before anybody will look for it"));
+            }
+        }
+    }
+}
+
+/// Where each task is: by its zsets, its holders, and its entries that are no tombstones.
+fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |id: String, place: String| places.entry(id).or_default().push(place);
+    for name in ZSETS {
+        for id in view.pairs(name).into_keys() {
+            add(id, name.to_owned());
+        }
+    }
+    for worker in view.owners("working:") {
+        for id in view.held(worker).into_keys() {
+            add(id, format!("working:{worker}"));
+        }
+    }
+    let mut skips = view.pairs("skips");
+    for entry in view.items("ready") {
+        let id = entry_id(&entry);
+        let left = skips.get_mut(id).filter(|left| left.parse().is_ok_and(|left: u32| left > 0));
+        match left {
+            Some(left) => *left = (left.parse::<u32>().expect("it is a number") - 1).to_string(),
+            None => add(id.to_owned(), "ready".to_owned()),
+        }
+    }
+    places
+}

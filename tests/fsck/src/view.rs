@@ -1,0 +1,84 @@
+//! A dump by what its keys are, to look things up in.
+
+use std::collections::BTreeMap;
+
+use crate::{Content, Dump};
+
+/// The keys of a queue as text.
+pub(crate) struct View<'a>(&'a Dump);
+
+impl<'a> View<'a> {
+    pub(crate) fn new(dump: &'a Dump) -> Self {
+        Self(dump)
+    }
+
+    /// The names of all keys.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The owners of keys of a kind, such as `working:`.
+    pub(crate) fn owners(&self, kind: &'static str) -> impl Iterator<Item = &'a str> {
+        self.names().filter_map(move |name| name.strip_prefix(kind))
+    }
+
+    /// A hash, or a zset with its scores, by field or member; empty if there is none.
+    pub(crate) fn pairs(&self, name: &str) -> BTreeMap<String, String> {
+        match self.0.get(name) {
+            Some(Content::Hash(pairs) | Content::Zset(pairs)) => {
+                pairs.iter().map(|(field, value)| (text(field), text(value))).collect()
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// A hash's values as they are.
+    pub(crate) fn bytes(&self, name: &str) -> Vec<(String, Vec<u8>)> {
+        match self.0.get(name) {
+            Some(Content::Hash(pairs)) => {
+                pairs.iter().map(|(field, value)| (text(field), value.clone())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A list's items.
+    pub(crate) fn items(&self, name: &str) -> Vec<String> {
+        match self.0.get(name) {
+            Some(Content::List(items)) => items.iter().map(|item| text(item)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A string.
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
+        match self.0.get(name) {
+            Some(Content::Text(value)) => Some(text(value)),
+            _ => None,
+        }
+    }
+
+    /// A number of `meta`; 0 if it is not there.
+    pub(crate) fn meta(&self, field: &str) -> u64 {
+        self.pairs("meta").get(field).and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    /// What a worker holds, without the field that is no task.
+    pub(crate) fn held(&self, worker: &str) -> BTreeMap<String, String> {
+        let mut held = self.pairs(&format!("working:{worker}"));
+        held.remove(LAST_CLAIM);
+        held
+    }
+}
+
+/// The field of `working:<worker>` with its last claim.
+pub(crate) const LAST_CLAIM: &str = "#";
+
+/// The id of an entry of the line.
+pub(crate) fn entry_id(entry: &str) -> &str {
+    entry.split_once(':').map_or(entry, |(_, id)| id)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,37 @@
+//! Durations as `#[task]` takes them, `"1h30m"`: what is printed is read back.
+
+use std::time::Duration;
+
+#[path = "../../../optimus-macros/src/duration.rs"]
+mod parser;
+
+use parser::{LONGEST, parse};
+
+/// Any text is read as what it says, or refused with a word on what is wrong.
+pub(crate) fn check(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match parse(&text) {
+        Ok(duration) => {
+            assert!(duration <= LONGEST);
+            assert_eq!(parse(&print(duration)), Ok(duration));
+        }
+        Err(problem) => {
+            let named = problem.contains(&format!("{text:?}"));
+            assert!(named || problem.contains("below 1,800 days"), "{problem}");
+        }
+    }
+}
+
+/// In the largest units, as the parser wants them.
+fn print(duration: Duration) -> String {
+    let mut left = duration.as_millis();
+    let mut parts = Vec::new();
+    for (unit, ms) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)]
+    {
+        if left >= ms {
+            parts.push(format!("{}{unit}", left / ms));
+            left %= ms;
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.concat() }
+}

@@ -1,0 +1,59 @@
+//! `OPTIMUS_QUEUES`: what is printed is read back, and no idle slot is offered twice.
+
+use crate::draw::Draw;
+
+#[path = "../../../optimus-worker/src/config.rs"]
+#[allow(dead_code, reason = "what is parsed goes into a worker's settings, which have no parser")]
+mod config;
+#[path = "../../../optimus-worker/src/shares.rs"]
+#[allow(dead_code, reason = "one turn is divided here, which nothing answers")]
+mod shares;
+
+use std::time::Instant;
+
+use config::{Order, parse_queues};
+use optimus_core::QueueName;
+use shares::{Open, Shares};
+
+/// More than a machine has.
+const IDLE_MAX: u64 = 100_000;
+
+/// Any text is read as queues, or refused with the fault and the syntax.
+pub(crate) fn check(data: &[u8]) {
+    let mut draw = Draw(data);
+    let (idle, running) = (draw.number() % IDLE_MAX, draw.number() % IDLE_MAX);
+    let text = String::from_utf8_lossy(draw.0);
+    let (order, queues) = match parse_queues(&text) {
+        Ok(read) => read,
+        Err(problem) => {
+            assert!(problem.is_invalid());
+            let said = problem.to_string();
+            assert!(said.contains("OPTIMUS_QUEUES") && said.contains("critical>default"), "{said}");
+            return;
+        }
+    };
+    let printed = print(order, &queues);
+    let again = parse_queues(&printed).expect("it was read before");
+    // A single queue is as strict as it is weighted.
+    assert!(again.0 == order || queues.len() == 1);
+    assert_eq!(again.1, queues);
+
+    let slots = |number| usize::try_from(number).expect("it is small");
+    let (idle, running) = (slots(idle), slots(running));
+    let mut shares = Shares::new(order, queues.iter().map(|(_, weight)| *weight));
+    let open: Vec<Open> = (0..queues.len()).map(|at| Open { at, running }).collect();
+    let given = shares.divide(Instant::now(), idle, &open);
+    let all = given.iter().map(|(_, want)| want).sum::<usize>();
+    assert!(all <= idle && (idle == 0 || all > 0), "{given:?}");
+    assert!(given.iter().all(|(at, want)| *at < queues.len() && *want > 0), "{given:?}");
+}
+
+/// As `OPTIMUS_QUEUES` has them.
+fn print(order: Order, queues: &[(QueueName, u32)]) -> String {
+    let strict = queues.iter().map(|(name, _)| name.to_string());
+    let weighted = queues.iter().map(|(name, weight)| format!("{name}={weight}"));
+    match order {
+        Order::Strict => strict.collect::<Vec<_>>().join(">"),
+        Order::Weighted => weighted.collect::<Vec<_>>().join(","),
+    }
+}

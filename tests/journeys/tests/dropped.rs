@@ -1,0 +1,159 @@
+//! Workers whose future, or whose runtime, ends before they do.
+
+mod common;
+
+use std::{
+    future::pending,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
+
+use common::{Bench, Double, Gate, Wait, view};
+use optimus_core::{BoxError, Context, DataKey, QueueName, Task, TaskHandle, TaskState};
+use optimus_testkit::{RedisServer, Signal, eventually};
+use optimus_worker::WorkerBuilder;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::{Builder, Runtime};
+
+const SOON: Duration = Duration::from_secs(20);
+/// Nothing of a test comes about by the end of a lease.
+const LEASE: Duration = Duration::from_secs(600);
+
+/// Keeps its thread until it is released.
+#[derive(Serialize, Deserialize)]
+struct Hog {}
+
+#[derive(Clone, Default)]
+struct Hold {
+    began: Signal,
+    released: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Hold {
+    fn release(&self) {
+        let (is_released, told) = &*self.released;
+        *is_released.lock().unwrap() = true;
+        told.notify_all();
+    }
+}
+
+impl Task for Hog {
+    const NAME: &'static str = "hog";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Hold>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let hold: Hold = ctx.data().unwrap();
+        hold.began.hit();
+        let (is_released, told) = &*hold.released;
+        // A test that fails must end, too.
+        let waited = told.wait_timeout_while(is_released.lock().unwrap(), 2 * SOON, |is| !*is);
+        drop(waited.unwrap());
+        Ok(())
+    }
+}
+
+fn waiting(bench: &Bench, gate: &Gate) -> WorkerBuilder {
+    bench.worker().lease(LEASE).task_type::<Wait>().data(gate.clone())
+}
+
+async fn begun(bench: &Bench, gate: &Gate) -> TaskHandle<()> {
+    let handle = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    handle
+}
+
+/// The task was given back without having spent anything, and the worker is gone.
+async fn is_given_back(bench: &Bench, handle: &TaskHandle<()>) {
+    let queue = QueueName::new("default").unwrap();
+    eventually("the worker has left", SOON, async || {
+        bench.client.inspector().workers(&queue).await.unwrap().is_empty()
+    })
+    .await;
+    let task = view(bench, handle.id()).await;
+    assert_eq!((task.state, task.failures, task.losses), (TaskState::Ready, 0, 0));
+}
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+on_both! {
+    async fn a_worker_whose_future_is_dropped_gives_back_its_tasks_and_signs_off(bench: Bench) {
+        let gate = Gate::new();
+        let worker = waiting(&bench, &gate).build().unwrap();
+        let running = tokio::spawn(worker.run_until(pending::<()>()));
+        let handle = begun(&bench, &gate).await;
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+        is_given_back(&bench, &handle).await;
+    }
+
+    async fn a_worker_whose_stop_panics_gives_back_its_tasks_and_signs_off(bench: Bench) {
+        let (gate, stop) = (Gate::new(), Signal::new());
+        let worker = waiting(&bench, &gate).build().unwrap();
+        let stopped = stop.clone();
+        let running = tokio::spawn(worker.run_until(async move {
+            stopped.wait_for(1).await;
+            assert_eq!(stopped.hits(), 0, "a stop that panics");
+        }));
+        let handle = begun(&bench, &gate).await;
+        stop.hit();
+        assert!(running.await.unwrap_err().is_panic());
+        is_given_back(&bench, &handle).await;
+    }
+
+    async fn a_worker_whose_runtime_ends_gives_back_its_tasks_and_signs_off(bench: Bench) {
+        let gate = Gate::new();
+        let worker = waiting(&bench, &gate).build().unwrap();
+        let runtime = runtime();
+        drop(runtime.spawn(worker.run_until(pending::<()>())));
+        let handle = begun(&bench, &gate).await;
+        runtime.shutdown_background();
+        is_given_back(&bench, &handle).await;
+    }
+
+    async fn a_worker_inside_a_program_returns_though_handlers_keep_every_thread(bench: Bench) {
+        let hold = Hold::default();
+        let builder = bench.worker().shutdown_grace(Duration::ZERO).task_type::<Hog>();
+        let worker = builder.data(hold.clone()).build().unwrap();
+        let (runtime, stop) = (runtime(), Signal::new());
+        let stopped = stop.clone();
+        // A thread that is not the runtime's polls the worker.
+        let program = thread::spawn(move || {
+            runtime.block_on(worker.run_until(stopped.wait_for(1))).unwrap();
+            runtime
+        });
+        bench.client.submit_all([Hog {}.call(), Hog {}.call()]).await.unwrap();
+        hold.began.wait_for(2).await;
+        stop.hit();
+        eventually("it has returned", SOON, async || program.is_finished()).await;
+        hold.release();
+        program.join().unwrap().shutdown_background();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_was_dropped_leaves_no_connection() {
+    let redis = RedisServer::start();
+    let bench = Bench::at(&redis.url()).await;
+    bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+    let mut raw = bench.raw().await;
+    let mut connections = async || {
+        let list = raw.run("CLIENT LIST").await.remove(0);
+        String::from_utf8(list).unwrap().lines().count()
+    };
+    let before = connections().await;
+    let gate = Gate::new();
+    let worker = waiting(&bench, &gate).build().unwrap();
+    let running = tokio::spawn(worker.run_until(pending::<()>()));
+    let handle = begun(&bench, &gate).await;
+    assert!(connections().await > before);
+    running.abort();
+    is_given_back(&bench, &handle).await;
+    eventually("its connections are closed", SOON, async || connections().await == before).await;
+}

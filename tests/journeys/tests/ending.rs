@@ -1,0 +1,283 @@
+//! Worker processes that are asked to end while something keeps them from it.
+
+mod common;
+
+use std::{
+    env,
+    sync::LazyLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{Bench, Double, view};
+use optimus_core::{BoxError, Context, QueueName, Task, TaskHandle, TaskState};
+use optimus_testkit::{Proc, RedisServer, Signal, eventually};
+use optimus_worker::Worker;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio::runtime::{Builder, Runtime};
+
+const SOON: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(1);
+/// What a supervisor is told to wait.
+const WITHIN: Duration = Duration::from_secs(11);
+const LEASE: Duration = Duration::from_secs(2);
+/// More slots than threads: what is claimed beyond them can't begin.
+const SLOTS: usize = 8;
+
+/// Hit by each quick task.
+static QUICK: LazyLock<Signal> = LazyLock::new(Signal::new);
+
+/// Keeps a thread of the runtime for longer than any test, once so many quick tasks have run.
+#[derive(Serialize, Deserialize)]
+struct Hog {
+    after: u64,
+}
+
+impl Task for Hog {
+    const NAME: &'static str = "hog";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        QUICK.wait_for(self.after).await;
+        println!("hogging");
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// Keeps a thread of its own for longer than any test.
+#[derive(Serialize, Deserialize)]
+struct Hang {}
+
+impl Task for Hang {
+    const NAME: &'static str = "hang";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let work = || {
+            println!("hanging");
+            loop {
+                thread::park();
+            }
+        };
+        ctx.run_blocking(work).await
+    }
+}
+
+/// Returns at once.
+#[derive(Serialize, Deserialize)]
+struct Quick {}
+
+impl Task for Quick {
+    const NAME: &'static str = "quick";
+    type Output = i64;
+
+    async fn run(self, _: Context) -> Result<i64, BoxError> {
+        QUICK.hit();
+        Ok(1)
+    }
+}
+
+/// How a worker process is set up.
+struct Child<'a> {
+    bench: &'a Bench,
+    /// Of its runtime; with one it is a `current_thread` runtime.
+    threads: usize,
+    queues: usize,
+    grace: Duration,
+}
+
+impl<'a> Child<'a> {
+    fn of(bench: &'a Bench) -> Self {
+        Self { bench, threads: 2, queues: 1, grace: GRACE }
+    }
+
+    /// This test binary again, until it is asked to end. It has begun to serve.
+    async fn start(&self) -> Proc {
+        let child = Proc::program(env::current_exe().unwrap())
+            .arg("a_worker_process_for_the_tests_beside")
+            .arg("--exact")
+            .arg("--ignored")
+            .arg("--nocapture")
+            .env("CHILD_URL", self.bench.url())
+            .env("CHILD_NAMESPACE", self.bench.namespace())
+            .env("CHILD_THREADS", self.threads.to_string())
+            .env("CHILD_QUEUES", self.queues.to_string())
+            .env("CHILD_GRACE_S", self.grace.as_secs().to_string())
+            .start();
+        child.wait_for_line("optimus worker", SOON).await;
+        child
+    }
+}
+
+/// Until the process has printed so many lines with this text.
+async fn has_lines(child: &Proc, text: &str, count: usize) {
+    eventually(text, SOON, async || {
+        child.lines().iter().filter(|line| line.contains(text)).count() == count
+    })
+    .await;
+}
+
+fn runtime(threads: usize) -> Runtime {
+    let mut builder = match threads {
+        1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    builder.worker_threads(threads).enable_all().build().unwrap()
+}
+
+#[test]
+#[ignore = "a process for other tests, which start it with what it needs"]
+fn a_worker_process_for_the_tests_beside() {
+    let told = |name: &str| env::var(format!("CHILD_{name}")).unwrap();
+    let [threads, queues, grace_s] =
+        ["THREADS", "QUEUES", "GRACE_S"].map(|name| told(name).parse::<usize>().unwrap());
+    let names = (1..queues).map(|number| format!("queue{number}"));
+    let builder = Worker::builder(&told("URL"))
+        .namespace(told("NAMESPACE"))
+        .queues(names.chain(["default".to_owned()]))
+        .concurrency(SLOTS)
+        .lease(LEASE)
+        .shutdown_grace(Duration::from_secs(grace_s as u64))
+        .only_named_tasks()
+        .task_type::<Double>()
+        .task_type::<Hang>()
+        .task_type::<Hog>()
+        .task_type::<Quick>();
+    runtime(threads).block_on(builder.run()).unwrap();
+}
+
+/// Asks it to end. Its exit code, which comes within the bound.
+async fn ends(child: &mut Proc) -> i32 {
+    let asked = Instant::now();
+    child.sigterm();
+    let status = child.wait(WITHIN).await;
+    eprintln!("ended {:?} after it was asked", asked.elapsed());
+    status.code().unwrap_or_else(|| panic!("{status}"))
+}
+
+async fn has_left(bench: &Bench, queue: &str) -> bool {
+    let queue = QueueName::new(queue).unwrap();
+    bench.client.inspector().workers(&queue).await.unwrap().is_empty()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_worker_has_nothing_to_do_ends_with_0() {
+    let bench = Bench::on_redis().await;
+    for threads in [1, 2] {
+        let mut child = Child { threads, ..Child::of(&bench) }.start().await;
+        let asked = Instant::now();
+        assert_eq!(ends(&mut child).await, 0);
+        assert!(asked.elapsed() < GRACE, "{:?}", asked.elapsed());
+        assert!(has_left(&bench, "default").await);
+    }
+}
+
+/// How many of these tasks are in that state.
+async fn count<T: DeserializeOwned + 'static>(tasks: &[TaskHandle<T>], state: TaskState) -> usize {
+    let mut found = 0;
+    for task in tasks {
+        found += usize::from(task.status().await.unwrap() == state);
+    }
+    found
+}
+
+/// Handlers keep every thread as soon as one task has ended, and before it can be reported.
+async fn ends_while_all_threads_are_kept(threads: usize) {
+    let bench = Bench::on_redis().await;
+    let hogs = (0..threads).map(|_| Hog { after: 1 }.call());
+    let hogs = bench.client.submit_all(hogs).await.unwrap();
+    let quick = bench.client.submit(Quick {}.call()).await.unwrap();
+    let mut child = Child { threads, ..Child::of(&bench) }.start().await;
+    has_lines(&child, "hogging", threads).await;
+    assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
+    assert_eq!(quick.status().await.unwrap(), TaskState::Success, "it had ended");
+    assert_eq!(count(&hogs, TaskState::Working).await, threads, "they had begun");
+    let heir = Child { threads: SLOTS, ..Child::of(&bench) }.start().await;
+    bench.client.submit(Quick {}.call()).await.unwrap();
+    has_lines(&heir, "hogging", threads).await;
+    for hog in &hogs {
+        let hog = view(&bench, hog.id()).await;
+        assert_eq!((hog.failures, hog.losses), (0, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_only_thread_is_blocked_ends_and_its_tasks_run_elsewhere() {
+    ends_while_all_threads_are_kept(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_all_of_whose_threads_are_blocked_ends_and_its_tasks_run_elsewhere() {
+    ends_while_all_threads_are_kept(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_worker_holds_and_has_not_begun_is_given_back_as_soon_as_it_is_to_end() {
+    let bench = Bench::on_redis().await;
+    let hogs = (0..SLOTS).map(|_| Hog { after: 0 }.call());
+    let hogs = bench.client.submit_all(hogs).await.unwrap();
+    let grace = Duration::from_secs(600);
+    let mut child = Child { threads: 1, grace, ..Child::of(&bench) }.start().await;
+    has_lines(&child, "hogging", 1).await;
+    assert_eq!(count(&hogs, TaskState::Working).await, SLOTS);
+    child.sigterm();
+    eventually("all but one are ready", SOON, async || {
+        count(&hogs, TaskState::Ready).await == SLOTS - 1
+    })
+    .await;
+    assert_eq!(count(&hogs, TaskState::Working).await, 1);
+    child.signal("INT");
+    assert_eq!(child.wait(WITHIN).await.code(), Some(Worker::EXIT_BLOCKED), "by a second signal");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_blocking_handlers_hang_ends_with_0_and_leaves_them_to_their_lease() {
+    let bench = Bench::on_redis().await;
+    let hangs = bench.client.submit_all((0..3).map(|_| Hang {}.call())).await.unwrap();
+    let mut child = Child::of(&bench).start().await;
+    has_lines(&child, "hanging", hangs.len()).await;
+    assert_eq!(ends(&mut child).await, 0);
+    for hang in &hangs {
+        assert_eq!(hang.status().await.unwrap(), TaskState::Working);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_of_two_hundred_queues_ends_whatever_keeps_its_threads() {
+    let bench = Bench::on_redis().await;
+    let mut child = Child { threads: 1, queues: 200, ..Child::of(&bench) }.start().await;
+    bench.client.submit(Hog { after: 0 }.call().queue("queue7")).await.unwrap();
+    child.wait_for_line("hogging", SOON).await;
+    assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
+    for number in (1..200).filter(|number| *number != 7) {
+        assert!(has_left(&bench, &format!("queue{number}")).await, "queue{number}");
+    }
+}
+
+/// Redis does what the function has it do before the process is asked to end.
+async fn ends_without_redis(threads: usize, go_away: impl Fn(&mut RedisServer)) {
+    for (is_blocked, code) in [(true, Worker::EXIT_BLOCKED), (false, 0)] {
+        let mut redis = RedisServer::start();
+        let bench = Bench::at(&redis.url()).await;
+        let mut child = Child { threads, queues: 200, ..Child::of(&bench) }.start().await;
+        if is_blocked {
+            bench.client.submit_all((0..SLOTS).map(|_| Hog { after: 0 }.call())).await.unwrap();
+            child.wait_for_line("hogging", SOON).await;
+        }
+        go_away(&mut redis);
+        assert_eq!(ends(&mut child).await, code);
+        redis.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_redis_is_dead_ends() {
+    ends_without_redis(1, RedisServer::kill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_redis_is_frozen_ends() {
+    ends_without_redis(2, |redis| redis.pause()).await;
+}

@@ -1,0 +1,60 @@
+//! Tasks run although a wakeup list was lost, or others before them can't be run.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Bench, Double, Flaky};
+use optimus_core::{Task, TaskHandle, TaskState};
+use optimus_testkit::{RedisServer, eventually};
+
+const SOON: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_secs(1);
+
+async fn state(bench: &Bench, handle: &TaskHandle<u32>) -> Option<TaskState> {
+    let task = bench.client.inspector().get(handle.id()).await.unwrap();
+    task.map(|task| task.state)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_doorbell_eaten_by_a_dead_waiter_costs_a_poll_and_no_more() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let (mut waiter, mut raw) = (bench.raw().await, bench.raw().await);
+    let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
+    let eaten = tokio::spawn(async move { waiter.run(&wait).await.len() });
+    let mut are_waiting = async |count| {
+        let what = format!("{count} wait");
+        eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
+    };
+    // It stands before the worker's two, which wait for work and for a word to stop.
+    are_waiting(1).await;
+    let worker = bench.start(bench.worker().poll(POLL).task_type::<Double>());
+    are_waiting(3).await;
+
+    let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+    let submitted_at = Instant::now();
+    assert_eq!(eaten.await.unwrap(), 2, "the key and its token");
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
+    let took = submitted_at.elapsed();
+    assert!(took < POLL + Duration::from_secs(1), "found only after {took:?}");
+    worker.stop().await;
+}
+
+on_both! {
+    async fn misfits_at_the_head_of_the_line_hold_up_nobody_behind_them(bench: Bench) {
+        let flaky = |_| Flaky { attempts: 1, panics: false }.call();
+        let misfits = bench.client.submit_all((0..300).map(flaky)).await.unwrap();
+        let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+        let worker = bench.start(bench.worker().concurrency(2).task_type::<Double>());
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
+        let waits = async || state(&bench, &misfits[299]).await == Some(TaskState::Delayed);
+        eventually("the last misfit waits", SOON, waits).await;
+        worker.stop().await;
+        let known = bench.start(bench.worker().task_type::<Flaky>());
+        for misfit in &misfits {
+            assert_eq!(misfit.result_within(SOON).await.unwrap(), 1, "unspent");
+        }
+        known.stop().await;
+    }
+}

@@ -1,0 +1,169 @@
+//! Subscribers of `tracing` that block or panic where a worker's roles have something to say.
+
+mod common;
+
+use std::{
+    fmt,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
+
+use common::{Bench, Double, Gate, Wait};
+use optimus_core::{BoxError, Context, QueueName, Task, TaskState, WorkerId};
+use optimus_testkit::{Signal, eventually};
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+    subscriber::set_default,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Hears of the events of roles, and does with each what it was made to.
+#[derive(Clone)]
+struct Hears(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Hears {
+    fn new(each: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(each))
+    }
+}
+
+impl Subscriber for Hears {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("optimus_")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Message(&*self.0));
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+struct Message<'a>(&'a dyn Fn(&str));
+
+impl Visit for Message<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            (self.0)(&format!("{value:?}"));
+        }
+    }
+}
+
+/// A log that nobody reads.
+#[derive(Clone, Default)]
+struct Pipe(Arc<(Mutex<bool>, Condvar)>);
+
+impl Pipe {
+    fn write(&self) {
+        let is_read = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(is_read, |is_read| !*is_read).unwrap());
+    }
+
+    fn read(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+/// Keeps the only thread of its runtime.
+#[derive(Serialize, Deserialize)]
+struct Sleep {
+    ms: u64,
+}
+
+impl Task for Sleep {
+    const NAME: &'static str = "sleep";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        thread::sleep(Duration::from_millis(self.ms));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
+    let (pipe, reached) = (Pipe::default(), Signal::new());
+    let (full, told) = (pipe.clone(), reached.clone());
+    let _default = set_default(Hears::new(move |text| {
+        if text.contains("took back the tasks") {
+            told.hit();
+            full.write();
+        }
+    }));
+    let (bench, gate, lease) = (Bench::on_redis().await, Gate::new(), Duration::from_millis(600));
+    let (queue, dead) = (QueueName::new("default").unwrap(), WorkerId::generate("dead", 1));
+    bench.client.broker().register(&queue, &dead, lease, "{}").await.unwrap();
+    let worker = bench.start(bench.worker().lease(lease).data(gate.clone()).task_type::<Wait>());
+    let handle = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    timeout(PATIENCE, reached.wait_for(1)).await.expect("the dead worker is reaped");
+    let lease_until =
+        async || bench.client.inspector().workers(&queue).await.unwrap()[0].lease_until_ms;
+    let three_leases_on = lease_until().await + 3 * 600;
+    eventually("its heart beats", PATIENCE, async || lease_until().await > three_leases_on).await;
+    handle.cancel().await.unwrap();
+    let problem = timeout(PATIENCE, handle.result()).await.expect("the handler is told");
+    assert!(problem.unwrap_err().is_cancelled());
+    timeout(PATIENCE, worker.stop()).await.expect("it ends");
+    pipe.read();
+}
+
+#[tokio::test]
+async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
+    let bench = Bench::on_memory().await;
+    let panicked = Signal::new();
+    let (told, hit) = (panicked.clone(), move |text: &str| text.contains("timed out"));
+    let builder = bench.worker().task_type::<Double>().task_type::<Sleep>();
+    let worker = builder.build().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = thread::spawn(move || {
+        let _default = set_default(Hears::new(move |text| {
+            if hit(text) {
+                told.hit();
+            }
+            panic!("the subscriber does not like it: {text}");
+        }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(worker.run_until(async { drop(stopped.await) }))
+    });
+    // The claimer says that it does not know this one, and the maintenance thread times the other
+    // out.
+    bench.client.submit(Wait {}.call()).await.unwrap();
+    let sleep = Sleep { ms: 1_500 }.call().timeout(Duration::from_millis(300));
+    let handle = bench.client.submit(sleep).await.unwrap();
+    timeout(PATIENCE, panicked.wait_for(1)).await.expect("the maintenance thread says so");
+    eventually("it is reported", PATIENCE, async || {
+        handle.status().await.unwrap() == TaskState::Retry
+    })
+    .await;
+    let double = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
+    assert_eq!(double.result_within(PATIENCE).await.unwrap(), 8);
+    drop(stop);
+    eventually("the worker has ended", PATIENCE, async || running.is_finished()).await;
+    running.join().unwrap().expect("no role has ended");
+}
+
+#[tokio::test]
+async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_started_it() {
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let heard = texts.clone();
+    let _default = set_default(Hears::new(move |text| heard.lock().unwrap().push(text.to_owned())));
+    let bench = Bench::on_memory().await;
+    bench.start(bench.worker().task_type::<Double>()).stop().await;
+    let texts = texts.lock().unwrap();
+    assert_eq!(*texts, ["shutting down: nothing new is claimed", "stopped"]);
+}

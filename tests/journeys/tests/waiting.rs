@@ -1,0 +1,201 @@
+//! Waiting for many tasks, for long, and through what Redis forgets.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Bench, Double, all_have_ended, script_calls, thousands_that_have_ended};
+use optimus_core::{QueueName, Task, TaskOptions, TaskState};
+use optimus_testkit::{RedisServer, eventually};
+
+const SOON: Duration = Duration::from_secs(60);
+
+idle_task!(Unit, "unit", TaskOptions::new());
+
+on_both! {
+    async fn five_thousand_that_return_nothing_are_awaited_after_they_have_ended(bench: Bench) {
+        let calls = (0..5_000).map(|_| Unit {}.call());
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<Unit>().concurrency(256));
+        all_have_ended(&bench).await;
+        for handle in &handles {
+            handle.result_within(SOON).await.unwrap();
+        }
+        for handle in &handles {
+            assert_eq!(handle.status().await.unwrap(), TaskState::Success);
+        }
+        worker.stop().await;
+    }
+
+    async fn five_thousand_are_awaited_at_once(bench: Bench) {
+        let calls = (0..5_000).map(|number| Double { number }.call());
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        let waits = handles.iter().map(|handle| handle.result_within(SOON));
+        let waits = futures_util::future::join_all(waits);
+        let worker = bench.start(bench.worker().task_type::<Double>().concurrency(256));
+        for (number, result) in (0..).zip(waits.await) {
+            assert_eq!(result.unwrap(), 2 * number);
+        }
+        worker.stop().await;
+    }
+}
+
+/// A round trip for each would take several times what the tasks take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_awaited_in_turn_are_asked_for_together() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let handles = thousands_that_have_ended(&bench).await;
+    let before = script_calls(&mut raw).await;
+    for (number, handle) in (0..).zip(handles) {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    let calls = script_calls(&mut raw).await - before;
+    assert!(calls < 100, "{calls} calls for 5,000 results");
+}
+
+/// What one look told of others is believed later only where it is final.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_was_undone_since_it_was_seen_is_looked_at_again() {
+    let bench = Bench::on_redis().await;
+    let calls = (0..40).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    for handle in &handles[20..] {
+        assert!(handle.cancel().await.unwrap());
+    }
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    for (number, handle) in (0..).zip(&handles[..20]) {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    for handle in &handles[20..] {
+        bench.client.requeue(handle.id()).await.unwrap();
+    }
+    for (number, handle) in (20..).zip(&handles[20..]) {
+        assert_eq!(handle.ended().await.unwrap(), TaskState::Success);
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number, "asked again");
+    }
+    worker.stop().await;
+}
+
+/// A wait that was given up, a cancel and a requeue leave such a completion message behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_letter_of_an_end_that_was_undone_ends_no_wait() {
+    let bench = Bench::on_redis().await;
+    let mut raw = bench.raw().await;
+    let handle = bench.client.submit(Unit {}.call()).await.unwrap();
+    let waiting = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.result_within(SOON).await }
+    });
+    let (waiters, id) = (bench.key("default", "waiters"), handle.id().stored());
+    let mut completion_listener = Vec::new();
+    while completion_listener.is_empty() {
+        completion_listener = raw.run(&format!("HGET {waiters} {id}")).await;
+    }
+    let completion_listener =
+        format!("mail:{}", String::from_utf8(completion_listener.remove(0)).unwrap());
+    let completion_listener = bench.key("default", &completion_listener);
+    raw.run_words(&[
+        b"RPUSH",
+        completion_listener.as_bytes(),
+        format!("{id} cancelled").as_bytes(),
+    ])
+    .await;
+    while !raw.run(&format!("LRANGE {completion_listener} 0 -1")).await.is_empty() {}
+    let worker = bench.start(bench.worker().task_type::<Unit>());
+    waiting.await.unwrap().unwrap();
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flush_that_breaks_no_connection_hides_no_queue() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let inspector = bench.client.inspector();
+    bench.client.submit(Unit {}.call()).await.unwrap();
+    let queues = inspector.queues().await.unwrap();
+    assert_eq!(queues, [QueueName::new("default").unwrap()]);
+    bench.raw().await.run("FLUSHALL").await;
+    assert!(inspector.queues().await.unwrap().is_empty());
+    bench.client.submit(Unit {}.call()).await.unwrap();
+    assert_eq!(inspector.queues().await.unwrap(), queues);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_nobody_can_ask() {
+    let bench = Bench::on_redis().await;
+    let mut raw = bench.raw().await;
+    let client = bench.client_builder().connect().await.unwrap();
+    let first = client.submit(Unit {}.call()).await.unwrap();
+    drop(client.submit(Unit {}.call().queue("other")).await.unwrap());
+    drop(client);
+    let mut left = async || {
+        let mut left = 0;
+        for queue in ["default", "other"] {
+            let ledgers = bench.key(queue, "ledgers");
+            left += raw.run(&format!("ZRANGEBYSCORE {ledgers} 0 0")).await.len();
+        }
+        left
+    };
+    assert_eq!(left().await, 0, "a handle lives");
+    drop(first);
+    eventually("both are left", SOON, async || left().await == 2).await;
+}
+
+/// A copy of the store as it was, as a replica has it that was behind, or a file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_comes_back_with_an_older_state_never_tells_a_success_that_it_lost() {
+    let mut server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let worker = bench.start(bench.worker().task_type::<Unit>());
+    let calls = || (0..2_000).map(|_| Unit {}.call());
+    let kept = bench.client.submit_all(calls()).await.unwrap();
+    all_have_ended(&bench).await;
+    raw.run("SAVE").await;
+    let lost = bench.client.submit_all(calls()).await.unwrap();
+    all_have_ended(&bench).await;
+    for handle in &lost {
+        assert_eq!(handle.status().await.unwrap(), TaskState::Success);
+    }
+    server.kill();
+    server.restart();
+
+    let again = async || bench.client.broker().ping().await.is_ok();
+    eventually("Redis is back", SOON, again).await;
+    for _ in 0..3 {
+        for handle in &lost {
+            assert_eq!(handle.status().await.unwrap(), TaskState::Forgotten);
+        }
+        for handle in &kept {
+            handle.result_within(SOON).await.unwrap();
+        }
+        bench.client.submit_all(calls()).await.unwrap();
+        all_have_ended(&bench).await;
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_whose_history_has_rolled_away_is_forgotten() {
+    let bench = Bench::on_redis().await;
+    let mut raw = bench.raw().await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let call = Double { number: 1 }.call().result_ttl(Duration::from_millis(100));
+    let handle = bench.client.submit(call).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    raw.run(&format!("LTRIM {} 1 0", bench.key("default", "success"))).await;
+    let elsewhere = bench.client.handle::<i64>(handle.id().clone());
+    let gone = async || elsewhere.status().await.unwrap() == TaskState::Forgotten;
+    eventually("the result has expired", SOON, gone).await;
+    assert!(elsewhere.result().await.unwrap_err().is_forgotten());
+    assert_eq!(handle.status().await.unwrap(), TaskState::Success, "its submitter knows that");
+    assert!(handle.result().await.unwrap_err().is_forgotten(), "and that the result is gone");
+    assert!(bench.client.inspector().get(handle.id()).await.unwrap().is_none());
+    for problem in [handle.cancel().await.err(), bench.client.requeue(handle.id()).await.err()] {
+        assert!(problem.unwrap().is_forgotten());
+    }
+    worker.stop().await;
+}

@@ -1,0 +1,281 @@
+//! The invariants, over a whole history: [`check`].
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use super::account::{Account, Answer, Execution};
+use super::acts::{Acts, LATE_BEGIN, ns};
+use super::explain::explain;
+use super::queues::Queues;
+use super::verdict::{Findings, Verdict};
+use super::{Event, Found, How, Why, biz, read_history};
+
+/// Delays are rounded to ms on their way.
+const EARLY_NS_MAX: u64 = 3_000_000;
+
+/// What the checker must know of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// The lease of a worker that told none. What keeps one from its work for half of it is
+    /// harmless.
+    pub lease: Duration,
+}
+
+/// Judges all histories in a folder.
+///
+/// # Errors
+///
+/// When they can't be read. What they prove is in the verdict.
+pub fn check(folder: &Path, rules: &Rules) -> io::Result<Verdict> {
+    let mut all = All::default();
+    read_history(folder, |event| all.add(event))?;
+    Ok(all.check_all(rules))
+}
+
+/// Judges a history that was never written to a file.
+pub fn check_events(events: impl IntoIterator<Item = Event>, rules: &Rules) -> Verdict {
+    let mut all = All::default();
+    events.into_iter().for_each(|event| all.add(event));
+    all.check_all(rules)
+}
+
+/// A whole history: what happened to each task, and what was done to queues and processes.
+#[derive(Default)]
+struct All {
+    accounts: HashMap<u64, Account>,
+    queues: Queues,
+    acts: Acts,
+}
+
+impl All {
+    fn add(&mut self, event: Event) {
+        if let Some(task) = event.what.task() {
+            self.accounts.entry(task).or_default().add(event);
+        } else {
+            self.acts.add(&event);
+            self.queues.add(event);
+        }
+    }
+
+    fn check_all(self, rules: &Rules) -> Verdict {
+        let Self { mut accounts, queues, mut acts } = self;
+        acts.sort();
+        let (mut verdict, mut findings) = (Verdict::default(), Findings::default());
+        verdict.kills = acts.killed.len() as u64;
+        verdict.freezes = acts.frozen.values().map(|spans| spans.len() as u64).sum();
+        for (task, account) in &mut accounts {
+            account.sort();
+            count(account, &mut verdict);
+            let check_all = Checker { task: *task, account, acts: &acts, rules };
+            check_all.submit(&mut findings);
+            check_all.fences(&mut findings);
+            check_all.second_executions(&mut verdict, &mut findings);
+            check_all.times(&mut findings);
+            check_all.operations(&mut findings);
+            check_all.pauses(&queues, &mut findings);
+            check_all.ending(&mut verdict, &mut findings);
+            recoveries(account, &acts, &mut verdict);
+        }
+        biz::check(&accounts, &acts, &mut findings);
+        verdict.found = findings.count;
+        findings.told.sort();
+        let tell =
+            |(task, what): &(u64, String)| format!("task {task} {what}: {:?}", accounts[task]);
+        verdict.findings = findings.told.iter().map(tell).collect();
+        verdict
+    }
+}
+
+fn count(account: &Account, verdict: &mut Verdict) {
+    verdict.submitted += u64::from(account.invoked.is_some());
+    match account.answer {
+        Some((_, Answer::Acked { .. })) => verdict.acked += 1,
+        Some((_, Answer::Duplicate { .. })) => verdict.duplicates += 1,
+        Some((_, Answer::Refused)) => verdict.refused += 1,
+        // A client that was killed was told nothing.
+        Some((_, Answer::Unknown)) | None => {
+            verdict.unknown += u64::from(account.invoked.is_some());
+        }
+    }
+    verdict.executed += u64::from(!account.executions.is_empty());
+    verdict.executions += account.executions.len() as u64;
+}
+
+/// How long it took until another worker began what a killed one was running.
+fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
+    for pair in account.executions.windows(2) {
+        let [lost, next] = pair else { continue };
+        let killed =
+            acts.killed.get(&lost.pid).filter(|at| lost.end.is_none() && **at >= lost.begun);
+        if let Some(wait) = killed.and_then(|at| next.begun.checked_sub(*at)) {
+            verdict.recoveries.push(Duration::from_nanos(wait));
+        }
+    }
+}
+
+/// One task before the rules.
+pub(super) struct Checker<'a> {
+    pub(super) task: u64,
+    pub(super) account: &'a Account,
+    pub(super) acts: &'a Acts,
+    rules: &'a Rules,
+}
+
+impl Checker<'_> {
+    /// Nothing runs that was not submitted, and one submit makes one task.
+    fn submit(&self, findings: &mut Findings) {
+        let account = self.account;
+        for oddity in &account.oddities {
+            findings.add(self.task, *oddity);
+        }
+        let Some(first) = account.executions.first() else { return };
+        if account.invoked.is_none() {
+            findings.add(self.task, "ran, but nobody submitted it");
+        }
+        match &account.answer {
+            Some((_, Answer::Refused)) => findings.add(self.task, "ran, but was refused"),
+            Some((_, Answer::Duplicate { .. })) => {
+                findings.add(self.task, "ran, but was a duplicate of another");
+            }
+            _ => {}
+        }
+        let id = account.acked_id().unwrap_or(&first.id);
+        if account.executions.iter().any(|run| run.id != id) {
+            findings.add(self.task, "was submitted once and became two tasks");
+        }
+    }
+
+    /// Each attempt has a fence of its own, higher than those before.
+    fn fences(&self, findings: &mut Findings) {
+        for pair in self.account.executions.windows(2) {
+            let [lower, higher] = pair else { continue };
+            if lower.fence == higher.fence {
+                findings.add(self.task, "ran twice under one fence");
+            } else if lower.begun > higher.begun && !self.may_begin_late(lower) {
+                findings.add(self.task, "began under a lower fence than before");
+            }
+            if lower.attempt > higher.attempt && !self.counts_anew(lower, higher) {
+                findings.add(self.task, "counts its attempts backwards");
+            }
+        }
+    }
+
+    /// An operator's requeue sets the count to zero.
+    fn counts_anew(&self, lower: &Execution, higher: &Execution) -> bool {
+        self.account.requeues.possible().any(|requeue| requeue.asked <= higher.begun)
+            || self.acts.rolled_back(lower.begun, higher.begun)
+    }
+
+    /// Whether its worker was kept from its heartbeats meanwhile, so that another may have it.
+    pub(super) fn may_be_taken_over(&self, run: &Execution, until: u64) -> bool {
+        self.acts.kept(run.pid, run.begun, until, self.rules.lease).is_some()
+    }
+
+    /// Whether a worker was kept from beginning what it had claimed, until its lease was over.
+    pub(super) fn may_begin_late(&self, run: &Execution) -> bool {
+        let since = run.begun.saturating_sub(ns(LATE_BEGIN));
+        self.acts.kept(run.pid, since, run.begun, self.rules.lease).is_some()
+    }
+
+    /// Whatever ran once more has a reason.
+    fn second_executions(&self, verdict: &mut Verdict, findings: &mut Findings) {
+        for pair in self.account.executions.windows(2) {
+            let [previous, next] = pair else { continue };
+            let why = self.why(previous, next.begun);
+            *verdict.second.entry(why).or_default() += 1;
+            if why == Why::Unexplained {
+                findings.add(self.task, "ran once more without a reason");
+            }
+        }
+    }
+
+    fn why(&self, previous: &Execution, until: u64) -> Why {
+        explain(self.account, previous, until, self.acts, self.rules)
+    }
+
+    /// Nothing runs before its time.
+    fn times(&self, findings: &mut Findings) {
+        let account = self.account;
+        if let (Some(invoked), Some(first)) = (account.invoked, account.executions.first()) {
+            let due = invoked.at + invoked.delay_ms * 1_000_000;
+            // One that was cancelled and requeued is due at once.
+            let mut possible = account.requeues.possible();
+            let requeued = possible.any(|requeue| requeue.asked <= first.begun);
+            let hastened = self.acts.hastened(invoked.at, first.begun);
+            if first.begun + EARLY_NS_MAX < due && !requeued && !hastened {
+                findings.add(self.task, "ran before it was due");
+            }
+        }
+    }
+
+    /// What was acknowledged has ended, once, and as its last attempt did.
+    fn ending(&self, verdict: &mut Verdict, findings: &mut Findings) {
+        let account = self.account;
+        let last = account.executions.last();
+        let Some((state, fence)) = account.found else {
+            if account.acked_at().is_some() {
+                findings.add(self.task, "was acknowledged, and nobody looked what became of it");
+            }
+            return;
+        };
+        match state {
+            Found::Live => findings.add(self.task, "has not ended"),
+            Found::Success | Found::Forgotten => match last {
+                Some(run) if run.ended_as(How::Ok) => self.recorded(run, fence, findings),
+                // A rollback may undo that another had taken it over.
+                _ if self.may_be_of_earlier(fence) => {}
+                _ if account.acked_at().is_none() => {}
+                _ if self.may_be_gone() => verdict.rolled_back += 1,
+                _ => findings.add(self.task, "was acknowledged and is lost"),
+            },
+            Found::Dead if !self.may_have_died() => {
+                findings.add(self.task, "is dead, though nothing failed");
+            }
+            Found::Cancelled if account.cancels.possible().next().is_none() => {
+                findings.add(self.task, "is cancelled, though nobody asked for it");
+            }
+            Found::Dead | Found::Cancelled => {}
+        }
+    }
+
+    /// Whether its last attempt may have failed or been lost; one that never began was lost with
+    /// the worker that had claimed it.
+    fn may_have_died(&self) -> bool {
+        let Self { account, acts, rules, .. } = self;
+        match (account.executions.last(), &account.invoked) {
+            (Some(run), _) => self.why(run, u64::MAX) != Why::Unexplained,
+            (None, Some(invoked)) => acts.may_have_lost(invoked.at, u64::MAX, rules.lease),
+            (None, None) => false,
+        }
+    }
+
+    /// Whether the result that is kept may be that of an earlier attempt, because of a rollback.
+    fn may_be_of_earlier(&self, fence: u64) -> bool {
+        let mut runs = self.account.executions.iter();
+        let kept = runs.find(|run| run.fence == fence && run.ended_as(How::Ok));
+        kept.is_some_and(|run| self.acts.rolled_back(run.begun, u64::MAX))
+    }
+
+    /// The result that is kept is that of the last attempt: a late one was refused.
+    fn recorded(&self, last: &Execution, fence: u64, findings: &mut Findings) {
+        if fence == 0 || fence == last.fence {
+            return;
+        }
+        let known = self.account.executions.iter().find(|run| run.fence == fence);
+        match known {
+            None => findings.add(self.task, "has the result of an attempt that never began"),
+            Some(run) if !self.acts.rolled_back(run.begun, u64::MAX) => {
+                findings.add(self.task, "has the result of an attempt that had lost its lease");
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Whether its submit was acknowledged by a Redis that rolled back, be it on the answer's way.
+    fn may_be_gone(&self) -> bool {
+        let since = |at| self.account.invoked.map_or(at, |invoked| invoked.at);
+        self.account.acked_at().is_some_and(|at| self.acts.rolled_back(since(at), at))
+    }
+}

@@ -1,0 +1,78 @@
+//! What operators were told of a task must be so.
+
+use super::Found;
+use super::account::Execution;
+use super::check::Checker;
+use super::requests::{Request, Told};
+use super::verdict::Findings;
+
+impl Checker<'_> {
+    /// Checks the answer of each cancel and each requeue.
+    pub(super) fn operations(&self, findings: &mut Findings) {
+        for (cancel, told) in self.account.cancels.told(Told::Done) {
+            self.cancelled(cancel, told, findings);
+        }
+        for (cancel, told) in self.account.cancels.told(Told::Begun) {
+            self.stopping(cancel, told, findings);
+        }
+        for (requeue, told) in self.account.requeues.told(Told::Done) {
+            self.requeued(requeue, told, findings);
+        }
+    }
+
+    /// It is cancelled: it does not run, and stays so.
+    fn cancelled(&self, cancel: &Request, told: u64, findings: &mut Findings) {
+        let account = self.account;
+        let ran = account.executions.iter().any(|run| {
+            run.begun > told
+                && !account.requeues.may_come_within(told, run.begun)
+                && !self.acts.rolled_back(told, run.begun)
+                && !self.may_begin_late(run)
+        });
+        if ran {
+            findings.add(self.task, "ran after it was cancelled");
+        }
+        let stays = account.found.is_none_or(|(state, _)| state == Found::Cancelled);
+        if !stays
+            && !account.requeues.may_come_within(cancel.asked, u64::MAX)
+            && !cancel.may_be_lost(self.acts)
+        {
+            findings.add(self.task, "was cancelled, and did not stay so");
+        }
+    }
+
+    /// Its worker was asked to stop it: however that attempt ends, none follows.
+    fn stopping(&self, cancel: &Request, told: u64, findings: &mut Findings) {
+        for pair in self.account.executions.windows(2) {
+            let [held, next] = pair else { continue };
+            let Some((ended, _)) = held.end else { continue };
+            if held.begun <= cancel.asked
+                && ended > told
+                && next.begun > told
+                && !self.account.requeues.may_come_within(cancel.asked, next.begun)
+                && !self.acts.rolled_back(cancel.asked, next.begun)
+                && !self.may_be_taken_over(held, ended)
+            {
+                findings.add(self.task, "ran once more after its worker was asked to stop it");
+            }
+        }
+    }
+
+    /// It runs again, and had something to come back from.
+    fn requeued(&self, requeue: &Request, told: u64, findings: &mut Findings) {
+        let account = self.account;
+        let runs = |at: &dyn Fn(&Execution) -> bool| account.executions.iter().any(at);
+        let may_be_cancelled = account.cancels.may_come_within(requeue.asked, u64::MAX);
+        if !runs(&|run| run.begun >= requeue.asked)
+            && account.found.is_some()
+            && !may_be_cancelled
+            && !requeue.may_be_lost(self.acts)
+        {
+            findings.add(self.task, "was requeued, and never ran again");
+        }
+        let was_cancelled = account.cancels.may_come_within(0, told);
+        if !was_cancelled && !runs(&|run| run.begun <= told) {
+            findings.add(self.task, "was requeued, though it was neither dead nor cancelled");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What operators were told of a queue must be so: [`Queues`].
+
+use std::collections::HashMap;
+
+use super::check::Checker;
+use super::requests::{Requests, Told};
+use super::verdict::Findings;
+use super::{Event, What};
+
+/// What was asked of one queue.
+#[derive(Debug, Default)]
+struct Asked {
+    pauses: Requests,
+    resumes: Requests,
+}
+
+/// What was asked of all of them, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Queues(HashMap<String, Asked>);
+
+impl Queues {
+    /// Adds what was asked or told.
+    pub(super) fn add(&mut self, event: Event) {
+        let Event { at, pid, what } = event;
+        match what {
+            What::Pause { queue } => self.0.entry(queue).or_default().pauses.ask(pid, at),
+            What::Paused { queue } => {
+                self.0.entry(queue).or_default().pauses.answer(pid, at, Told::Done);
+            }
+            What::Resume { queue } => self.0.entry(queue).or_default().resumes.ask(pid, at),
+            _ => {}
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// What was submitted while its queue was paused is not claimed before somebody resumes it.
+    pub(super) fn pauses(&self, queues: &Queues, findings: &mut Findings) {
+        let Some(invoked) = self.account.invoked else { return };
+        let Some(run) = self.account.executions.first() else { return };
+        let Some((queue, _)) = run.id.split_once('/') else { return };
+        let Some(Asked { pauses, resumes }) = queues.0.get(queue) else { return };
+        let claimed = pauses.told(Told::Done).any(|(pause, told)| {
+            told < invoked.at
+                && !resumes.may_come_within(pause.asked, run.begun)
+                && !self.acts.rolled_back(pause.asked, run.begun)
+        });
+        if claimed {
+            findings.add(self.task, "was claimed while its queue was paused");
+        }
+    }
+}

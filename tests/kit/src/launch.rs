@@ -1,0 +1,194 @@
+//! How a private server is set up: its options, its folder and its address.
+
+use std::fs::{self, File, Permissions};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use crate::child::ChildGuard;
+use crate::faketime::Clock;
+use crate::ping::Address;
+use crate::{REDIS_SERVER_VAR, RedisServer, find_redis_server};
+
+/// Below the ports that the system hands to outgoing connections, so that a server that is
+/// restarted finds its port free.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Two tests may pick one port at the same moment; the second takes another.
+const PORT_ATTEMPTS: usize = 20;
+
+/// The server's own log, and what it says before it has read where to log.
+const LOG: &str = "redis.log";
+const COMPLAINTS: &str = "stderr.log";
+
+/// What a process ignores, the program that takes its place ignores, too.
+const IGNORE_LIMIT: &str = r#"trap '' XFSZ; exec "$@""#;
+
+/// Options of a private server. Without any it listens on a Unix socket in a folder that only
+/// this user can enter, and keeps nothing on disk.
+#[derive(Clone, Debug, Default)]
+pub struct RedisServerBuilder {
+    under: Vec<String>,
+    args: Vec<String>,
+    tcp: bool,
+    settable_clock: bool,
+    password: Option<String>,
+}
+
+impl RedisServerBuilder {
+    /// Adds a setting of redis.conf, such as `.arg("--maxmemory", "64mb")`. It wins over ours.
+    pub fn arg(mut self, name: &str, value: &str) -> Self {
+        self.args.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Runs the server under another program, such as `valgrind --tool=callgrind`.
+    pub fn under(mut self, command_line: &[String]) -> Self {
+        self.under = command_line.into();
+        self
+    }
+
+    /// Writes each command to disk before answering it: what was answered survives
+    /// [`RedisServer::kill`].
+    pub fn appendonly_always(self) -> Self {
+        self.arg("--appendonly", "yes").arg("--appendfsync", "always")
+    }
+
+    /// Listens on a free port of the loopback interface instead of a socket.
+    pub fn tcp(mut self) -> Self {
+        self.tcp = true;
+        self
+    }
+
+    /// Sees a [full disk](RedisServer::fill_disk) as a write that fails. Otherwise the system
+    /// kills it at the first byte too many.
+    pub fn survives_a_full_disk(self) -> Self {
+        self.under(&["sh", "-c", IGNORE_LIMIT, "sh"].map(str::to_owned))
+    }
+
+    /// Runs with a clock that [can be set](RedisServer::set_clock), where that can be had.
+    pub fn settable_clock(mut self) -> Self {
+        self.settable_clock = true;
+        self
+    }
+
+    /// Asks every client for this password. Letters and digits only: it stands in the URL.
+    pub fn password(mut self, password: &str) -> Self {
+        let plain = password.chars().all(|c| c.is_ascii_alphanumeric());
+        assert!(plain && !password.is_empty(), "a test's password is made of letters and digits");
+        self.password = Some(password.to_owned());
+        self
+    }
+
+    /// Starts the server and waits, at most 10 s, until it answers.
+    ///
+    /// # Panics
+    ///
+    /// With the server's log, if it does not come up.
+    pub fn start(self) -> RedisServer {
+        let mut failure = String::new();
+        for _ in 0..PORT_ATTEMPTS {
+            match RedisServer::launch(Launch::prepare(&self)) {
+                Ok(server) => return server,
+                Err(error) => failure = error,
+            }
+            if !(self.tcp && failure.contains("Address already in use")) {
+                break;
+            }
+        }
+        panic!("{failure}");
+    }
+}
+
+/// All that is needed to start one server, again and again.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) address: Address,
+    pub(crate) password: Option<String>,
+    pub(crate) folder: TempDir,
+    program: PathBuf,
+    under: Vec<String>,
+    args: Vec<String>,
+    pub(crate) clock: Option<Box<Clock>>,
+}
+
+impl Launch {
+    fn prepare(options: &RedisServerBuilder) -> Self {
+        let program = find_redis_server().unwrap_or_else(|| {
+            panic!("no redis-server: `cargo xtask redis` installs it, ${REDIS_SERVER_VAR} names it")
+        });
+        let folder = tempfile::Builder::new()
+            .prefix("optimus-redis-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .expect("the system's folder for temporary files is writable");
+        let address = if options.tcp {
+            Address::Port(free_port())
+        } else {
+            Address::Socket(folder.path().join("redis.sock"))
+        };
+        let clock = options.settable_clock.then(|| Clock::new(&program, folder.path())).flatten();
+        let clock = clock.map(Box::new);
+        let RedisServerBuilder { under, args, password, .. } = options.clone();
+        Self { address, password, folder, program, under, args, clock }
+    }
+
+    /// Starts the server's process, without waiting until it serves.
+    pub(crate) fn spawn(&self) -> std::io::Result<ChildGuard> {
+        let leftovers = Some(self.folder.path());
+        let mut command = match self.under.split_first() {
+            None => ChildGuard::command(&self.program, leftovers),
+            Some((outer, args)) => {
+                let mut command = ChildGuard::command(outer, leftovers);
+                command.args(args).arg(&self.program);
+                command
+            }
+        };
+        command.arg("--dir").arg(self.folder.path()).args(["--logfile", LOG]);
+        command.args(["--daemonize", "no", "--save", "", "--appendonly", "no"]);
+        match &self.address {
+            Address::Socket(path) => {
+                command.args(["--port", "0", "--unixsocketperm", "700", "--unixsocket"]).arg(path);
+            }
+            Address::Port(port) => {
+                command.args(["--bind", "127.0.0.1", "--port"]).arg(port.to_string());
+            }
+        }
+        if let Some(password) = &self.password {
+            command.args(["--requirepass", password]);
+        }
+        if let Some(clock) = &self.clock {
+            clock.give_to(&mut command);
+        }
+        let complaints = File::create(self.folder.path().join(COMPLAINTS))?;
+        command.args(&self.args).stdout(Stdio::null()).stderr(complaints);
+        ChildGuard::spawn(&mut command)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match (&self.address, &self.password) {
+            (Address::Socket(path), None) => format!("unix://{}", path.display()),
+            (Address::Socket(path), Some(word)) => format!("unix://{}?pass={word}", path.display()),
+            (Address::Port(port), None) => format!("redis://127.0.0.1:{port}/"),
+            (Address::Port(port), Some(word)) => format!("redis://:{word}@127.0.0.1:{port}/"),
+        }
+    }
+
+    /// The end of the server's log, which says why it did not start.
+    pub(crate) fn log(&self) -> String {
+        let read = |name| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        let log = read(LOG) + &read(COMPLAINTS);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+fn free_port() -> u16 {
+    std::iter::repeat_with(|| fastrand::u16(PORTS))
+        .take(1_000)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("one of a thousand ports is free")
+}

@@ -1,0 +1,62 @@
+//! Helpers for the tests of Optimus: real Redis servers that end with the test, real
+//! processes to kill, and signals to wait on instead of sleeping.
+//!
+//! It knows no other Optimus crate, so that every one of them can use it in its tests.
+//! In reading order: [`RedisServer`] is a private server to kill, pause and restart;
+//! [`shared_redis`] a running one that nobody may disturb, in which each test keeps to its
+//! own [`namespace`]. [`Signal`] and [`Gate`] order what happens inside one process,
+//! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
+//! [`ChildGuard`] process, which servers and programs both are, dies with the test. A
+//! [`FaultProxy`] stands between a client and a server and does to their connection what
+//! networks do. [`history`] is what all of them write down in a long run, and its judge. A
+//! [`Mutant`] is a bug made on purpose, which tests must notice.
+
+#[cfg(feature = "soak")]
+mod disk;
+#[cfg(feature = "soak")]
+pub mod history;
+
+mod binary;
+mod child;
+mod faketime;
+mod launch;
+mod mutant;
+mod namespace;
+mod ping;
+mod server;
+mod shared;
+
+#[cfg(feature = "async")]
+mod admin;
+#[cfg(feature = "async")]
+mod eventually;
+#[cfg(feature = "async")]
+mod gate;
+#[cfg(feature = "async")]
+mod output;
+#[cfg(feature = "async")]
+mod process;
+#[cfg(feature = "async")]
+mod proxy;
+#[cfg(feature = "async")]
+mod signal;
+
+pub use binary::{REDIS_SERVER_VAR, find_redis_server};
+pub use child::ChildGuard;
+pub use faketime::{fake_clock, has_faketime};
+pub use launch::RedisServerBuilder;
+pub use mutant::Mutant;
+pub use namespace::namespace;
+pub use server::RedisServer;
+pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
+
+#[cfg(feature = "async")]
+pub use eventually::eventually;
+#[cfg(feature = "async")]
+pub use gate::Gate;
+#[cfg(feature = "async")]
+pub use process::{Proc, ProcBuilder};
+#[cfg(feature = "async")]
+pub use proxy::{FaultProxy, Way};
+#[cfg(feature = "async")]
+pub use signal::Signal;

@@ -1,0 +1,150 @@
+//! A program under test, as a process of its own: to read, to signal, to kill.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::child::ChildGuard;
+use crate::output::Output;
+
+/// A running program. Dropping it kills it; so does the death of this process.
+#[derive(Debug)]
+pub struct Proc {
+    name: String,
+    process: ChildGuard,
+    output: Output,
+}
+
+/// A program that is not started yet.
+#[derive(Debug)]
+pub struct ProcBuilder {
+    name: String,
+    command: Command,
+}
+
+impl Proc {
+    /// The program at `path`, usually `env!("CARGO_BIN_EXE_…")`.
+    pub fn program(path: impl AsRef<Path>) -> ProcBuilder {
+        let path = path.as_ref();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        ProcBuilder { name, command: ChildGuard::command(path, None) }
+    }
+
+    /// An example or a binary of the workspace, by its name: what cargo built beside the
+    /// running test.
+    ///
+    /// # Panics
+    ///
+    /// If there is none, saying how to build it.
+    pub fn built(name: &str) -> ProcBuilder {
+        let test = std::env::current_exe().expect("the running test has a file");
+        // target/<profile>/deps/<test>: examples and binaries are next to `deps`.
+        let profile = test.ancestors().nth(2).expect("cargo puts tests two folders deep");
+        let places: [PathBuf; 2] = [profile.join("examples").join(name), profile.join(name)];
+        let found = places.iter().find(|place| place.is_file());
+        Self::program(found.unwrap_or_else(|| {
+            let profile = profile.display();
+            panic!("no {name} in {profile}: `cargo build --workspace --bins --examples` makes it")
+        }))
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// All lines so far, of standard output and standard error.
+    pub fn lines(&self) -> Vec<String> {
+        self.output.lines()
+    }
+
+    /// The first line that contains `part`, printed already or `within` the bound.
+    ///
+    /// # Panics
+    ///
+    /// If no such line comes, with what was printed instead.
+    pub async fn wait_for_line(&self, part: &str, within: Duration) -> String {
+        let Ok(line) = timeout(within, self.output.line_with(part)).await else {
+            panic!("no {part:?} within {within:?} from {}", self.transcript())
+        };
+        line
+    }
+
+    /// Waits until the program ends by itself.
+    ///
+    /// # Panics
+    ///
+    /// If it still runs after the bound, with what it printed.
+    pub async fn wait(&mut self, within: Duration) -> ExitStatus {
+        let process = &mut self.process;
+        let ending = async {
+            loop {
+                if let Some(status) = process.try_wait().expect("it is a child of ours") {
+                    return status;
+                }
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let Ok(status) = timeout(within, ending).await else {
+            panic!("no end within {within:?} of {}", self.transcript())
+        };
+        status
+    }
+
+    /// Kills the program with -9 and waits for its end.
+    pub fn kill9(&mut self) -> ExitStatus {
+        self.process.kill().expect("a child of one's own can be killed")
+    }
+
+    /// Asks the program to end (SIGTERM).
+    pub fn sigterm(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends a signal by its short name, such as `INT`, `STOP` or `CONT`.
+    ///
+    /// # Panics
+    ///
+    /// If the program has ended, with what it printed.
+    pub fn signal(&self, name: &str) {
+        if let Err(error) = self.process.signal(name) {
+            panic!("{error}, {}", self.transcript());
+        }
+    }
+
+    fn transcript(&self) -> String {
+        format!("{}, which printed:\n{}", self.name, self.lines().join("\n"))
+    }
+}
+
+impl ProcBuilder {
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts the program, with nothing on its standard input.
+    ///
+    /// # Panics
+    ///
+    /// If the system refuses to start a process.
+    pub fn start(mut self) -> Proc {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = ChildGuard::spawn(&mut self.command).expect("a process can be started");
+        let output = Output::default();
+        let (stdout, stderr) = process.output();
+        output.collect(stdout.expect("it was piped"));
+        output.collect(stderr.expect("it was piped"));
+        Proc { name: self.name, process, output }
+    }
+}

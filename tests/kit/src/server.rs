@@ -1,0 +1,144 @@
+//! A private Redis server that a test may kill, pause and restart.
+
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::child::ChildGuard;
+use crate::launch::{Launch, RedisServerBuilder};
+use crate::ping::ping;
+
+/// A server that takes longer is broken, not slow.
+const START_WITHIN: Duration = Duration::from_secs(10);
+
+/// A Redis server of one's own. Dropping it kills it and removes its folder; so does the death
+/// of this process.
+#[derive(Debug)]
+pub struct RedisServer {
+    // Declared first, so that the server is dead before its folder goes.
+    process: ChildGuard,
+    launch: Launch,
+}
+
+impl RedisServer {
+    /// Starts a server on a Unix socket, without persistence.
+    ///
+    /// # Panics
+    ///
+    /// With the server's log, if it does not answer within 10 s.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// Options for a server, for example `RedisServer::builder().tcp().start()`.
+    pub fn builder() -> RedisServerBuilder {
+        RedisServerBuilder::default()
+    }
+
+    pub(crate) fn launch(launch: Launch) -> Result<Self, String> {
+        let process = launch.spawn().map_err(|error| format!("no server: {error}"))?;
+        let mut server = Self { process, launch };
+        server.await_ready()?;
+        Ok(server)
+    }
+
+    /// The address to connect to: `unix:///…/redis.sock` or `redis://127.0.0.1:…/`, with the
+    /// password if there is one. It stays the same through a restart.
+    pub fn url(&self) -> String {
+        self.launch.url()
+    }
+
+    /// The folder with the server's log and its data.
+    pub fn folder(&self) -> &Path {
+        self.launch.folder.path()
+    }
+
+    /// The server's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Kills the server with -9. Its folder stays, for [`restart`](Self::restart).
+    pub fn kill(&mut self) {
+        self.process.kill().expect("a child of one's own can be killed");
+    }
+
+    /// Waits until the server, which somebody told to end, has ended.
+    pub fn wait(mut self) {
+        while self.process.try_wait().expect("a child of one's own can be waited for").is_none() {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Kills the server if it runs and starts it again, with the same options, at the same
+    /// address and with what it had written to disk.
+    ///
+    /// # Panics
+    ///
+    /// With the server's log, if it does not answer within 10 s.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.process = self.launch.spawn().expect("the server started before");
+        if let Err(failure) = self.await_ready() {
+            panic!("{failure}");
+        }
+    }
+
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Freezes the server (SIGSTOP): connections stay open and nothing is answered.
+    pub fn pause(&self) {
+        self.process.signal("STOP").expect("the server runs");
+        self.await_frozen();
+    }
+
+    /// Lets a paused server go on, with what was sent to it meanwhile.
+    pub fn resume(&self) {
+        self.process.signal("CONT").expect("the server is paused, not dead");
+    }
+
+    /// Sets its clock to so many seconds off the machine's. By how many that moves it; none where
+    /// it has no [settable clock](RedisServerBuilder::settable_clock).
+    ///
+    /// # Errors
+    ///
+    /// When the file of the clock can't be written.
+    pub fn set_clock(&mut self, off_s: i64) -> io::Result<Option<i64>> {
+        self.launch.clock.as_mut().map(|clock| clock.set(off_s)).transpose()
+    }
+
+    fn await_ready(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_WITHIN;
+        loop {
+            let failure = match self.process.try_wait() {
+                Ok(None) => match ping(&self.launch.address, self.launch.password.as_deref()) {
+                    Ok(()) => return Ok(()),
+                    Err(error) if Instant::now() >= deadline => error.to_string(),
+                    Err(_) => {
+                        thread::sleep(Duration::from_millis(2));
+                        continue;
+                    }
+                },
+                Ok(Some(status)) => format!("it ended with {status}"),
+                Err(error) => error.to_string(),
+            };
+            return Err(format!("no Redis server: {failure}; its log:\n{}", self.launch.log()));
+        }
+    }
+
+    /// A signal is delivered a moment after it was sent. Where the system shows the state of a
+    /// process, that moment is awaited, so that no command slips through after `pause`.
+    fn await_frozen(&self) {
+        let state = format!("/proc/{}/stat", self.pid());
+        while let Ok(stat) = std::fs::read_to_string(&state) {
+            if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T')) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

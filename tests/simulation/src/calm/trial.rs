@@ -1,0 +1,168 @@
+//! Plain tasks for workers to whom nothing happens any more: [`trial`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use optimus_core::{Call, Client};
+use optimus_testkit::history::What;
+use tokio::time::{Instant, sleep};
+
+use super::record::{Member, Plain, Record};
+use super::{fair, live};
+use crate::fault_plan::{Calm, Fair};
+use crate::work::{Kind, Work};
+use crate::world::{Setup, World};
+
+/// The numbers of the trials' tasks begin here.
+pub const TRIAL: u64 = 1_000_000_000;
+/// Whoever was kept from the store works as usual again: an answer is given up after 8 s, and the
+/// wait for a connection grows to 3 s.
+const SETTLES: Duration = Duration::from_secs(15);
+/// More tell no more, and take long.
+const TASKS_MAX: usize = 8_000;
+const ALL_BEGIN_WITHIN: Duration = Duration::from_secs(300);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long its tasks take.
+pub(super) const LASTS_MS: Range<u64> = 20..60;
+const PAUSES_MS: [u64; 6] = [1, 5, 30, 300, 1_200, 7_000];
+
+/// One trial.
+struct Trial {
+    world: Arc<World>,
+    client: Client,
+    process: u32,
+    random: fastrand::Rng,
+    tasks: BTreeMap<u64, Plain>,
+}
+
+/// Has workers run plain tasks, one by one and many at once, and judges them. `running` tells who
+/// they are: one that could not connect at its start ends while all others settle.
+pub async fn trial(
+    world: &Arc<World>,
+    running: impl FnOnce() -> Vec<(u32, Setup)>,
+    random: fastrand::Rng,
+) {
+    let (network, process) = (&world.network, world.next_process());
+    let Ok(client) = world.client(process).await else {
+        network.complain("nobody can connect, though nothing goes wrong");
+        return;
+    };
+    sleep(SETTLES).await;
+    let workers = running();
+    network.be_quick();
+    network.set_fault_plan(Calm::new(random.clone()));
+    let mut trial = Trial { world: world.clone(), client, process, random, tasks: BTreeMap::new() };
+    trial.one_by_one().await;
+    if trial.random.u8(..3) == 0 {
+        trial.all_at_once(&workers).await;
+        trial.one_by_one().await;
+    }
+    network.set_fault_plan(Fair);
+    trial.judge(workers);
+}
+
+impl Trial {
+    /// Few tasks, for workers that are idle.
+    async fn one_by_one(&mut self) {
+        for _ in 0..self.random.usize(4..16) {
+            let pause = PAUSES_MS[self.random.usize(..PAUSES_MS.len())];
+            sleep(Duration::from_millis(self.random.u64(..=pause))).await;
+            let queue = self.random.usize(..self.world.queues.names().len());
+            let count = self.random.usize(1..4);
+            self.submit(queue, count).await;
+        }
+        self.all_begin().await;
+    }
+
+    /// So many for each queue, by its weight, that its share shows.
+    async fn all_at_once(&mut self, workers: &[(u32, Setup)]) {
+        let queues = self.world.queues.clone();
+        let slots: Vec<usize> = workers.iter().map(|(_, setup)| setup.concurrency).collect();
+        let most = slots.iter().max().copied().unwrap_or(1);
+        let enough = fair::enough(most, queues.names().len());
+        let all = (enough * 3 / 2 * slots.len()).min(TASKS_MAX);
+        let weights: usize = queues.weights().iter().map(|weight| *weight as usize).sum();
+        let under_way = slots.iter().sum::<usize>().min(256);
+        for queue in queues.names() {
+            self.operate(self.client.pause(queue).await);
+        }
+        for (queue, weight) in queues.weights().iter().enumerate() {
+            let mut left = all * *weight as usize / weights + under_way;
+            while left > 0 {
+                let count = left.min(1_000);
+                self.submit(queue, count).await;
+                left -= count;
+            }
+        }
+        for (queue, name) in queues.names().iter().enumerate() {
+            self.operate(self.client.resume(name).await);
+            let now = self.world.network.journal.now_ns();
+            let begun = |number: &u64| self.world.network.journal.begun(*number) > 0;
+            for (_, task) in self.tasks.iter_mut().filter(|(number, _)| !begun(number)) {
+                if task.queue == queue {
+                    task.since = now;
+                }
+            }
+        }
+        self.all_begin().await;
+    }
+
+    fn operate(&self, answer: Result<(), optimus_core::Error>) {
+        if let Err(problem) = answer {
+            self.world.network.complain(format!("though nothing goes wrong: {problem}"));
+        }
+    }
+
+    async fn submit(&mut self, queue: usize, count: usize) {
+        let journal = self.world.network.journal.clone();
+        let from = TRIAL + self.tasks.len() as u64;
+        let name = self.world.queues.names()[queue].to_string();
+        let calls: Vec<Call<Work>> = (from..from + count as u64)
+            .map(|number| {
+                journal.write(self.process, What::Invoke { task: number, biz: None, delay_ms: 0 });
+                let lasts = Kind::Lasts(self.random.u64(LASTS_MS));
+                Work::new(number, lasts).queue(name.clone())
+            })
+            .collect();
+        if let Err(problem) = self.client.submit_all(calls).await {
+            self.world.network.complain(format!("though nothing goes wrong: {problem}"));
+        }
+        let since = journal.now_ns();
+        self.tasks.extend((from..from + count as u64).map(|task| (task, Plain { queue, since })));
+    }
+
+    /// Waits until each task has begun.
+    async fn all_begin(&self) {
+        let network = &self.world.network;
+        let deadline = Instant::now() + ALL_BEGIN_WITHIN;
+        let open = || self.tasks.keys().filter(|task| network.journal.begun(**task) == 0).count();
+        while open() > 0 {
+            if Instant::now() > deadline {
+                let (open, all) = (open(), self.tasks.len());
+                network.complain(format!("{open} of {all} plain tasks do not begin"));
+                return;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn judge(self, workers: Vec<(u32, Setup)>) {
+        let network = &self.world.network;
+        for task in self.tasks.keys() {
+            let begun = network.journal.begun(*task);
+            if begun > 1 {
+                network.complain(format!("plain task {task} began {begun} times"));
+            }
+        }
+        let workers = workers.into_iter().map(|(process, setup)| Member { process, setup });
+        let queues = &self.world.queues;
+        let facts = (workers.collect(), queues.weights().to_vec());
+        let record = Record::new(facts, &self.tasks, network.journal.events());
+        let unfair = fair::check(&record, queues.strict);
+        for wrong in live::check(&record).into_iter().chain(unfair) {
+            network.complain(wrong);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Heals all, drains the queue, looks where every task is, and judges.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use optimus_core::{Client, Error, TaskId, TaskState};
+use optimus_fsck::{check_lifetimes, fsck};
+use optimus_testkit::history::{Event, Found, Rules, What, check_events};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::calm::TRIAL;
+use crate::dump::dump;
+use crate::fault_plan::Fair;
+use crate::hostile::misrecorded;
+use crate::nemesis::Nemesis;
+use crate::network::Network;
+use crate::queues::ALL;
+use crate::user::Shared;
+use crate::world::{LEASE, Member, Setup, World};
+
+/// A task that nobody knew waits for up to a minute; all else is far quicker.
+const DRAINS_WITHIN: Duration = Duration::from_secs(180);
+/// A handle looks every 5 s.
+const HEARS_WITHIN: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Workers that were asked to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// The worker that is there in any case.
+const HELPER: Setup = Setup {
+    concurrency: 8,
+    poll: Duration::from_secs(5),
+    grace: Duration::from_secs(5),
+    knows_all: true,
+    lease: LEASE,
+    serves: ALL,
+};
+
+/// From here on nothing goes wrong. Waits until nothing is under way, and complains if that does
+/// not come about. Workers that may stay do so: what they have been through must not show. The
+/// worker that helped them.
+pub async fn drain(
+    world: &Arc<World>,
+    shared: &Shared,
+    (nemesis, stays): (&mut Nemesis, impl Fn(&Setup) -> bool),
+) -> Member {
+    let network = &world.network;
+    network.set_fault_plan(Fair);
+    network.heal();
+    while network.is_late() {
+        sleep(LOOK_EVERY).await;
+    }
+    let client = judge(world).await;
+    for queue in world.queues.names() {
+        network.journal.write(0, What::Resume { queue: queue.to_string() });
+        if let Err(problem) = client.resume(queue).await {
+            network.complain(format!("queue {queue} can't be resumed: {problem}"));
+        }
+    }
+    nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
+    let mut helper = world.worker(HELPER);
+    let deadline = Instant::now() + DRAINS_WITHIN;
+    while let Some(left) = is_left(world, &client).await {
+        if Instant::now() > deadline {
+            network.complain(format!("does not run empty: {left}"));
+            break;
+        }
+        sleep(LOOK_EVERY).await;
+        if helper.main.is_finished() {
+            helper = world.worker(HELPER);
+        }
+    }
+    for (process, task, wait) in shared.take_waits() {
+        if network.is_alive(process) && timeout(HEARS_WITHIN, wait).await.is_err() {
+            network.complain(format!("the handle of task {task} hears nothing"));
+        }
+    }
+    helper
+}
+
+/// Asks all workers to end, and complains if one does not.
+pub async fn dismiss(world: &Arc<World>, nemesis: &mut Nemesis, helper: Member) {
+    nemesis.dismiss(|_| true, ENDS_WITHIN).await;
+    world.ask_to_end(helper.process);
+    match timeout(Duration::from_secs(40), helper.main).await {
+        Ok(Ok(Ok(()))) => {}
+        other => world.network.complain(format!("a worker does not end well: {other:?}")),
+    }
+}
+
+/// A queue that has not run empty, and what it says of itself; none if all have.
+async fn is_left(world: &World, client: &Client) -> Option<String> {
+    for queue in world.queues.names() {
+        match client.inspector().counts(queue).await {
+            Ok(counts) if counts.ready + counts.delayed + counts.retry + counts.working == 0 => {}
+            answer => return Some(format!("{queue}: {answer:?}")),
+        }
+    }
+    None
+}
+
+/// Judges a run whose processes have ended.
+pub async fn judge_all(world: &Arc<World>) {
+    let network = &world.network;
+    let client = judge(world).await;
+    if let Err(problem) = look(network, &client).await {
+        network.complain(format!("nobody can look: {problem}"));
+    }
+    check_structure(network);
+    let events = events(network);
+    let verdict = check_events(events, &Rules { lease: LEASE });
+    network.count_tasks(&verdict);
+    for finding in &verdict.findings {
+        network.complain(finding);
+    }
+}
+
+/// What happened, but to the tasks of a trial, which judges them itself.
+fn events(network: &Network) -> impl Iterator<Item = Event> {
+    let events = network.journal.events().into_iter();
+    events.filter(|event| event.what.task().is_none_or(|task| task < TRIAL))
+}
+
+/// Complains of what is wrong with the keys.
+pub fn check_structure(network: &Network) {
+    for (queue, dump) in dump(&network.store) {
+        let lifetimes = check_lifetimes(&dump.keys, &dump.lifetimes);
+        let wrong = fsck(&dump.keys).into_iter().chain(lifetimes);
+        // Scripts ring only if nobody has; a worker that passes a ring on does not ask.
+        for wrong in wrong.filter(|wrong| !wrong.starts_with("the wakeup list holds")) {
+            network.complain(format!("fsck: {queue}: {wrong}"));
+        }
+    }
+}
+
+/// The one who looks from outside.
+async fn judge(world: &Arc<World>) -> Client {
+    world.client(0).await.expect("nothing goes wrong for the judge")
+}
+
+/// Writes down where each task is that has an id.
+async fn look(network: &Network, client: &Client) -> Result<(), Error> {
+    let mut ids: BTreeMap<u64, String> = BTreeMap::new();
+    for event in events(network) {
+        match event.what {
+            What::Acked { task, id } | What::Begin { task, id, .. } => drop(ids.insert(task, id)),
+            _ => {}
+        }
+    }
+    for (task, id) in ids {
+        let id: TaskId = id.parse()?;
+        let state = client.handle::<u64>(id.clone()).status().await?;
+        let mut fence = 0;
+        if state == TaskState::Success
+            && let Some(json) = client.broker().result(&id).await?
+        {
+            let text = String::from_utf8_lossy(&json);
+            match text.parse() {
+                Ok(kept) => fence = kept,
+                Err(_) => network.complain(format!("task {task} has the result {text:?}")),
+            }
+        }
+        if state == TaskState::Dead
+            && let Some(view) = client.inspector().get(&id).await?
+            && let Some(wrong) = misrecorded(&view)
+        {
+            network.complain(wrong);
+        }
+        let state = match state {
+            TaskState::Success => Found::Success,
+            TaskState::Dead => Found::Dead,
+            TaskState::Cancelled => Found::Cancelled,
+            TaskState::Forgotten => Found::Forgotten,
+            _ => Found::Live,
+        };
+        network.journal.write(0, What::Found { task, state, fence });
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Who decides what goes wrong: [`FaultPlan`].
+
+use std::time::Duration;
+
+use crate::fault::{Fault, Silence};
+
+/// One exchange that is about to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// How many there were before it, over all processes.
+    pub number: u64,
+    /// How many commands it carries.
+    pub commands: usize,
+    /// How many of them call scripts.
+    pub scripts: usize,
+    /// What it asks for first: a script or a command.
+    pub verb: &'static str,
+}
+
+/// How long an exchange is on its way, there and back.
+pub type Latency = (Duration, Duration);
+
+/// A ms there and a ms back.
+pub const SHORT: Option<Latency> = Some((Duration::from_millis(1), Duration::from_millis(1)));
+
+/// Decides what happens to each exchange.
+pub trait FaultPlan: Send {
+    /// What goes wrong with it, if anything.
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault>;
+
+    /// How long it takes; none for no time at all.
+    fn latency(&mut self) -> Option<Latency> {
+        None
+    }
+}
+
+/// Nothing goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Fair;
+
+impl FaultPlan for Fair {
+    fn fault(&mut self, _: &Exchange) -> Option<Fault> {
+        None
+    }
+}
+
+/// Nothing goes wrong, and exchanges take up to some ms.
+#[derive(Clone, Debug)]
+pub struct Calm(fastrand::Rng);
+
+impl Calm {
+    /// How long each takes is decided by that.
+    pub fn new(random: fastrand::Rng) -> Self {
+        Self(random)
+    }
+}
+
+impl FaultPlan for Calm {
+    fn fault(&mut self, _: &Exchange) -> Option<Fault> {
+        None
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        let mut way = || Duration::from_micros(self.0.u64(50..3_000));
+        Some((way(), way()))
+    }
+}
+
+/// One fault, at one exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Once {
+    /// The number of the exchange.
+    pub at: u64,
+    /// What happens to it.
+    pub fault: Fault,
+}
+
+impl FaultPlan for Once {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        (exchange.number == self.at).then_some(self.fault)
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
+/// No heartbeat arrives, and all else does.
+#[derive(Clone, Copy, Debug)]
+pub struct NoHeartbeats;
+
+impl FaultPlan for NoHeartbeats {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        (exchange.verb == "renew").then_some(Fault::RequestLost(Silence::Broken))
+    }
+}
+
+/// Faults at random, some seeds with more of them.
+#[derive(Debug)]
+pub struct Rough {
+    random: fastrand::Rng,
+    /// Faults in 1,000 exchanges.
+    rate: u32,
+    /// So many processes may still die.
+    deaths: u32,
+    lease: Duration,
+}
+
+impl Rough {
+    /// What that seed decides.
+    pub fn new(seed: u64, lease: Duration) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let rate = [2, 10, 30, 80, 200][random.usize(..5)];
+        let deaths = random.u32(..6);
+        Self { random, rate, deaths, lease }
+    }
+
+    fn silence(&mut self) -> Silence {
+        if self.random.u8(..4) == 0 { Silence::Kept } else { Silence::Broken }
+    }
+
+    fn ms(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(self.random.u64(from..to))
+    }
+
+    fn dies(&mut self) -> bool {
+        let may = self.deaths > 0;
+        self.deaths = self.deaths.saturating_sub(1);
+        may
+    }
+}
+
+impl FaultPlan for Rough {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        if self.random.u32(..1000) >= self.rate {
+            return None;
+        }
+        let lease_ms = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
+        Some(match self.random.u8(..32) {
+            0..5 => Fault::RequestLost(self.silence()),
+            5..11 => Fault::ReplyLost(self.silence()),
+            11..13 => Fault::Torn { arrive: self.random.usize(..exchange.commands.max(1)) },
+            13..17 => Fault::Doubled,
+            17..19 => Fault::Delayed(self.ms(1, lease_ms / 2)),
+            19 => Fault::Delayed(self.ms(lease_ms, 3 * lease_ms)),
+            20..23 => Fault::Late(self.ms(0, 4 * lease_ms)),
+            23..31 if exchange.scripts > 0 => {
+                let script = self.random.usize(..exchange.scripts);
+                let (nth, passing) = (self.random.usize(..24), self.random.bool());
+                Fault::CallFails { script, nth, passing }
+            }
+            31 if self.random.bool() && self.dies() => Fault::DiesBefore,
+            31 if self.dies() => Fault::DiesAfter,
+            _ => return None,
+        })
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        // Half of the time nothing takes any, so that much happens in one instant.
+        if self.random.bool() {
+            return None;
+        }
+        Some((self.ms(0, 3), self.ms(0, 3)))
+    }
+}

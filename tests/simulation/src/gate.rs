@@ -1,0 +1,230 @@
+//! One process' way to the store: [`ProcessGate`].
+
+use std::future::pending;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use optimus_embedded::Connection;
+use optimus_embedded::simulation::Gate;
+use optimus_testkit::history::What;
+use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use crate::fault::{Fault, Silence};
+use crate::network::{Network, Passage, is_script};
+
+/// When an answer is given up while nothing moves, as `broker/pulse.rs` has it.
+const SILENCE_MAX: Duration = Duration::from_secs(8);
+
+/// Where the network does to a process what the fault plan says.
+pub struct ProcessGate {
+    network: Arc<Network>,
+    process: u32,
+}
+
+/// Commands that are sent, and over what.
+struct Request {
+    number: u64,
+    behind: Connection,
+    commands: Vec<Cmd>,
+    blocks: bool,
+}
+
+/// Writes down, once it is over, that a process was kept from the store.
+struct Hindrance<'a> {
+    gate: &'a ProcessGate,
+    since: u64,
+}
+
+impl Drop for Hindrance<'_> {
+    fn drop(&mut self) {
+        let of = Some(self.gate.process);
+        self.gate.network.journal.write(0, What::Outage { since: self.since, of });
+    }
+}
+
+impl ProcessGate {
+    /// The gate of the process with this number. That of number 0 is always open.
+    pub fn new(network: Arc<Network>, process: u32) -> Self {
+        Self { network, process }
+    }
+
+    async fn exchange(&self, mut request: Request) -> RedisResult<Vec<Value>> {
+        let passage = self.network.depart(self.process, request.behind.id(), &request.commands);
+        request.number = passage.number;
+        let (death, reset) = (passage.death.clone(), passage.reset.clone());
+        tokio::select! {
+            biased;
+            () = death.cancelled() => pending().await,
+            () = reset.cancelled() => Err(broken()),
+            answers = self.travel(request, passage) => answers,
+        }
+    }
+
+    async fn travel(&self, request: Request, passage: Passage) -> RedisResult<Vec<Value>> {
+        let Some(fault) = passage.fault else { return self.deliver(request, &passage).await };
+        let _hindrance = Hindrance { gate: self, since: self.network.journal.now_ns() };
+        let blocks = request.blocks;
+        match fault {
+            Fault::RequestLost(silence) => lost(silence, blocks).await,
+            Fault::ReplyLost(silence) => {
+                self.deliver(request, &passage).await?;
+                lost(silence, blocks).await
+            }
+            Fault::Torn { arrive } => {
+                let commands = request.commands.into_iter().take(arrive).collect();
+                self.deliver(Request { commands, ..request }, &passage).await?;
+                Err(broken())
+            }
+            Fault::Doubled => self.twice(&request).await,
+            Fault::Delayed(by) => {
+                sleep(by).await;
+                self.deliver(request, &passage).await
+            }
+            Fault::Late(by) => {
+                self.send_late(request, &passage, by);
+                Err(broken())
+            }
+            Fault::CallFails { script, nth, passing } => {
+                // As long as without the fault, or the script meets another state than was seen.
+                let (there, back) = passage.latency.unwrap_or_default();
+                sleep(there).await;
+                let answers = self.with_failing_call(&request, script, (nth, passing)).await;
+                sleep(back).await;
+                answers
+            }
+            Fault::DiesBefore => self.die().await,
+            Fault::DiesAfter => {
+                self.deliver(request, &passage).await?;
+                self.die().await
+            }
+            Fault::RolledBack { calls } => {
+                self.network.roll_back(calls);
+                Err(broken())
+            }
+        }
+    }
+
+    /// Has some commands of a batch done.
+    async fn perform(&self, request: &Request, commands: &[Cmd]) -> RedisResult<Vec<Value>> {
+        self.network.perform((self.process, request.number), &request.behind, commands).await
+    }
+
+    /// There and back. What was sent arrives, whether or not anybody still waits.
+    async fn deliver(&self, request: Request, passage: &Passage) -> RedisResult<Vec<Value>> {
+        let Some((there, back)) = passage.latency else {
+            return self.perform(&request, &request.commands).await;
+        };
+        if request.blocks {
+            sleep(there).await;
+            return self.perform(&request, &request.commands).await;
+        }
+        let (network, process, reset) = (self.network.clone(), self.process, passage.reset.clone());
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move {
+            sleep(there).await;
+            if reset.is_cancelled() {
+                return;
+            }
+            let answers = network
+                .perform((process, request.number), &request.behind, &request.commands)
+                .await;
+            sleep(back).await;
+            drop(tell.send(answers));
+        });
+        told.await.unwrap_or_else(|_| Err(broken()))
+    }
+
+    async fn with_failing_call(
+        &self,
+        request: &Request,
+        mut script: usize,
+        (nth, passing): (usize, bool),
+    ) -> RedisResult<Vec<Value>> {
+        let mut answers = Vec::new();
+        for command in &request.commands {
+            let fails = is_script(command) && script == 0;
+            if fails {
+                self.network.probe.arm(nth, passing);
+            }
+            let one = std::slice::from_ref(command);
+            answers.extend(self.perform(request, one).await?);
+            if fails {
+                self.network.probe.disarm();
+            }
+            script = script.wrapping_sub(usize::from(is_script(command)));
+        }
+        Ok(answers)
+    }
+
+    async fn twice(&self, request: &Request) -> RedisResult<Vec<Value>> {
+        let mut answers = Vec::new();
+        for command in &request.commands {
+            let one = std::slice::from_ref(command);
+            if is_script(command) {
+                self.perform(request, one).await?;
+            }
+            answers.extend(self.perform(request, one).await?);
+        }
+        Ok(answers)
+    }
+
+    fn send_late(&self, request: Request, passage: &Passage, by: Duration) {
+        let (network, process, reset) = (self.network.clone(), self.process, passage.reset.clone());
+        network.count_late(1);
+        tokio::spawn(async move {
+            sleep(by).await;
+            if !reset.is_cancelled() && !request.blocks {
+                drop(
+                    network
+                        .perform((process, request.number), &request.behind, &request.commands)
+                        .await,
+                );
+            }
+            network.count_late(-1);
+        });
+    }
+
+    async fn die<T>(&self) -> T {
+        self.network.kill(self.process);
+        pending().await
+    }
+}
+
+impl Gate for ProcessGate {
+    fn carry<'a>(
+        &'a self,
+        behind: Connection,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        let commands: Vec<Cmd> = pipeline.cmd_iter().cloned().collect();
+        let blocks = commands.iter().any(|command| {
+            matches!(command.args_iter().next(), Some(redis::Arg::Simple(b"BLPOP")))
+        });
+        Box::pin(async move {
+            let answers = self.exchange(Request { number: 0, behind, commands, blocks }).await?;
+            Ok(answers.into_iter().skip(offset).take(count).collect())
+        })
+    }
+}
+
+/// What a client makes of an answer that does not come. One that may take any time has no
+/// timeout.
+async fn lost<T>(silence: Silence, blocks: bool) -> RedisResult<T> {
+    match silence {
+        Silence::Broken => Err(broken()),
+        Silence::Kept if blocks => pending().await,
+        Silence::Kept => {
+            sleep(SILENCE_MAX).await;
+            Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)))
+        }
+    }
+}
+
+fn broken() -> RedisError {
+    RedisError::from(io::Error::from(io::ErrorKind::BrokenPipe))
+}

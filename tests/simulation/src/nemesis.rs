@@ -1,0 +1,134 @@
+//! What is done to processes and the store while users go on: [`Nemesis`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::queues::ALL;
+use crate::world::{Member, Setup, World};
+
+/// How many tasks a worker runs at once; most run few, so that they stand in each other's way.
+const SLOTS: [usize; 10] = [1, 1, 2, 4, 4, 16, 16, 64, 256, 4_096];
+
+/// What a run may suffer beside its [fault plan](crate::weather).
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Workers at once.
+    pub workers: usize,
+    /// The store may come back as it was.
+    pub fails_over: bool,
+    /// The store's clock may be set. Never both: then a fence could be given twice.
+    pub sets_clock: bool,
+    /// How each of them is set up; at random, if it is not said.
+    pub setup: Option<Setup>,
+    /// One in so many looks does something; none if it is 0.
+    pub rarity: u32,
+}
+
+/// Keeps up a set of workers, and does them harm.
+pub struct Nemesis {
+    world: Arc<World>,
+    plan: Plan,
+    random: fastrand::Rng,
+    processes: Vec<Member>,
+    leaving: Vec<Member>,
+}
+
+impl Nemesis {
+    /// One with a whole set of workers.
+    pub fn new(world: Arc<World>, plan: Plan, random: fastrand::Rng) -> Self {
+        let (processes, leaving) = (Vec::new(), Vec::new());
+        let mut nemesis = Self { world, plan, random, processes, leaving };
+        nemesis.tend();
+        nemesis
+    }
+
+    /// Does harm until that instant.
+    pub async fn run(&mut self, until: Instant) {
+        while Instant::now() < until {
+            sleep(Duration::from_millis(self.random.u64(20..400))).await;
+            if self.plan.rarity > 0 && self.random.u32(..self.plan.rarity) == 0 {
+                self.act();
+            }
+            self.tend();
+        }
+    }
+
+    /// Starts a worker for each one that has ended.
+    pub fn tend(&mut self) {
+        self.processes.retain(|member| !member.main.is_finished());
+        while self.processes.len() < self.plan.workers {
+            let setup = self.plan.setup.unwrap_or_else(|| self.some_setup());
+            self.processes.push(self.world.worker(setup));
+        }
+        self.leaving.retain(|member| !member.main.is_finished());
+    }
+
+    /// The workers that run, and how each is set up.
+    pub fn processes(&self) -> impl Iterator<Item = (u32, Setup)> {
+        let running = self.processes.iter().filter(|member| !member.main.is_finished());
+        running.map(|member| (member.process, member.setup))
+    }
+
+    fn some_setup(&mut self) -> Setup {
+        let random = &mut self.random;
+        let queues = self.world.queues.names().len();
+        let some = 1 << random.usize(..queues) | random.u64(..) & random.u64(..);
+        Setup {
+            concurrency: SLOTS[random.usize(..SLOTS.len())],
+            poll: Duration::from_millis([500, 5_000][random.usize(..2)]),
+            grace: Duration::from_millis([0, 500, 3_000][random.usize(..3)]),
+            knows_all: random.bool(),
+            lease: Duration::from_secs([1, 2, 2, 6][random.usize(..4)]),
+            serves: if random.u8(..4) == 0 { some } else { ALL },
+        }
+    }
+
+    fn ask_to_leave(&mut self, at: usize) {
+        let member = self.processes.swap_remove(at);
+        self.world.ask_to_end(member.process);
+        self.leaving.push(member);
+    }
+
+    fn act(&mut self) {
+        let network = self.world.network.clone();
+        let at = self.random.usize(..self.processes.len());
+        let process = self.processes[at].process;
+        match self.random.u8(..12) {
+            0..2 => network.kill(process),
+            2..4 => self.ask_to_leave(at),
+            4..6 => network.cut(Some(process), self.moment()),
+            6 => network.cut(None, self.moment()),
+            7 => network.forget_scripts(),
+            8..10 if self.plan.fails_over => network.roll_back(self.random.usize(1..8)),
+            _ if self.plan.sets_clock => {
+                let by_ms = [30, 700, 3_000, 60_000][self.random.usize(..4)];
+                let by_ms = self.random.i64(1..by_ms);
+                network.set_clock(if self.random.bool() { by_ms } else { -by_ms });
+            }
+            _ => {}
+        }
+    }
+
+    /// Shorter than a lease, or longer.
+    fn moment(&mut self) -> Duration {
+        Duration::from_millis(self.random.u64(50..5_000))
+    }
+
+    /// Asks those to end whose setup is such, and waits for it.
+    pub async fn dismiss(&mut self, whose: impl Fn(&Setup) -> bool, within: Duration) {
+        while let Some(at) = self.processes.iter().position(|member| whose(&member.setup)) {
+            self.ask_to_leave(at);
+        }
+        let deadline = Instant::now() + within;
+        while !self.leaving.is_empty() && Instant::now() < deadline {
+            sleep(Duration::from_millis(100)).await;
+            self.leaving.retain(|member| !member.main.is_finished());
+        }
+        for member in &self.leaving {
+            let process = member.process;
+            self.world.network.complain(format!("worker {process} does not end"));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One run: what a seed makes of users, workers and faults, and the verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::calm::trial;
+use crate::ending::{dismiss, drain, judge_all};
+use crate::fault_plan::Rough;
+use crate::nemesis::{Nemesis, Plan};
+use crate::queues::Queues;
+use crate::tally::Tally;
+use crate::user::{NUMBERS, Shared, User};
+use crate::world::{LEASE, World, simulate};
+
+/// Whatever a user does comes to an end by then, once nothing goes wrong any more.
+const USERS_END_WITHIN: Duration = Duration::from_secs(120);
+
+/// What came out of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// By which it can be repeated.
+    pub seed: u64,
+    /// The hash of all that passed.
+    pub trace: u64,
+    /// What was counted.
+    pub tally: Tally,
+    /// What must not be.
+    pub wrong: Vec<String>,
+}
+
+/// Whether a run prints all that passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// It says nothing.
+    Quiet,
+    /// Each command, each fault.
+    Loud,
+}
+
+/// Does the run of a seed.
+pub fn run(seed: u64, voice: Voice) -> Outcome {
+    simulate(seed, async |mut world| {
+        // Not that of the product's own random numbers.
+        let mut random = fastrand::Rng::with_seed(!seed);
+        world.queues = Queues::random(&mut random);
+        let world = Arc::new(world);
+        if voice == Voice::Loud {
+            world.network.be_loud();
+        }
+        run_scene(&world, random).await;
+        let (trace, tally) = (world.network.trace(), world.network.tally());
+        Outcome { seed, trace, tally, wrong: world.network.wrong() }
+    })
+}
+
+async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
+    let network = &world.network;
+    let fails_over = random.u8(..4) == 0;
+    // Many share the looks at a queue, and have longer leases while they are idle.
+    let workers = if random.u8(..4) == 0 { random.usize(9..17) } else { random.usize(1..4) };
+    let plan = Plan {
+        workers,
+        fails_over,
+        sets_clock: !fails_over && random.u8(..4) == 0,
+        setup: None,
+        rarity: [0, 4, 10, 30][random.usize(..4)],
+    };
+    network.set_fault_plan(Rough::new(random.u64(..), LEASE));
+    network.check_every(random.u64(8..64));
+    if plan.fails_over {
+        network.keep_copies();
+    }
+    let shared = Arc::new(Shared::default());
+    let (users, acts) = (random.usize(1..4), random.u32(20..80));
+    let users: Vec<JoinHandle<()>> =
+        (0..users).map(|at| enlist(world, &shared, (at as u64, acts, random.fork()))).collect();
+    let mut nemesis = Nemesis::new(world.clone(), plan, random.fork());
+    nemesis.run(Instant::now() + Duration::from_secs(random.u64(4..20))).await;
+    network.set_fault_plan(crate::fault_plan::Fair);
+    network.heal();
+    let ended = async {
+        while users.iter().any(|user| !user.is_finished()) {
+            nemesis.tend();
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    if timeout(USERS_END_WITHIN, ended).await.is_err() {
+        network.complain("a user's call does not end");
+    }
+    // Who does not know every task could keep one from who does.
+    let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
+    let running = || nemesis.processes().chain([(helper.process, helper.setup)]).collect();
+    trial(world, running, random).await;
+    dismiss(world, &mut nemesis, helper).await;
+    judge_all(world).await;
+}
+
+/// Starts a user in a process of its own; one that can't connect starts again.
+fn enlist(
+    world: &Arc<World>,
+    shared: &Arc<Shared>,
+    (at, acts, random): (u64, u32, fastrand::Rng),
+) -> JoinHandle<()> {
+    let (process, shared, all) = (world.next_process(), shared.clone(), world.clone());
+    world.spawn(process, async move {
+        let client = all.client_at_last(process).await;
+        let (network, queues, next) = (all.network.clone(), all.queues.clone(), at * NUMBERS);
+        let user = User { client, process, network, shared, queues, random, next, poisons: 1 };
+        user.run(acts).await;
+    })
+}

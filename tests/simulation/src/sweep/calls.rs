@@ -1,0 +1,115 @@
+//! Each `redis.call` that is made before its script has written fails once.
+
+use super::{Performance, Scene, run_scene};
+use crate::fault::{Fault, Silence};
+use crate::fault_plan::{Exchange, FaultPlan, Latency, NoHeartbeats, Once, SHORT};
+use crate::probe::Sighting;
+use crate::run::Voice;
+use crate::sites::{Coverage, Place};
+
+/// Scenes in which a lost answer leads to calls that are made at no other time.
+const LOST_ANSWERS: [Scene; 3] = [Scene::Submit, Scene::CancelRunning, Scene::Release];
+
+/// What goes wrong before a call fails.
+#[derive(Clone, Copy)]
+enum Before {
+    Nothing,
+    Lost(Once),
+    Heartbeats(NoHeartbeats),
+}
+
+impl FaultPlan for Before {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        match self {
+            Self::Nothing => None,
+            Self::Lost(once) => once.fault(exchange),
+            Self::Heartbeats(none) => none.fault(exchange),
+        }
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
+/// One fault after another.
+#[derive(Clone, Copy)]
+struct Both<First>(First, Once);
+
+impl<First: FaultPlan> FaultPlan for Both<First> {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        self.1.fault(exchange).or_else(|| self.0.fault(exchange))
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
+/// What was seen, and what must not be.
+#[derive(Default)]
+struct Findings {
+    coverage: Coverage,
+    wrong: Vec<String>,
+}
+
+/// Plays the scenes with one failing call each, until every call that they make before a script's
+/// first write has failed. What was seen, and what must not be.
+pub fn fail_each_call() -> (Coverage, Vec<String>) {
+    let mut findings = Findings::default();
+    for scene in Scene::ALL {
+        let exchanges = findings.fail_calls(scene, Before::Nothing);
+        if LOST_ANSWERS.contains(&scene) {
+            for at in 0..exchanges {
+                let lost = Once { at, fault: Fault::ReplyLost(Silence::Broken) };
+                findings.fail_calls(scene, Before::Lost(lost));
+            }
+        }
+    }
+    // Nobody watched when the reaper comes.
+    findings.fail_calls(Scene::Reap, Before::Heartbeats(NoHeartbeats));
+    (findings.coverage, findings.wrong)
+}
+
+fn fails_at(seen: Sighting) -> Once {
+    let Sighting { exchange, script, nth } = seen;
+    Once { at: exchange, fault: Fault::CallFails { script, nth, passing: nth % 2 == 0 } }
+}
+
+impl Findings {
+    /// Plays the scene, and again for each of its calls that has not failed yet. How many exchanges
+    /// it has.
+    fn fail_calls(&mut self, scene: Scene, before: Before) -> u64 {
+        let performance = run_scene(scene, before, Voice::Quiet);
+        self.add(scene, "no call fails", &performance);
+        let usual = performance.probe.sightings();
+        for (call, seen) in &usual {
+            if !self.is_to_fail(call, *seen, &performance) {
+                continue;
+            }
+            let fails = Both(before, fails_at(*seen));
+            let again = run_scene(scene, fails, Voice::Quiet);
+            self.add(scene, &format!("{call:?} fails"), &again);
+            // What is called only after another call has failed.
+            for (later, seen) in again.probe.sightings() {
+                if !usual.contains_key(&later) && self.is_to_fail(&later, seen, &again) {
+                    let twice = run_scene(scene, Both(fails, fails_at(seen)), Voice::Quiet);
+                    self.add(scene, &format!("{call:?} fails, then {later:?}"), &twice);
+                }
+            }
+        }
+        performance.exchanges
+    }
+
+    /// Whether a call was seen in the scene itself, and has not failed yet.
+    fn is_to_fail(&self, call: &(Place, String), seen: Sighting, during: &Performance) -> bool {
+        seen.exchange < during.exchanges && !self.coverage.has_failed(call.0, &call.1)
+    }
+
+    fn add(&mut self, scene: Scene, how: &str, performance: &Performance) {
+        let outcome = &performance.outcome;
+        self.coverage.merge(outcome.tally.coverage.clone());
+        let told = |wrong: &String| format!("{scene:?}, {how}: {wrong}");
+        self.wrong.extend(outcome.wrong.iter().map(told));
+    }
+}

@@ -1,0 +1,124 @@
+//! One fault at each exchange of each scene, and at each `redis.call` of a script: exhaustive,
+//! where [`run`](crate::run) is at random.
+
+mod actor;
+mod calls;
+mod looks;
+mod operates;
+mod scene;
+mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+pub use self::actor::Actor;
+pub use self::calls::fail_each_call;
+pub use self::scene::Scene;
+use crate::ending::{dismiss, drain, judge_all};
+use crate::fault::{Fault, Silence};
+use crate::fault_plan::{FaultPlan, Once};
+use crate::nemesis::{Nemesis, Plan};
+use crate::probe::Probe;
+use crate::run::{Outcome, Voice};
+use crate::tally::Tally;
+use crate::user::Shared;
+use crate::world::{LEASE, Setup, World, simulate};
+
+/// Every scene is a run of this seed.
+const SEED: u64 = 1;
+const SCENE_ENDS_WITHIN: Duration = Duration::from_secs(120);
+/// No exchange has this number.
+const NEVER: u64 = u64::MAX;
+
+/// What is done to each exchange.
+pub const FAULTS: [Fault; 10] = [
+    Fault::RequestLost(Silence::Broken),
+    Fault::RequestLost(Silence::Kept),
+    Fault::ReplyLost(Silence::Broken),
+    Fault::ReplyLost(Silence::Kept),
+    Fault::Doubled,
+    Fault::Delayed(LEASE.saturating_add(LEASE)),
+    Fault::Late(LEASE.saturating_add(LEASE)),
+    Fault::RolledBack { calls: 3 },
+    Fault::DiesBefore,
+    Fault::DiesAfter,
+];
+
+/// What came out of one performance of a scene.
+#[derive(Debug)]
+pub struct Performance {
+    /// The verdict.
+    pub outcome: Outcome,
+    /// How many exchanges it had until its end.
+    pub exchanges: u64,
+    /// Who saw each `redis.call`.
+    pub probe: Probe,
+}
+
+/// Plays a scene in which nothing goes wrong.
+pub fn rehearse(scene: Scene) -> Performance {
+    let fault_plan = Once { at: NEVER, fault: Fault::Doubled };
+    let mut performance = run_scene(scene, fault_plan, Voice::Quiet);
+    let Tally { submitted, executions, .. } = performance.outcome.tally;
+    if scene.runs_each_once() && executions != submitted {
+        performance.outcome.wrong.push(format!("{submitted} tasks ran {executions} times"));
+    }
+    performance
+}
+
+/// Plays a scene in which that happens to the exchange of this number.
+pub fn run_with(scene: Scene, at: u64, fault: Fault, voice: Voice) -> Performance {
+    run_scene(scene, Once { at, fault }, voice)
+}
+
+fn run_scene(scene: Scene, fault_plan: impl FaultPlan + 'static, voice: Voice) -> Performance {
+    simulate(SEED, async |mut world| {
+        world.queues = scene.queues();
+        let world = Arc::new(world);
+        let network = world.network.clone();
+        if voice == Voice::Loud {
+            network.be_loud();
+        }
+        network.check_every(1);
+        network.keep_copies();
+        network.set_fault_plan(fault_plan);
+        let exchanges = perform(scene, &world).await;
+        let (trace, tally) = (network.trace(), network.tally());
+        let outcome = Outcome { seed: SEED, trace, tally, wrong: network.wrong() };
+        Performance { outcome, exchanges, probe: network.probe.clone() }
+    })
+}
+
+/// To its end and the verdict. How many exchanges the scene itself had.
+async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
+    let (workers, grace, knows_all) = (scene.workers(), Duration::ZERO, scene.knows_all());
+    let setup = Setup { grace, knows_all, ..Setup::of(4) };
+    let plan =
+        Plan { workers, setup: Some(setup), fails_over: false, sets_clock: false, rarity: 0 };
+    let mut nemesis = Nemesis::new(world.clone(), plan, fastrand::Rng::with_seed(SEED));
+    let shared = Arc::new(Shared::default());
+    let process = world.next_process();
+    let (theirs, all) = (shared.clone(), world.clone());
+    let user = world.spawn(process, async move {
+        let actor = Actor::new(all, process, theirs).await;
+        scene.run_scene(actor).await;
+    });
+    let ended = async {
+        while !user.is_finished() {
+            nemesis.tend();
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    if timeout(SCENE_ENDS_WITHIN, ended).await.is_err() {
+        world.network.complain("the scene does not end");
+    }
+    let exchanges = world.network.exchanges();
+    // A task that waits to be told to stop is told so by that.
+    let helper = drain(world, &shared, (&mut nemesis, |_| false)).await;
+    dismiss(world, &mut nemesis, helper).await;
+    judge_all(world).await;
+    scene.judge(world);
+    exchanges
+}

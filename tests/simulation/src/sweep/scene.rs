@@ -1,0 +1,200 @@
+//! What a user does in a few seconds, and each feature in one of them: [`Scene`].
+
+use optimus_core::Call;
+use optimus_testkit::history::{Found, What};
+use tokio::time::sleep;
+
+use super::looks;
+use super::steps::{self, NEIGHBOURS, ms};
+use super::{Actor, operates};
+use crate::fault::Fault;
+use crate::queues::Queues;
+use crate::work::{Kind, Rare, Work};
+use crate::world::{LEASE, World};
+
+/// A short play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// A task, and its result.
+    Submit,
+    /// Several in one call, of all sorts.
+    Batch,
+    /// Several of one biz id, before and after the first has ended.
+    BizId,
+    /// One that is due later.
+    Later,
+    /// One that fails twice.
+    Retry,
+    /// One that is cancelled while it waits, in each of the ways to wait.
+    CancelWaiting,
+    /// One that is cancelled while it runs.
+    CancelRunning,
+    /// One of many that is cancelled while it runs, and does not stop.
+    CancelDeaf,
+    /// One that is cancelled while it runs, and run again at once.
+    CancelRequeue,
+    /// Tasks of several queues, one of which is paused.
+    Queues,
+    /// Redis is away for longer than the leases of workers that differ in it.
+    Outage,
+    /// Tasks whose code panics beside their handlers.
+    Hostile,
+    /// One that runs alone, for it lost its workers, and ends well.
+    Quarantine,
+    /// One that is submitted twice under one id.
+    SameId,
+    /// A store that comes back as it was.
+    Failover,
+    /// Some that return nothing, whose client waits late; and some that a failover loses.
+    Elimination,
+    /// One that is dead, and one that is cancelled, and run again.
+    Requeue,
+    /// One that never ends by itself.
+    Timeout,
+    /// One whose worker is asked to end.
+    Release,
+    /// Some whose worker is killed, asked to stop or not.
+    Reap,
+    /// One for whose end two handles wait.
+    Await,
+    /// One that kills its workers, beside others.
+    Poison,
+    /// A queue that is paused.
+    Pause,
+    /// Tasks that come back by themselves, or end for good.
+    ControlWords,
+    /// An operator who looks at everything.
+    Look,
+    /// What is old is dropped.
+    Purge,
+    /// One that the workers don't know.
+    Misfit,
+    /// The store's clock goes back, again and again.
+    Clock,
+    /// One that outlasts a lease, for a worker that was idle beside many.
+    Crowd,
+}
+
+impl Scene {
+    /// All of them.
+    pub const ALL: [Self; 29] = [
+        Self::Submit,
+        Self::Batch,
+        Self::BizId,
+        Self::Later,
+        Self::Retry,
+        Self::CancelWaiting,
+        Self::CancelRunning,
+        Self::CancelDeaf,
+        Self::CancelRequeue,
+        Self::Queues,
+        Self::Outage,
+        Self::Failover,
+        Self::Elimination,
+        Self::Hostile,
+        Self::Quarantine,
+        Self::SameId,
+        Self::Requeue,
+        Self::Timeout,
+        Self::Release,
+        Self::Reap,
+        Self::Await,
+        Self::Poison,
+        Self::Pause,
+        Self::ControlWords,
+        Self::Look,
+        Self::Purge,
+        Self::Misfit,
+        Self::Clock,
+        Self::Crowd,
+    ];
+
+    /// Whether that fault says something in this scene.
+    pub fn bears(self, fault: Fault) -> bool {
+        match self {
+            // A store that loses a fence and whose clock is set back gives it again.
+            Self::Clock => !matches!(fault, Fault::RolledBack { .. }),
+            // A submit that arrives a year late opens a ledger that its client knows nothing of.
+            Self::Purge => !matches!(fault, Fault::Late(_)),
+            _ => true,
+        }
+    }
+
+    /// Whether its workers know every task.
+    pub(super) fn knows_all(self) -> bool {
+        self != Self::Misfit
+    }
+
+    /// Whether nothing of it runs twice while nothing goes wrong.
+    pub(super) fn runs_each_once(self) -> bool {
+        matches!(self, Self::Submit | Self::Outage | Self::Crowd)
+    }
+
+    /// How many work.
+    pub(super) fn workers(self) -> usize {
+        if self == Self::Crowd { 10 } else { 2 }
+    }
+
+    /// What there is to serve.
+    pub(super) fn queues(self) -> Queues {
+        if self == Self::Queues { Queues::of(&[1, 1, 100]) } else { Queues::default() }
+    }
+
+    pub(super) async fn run_scene(self, actor: Actor) {
+        match self {
+            Self::Submit => actor.hear(1, actor.submit(1, Kind::Lasts(0)).await).await,
+            Self::Batch => steps::batch(&actor).await,
+            Self::BizId => steps::biz_id(&actor).await,
+            Self::Later => steps::later(&actor).await,
+            Self::Retry => actor.hear(1, actor.submit(1, Kind::Fails(2)).await).await,
+            Self::CancelWaiting => operates::cancel_waiting(&actor).await,
+            Self::CancelRunning => operates::cancel_running(&actor).await,
+            Self::CancelDeaf => operates::cancel_deaf(&actor).await,
+            Self::CancelRequeue => operates::cancel_requeue(&actor).await,
+            Self::Queues => steps::queues(&actor).await,
+            Self::Outage => steps::outage(&actor).await,
+            Self::Failover => steps::failover(&actor).await,
+            Self::Elimination => steps::elimination(&actor).await,
+            Self::Hostile => steps::hostile(&actor).await,
+            Self::Quarantine => steps::quarantine(&actor).await,
+            Self::SameId => steps::same_id(&actor).await,
+            Self::Requeue => operates::requeue(&actor).await,
+            Self::Timeout => {
+                let call = Work::new(1, Kind::Hangs).timeout(ms(300)).max_retry(1);
+                actor.hear(1, actor.call(1, call).await).await;
+            }
+            Self::Release => steps::release(&actor).await,
+            Self::Reap => steps::reap(&actor).await,
+            Self::Await => {
+                let handle = actor.submit(1, Kind::Lasts(200)).await;
+                tokio::join!(actor.hear(1, handle.clone()), actor.hear(1, handle));
+            }
+            Self::Poison => steps::poison(&actor).await,
+            Self::Pause => operates::pause(&actor).await,
+            Self::ControlWords => steps::control_words(&actor).await,
+            Self::Look => looks::look(&actor).await,
+            Self::Purge => steps::purge(&actor).await,
+            Self::Misfit => {
+                drop(actor.call(1, Call::new(Rare { number: 1 })).await);
+                sleep(ms(300)).await;
+            }
+            Self::Clock => steps::clock(&actor).await,
+            Self::Crowd => {
+                // By then each has had a heartbeat beside all others.
+                sleep(2 * LEASE).await;
+                let call = Work::new(1, Kind::Hangs).timeout(2 * LEASE).max_retry(0);
+                actor.hear(1, actor.call(1, call).await).await;
+            }
+        }
+    }
+
+    /// What must be true of this scene beside all else.
+    pub(super) fn judge(self, world: &World) {
+        for event in world.network.journal.events() {
+            let What::Found { task, state: Found::Dead, .. } = event.what else { continue };
+            if self == Self::Poison && task >= NEIGHBOURS {
+                world.network.complain(format!("neighbour {task} is dead"));
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A store with all who use it, on one thread and on virtual time: [`World`].
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use optimus_core::{Client, Error, platform};
+use optimus_embedded::Store;
+use optimus_embedded::simulation::VirtualTime;
+use optimus_testkit::history::What;
+use optimus_worker::Worker;
+use tokio::runtime;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::gate::ProcessGate;
+use crate::hostile::{Hostile, Unclonable};
+use crate::journal::Journal;
+use crate::network::Network;
+use crate::queues::{ALL, Queues};
+use crate::work::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
+
+/// The prefix of all keys.
+pub const NAMESPACE: &str = "simulation";
+/// That of a worker of which nothing else is said.
+pub const LEASE: Duration = Duration::from_secs(2);
+const CONNECT_AGAIN: Duration = Duration::from_millis(100);
+/// The instant at which every run begins, in ms since the epoch.
+const START_MS: u64 = 1_800_000_000_000;
+
+/// Names of stores are shared by all threads.
+static WORLDS: AtomicU64 = AtomicU64::new(0);
+
+/// One store, and the processes around it.
+pub struct World {
+    /// What lies between them.
+    pub network: Arc<Network>,
+    /// What there is to serve.
+    pub queues: Queues,
+    name: u64,
+    processes: AtomicU32,
+    stops: Mutex<HashMap<u32, CancellationToken>>,
+}
+
+/// A worker process that was started.
+pub struct Member {
+    /// Its number.
+    pub process: u32,
+    /// How it is set up.
+    pub setup: Setup,
+    /// Asks it to end.
+    pub stop: CancellationToken,
+    /// Its main task.
+    pub main: JoinHandle<Result<(), Error>>,
+}
+
+/// A name under which a process finds the store; forgotten when dropped.
+struct Published(String);
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        Store::withdraw(&self.0);
+    }
+}
+
+/// How a worker is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// How many tasks it runs at once.
+    pub concurrency: usize,
+    /// How often it looks by itself.
+    pub poll: Duration,
+    /// How long it lets tasks run when it is asked to end.
+    pub grace: Duration,
+    /// Whether it knows every task.
+    pub knows_all: bool,
+    /// How long it keeps its tasks when nothing is heard of it.
+    pub lease: Duration,
+    /// The queues that it serves, by their bits.
+    pub serves: u64,
+}
+
+impl Setup {
+    /// Of a worker of all queues with so many slots, which knows every task.
+    pub fn of(concurrency: usize) -> Self {
+        let (poll, grace) = (Duration::from_secs(1), Duration::from_secs(1));
+        Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL }
+    }
+}
+
+/// Runs something on one thread, on virtual time, with all its random numbers from the seed.
+pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
+    be_quiet_about_panics();
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without threads can be built");
+    runtime.block_on(async {
+        let origin = Instant::now();
+        let time_of_day = move || UNIX_EPOCH + Duration::from_millis(START_MS) + origin.elapsed();
+        platform::simulate(seed, time_of_day);
+        run(World::new()).await
+    })
+}
+
+impl World {
+    fn new() -> Self {
+        let time = VirtualTime::starting_at(START_MS);
+        let store = Store::new(time.clock());
+        let network = Network::new(store, time, Arc::new(Journal::new()));
+        let name = WORLDS.fetch_add(1, Ordering::Relaxed);
+        let (processes, queues) = (AtomicU32::new(1), Queues::default());
+        Self { network, queues, name, processes, stops: Mutex::default() }
+    }
+
+    /// The number of a new process.
+    pub fn next_process(&self) -> u32 {
+        self.processes.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where a process finds the store, for as long as `using` takes.
+    async fn at_url<T>(&self, process: u32, using: impl AsyncFnOnce(&str) -> T) -> T {
+        let name = format!("simulation-{}-{process}", self.name);
+        let gate = Arc::new(ProcessGate::new(self.network.clone(), process));
+        self.network.store.behind(gate).publish(&name);
+        let url = format!("memory://{name}");
+        let _published = Published(name);
+        using(&url).await
+    }
+
+    /// Connects a client of that process.
+    ///
+    /// # Errors
+    /// As those of a client.
+    pub async fn client(&self, process: u32) -> Result<Client, Error> {
+        self.at_url(process, async |url| {
+            Client::builder(url)
+                .namespace(NAMESPACE)
+                .submit_timeout(Duration::from_secs(5))
+                .connect()
+                .await
+        })
+        .await
+    }
+
+    /// The same, again and again until it is connected.
+    pub async fn client_at_last(&self, process: u32) -> Client {
+        loop {
+            match self.client(process).await {
+                Ok(client) => return client,
+                Err(_) => sleep(CONNECT_AGAIN).await,
+            }
+        }
+    }
+
+    /// Starts a process of its own, which can be killed.
+    pub fn spawn(
+        &self,
+        process: u32,
+        main: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        let main = tokio::spawn(main);
+        self.network.begin(process, main.abort_handle());
+        main
+    }
+
+    fn stops(&self) -> MutexGuard<'_, HashMap<u32, CancellationToken>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a worker to end, if the process is one.
+    pub fn ask_to_end(&self, process: u32) {
+        if let Some(stop) = self.stops().get(&process) {
+            self.network.note_asked(process);
+            stop.cancel();
+        }
+    }
+
+    /// Starts a worker process.
+    pub fn worker(self: &Arc<Self>, setup: Setup) -> Member {
+        let (process, stop) = (self.next_process(), CancellationToken::new());
+        let (world, stopped) = (self.clone(), stop.clone());
+        let main = tokio::spawn(async move {
+            let running = world.at_url(process, async |url| {
+                let desk = Desk { network: world.network.clone(), process };
+                let builder = Worker::builder(url).quiet().namespace(NAMESPACE);
+                let mut builder = world
+                    .queues
+                    .serve(builder, setup.serves)
+                    .concurrency(setup.concurrency)
+                    .lease(setup.lease)
+                    .poll(setup.poll)
+                    .shutdown_grace(setup.grace)
+                    .only_named_tasks()
+                    .task_type::<Work>()
+                    .task_type::<Poison>()
+                    .task_type::<Neighbour>()
+                    .task_type::<Mute>()
+                    .task_type::<Hostile>()
+                    .data(Unclonable)
+                    .data(desk);
+                if setup.knows_all {
+                    builder = builder.task_type::<Rare>();
+                }
+                let asked = async {
+                    stopped.cancelled().await;
+                    world.network.journal.now_ns()
+                };
+                builder.build()?.run_until(asked).await
+            });
+            let since = running.await?;
+            world.network.journal.write(process, What::Left { worker: process, since });
+            Ok(())
+        });
+        let lease_ms = u64::try_from(setup.lease.as_millis()).unwrap_or(u64::MAX);
+        self.network.journal.write(0, What::Lease { worker: process, ms: lease_ms });
+        self.stops().insert(process, stop.clone());
+        self.network.begin(process, main.abort_handle());
+        Member { process, setup, stop, main }
+    }
+}

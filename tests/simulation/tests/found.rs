@@ -1,0 +1,110 @@
+//! What the simulation found once.
+
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use optimus_core::{Call, Client, Due, platform};
+use optimus_simulation::{
+    ending::check_structure,
+    fault_plan::{Fair, NoHeartbeats},
+    queues::queue,
+    work::{Kind, Work},
+    world::{LEASE, Setup, World, simulate},
+};
+use optimus_testkit::eventually;
+
+/// How many script calls a scene took. Who spins lets no virtual time pass, so it takes for ever.
+fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let calls = simulate(1, async |world| {
+            let world = Arc::new(world);
+            scene(world.clone()).await;
+            world.network.tally().script_calls
+        });
+        tell.send(calls)
+    });
+    told.recv_timeout(Duration::from_secs(60)).expect("nobody spins")
+}
+
+fn due_in(number: u64, ms: u64) -> Call<Work> {
+    Work::new(number, Kind::Lasts(0)).due(Due::In(Duration::from_millis(ms)))
+}
+
+/// What is left of the only worker's lease; none before it has one.
+async fn lease_left(client: &Client) -> Option<Duration> {
+    let workers = client.inspector().workers(&queue()).await.unwrap();
+    let until = UNIX_EPOCH + Duration::from_millis(workers.first()?.lease_until_ms);
+    Some(until.duration_since(platform::now()).unwrap_or_default())
+}
+
+#[test]
+fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
+    let calls = calls_of(async |world| {
+        let worker = world.worker(Setup { grace: Duration::from_secs(3), ..Setup::of(2) });
+        let client = world.client(world.next_process()).await.unwrap();
+        client.submit(Work::new(1, Kind::Lasts(2_000))).await.unwrap();
+        client.submit(due_in(2, 500)).await.unwrap();
+        let begun = async || world.network.journal.begun(1) == 1;
+        eventually("the first begins", LEASE, begun).await;
+        worker.stop.cancel();
+        worker.main.await.unwrap().unwrap();
+    });
+    assert!(calls < 50, "{calls}");
+}
+
+#[test]
+fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
+    let calls = calls_of(async |world| {
+        world.worker(Setup::of(2));
+        let client = world.client(world.next_process()).await.unwrap();
+        let has_lease = async || lease_left(&client).await.is_some();
+        eventually("the worker has a lease", LEASE, has_lease).await;
+        world.network.set_fault_plan(NoHeartbeats);
+        // It is in doubt for its last tenth.
+        let in_doubt = async || lease_left(&client).await < Some(LEASE / 16);
+        eventually("the lease is in doubt", LEASE, in_doubt).await;
+        let handle = client.submit(Work::new(1, Kind::Lasts(0))).await.unwrap();
+        let over = async || lease_left(&client).await == Some(Duration::ZERO);
+        eventually("the lease is over", LEASE, over).await;
+        world.network.set_fault_plan(Fair);
+        handle.result().await.unwrap();
+    });
+    assert!(calls < 50, "{calls}");
+}
+
+#[test]
+fn what_a_client_does_once_is_done_again_after_a_failover_that_lost_it() {
+    calls_of(async |world| {
+        world.network.keep_copies();
+        let client = world.client(world.next_process()).await.unwrap();
+        client.resume(&queue()).await.unwrap();
+        client.submit(Work::new(1, Kind::Lasts(0))).await.unwrap();
+        world.network.roll_back(8);
+        client.submit(Work::new(2, Kind::Lasts(0))).await.unwrap();
+        check_structure(&world.network);
+        assert_eq!(world.network.wrong(), [""; 0], "the ledger will be purged");
+        // The call before found the connection broken, and this one knows.
+        client.submit(Work::new(3, Kind::Lasts(0))).await.unwrap();
+        assert_eq!(client.inspector().queues().await.unwrap(), [queue()]);
+    });
+}
+
+#[test]
+fn each_call_that_was_on_its_way_at_a_failover_does_again_what_is_done_once() {
+    calls_of(async |world| {
+        world.network.keep_copies();
+        let client = world.client(world.next_process()).await.unwrap();
+        let call = |number, queue: &'static str| Work::new(number, Kind::Lasts(0)).queue(queue);
+        client.submit_all([call(1, "work"), call(2, "work1")]).await.unwrap();
+        world.network.roll_back(8);
+        // The first finds the connection broken, the second has a new one.
+        client.submit_all([call(3, "work"), call(4, "work1")]).await.unwrap();
+        check_structure(&world.network);
+        assert_eq!(world.network.wrong(), [""; 0], "the ledgers will be purged");
+        assert_eq!(client.inspector().queues().await.unwrap().len(), 2);
+    });
+}

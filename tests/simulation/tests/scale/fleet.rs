@@ -1,0 +1,147 @@
+//! Workers whose tasks last an hour, beside many tasks that may have killed a worker: none of the
+//! workers stands still for them, and in the end each of them runs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use optimus_core::{Call, Client, TaskHandle};
+use optimus_simulation::{
+    queues::Queues,
+    work::{Kind, Neighbour, Work},
+    world::{Setup, World, simulate},
+};
+use optimus_testkit::{eventually, history::What};
+use tokio::time::{Instant, sleep};
+
+const WORKERS: usize = 16;
+const SLOTS: usize = 64;
+const HOUR: Duration = Duration::from_secs(3_600);
+const LEASE: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(300);
+/// A worker is given a small task this often: how long it waits shows whether the worker claims.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+/// The longest time for which a worker may claim nothing because of quarantined tasks.
+const DRAIN_MAX: Duration = Duration::from_secs(300);
+/// A wake-up and the exchanges of a claim.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// Numbers of tasks: quarantined tasks, then long ones, then probes.
+const LONG: u64 = 1_000;
+const PROBES: u64 = 1_000_000;
+
+/// The first queue is everybody's, and each worker has one of its own.
+fn setup(worker: usize) -> Setup {
+    let serves = 1 | 1 << (worker + 1);
+    Setup { lease: LEASE, poll: PROBE_EVERY, serves, ..Setup::of(SLOTS) }
+}
+
+fn call(world: &World, worker: usize, (number, lasts): (u64, Duration)) -> Call<Work> {
+    let ms = lasts.as_millis().try_into().unwrap();
+    let queue = world.queues.names()[worker + 1].to_string();
+    Work::new(number, Kind::Lasts(ms)).queue(queue).timeout(HOUR * 2)
+}
+
+/// Tasks that were lost with two workers: each of them is one that the next loss would mark Dead.
+async fn quarantine(world: &Arc<World>, client: &Client, count: usize) -> Vec<TaskHandle<u64>> {
+    let neighbours = (0..count as u64).map(|number| Call::new(Neighbour { number }));
+    let quarantine = client.submit_all(neighbours).await.unwrap();
+    for losses in 1..=2 {
+        let victim = world.worker(Setup { lease: LEASE, serves: 1, ..Setup::of(count) });
+        let all_begun =
+            async || (0..count as u64).all(|number| world.network.journal.begun(number) == losses);
+        eventually("the victim has begun all", SOON, all_begun).await;
+        world.network.kill(victim.process);
+    }
+    quarantine
+}
+
+/// How long each probe of a worker waited, from its submit to its begin.
+fn waits(world: &World, submitted: &BTreeMap<u64, u64>) -> Vec<Vec<(u64, u64)>> {
+    let mut waits = vec![Vec::new(); WORKERS];
+    for event in world.network.journal.events() {
+        let What::Begin { task, .. } = event.what else { continue };
+        let Some(since) = submitted.get(&task) else { continue };
+        waits[usize::try_from(task - PROBES).unwrap() % WORKERS].push((*since, event.at));
+    }
+    waits
+}
+
+/// For how long something waited: in all, and at once.
+fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
+    let (mut total, mut longest, mut until) = (0, 0, 0);
+    for (since, begun) in waits.iter().collect::<BTreeSet<_>>() {
+        total += begun.saturating_sub(until.max(*since));
+        longest = longest.max(begun - since);
+        until = until.max(*begun);
+    }
+    (Duration::from_nanos(total), Duration::from_nanos(longest))
+}
+
+/// Workers whose tasks last that long go on claiming, and then run the quarantined tasks.
+fn all_go_on_claiming(count: usize, lasts: Duration) {
+    simulate(1, async |mut world| {
+        world.queues = Queues::of(&[1; WORKERS + 1]);
+        let world = Arc::new(world);
+        let client = world.client(world.next_process()).await.unwrap();
+        let quarantine = quarantine(&world, &client, count).await;
+        let processes: Vec<_> = (0..WORKERS).map(|worker| world.worker(setup(worker))).collect();
+        let half = SLOTS as u64 / 2;
+        let long = (0..WORKERS as u64 * half).map(|number| {
+            let worker = usize::try_from(number / half).unwrap();
+            call(&world, worker, (LONG + number, lasts))
+        });
+        client.submit_all(long).await.unwrap();
+
+        let (begun, mut submitted) = (Instant::now(), BTreeMap::new());
+        let is_late = |at: Instant| at + DRAIN_MAX / 2 > begun + lasts;
+        while !is_late(Instant::now()) {
+            let from = PROBES + submitted.len() as u64;
+            let probe = |worker| call(&world, worker, (from + worker as u64, Duration::ZERO));
+            let now = world.network.journal.now_ns();
+            submitted.extend((0..WORKERS as u64).map(|worker| (from + worker, now)));
+            client.submit_all((0..WORKERS).map(probe)).await.unwrap();
+            sleep(PROBE_EVERY).await;
+        }
+        let time = begun.elapsed();
+        for quarantined in quarantine {
+            quarantined.result_within(DRAIN_MAX + SOON).await.unwrap();
+        }
+        let (mut most, mut longest) = (Duration::ZERO, Duration::ZERO);
+        for waits in waits(&world, &submitted) {
+            let (total, at_once) = stood_still(&waits);
+            (most, longest) = (most.max(total), longest.max(at_once));
+        }
+        println!(
+            "{count} suspects: of {time:.0?} a worker stood still for {most:.1?} at most, at once \
+             for {longest:.1?}"
+        );
+        assert!(longest > PROBE_EVERY, "nobody drained");
+        assert!(longest <= DRAIN_MAX + SLACK, "{longest:?}");
+        assert!(most <= time / 5 + longest, "{most:?} of {time:?}");
+        for worker in &processes {
+            worker.stop.cancel();
+        }
+        for worker in processes {
+            worker.main.await.unwrap().unwrap();
+        }
+        assert_eq!(world.network.wrong(), [""; 0]);
+    });
+}
+
+#[test]
+fn sixteen_workers_with_long_tasks_go_on_claiming_beside_suspects() {
+    all_go_on_claiming(3, Duration::from_secs(900));
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "minutes; cargo xtask scale runs it"]
+    fn sixteen_workers_with_tasks_of_an_hour_go_on_claiming_beside_64_suspects() {
+        all_go_on_claiming(64, HOUR);
+    }
+}

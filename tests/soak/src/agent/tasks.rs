@@ -1,0 +1,163 @@
+//! The tasks: handlers that write down when they begin and how they end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use optimus::Context;
+use optimus_testkit::history::{HistoryLog, How, What};
+
+use super::mix::Kind;
+
+/// The queue of all tasks.
+pub(crate) const QUEUE: &str = "soak";
+
+/// Why a handler fails.
+#[derive(Debug)]
+pub(super) enum Problem {
+    Asked,
+    Stopped,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Asked => "asked to fail",
+            Self::Stopped => "told to stop",
+        })
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Most kinds. No task here is marked Dead for its lost workers: that many are killed.
+#[optimus::task(
+    queue = "soak",
+    max_retry = 5,
+    max_losses = 100_000,
+    backoff = "fixed(wait = 50ms, jitter = 1)"
+)]
+pub(super) async fn work(
+    number: u64,
+    #[data] log: Arc<HistoryLog>,
+    ctx: Context,
+) -> Result<(), Problem> {
+    run(number, &log, &ctx).await
+}
+
+/// Its result is the fence of the attempt that was recorded.
+#[optimus::task(
+    queue = "soak",
+    max_losses = 100_000,
+    result_ttl = "2h",
+    backoff = "fixed(wait = 50ms, jitter = 1)"
+)]
+pub(super) async fn answer(
+    number: u64,
+    #[data] log: Arc<HistoryLog>,
+    ctx: Context,
+) -> Result<u64, Problem> {
+    run(number, &log, &ctx).await?;
+    Ok(ctx.fence())
+}
+
+/// One at a time of each biz id.
+#[optimus::task(
+    queue = "soak",
+    max_losses = 100_000,
+    biz_id = "{biz}",
+    backoff = "fixed(wait = 50ms, jitter = 1)"
+)]
+pub(super) async fn unique(
+    number: u64,
+    biz: u64,
+    #[data] log: Arc<HistoryLog>,
+    ctx: Context,
+) -> Result<(), Problem> {
+    let _ = biz;
+    run(number, &log, &ctx).await
+}
+
+/// Fails at every attempt.
+#[optimus::task(
+    queue = "soak",
+    max_retry = 1,
+    max_losses = 100_000,
+    backoff = "fixed(wait = 50ms, jitter = 1)"
+)]
+pub(super) async fn doom(
+    number: u64,
+    #[data] log: Arc<HistoryLog>,
+    ctx: Context,
+) -> Result<(), Problem> {
+    run(number, &log, &ctx).await
+}
+
+/// Runs on a thread of its own, and never ends in time: so it always fails.
+#[optimus::task(
+    queue = "soak",
+    timeout = "300ms",
+    max_retry = 1,
+    max_losses = 100_000,
+    backoff = "fixed(wait = 50ms, jitter = 1)"
+)]
+pub(super) fn overrun(number: u64, #[data] log: Arc<HistoryLog>, ctx: Context) {
+    let mut run = Run::begin(number, &log, &ctx);
+    std::thread::sleep(Duration::from_millis(Kind::Overrunning.wait_ms(number)));
+    run.how = How::Failed;
+}
+
+/// One execution, written down from its begin to its end, however it ends.
+struct Run<'a> {
+    number: u64,
+    fence: u64,
+    log: &'a HistoryLog,
+    how: How,
+}
+
+impl<'a> Run<'a> {
+    fn begin(number: u64, log: &'a HistoryLog, ctx: &Context) -> Self {
+        let (id, attempt, fence) = (ctx.id().to_string(), ctx.attempt(), ctx.fence());
+        log.write(What::Begin { task: number, id, attempt, fence });
+        Self { number, fence, log, how: How::Stopped }
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        // One that is dropped before it said how it ends was stopped by its worker.
+        let how = if std::thread::panicking() { How::Failed } else { self.how };
+        self.log.write(What::End { task: self.number, fence: self.fence, how });
+    }
+}
+
+async fn run(number: u64, log: &HistoryLog, ctx: &Context) -> Result<(), Problem> {
+    let mut run = Run::begin(number, log, ctx);
+    let attempt = ctx.attempt();
+    let kind = Kind::of(number);
+    let wait = Duration::from_millis(kind.wait_ms(number));
+    match kind {
+        Kind::Blocking => std::thread::sleep(wait),
+        Kind::Spinning => {
+            let begun = Instant::now();
+            while begun.elapsed() < wait {
+                std::hint::spin_loop();
+            }
+        }
+        _ if wait.is_zero() => {}
+        _ => {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = ctx.cancelled() => return Err(Problem::Stopped),
+            }
+        }
+    }
+    // Killed workers count as attempts, too: who fails by that number fails seldom enough.
+    let fails = match kind {
+        Kind::Flaky => u64::from(attempt) <= 1 + number / 32 % 2,
+        Kind::Doomed => true,
+        Kind::Panicking if attempt == 1 => panic!("asked to panic"),
+        _ => false,
+    };
+    run.how = if fails { How::Failed } else { How::Ok };
+    if fails { Err(Problem::Asked) } else { Ok(()) }
+}

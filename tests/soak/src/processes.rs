@@ -1,0 +1,193 @@
+//! The agents' processes, and what is done to them: [`Processes`].
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use optimus_testkit::history::{HistoryLog, What, now_ns};
+use optimus_testkit::{ChildGuard, fake_clock};
+
+use crate::agent::{Role, Settings};
+
+/// What agents print, such as why they ended.
+const OUTPUT: &str = "agents.log";
+/// An agent that is asked to end and does not within this time hangs.
+const LEAVE_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A place where an agent runs, one after the other.
+struct Place {
+    settings: Settings,
+    agent: Option<ChildGuard>,
+    /// It has done all it was to.
+    is_done: bool,
+}
+
+/// All agents: the workers first, then the clients.
+pub(crate) struct Processes {
+    folder: PathBuf,
+    workers: Vec<Place>,
+    clients: Vec<Place>,
+}
+
+/// Which agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Worker(usize),
+    Client(usize),
+}
+
+impl Processes {
+    /// Starts agents with these settings.
+    ///
+    /// # Errors
+    /// When a process can't be started.
+    pub(crate) fn start(
+        folder: &Path,
+        workers: Vec<Settings>,
+        clients: Vec<Settings>,
+    ) -> anyhow::Result<Self> {
+        let places = |all: Vec<Settings>| {
+            all.into_iter().map(|settings| Place { settings, agent: None, is_done: false })
+        };
+        let (workers, clients) = (places(workers).collect(), places(clients).collect());
+        let mut processes = Self { folder: folder.to_owned(), workers, clients };
+        processes.tend()?;
+        Ok(processes)
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Whether every client has submitted all it was to.
+    pub(crate) fn has_submitted_all(&self) -> bool {
+        self.clients.iter().all(|place| place.is_done)
+    }
+
+    /// The process there, if it runs.
+    pub(crate) fn pid(&self, who: Who) -> Option<u32> {
+        self.place(who).agent.as_ref().map(ChildGuard::pid)
+    }
+
+    /// Starts what does not run: agents end by themselves only if they find no Redis at their
+    /// start, or are done.
+    ///
+    /// # Errors
+    /// When a process can't be started.
+    pub(crate) fn tend(&mut self) -> anyhow::Result<()> {
+        let folder = self.folder.clone();
+        for place in self.workers.iter_mut().chain(&mut self.clients) {
+            if let Some(agent) = &mut place.agent
+                && let Some(status) = agent.try_wait()?
+            {
+                place.agent = None;
+                place.is_done = status.success();
+            }
+            if place.agent.is_none() && !place.is_done {
+                place.agent = Some(start(&folder, &place.settings)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills it with -9. [`tend`](Self::tend) starts another.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn kill(&mut self, who: Who, log: &HistoryLog) -> anyhow::Result<bool> {
+        let place = self.place_mut(who);
+        let Some(mut agent) = place.agent.take() else { return Ok(false) };
+        agent.kill()?;
+        log.write(What::Killed { victim: agent.pid() });
+        if let Role::Client { first, count, .. } = &mut place.settings.role {
+            // Its successor must not use its numbers again.
+            *first += NUMBERS_EACH;
+            place.is_done = count.is_some();
+        }
+        Ok(true)
+    }
+
+    /// Sends a signal to the process with this id, if it is still the one in that place.
+    pub(crate) fn signal(&self, who: Who, pid: u32, name: &str) -> bool {
+        let agent = self.place(who).agent.as_ref().filter(|agent| agent.pid() == pid);
+        agent.is_some_and(|agent| agent.signal(name).is_ok())
+    }
+
+    /// Asks one to end (SIGTERM) and gives it away, to be [awaited](leave).
+    pub(crate) fn dismiss(&mut self, who: Who) -> Option<ChildGuard> {
+        let agent = self.place_mut(who).agent.take()?;
+        // It fails only if it has ended, which is what is wanted.
+        let _ = agent.signal("TERM");
+        Some(agent)
+    }
+
+    /// Asks all clients to end, and waits until they have.
+    ///
+    /// # Errors
+    /// When one hangs.
+    pub(crate) fn dismiss_clients(&mut self) -> anyhow::Result<()> {
+        for client in 0..self.clients.len() {
+            self.clients[client].is_done = true;
+            if let Some(agent) = self.dismiss(Who::Client(client)) {
+                await_end(agent).context("a client")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, who: Who) -> &Place {
+        match who {
+            Who::Worker(worker) => &self.workers[worker],
+            Who::Client(client) => &self.clients[client],
+        }
+    }
+
+    fn place_mut(&mut self, who: Who) -> &mut Place {
+        match who {
+            Who::Worker(worker) => &mut self.workers[worker],
+            Who::Client(client) => &mut self.clients[client],
+        }
+    }
+}
+
+/// Numbers of tasks that each client process has for itself.
+pub(crate) const NUMBERS_EACH: u64 = 1 << 32;
+
+/// Waits until a worker that was asked to end has ended.
+///
+/// # Errors
+/// When it hangs.
+pub(crate) fn leave(worker: ChildGuard, asked: u64, log: &HistoryLog) -> anyhow::Result<()> {
+    let pid = worker.pid();
+    await_end(worker).context("a worker")?;
+    log.write(What::Left { worker: pid, since: asked.min(now_ns()) });
+    Ok(())
+}
+
+fn await_end(mut agent: ChildGuard) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while agent.try_wait()?.is_none() {
+        ensure!(begun.elapsed() < LEAVE_WITHIN, "it was asked to end and still runs");
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn start(folder: &Path, settings: &Settings) -> anyhow::Result<ChildGuard> {
+    let program = std::env::current_exe().context("the running program has no path")?;
+    let output = OpenOptions::new().create(true).append(true).open(folder.join(OUTPUT))?;
+    let mut command = ChildGuard::command(program, None);
+    command.arg("agent").arg(serde_json::to_string(settings)?);
+    if let Some(offset) = &settings.clock {
+        fake_clock(&mut command, offset);
+    }
+    command.stdout(Stdio::null()).stderr(output);
+    ChildGuard::spawn(&mut command).context("no agent could be started")
+}

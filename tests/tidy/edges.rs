@@ -1,0 +1,205 @@
+//! Who may know whom: the edges between our crates, and the one door to Redis.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::files::{File, root};
+use crate::{Finding, hold, none};
+
+/// Our crates, each with those of ours that it may depend on. A crate that is not here is
+/// refused, so that adding one is a decision.
+const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("optimus-macros", &[]),
+    ("optimus-embedded", &[]),
+    ("optimus-core", &["optimus-embedded"]),
+    ("optimus-worker", &["optimus-core"]),
+    ("optimus-fsck", &["optimus-core"]),
+    ("optimus", &["optimus-core", "optimus-embedded", "optimus-macros", "optimus-worker"]),
+    ("optimus-testkit", &[]),
+    ("optimus-bench", &["optimus", "optimus-core", "optimus-testkit", "optimus-worker"]),
+    ("optimus-fuzz", &["optimus-core", "optimus-embedded"]),
+    ("optimus-soak", &["optimus", "optimus-testkit"]),
+    ("optimus-journeys", &[]),
+    ("optimus-tidy", &[]),
+    (
+        "optimus-simulation",
+        &["optimus-core", "optimus-embedded", "optimus-fsck", "optimus-testkit", "optimus-worker"],
+    ),
+    ("xtask", &["optimus-testkit"]),
+];
+
+/// An example is written against what users have.
+const EXAMPLES_KNOW: &[&str] = &["optimus"];
+
+const KNOW_REDIS: [&str; 8] = [
+    "optimus-bench",
+    "optimus-core",
+    "optimus-embedded",
+    "optimus-fuzz",
+    "optimus-simulation",
+    "optimus-soak",
+    "optimus-testkit",
+    "xtask",
+];
+
+/// Where `redis::` may stand besides test code.
+const DOORS: [&str; 8] = [
+    "benches/",
+    "tests/fuzz/",
+    "optimus-core/src/broker/",
+    "optimus-embedded/",
+    "tests/simulation/",
+    "tests/soak/",
+    "tests/kit/src/",
+    "xtask/",
+];
+
+fn named_redis(file: &File) -> Vec<Finding> {
+    let free = file.is_test() || DOORS.iter().any(|door| file.path.starts_with(door));
+    let lines = file.code.iter().enumerate().filter(|_| file.is_rust() && !free);
+    lines
+        .filter(|(_, line)| !line.test && names_crate(&line.code, "redis"))
+        .map(|(index, line)| file.at(index, line.code.trim()))
+        .collect()
+}
+
+/// Where the subscriber of the user's may be called: on the runtime of handlers, guarded; or on the
+/// thread for that.
+const SPEAKERS: [&str; 4] = [
+    "optimus-core/src/log.rs",
+    "optimus-worker/src/decide.rs",
+    "optimus-worker/src/outcome.rs",
+    "optimus-worker/src/user_code.rs",
+];
+
+fn called_subscriber(file: &File) -> Vec<Finding> {
+    let role = ["optimus-core/src/", "optimus-worker/src/"];
+    let watched = role.iter().any(|folder| file.path.starts_with(folder))
+        && !file.is_test()
+        && !SPEAKERS.contains(&file.path.as_str());
+    let events = ["error!(", "warn!(", "info!(", "debug!(", "trace!(", "event!(", "enabled!("];
+    let says = |code: &str| events.iter().any(|event| code.contains(&format!("tracing::{event}")));
+    let lines = file.code.iter().enumerate().filter(|_| watched);
+    lines
+        .filter(|(_, line)| !line.test && says(&line.code))
+        .map(|(index, line)| file.at(index, line.code.trim()))
+        .collect()
+}
+
+/// Whether a path in the line begins with the crate.
+fn names_crate(code: &str, name: &str) -> bool {
+    let starts_path = |before: &str| {
+        let before = before.strip_suffix("::").unwrap_or(before);
+        before.chars().next_back().is_none_or(|c| !(c.is_alphanumeric() || "_:>".contains(c)))
+    };
+    let path = format!("{name}::");
+    code.match_indices(&path).any(|(at, _)| starts_path(&code[..at]))
+        || code.trim_start().trim_start_matches("pub ").starts_with(&format!("use {name};"))
+}
+
+/// The edges that nobody allowed, of packages as `cargo metadata` describes them. What only
+/// tests depend on is not looked at.
+fn strange_edges(packages: &[Value]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = text(package, "name");
+        let manifest = Path::new(text(package, "manifest_path"));
+        let in_examples = manifest.ancestors().any(|folder| folder.ends_with("examples"));
+        let row = MAY_KNOW.iter().find(|(known, _)| *known == name).map(|(_, may)| *may);
+        let Some(may_know) = row.or(in_examples.then_some(EXAMPLES_KNOW)) else {
+            findings.push(format!("{name} is not in the table of tests/tidy/edges.rs"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let needed = text(dependency, "name");
+            let for_tests = dependency["kind"] == "dev";
+            let ours = needed == "xtask" || needed.split('-').next() == Some("optimus");
+            let strange_of_ours = ours && !may_know.contains(&needed);
+            let strange_redis = needed == "redis" && !KNOW_REDIS.contains(&name);
+            if !for_tests && (strange_of_ours || strange_redis) {
+                findings.push(format!("{name} depends on {needed}"));
+            }
+        }
+    }
+    findings
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().expect("cargo metadata keeps its format")
+}
+
+fn packages() -> Vec<Value> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    let output = cargo.current_dir(root()).output().expect("cargo runs this test");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect(&complaint);
+    metadata["packages"].as_array().expect("cargo metadata keeps its format").clone()
+}
+
+#[test]
+fn only_the_broker_names_redis() {
+    hold("say it as a method of the broker and call that", named_redis);
+}
+
+#[test]
+fn only_the_log_and_the_executor_call_the_subscriber() {
+    hold("a subscriber may block or panic; say it through `tell!`", called_subscriber);
+}
+
+#[test]
+fn no_crate_knows_another_that_it_should_not() {
+    let remedy = "move the code to a crate that may know both, or argue for the edge in \
+                  ARCHITECTURE.md and add it to the table";
+    none(remedy, strange_edges(&packages()));
+}
+
+#[test]
+fn redis_outside_the_broker_is_found() {
+    let found = |path: &str, text: &str| named_redis(&File::new(path, text)).len();
+    assert_eq!(found("optimus-worker/src/a.rs", "use redis::Client;\nlet x: ::redis::Value;"), 2);
+    assert_eq!(found("optimus-core/src/a.rs", "pub use redis;\nf(redis::cmd(\"GET\"))"), 2);
+    assert_eq!(found("optimus-core/src/broker/a.rs", "use redis::Client;"), 0);
+    assert_eq!(found("optimus-core/tests/a.rs", "use redis::Client;"), 0);
+    assert_eq!(
+        found("optimus/src/a.rs", "// redis::Client\nuse crate::redis::A; my_redis::b()"),
+        0
+    );
+}
+
+#[test]
+fn an_event_on_a_thread_of_a_role_is_found() {
+    let found = |path: &str, text: &str| called_subscriber(&File::new(path, text)).len();
+    assert_eq!(found("optimus-worker/src/a.rs", "tracing::warn!(id, \"lost\");"), 1);
+    assert_eq!(found("optimus-worker/src/a.rs", "tell!(log, WARN, id, \"lost\");"), 0);
+    assert_eq!(found("optimus-worker/src/outcome.rs", "tracing::warn!(\"lost\");"), 0);
+    assert_eq!(found("tests/journeys/tests/a.rs", "tracing::warn!(\"lost\");"), 0);
+}
+
+#[test]
+fn an_edge_that_nobody_allowed_is_found() {
+    let package = |name: &str, folder: &str, needs: &[(&str, Value)]| {
+        let needs: Vec<Value> = needs
+            .iter()
+            .map(|(name, kind)| serde_json::json!({ "name": name, "kind": kind }))
+            .collect();
+        let manifest = format!("{folder}/Cargo.toml");
+        serde_json::json!({ "name": name, "manifest_path": manifest, "dependencies": needs })
+    };
+    let dev = || Value::from("dev");
+    let found = strange_edges(&[
+        package("optimus-core", "optimus-core", &[("optimus-worker", Value::Null)]),
+        package("optimus-worker", "optimus-worker", &[("redis", Value::Null), ("redis", dev())]),
+        package("optimus-macros", "optimus-macros", &[("syn", Value::Null), ("optimus", dev())]),
+        package("shop", "examples/shop", &[("optimus", Value::Null)]),
+        package("optimus-new", "optimus-new", &[]),
+    ]);
+    let expected = [
+        "optimus-core depends on optimus-worker",
+        "optimus-worker depends on redis",
+        "optimus-new is not in the table of tests/tidy/edges.rs",
+    ];
+    assert_eq!(found, expected);
+}

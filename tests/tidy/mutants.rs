@@ -1,0 +1,70 @@
+//! The mutants are kept alive: each says what it is, and still applies.
+
+use std::path::Path;
+use std::process::Command;
+
+use optimus_testkit::Mutant;
+
+use crate::files::root;
+use crate::{Finding, none};
+
+/// Fewer would leave out a class of bugs that other queues had.
+const MUTANTS_MIN: usize = 30;
+
+fn mutants() -> Vec<Mutant> {
+    Mutant::all(&root().join("tests/mutants")).unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+/// What `git apply` says against it, if anything.
+fn misfit(patch: &Path) -> Option<Finding> {
+    let mut git = Command::new("git");
+    let git = git.args(["apply", "--check"]).arg(patch).current_dir(root());
+    let output = git.output().expect("git applies patches");
+    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    (!output.status.success()).then(|| format!("{}: {complaint}", patch.display()))
+}
+
+fn untested(mutant: &Mutant) -> Option<Finding> {
+    let target = mutant.killed_by.iter().position(|arg| arg == "--test");
+    let target = target.and_then(|at| mutant.killed_by.get(at + 1))?;
+    let package = &mutant.killed_by[1];
+    let short = format!("tests/{}", package.strip_prefix("optimus-").unwrap_or(package));
+    let mut folders = [package, &short].into_iter().map(|name| root().join(name));
+    let package = folders.find(|folder| folder.is_dir())?.join("tests").join(target);
+    let exists = package.with_extension("rs").is_file() || package.join("main.rs").is_file();
+    (!exists).then(|| format!("{}: there is no {}", mutant.name, package.display()))
+}
+
+#[test]
+fn there_are_enough_mutants_and_each_has_its_head() {
+    assert!(mutants().len() >= MUTANTS_MIN, "{} mutants", mutants().len());
+    none("name the test target that must fail", mutants().iter().filter_map(untested));
+}
+
+#[test]
+fn every_mutant_still_applies() {
+    let remedy = "write it anew against the code as it is now; what it breaks must stay the same";
+    none(remedy, mutants().iter().filter_map(|mutant| misfit(&mutant.path)));
+}
+
+#[test]
+fn a_mutant_without_its_head_is_found() {
+    let parse = |text: &str| Mutant::parse("tests/mutants/no-check.patch".into(), text);
+    let (breaks, peer) = ("Nothing is checked.", "Peer: asynq#1144, nothing was checked.");
+    let killed_by = "Killed by: -p optimus-core --test scripts -- stale::";
+    let mutant = parse(&format!("{breaks}\n{peer}\n{killed_by}\n\n--- a/x")).unwrap();
+    assert_eq!((mutant.name.as_str(), mutant.killed_by.len()), ("no-check", 6));
+    let ours = "Ours: 9007fdb, nothing was checked.";
+    assert!(parse(&format!("{breaks}\n{ours}\n{killed_by}\n\n--- a/x")).is_ok());
+    for (text, missing) in [
+        (format!("{peer}\n{killed_by}\n\n"), "Peer"),
+        (format!("{breaks}\n{killed_by}\n\n"), "Peer"),
+        (format!("{breaks}\nPeer: asynq, nothing.\n{killed_by}\n\n"), "Peer"),
+        (format!("{breaks}\nOurs: long ago, nothing.\n{killed_by}\n\n"), "Ours"),
+        (format!("{breaks}\n{peer}\n\n"), "Killed by"),
+        (format!("{breaks}\n{peer}\n{killed_by}\n--- a/x"), "empty line"),
+    ] {
+        assert!(parse(&text).unwrap_err().contains(missing), "{text}");
+    }
+    assert!(misfit(&root().join("tests/mutants/no-such.patch")).is_some());
+}
