@@ -112,9 +112,10 @@ impl Client {
     /// Makes this the client behind `.perform_async()`, in place of an earlier one.
     ///
     /// There is one in a process. In tests of several stores or runtimes use
-    /// [`client.submit(call)`](Self::submit) instead. A handler's `.perform_async()` submits to the
-    /// store of its worker: through this client if it was connected to the same URL and namespace,
-    /// else through one of the worker's own with the default settings.
+    /// [`client.submit(call)`](Self::submit) or [`scope`](Self::scope) instead. A handler's
+    /// `.perform_async()` submits to the store of its worker: through this client if it was
+    /// connected to the same URL and namespace, else through one of the worker's own with the
+    /// default settings.
     pub fn install(self) -> Self {
         *INSTALLED.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self.clone());
         self
@@ -135,8 +136,8 @@ impl Client {
         })
     }
 
-    /// What `.perform_async()` submits through: within a handler a client of its worker's store,
-    /// else the installed one.
+    /// What `.perform_async()` submits through: within a scope its client, within a handler one of
+    /// its worker's store, else the installed one.
     pub(crate) fn current() -> Result<Self, Error> {
         if let Some(own) = OwnClient::current() {
             return Ok(own.client());
