@@ -1,10 +1,25 @@
 //! The examples stand beside this file; each is a program of its own.
 
 /// Every block of Rust in these pages is compiled, and run unless it says `no_run`.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+macro_rules! pages {
+    ($($name:ident: $path:literal,)*) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!($path)]
+            struct $name;
+        )*
+    };
+}
 
-#[cfg(doctest)]
-#[doc = include_str!("../docs/PRODUCTION.md")]
-struct Production;
+pages! {
+    Readme: "../README.md",
+    Tasks: "../docs/TASKS.md",
+    Production: "../docs/PRODUCTION.md",
+    GettingStarted: "../docs/guides/getting-started.md",
+    Testing: "../docs/guides/testing.md",
+    Deploying: "../docs/guides/deploying.md",
+    Idempotence: "../docs/guides/idempotence.md",
+    FromSidekiq: "../docs/guides/from-sidekiq.md",
+    FromCelery: "../docs/guides/from-celery.md",
+    FromBullmq: "../docs/guides/from-bullmq.md",
+}

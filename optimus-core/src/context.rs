@@ -179,6 +179,9 @@ impl Context {
 
     /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down,
     /// or its lease may have passed to another worker.
+    ///
+    /// An `async` handler is dropped at its timeout, so only what it has spawned, or runs on other
+    /// threads, hears of that one here.
     pub async fn cancelled(&self) {
         let mut told = pin!(self.inner.told.notified());
         // Enabled before the look, so that a call between the two is not missed.

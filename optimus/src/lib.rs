@@ -80,6 +80,10 @@
 //!
 //! The tasks of a library are found only if the program names that library somewhere:
 //! `use my_tasks as _;` is enough.
+//!
+//! The [`glossary`] has the words that are used here and elsewhere.
+
+pub mod glossary;
 
 #[doc(hidden)]
 #[path = "private.rs"]

@@ -4,6 +4,7 @@
 //! repository to it stands one that plants an offence and sees it found. CONTRIBUTING.md says
 //! why each rule is there.
 
+mod book;
 mod edges;
 mod files;
 mod functions;
