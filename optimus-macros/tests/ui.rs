@@ -1,6 +1,6 @@
 //! What compiles and what is refused, one rule a file: `ui/pass` and `ui/fail`.
 //!
-//! One case: `cargo test -p optimus-macros --test ui -- what trybuild=<part of its name>`.
+//! One case: `cargo test -p optimus-tasks-macros --test ui -- what trybuild=<part of its name>`.
 
 use std::{io::Write, process::Command};
 

@@ -11,32 +11,49 @@ use crate::{Finding, hold, none};
 /// Our crates, each with those of ours that it may depend on. A crate that is not here is
 /// refused, so that adding one is a decision.
 const MAY_KNOW: &[(&str, &[&str])] = &[
-    ("optimus-macros", &[]),
-    ("optimus-embedded", &[]),
-    ("optimus-core", &["optimus-embedded"]),
-    ("optimus-worker", &["optimus-core"]),
-    ("optimus-fsck", &["optimus-core"]),
-    ("optimus", &["optimus-core", "optimus-embedded", "optimus-macros", "optimus-worker"]),
+    ("optimus-tasks-macros", &[]),
+    ("optimus-tasks-embedded", &[]),
+    ("optimus-tasks-core", &["optimus-tasks-embedded"]),
+    ("optimus-tasks-worker", &["optimus-tasks-core"]),
+    ("optimus-fsck", &["optimus-tasks-core"]),
+    (
+        "optimus-tasks",
+        &[
+            "optimus-tasks-core",
+            "optimus-tasks-embedded",
+            "optimus-tasks-macros",
+            "optimus-tasks-worker",
+        ],
+    ),
     ("optimus-testkit", &[]),
-    ("optimus-bench", &["optimus", "optimus-core", "optimus-testkit", "optimus-worker"]),
-    ("optimus-fuzz", &["optimus-core", "optimus-embedded"]),
-    ("optimus-soak", &["optimus", "optimus-testkit"]),
+    (
+        "optimus-bench",
+        &["optimus-tasks", "optimus-tasks-core", "optimus-testkit", "optimus-tasks-worker"],
+    ),
+    ("optimus-fuzz", &["optimus-tasks-core", "optimus-tasks-embedded"]),
+    ("optimus-soak", &["optimus-tasks", "optimus-testkit"]),
     ("optimus-journeys", &[]),
     ("optimus-tidy", &[]),
     (
         "optimus-simulation",
-        &["optimus-core", "optimus-embedded", "optimus-fsck", "optimus-testkit", "optimus-worker"],
+        &[
+            "optimus-tasks-core",
+            "optimus-tasks-embedded",
+            "optimus-fsck",
+            "optimus-testkit",
+            "optimus-tasks-worker",
+        ],
     ),
     ("xtask", &["optimus-testkit"]),
 ];
 
 /// An example is written against what users have.
-const EXAMPLES_KNOW: &[&str] = &["optimus"];
+const EXAMPLES_KNOW: &[&str] = &["optimus-tasks"];
 
 const KNOW_REDIS: [&str; 8] = [
     "optimus-bench",
-    "optimus-core",
-    "optimus-embedded",
+    "optimus-tasks-core",
+    "optimus-tasks-embedded",
     "optimus-fuzz",
     "optimus-simulation",
     "optimus-soak",
@@ -190,15 +207,27 @@ fn an_edge_that_nobody_allowed_is_found() {
     };
     let dev = || Value::from("dev");
     let found = strange_edges(&[
-        package("optimus-core", "optimus-core", &[("optimus-worker", Value::Null)]),
-        package("optimus-worker", "optimus-worker", &[("redis", Value::Null), ("redis", dev())]),
-        package("optimus-macros", "optimus-macros", &[("syn", Value::Null), ("optimus", dev())]),
-        package("shop", "examples/shop", &[("optimus", Value::Null)]),
+        package(
+            "optimus-tasks-core",
+            "optimus-tasks-core",
+            &[("optimus-tasks-worker", Value::Null)],
+        ),
+        package(
+            "optimus-tasks-worker",
+            "optimus-tasks-worker",
+            &[("redis", Value::Null), ("redis", dev())],
+        ),
+        package(
+            "optimus-tasks-macros",
+            "optimus-tasks-macros",
+            &[("syn", Value::Null), ("optimus-tasks", dev())],
+        ),
+        package("shop", "examples/shop", &[("optimus-tasks", Value::Null)]),
         package("optimus-new", "optimus-new", &[]),
     ]);
     let expected = [
-        "optimus-core depends on optimus-worker",
-        "optimus-worker depends on redis",
+        "optimus-tasks-core depends on optimus-tasks-worker",
+        "optimus-tasks-worker depends on redis",
         "optimus-new is not in the table of tests/tidy/edges.rs",
     ];
     assert_eq!(found, expected);

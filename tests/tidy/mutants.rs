@@ -28,8 +28,9 @@ fn untested(mutant: &Mutant) -> Option<Finding> {
     let target = mutant.killed_by.iter().position(|arg| arg == "--test");
     let target = target.and_then(|at| mutant.killed_by.get(at + 1))?;
     let package = &mutant.killed_by[1];
-    let short = format!("tests/{}", package.strip_prefix("optimus-").unwrap_or(package));
-    let mut folders = [package, &short].into_iter().map(|name| root().join(name));
+    let published = package.replacen("optimus-tasks", "optimus", 1);
+    let check = format!("tests/{}", package.strip_prefix("optimus-").unwrap_or(package));
+    let mut folders = [published, check].into_iter().map(|name| root().join(name));
     let package = folders.find(|folder| folder.is_dir())?.join("tests").join(target);
     let exists = package.with_extension("rs").is_file() || package.join("main.rs").is_file();
     (!exists).then(|| format!("{}: there is no {}", mutant.name, package.display()))

@@ -11,7 +11,7 @@ use crate::{Command, refuse};
 pub(crate) const COMMAND: Command = Command {
     name: "check",
     usage: "check",
-    about: "Format, clippy and rustdoc, with warnings as errors.",
+    about: "Format, clippy and rustdoc, with warnings as errors, and the packages as published.",
     run: |args| {
         refuse(&args)?;
         let mut steps = Steps::default();
@@ -21,7 +21,16 @@ pub(crate) const COMMAND: Command = Command {
     },
 };
 
-/// Does the three checks.
+/// What is published, in the order in which it must be.
+const PACKAGES: [&str; 5] = [
+    "optimus-tasks-macros",
+    "optimus-tasks-embedded",
+    "optimus-tasks-core",
+    "optimus-tasks-worker",
+    "optimus-tasks",
+];
+
+/// Does the four checks.
 pub(crate) fn check(steps: &mut Steps) {
     steps.run("format", || {
         need("fmt", "rustfmt")?;
@@ -34,6 +43,11 @@ pub(crate) fn check(steps: &mut Steps) {
     steps.run("rustdoc", || {
         let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    // Each is built from its packaged files alone, so a file that is missing there is found.
+    steps.run("packages", || {
+        let names = PACKAGES.iter().flat_map(|name| ["-p", name]);
+        run(cargo(&["package", "--allow-dirty"]).args(names))
     });
 }
 
