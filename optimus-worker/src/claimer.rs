@@ -13,7 +13,8 @@ use optimus_core::{
 };
 
 use crate::{
-    claims::{Ask, Claims, HALF_MIN},
+    ask::Ask,
+    claims::{Claims, HALF_MIN},
     reporter::take_in_reports,
     role::Role,
     shared::Shared,

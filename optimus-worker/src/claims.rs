@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    Lease, QueueName, WorkerId,
+    Lease, QueueName,
     broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
     tell,
 };
 use tokio::time::Instant;
 
 use crate::{
+    ask::{Ask, Mode},
     executor,
-    looks::{backup_wait, look_wait},
+    looks::{Load, Looks, backup_wait},
     prepare::{Claim, prepare},
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},
@@ -31,6 +32,8 @@ pub(crate) struct Claims {
     shares: Shares,
     /// Slots that claims under way may fill.
     reserved: usize,
+    /// How many tasks were granted.
+    begun: u64,
     overflowing: bool,
 }
 
@@ -42,47 +45,11 @@ struct QueueClaims {
     unanswered: Option<Ask>,
     /// The last claim that Redis has answered.
     answered_seq: u64,
-    due_at: Option<Instant>,
-    /// When this worker looks though nothing woke it. Each claim is a look.
-    look_at: Option<Instant>,
-    /// One of these times has come, and nothing was asked since.
-    fired: bool,
+    looks: Looks,
     /// The last claim left work behind.
     has_more: bool,
     /// Claims that are not answered yet.
     under_way: usize,
-}
-
-/// One claim.
-#[derive(Debug, Clone)]
-pub(crate) struct Ask {
-    queue: usize,
-    /// Under the id that the worker had when it was sent.
-    worker: WorkerId,
-    seq: u64,
-    want: usize,
-    /// Of the queue, when it was sent.
-    hints: u64,
-    mode: Mode,
-    sent_at: Instant,
-}
-
-/// What a claim is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// A share of the idle slots.
-    Share,
-    /// One task, while nothing else runs, and nothing will for a time.
-    Alone,
-    /// To take the mark from one that runs alone, before others run beside it.
-    Company,
-}
-
-impl Ask {
-    /// How many tasks of it count for the queue's share.
-    fn charged(&self) -> usize {
-        if self.mode == Mode::Share { self.want } else { 0 }
-    }
 }
 
 impl QueueClaims {
@@ -98,7 +65,7 @@ impl Claims {
         let queues = shared.queues.iter().map(|_| QueueClaims::default()).collect();
         let weights = shared.queues.iter().map(|queue| queue.weight);
         let by_weight = Shares::new(shared.config.order, weights);
-        Self { queues, shares: by_weight, reserved: 0, overflowing: false, shared }
+        Self { queues, shares: by_weight, reserved: 0, begun: 0, overflowing: false, shared }
     }
 
     /// Slots that no claim under way may fill.
@@ -206,30 +173,25 @@ impl Claims {
 
     /// Hints at each queue whose time has come, though nothing woke the worker for it.
     fn look_by_itself(&mut self, now: Instant) {
-        let poll = self.shared.config.poll;
-        let is_loaded = self.idle() <= self.shared.config.concurrency / 2;
+        let load = self.load();
         for (queue, claims) in self.shared.queues.iter().zip(&mut self.queues) {
-            // A worker without an idle slot hears no bell, so the looks of others tell it nothing.
-            let lookers = if is_loaded { 1 } else { queue.workers() };
-            let next_look = || now + look_wait(poll, lookers);
-            if is_loaded {
-                claims.look_at = claims.look_at.map(|at| at.min(now + poll));
-            }
-            let times = [claims.due_at, Some(*claims.look_at.get_or_insert_with(next_look))];
-            if times.into_iter().flatten().any(|at| at <= now) {
-                claims.due_at = claims.due_at.filter(|due_at| *due_at > now);
-                claims.look_at = Some(next_look());
-                claims.fired = true;
+            if claims.looks.come(now, queue.workers(), load) {
                 queue.hint();
             }
         }
+    }
+
+    fn load(&self) -> Load {
+        let config = &self.shared.config;
+        let is_loaded = self.idle() <= config.concurrency / 2;
+        Load { poll: config.poll, is_loaded, begun: self.begun, queues: self.queues.len() as u64 }
     }
 
     /// Where it is this worker's turn to look and it has no slot, a claim of nothing makes what is
     /// due ready, and wakes a worker that has one.
     fn pass_on_due(&mut self, asks: &mut Vec<Ask>) {
         for at in 0..self.queues.len() {
-            if !std::mem::take(&mut self.queues[at].fired) {
+            if !self.queues[at].looks.take_fired() {
                 continue;
             }
             let is_asked = asks.iter().any(|ask| ask.queue == at) || self.queues[at].under_way > 0;
@@ -291,15 +253,16 @@ impl Claims {
                     queue.granted(ask.sent_at, self.shared.config.lease);
                 }
                 self.shares.answered(ask.queue, ask.charged(), claimed.grants.len());
+                self.begun += claimed.grants.len() as u64;
                 if ask.mode == Mode::Company {
                     self.shared.quarantine.end(Instant::now());
                 }
                 let backup = claimed.standby.map_or(Duration::ZERO, backup_wait);
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
                 // Where work is left, none is told, and others may count on the one before.
-                claims.due_at = due_at.or(claims.due_at.filter(|_| claimed.more));
-                claims.look_at =
-                    Some(Instant::now() + look_wait(self.shared.config.poll, queue.workers()));
+                claims.looks.due_at = due_at.or(claims.looks.due_at.filter(|_| claimed.more));
+                queue.set_due(claims.looks.due_at);
+                claims.looks.looked(Instant::now(), self.begun);
                 claims.has_more = claimed.more;
                 if !claimed.more {
                     self.shares.had_no_work(ask.queue);
@@ -343,7 +306,7 @@ impl Claims {
             _ => {
                 // It keeps neither slots nor turns from the worker's other queues.
                 queue.log_rejection(&self.shared.log, problem);
-                self.queues[ask.queue].due_at = Some(Instant::now() + AFTER_REJECTION);
+                self.queues[ask.queue].looks.due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(ask.queue);
                 queue.found_empty(ask.hints);
             }
@@ -385,7 +348,9 @@ impl Claims {
         }
         let quarantine = &self.shared.quarantine;
         let holds_back = quarantine.any() || self.overflowing;
-        let times = self.queues.iter().flat_map(|claims| [claims.due_at, claims.look_at]).flatten();
+        let (load, queues) = (self.load(), self.shared.queues.iter().zip(&self.queues));
+        let times =
+            queues.filter_map(|(queue, claims)| claims.looks.next_at(queue.workers(), load));
         let next_due = times.filter(|_| !holds_back);
         // Without an idle slot nothing can be claimed beside a task that runs alone.
         let next_for_quarantine = quarantine.next().filter(|_| self.idle() > 0);

@@ -1,6 +1,6 @@
 //! What becomes of a claim's answer that is late, or comes out of turn.
 
-use optimus_core::{Task, TaskState};
+use optimus_core::{Task, TaskState, WorkerId};
 
 use super::*;
 use crate::{

@@ -12,10 +12,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     attempts::Stop,
-    queues::{BEATS_PER_LEASE, Served},
+    queues::Served,
     reconcile::{Before, befores, reconcile},
     role::Role,
     shared::Shared,
+    standing::BEATS_PER_LEASE,
     start::new_worker_id,
 };
 

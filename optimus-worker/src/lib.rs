@@ -12,6 +12,7 @@
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
+mod ask;
 mod attempts;
 mod builder;
 mod cancel_listener;
@@ -52,6 +53,7 @@ mod shutdown;
 mod signals;
 mod slots;
 mod span;
+mod standing;
 mod start;
 mod steward;
 mod user_code;

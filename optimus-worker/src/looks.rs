@@ -1,15 +1,102 @@
-//! When a worker looks at a queue though nothing woke it.
+//! When a worker looks at a queue though nothing woke it: [`Looks`].
 
 use std::time::Duration;
 
 use optimus_core::interval;
+use tokio::time::Instant;
 
 /// A worker that waits for a due time claims by then, unless it is gone.
 const BACKUP_AFTER: Duration = Duration::from_millis(250);
 const BACKUP_EACH: Duration = Duration::from_millis(100);
 /// However many workers share the looks, each does as if they were so many at most: the others may
 /// be ending, or their runtimes blocked.
-const POLLS_APART_MAX: usize = 12;
+const POLLS_APART_MAX: usize = 60;
+/// The same for a loaded worker, which may hear no bell.
+const LOADED_APART_MAX: usize = 12;
+
+/// Of one queue.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// When a task is due there, as the last claim was told.
+    pub(crate) due_at: Option<Instant>,
+    /// Since when the next look is counted.
+    last: Option<Last>,
+    /// A time has come, and nothing was asked since.
+    fired: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    at: Instant,
+    /// In \[0, 1): where in its span of time the next look is.
+    chance: f64,
+    /// [`Load::begun`] at that time.
+    begun: u64,
+}
+
+/// What a worker does while it looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    /// How often the workers of a queue look at it together.
+    pub(crate) poll: Duration,
+    /// More than half of its slots are busy.
+    pub(crate) is_loaded: bool,
+    /// How many tasks it was granted so far.
+    pub(crate) begun: u64,
+    /// How many queues it serves.
+    pub(crate) queues: u64,
+}
+
+impl Looks {
+    /// Whether it is time for a look. The next one is counted from then.
+    pub(crate) fn come(&mut self, now: Instant, workers: usize, load: Load) -> bool {
+        let last = *self.last.get_or_insert_with(|| Last::now(now, load.begun));
+        let is_due = self.due_at.is_some_and(|at| at <= now);
+        if !(is_due || last.shared_at(workers, load) <= now || last.is_own_turn(now, load)) {
+            return false;
+        }
+        self.due_at = self.due_at.filter(|at| *at > now);
+        self.last = Some(Last::now(now, load.begun));
+        self.fired = true;
+        true
+    }
+
+    /// A claim was answered, which is a look.
+    pub(crate) fn looked(&mut self, now: Instant, begun: u64) {
+        self.last = Some(Last::now(now, begun));
+    }
+
+    /// Whether a time has come since this was last asked.
+    pub(crate) fn take_fired(&mut self) -> bool {
+        std::mem::take(&mut self.fired)
+    }
+
+    /// When a turn is wanted that nothing else may bring about.
+    pub(crate) fn next_at(&self, workers: usize, load: Load) -> Option<Instant> {
+        let shared_at = self.last.map(|last| last.shared_at(workers, load));
+        [self.due_at, shared_at].into_iter().flatten().min()
+    }
+}
+
+impl Last {
+    fn now(at: Instant, begun: u64) -> Self {
+        Self { at, chance: fastrand::f64(), begun }
+    }
+
+    /// The workers of a queue share its looks.
+    fn shared_at(self, workers: usize, load: Load) -> Instant {
+        let most = if load.is_loaded { LOADED_APART_MAX } else { POLLS_APART_MAX };
+        self.at + interval(load.poll, workers.min(most), self.chance)
+    }
+
+    /// A loaded worker whose slots are filled as soon as they are free hears no bell, so the looks
+    /// of others tell it nothing, and it would serve some queues beyond their shares. It looks each
+    /// poll by itself, but no more often than it begins tasks, over all its queues.
+    fn is_own_turn(self, now: Instant, load: Load) -> bool {
+        let is_worth_it = load.begun - self.begun >= load.queues;
+        load.is_loaded && is_worth_it && self.at + interval(load.poll, 1, self.chance) <= now
+    }
+}
 
 /// How much later than the worker that waits for a due time each of so many others looks, in case
 /// that one is gone: one of them soon, and all of them together a few times a second.
@@ -18,32 +105,6 @@ pub(crate) fn backup_wait(workers: usize) -> Duration {
     BACKUP_AFTER + BACKUP_EACH.saturating_mul(others).mul_f64(fastrand::f64())
 }
 
-/// How long a worker waits between its looks: the workers of a queue together look once a poll.
-pub(crate) fn look_wait(poll: Duration, workers: usize) -> Duration {
-    interval(poll, workers.min(POLLS_APART_MAX), fastrand::f64())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const POLL: Duration = Duration::from_secs(5);
-
-    #[test]
-    fn the_workers_of_a_queue_share_its_looks() {
-        for _ in 0..1_000 {
-            let (alone, of_four) = (look_wait(POLL, 1), look_wait(POLL, 4));
-            assert!(alone >= POLL / 2 && alone <= POLL + POLL / 2, "{alone:?}");
-            assert!(of_four >= POLL * 2 && of_four <= POLL * 6, "{of_four:?}");
-        }
-    }
-
-    #[test]
-    fn a_worker_looks_each_twelve_polls_however_many_others_there_are() {
-        for _ in 0..1_000 {
-            let wait = look_wait(POLL, 1_000_000);
-            assert!(wait >= POLL * 6 && wait <= POLL * 18, "{wait:?}");
-        }
-        assert!(look_wait(Duration::MAX, usize::MAX) >= Duration::MAX / 3, "beyond all time");
-    }
-}
+#[path = "looks_tests.rs"]
+mod tests;

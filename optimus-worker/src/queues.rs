@@ -18,10 +18,10 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::wakeups::Wakeups;
+use crate::{standing::Standing, wakeups::Wakeups};
 
-/// Three heartbeats a lease: one may get lost.
-pub(crate) const BEATS_PER_LEASE: u32 = 3;
+/// The claimer waits for no due time.
+const NO_DUE: u64 = u64::MAX;
 
 /// All served queues, in the order in which they were named.
 #[derive(Debug)]
@@ -88,33 +88,10 @@ pub(crate) struct Served {
     workers: AtomicUsize,
     /// It was told that newer workers serve it.
     is_outdated: AtomicBool,
+    made: Instant,
+    /// When the claimer is to look, since a task is due then; in ms since this was made.
+    due_ms: AtomicU64,
     wakeups: Arc<Wakeups>,
-}
-
-#[derive(Debug)]
-struct Standing {
-    worker: WorkerId,
-    /// The last claim whose answer was fully taken in.
-    heard_seq: u64,
-    /// When the last acknowledged heartbeat was *sent*: the lease counts from no later than this.
-    renewed_at: Instant,
-    /// How long it lasts.
-    lease: Duration,
-    /// How many claims may have made a long lease a usual one.
-    grants: u64,
-    /// Claims that were sent and not heard of: each may have made a long lease a usual one.
-    open_claims: usize,
-    /// When the next heartbeat is wanted, if that was not known at the last one.
-    beat_at: Option<Instant>,
-    /// When the earliest lease of another worker is over.
-    next_expiry: Option<Instant>,
-}
-
-impl Standing {
-    /// A heartbeat is wanted by then, or sooner where it was.
-    fn want_beat(&mut self, at: Instant) {
-        self.beat_at = Some(self.beat_at.map_or(at, |sooner| sooner.min(at)));
-    }
 }
 
 impl Served {
@@ -124,16 +101,7 @@ impl Served {
         worker: WorkerId,
         wakeups: Arc<Wakeups>,
     ) -> Self {
-        let standing = Standing {
-            worker,
-            heard_seq: 0,
-            renewed_at: Instant::now(),
-            lease: Duration::ZERO,
-            grants: 0,
-            open_claims: 0,
-            beat_at: None,
-            next_expiry: None,
-        };
+        let standing = Standing::new(worker);
         Self {
             name,
             weight,
@@ -144,6 +112,8 @@ impl Served {
             standing: Mutex::new(standing),
             workers: AtomicUsize::new(1),
             is_outdated: AtomicBool::new(false),
+            made: Instant::now(),
+            due_ms: AtomicU64::new(NO_DUE),
             wakeups,
         }
     }
@@ -176,14 +146,14 @@ impl Served {
 
     /// After a lost lease: whatever was sent under the old id can do no harm under the new one.
     pub(crate) fn replace_worker(&self, worker: WorkerId, registered_at: Instant, lease: Duration) {
-        self.standing().worker = worker;
-        self.registered(registered_at, lease);
+        let mut standing = self.standing();
+        standing.worker = worker;
+        standing.registered(registered_at, lease);
     }
 
     /// The worker is registered under a usual lease.
     pub(crate) fn registered(&self, registered_at: Instant, lease: Duration) {
-        let mut standing = self.standing();
-        (standing.renewed_at, standing.lease) = (registered_at, lease);
+        self.standing().registered(registered_at, lease);
     }
 
     pub(crate) fn heard_seq(&self) -> u64 {
@@ -196,16 +166,13 @@ impl Served {
 
     /// How many claims may have made a long lease a usual one.
     pub(crate) fn grants(&self) -> u64 {
-        self.standing().grants
+        self.standing().grants()
     }
 
-    /// A claim goes to the queue of this name. An answer may take longer than a lease to come.
+    /// A claim goes to the queue of this name, so the claimer has taken up what is due there.
     pub(crate) fn claim_sent(&self, sent_at: Instant, usual: Duration) -> &QueueName {
-        let mut standing = self.standing();
-        standing.open_claims += 1;
-        if standing.lease > usual {
-            standing.want_beat(sent_at + usual / BEATS_PER_LEASE);
-            drop(standing);
+        self.set_due(None);
+        if self.standing().claim_sent(sent_at, usual) {
             self.wakeups.beat_wanted();
         }
         &self.name
@@ -213,31 +180,22 @@ impl Served {
 
     /// One of them is answered, or was not done.
     pub(crate) fn claim_heard(&self) {
-        self.standing().open_claims -= 1;
+        self.standing().claim_heard();
     }
 
-    /// The lease that heartbeats have to keep: a usual one while a claim may have made it that.
+    /// The lease that heartbeats have to keep.
     pub(crate) fn lease_to_keep(&self, usual: Duration) -> Duration {
-        let standing = self.standing();
-        if standing.open_claims > 0 { standing.lease.min(usual) } else { standing.lease }
+        self.standing().lease_to_keep(usual)
     }
 
-    /// A heartbeat was acknowledged: the lease is so long, unless a claim that was granted
-    /// something since it was sent came after it.
+    /// A heartbeat was acknowledged that was sent after so many grants.
     pub(crate) fn renewed(&self, sent_at: Instant, lease: Duration, grants: u64) {
-        let mut standing = self.standing();
-        standing.renewed_at = standing.renewed_at.max(sent_at);
-        standing.lease = if standing.grants == grants { lease } else { standing.lease.min(lease) };
+        self.standing().renewed(sent_at, lease, grants);
     }
 
     /// A claim may have been granted something, so from then on the lease is a usual one.
     pub(crate) fn granted(&self, sent_at: Instant, usual: Duration) {
-        let mut standing = self.standing();
-        standing.grants += 1;
-        if standing.lease > usual {
-            (standing.renewed_at, standing.lease) = (sent_at, usual);
-            standing.want_beat(sent_at + usual / BEATS_PER_LEASE);
-            drop(standing);
+        if self.standing().granted(sent_at, usual) {
             self.wakeups.beat_wanted();
         }
     }
@@ -255,13 +213,25 @@ impl Served {
 
     /// How long the lease is that was given last.
     pub(crate) fn lease(&self) -> Duration {
-        self.standing().lease
+        self.standing().lease()
     }
 
     /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is the margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
-        let standing = self.standing();
-        standing.renewed_at.elapsed() < standing.lease.mul_f64(0.9)
+        self.standing().lease_is_certain()
+    }
+
+    /// When the claimer has to look, since a task is due then.
+    pub(crate) fn set_due(&self, due_at: Option<Instant>) {
+        let since = |at: Instant| at.saturating_duration_since(self.made).as_millis();
+        let due_ms = due_at.and_then(|at| u64::try_from(since(at)).ok()).unwrap_or(NO_DUE);
+        self.due_ms.store(due_ms, Ordering::Release);
+    }
+
+    /// The due time for which the claimer has sent no claim yet.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        let due_ms = self.due_ms.load(Ordering::Acquire);
+        (due_ms != NO_DUE).then(|| self.made + Duration::from_millis(due_ms))
     }
 
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
@@ -331,54 +301,18 @@ impl Served {
 mod tests {
     use super::*;
 
-    const USUAL: Duration = Duration::from_secs(15);
-
     fn served() -> Served {
         Served::new(QueueName::new("q").unwrap(), 1, WorkerId::generate("test", 1), Arc::default())
     }
 
-    #[test]
-    fn a_grant_makes_a_long_lease_a_usual_one_in_whichever_order_the_answers_come() {
-        let queue = served();
-        queue.registered(Instant::now(), USUAL);
-        let (sent_at, grants) = (Instant::now(), queue.grants());
-        queue.renewed(sent_at, 4 * USUAL, grants);
-        assert_eq!((queue.lease(), queue.take_beat_at()), (4 * USUAL, None));
-        queue.granted(sent_at, USUAL);
-        assert_eq!(queue.lease(), USUAL);
-        assert_eq!(queue.take_beat_at(), Some(sent_at + USUAL / BEATS_PER_LEASE));
-        queue.renewed(sent_at, 4 * USUAL, grants);
-        assert_eq!(
-            queue.lease_to_keep(Duration::MAX),
-            USUAL,
-            "it may have been asked for before the grant"
-        );
-        queue.renewed(sent_at, 4 * USUAL, queue.grants());
-        assert_eq!(queue.lease(), 4 * USUAL);
-    }
-
-    #[test]
-    fn while_a_claim_is_not_answered_heartbeats_keep_a_usual_lease() {
-        let queue = served();
-        let sent_at = Instant::now();
-        queue.renewed(sent_at, 4 * USUAL, queue.grants());
-        queue.claim_sent(sent_at, USUAL);
-        assert_eq!(queue.take_beat_at(), Some(sent_at + USUAL / BEATS_PER_LEASE));
-        queue.renewed(sent_at, 4 * USUAL, queue.grants());
-        assert_eq!(queue.lease_to_keep(USUAL), USUAL, "Redis may do the claim after that");
-        queue.claim_heard();
-        assert_eq!(queue.lease_to_keep(USUAL), 4 * USUAL);
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn a_long_lease_is_certain_for_longer_until_something_is_granted() {
-        let queue = served();
-        let sent_at = Instant::now();
-        queue.renewed(sent_at, 4 * USUAL, queue.grants());
-        tokio::time::advance(3 * USUAL).await;
-        assert!(queue.lease_is_certain());
-        queue.granted(sent_at, USUAL);
-        assert!(!queue.lease_is_certain());
+    async fn a_due_time_waits_until_a_claim_is_sent() {
+        let (queue, due_at) = (served(), Instant::now() + Duration::from_secs(7));
+        assert_eq!(queue.due_at(), None);
+        queue.set_due(Some(due_at));
+        assert_eq!(queue.due_at(), Some(due_at));
+        queue.claim_sent(Instant::now(), Duration::from_secs(15));
+        assert_eq!(queue.due_at(), None);
     }
 
     #[test]

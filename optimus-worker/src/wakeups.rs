@@ -11,7 +11,7 @@
 //! | | the end of reports that held it up | `FallbackReporter` |
 //! | | a queue that may have work | `Served::hint`: a ring, a poll, a heartbeat, a reap, a claim |
 //! | work listener | a queue that was found empty, to listen to it | `Served::found_empty` |
-//! | | the answer of the claim that a ring brought about | `Claims` |
+//! | | the answer of a claim, which may tell a due time | `Claims` |
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
 //! | heartbeat | a claim that was told that the lease is over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
@@ -132,7 +132,7 @@ impl Wakeups {
         self.work_listener.wake();
     }
 
-    /// What was asked of a queue since it rang is known.
+    /// What was asked of a queue since it rang is known, and when a task is due there.
     pub(crate) fn claim_answered(&self) {
         self.work_listener.wake();
     }

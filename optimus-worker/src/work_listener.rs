@@ -4,7 +4,8 @@
 //! A queue's wakeup list is a list that holds one token at most, and whoever pops it owes the queue
 //! a claim. So a worker listens only to queues that it found empty, only while it has idle slots,
 //! and passes a token on that its claimer does not take up: its slots may be full by then, or its
-//! handlers may keep every thread of its runtime.
+//! handlers may keep every thread of its runtime. For the same reasons it rings for others when its
+//! claimer does not look at a queue by the due time that it waits for.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use optimus_core::{
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::{role::Role, shared::Shared};
+use crate::{queues::Served, role::Role, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 /// A connection that died without a word is found to be dead after so long; later where each of
@@ -28,8 +29,9 @@ const UNTIL_WOKEN: Duration = Duration::from_secs(3600);
 /// So soon a claim that a ring brought about is answered. If it leaves the queue empty, one wait
 /// serves for all queues; else there is one for the others, which is made to return later.
 const CLAIM_FIRST: Duration = Duration::from_millis(2);
-/// A claimer that runs sends a claim sooner than this after a ring.
+/// A claimer that runs sends a claim sooner than this after a ring, and after a due time.
 const TAKE_UP_WITHIN: Duration = Duration::from_millis(20);
+const TAKE_UP_DUE_WITHIN: Duration = Duration::from_millis(50);
 /// A wait is made to return no more often, so a queue that was found empty meanwhile is not
 /// listened to for as long.
 const INTERRUPT_EVERY: Duration = Duration::from_millis(5);
@@ -142,6 +144,12 @@ impl WorkListener {
         let (shared, now) = (self.shared.clone(), Instant::now());
         let was_asked = |ring: &Ring| shared.queues[ring.queue].was_asked(ring.hints);
         self.pass_on(|ring| ring.due <= now && !was_asked(ring)).await;
+        for queue in &shared.queues {
+            if due_overdue(queue).is_some_and(|at| at <= now) {
+                queue.set_due(None);
+                drop(shared.maintenance.ring(&queue.name).await);
+            }
+        }
     }
 
     /// A token that is lost on the way costs the next worker its poll.
@@ -171,17 +179,23 @@ impl WorkListener {
         self.is_refused = refused.is_some();
     }
 
-    /// When a ring is to be passed on that no claim has followed by then.
+    /// When others are to be rung, unless a claim has followed the ring or the due time by then.
     fn next_overdue(&self) -> Option<Instant> {
         let queues = &self.shared.queues;
         let waiting = self.rings.iter().filter(|ring| !queues[ring.queue].was_asked(ring.hints));
-        waiting.map(|ring| ring.due).min()
+        let rings = waiting.map(|ring| ring.due);
+        rings.chain(queues.iter().filter_map(due_overdue)).min()
     }
 
-    /// Until a ring is to be passed on.
+    /// Until others are to be rung.
     fn rest(&self) -> Duration {
         self.next_overdue().map_or(UNTIL_WOKEN, |due| due.saturating_duration_since(Instant::now()))
     }
+}
+
+/// When others are to be rung for a due time of this queue.
+fn due_overdue(queue: &Served) -> Option<Instant> {
+    queue.due_at().map(|at| at + TAKE_UP_DUE_WITHIN)
 }
 
 /// As long as the queue that has the fewest workers bears.
@@ -200,7 +214,8 @@ impl Role for WorkListener {
     async fn tick(&mut self) -> Duration {
         if self.ends() {
             self.leave().await;
-            return UNTIL_WOKEN;
+            self.pass_on_overdue().await;
+            return self.rest();
         }
         self.pass_on_overdue().await;
         let empty = self.empty_queues();

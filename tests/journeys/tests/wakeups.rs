@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{sync::mpsc, thread, time::Duration};
 
 use common::{Bench, Double, Gate, Raw, Wait};
-use optimus_core::{BoxError, Client, Context, DataKey, Task, TaskState};
+use optimus_core::{BoxError, Client, Context, DataKey, Due, Task, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ impl Task for Hold {
         let gate: Gate = ctx.data().unwrap();
         gate.began.hit();
         while gate.open.hits() == 0 {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         Ok(())
     }
@@ -136,24 +136,43 @@ async fn a_worker_that_shuts_down_takes_no_ring_from_another() {
     staying.stop().await;
 }
 
+/// A worker whose runtime has one thread, which a [`Hold`] keeps.
+struct Kept {
+    stop: mpsc::Sender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Kept {
+    /// Waits until it listens.
+    async fn start(bench: &Bench, raw: &mut Raw, gate: &Gate) -> Self {
+        let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
+        let builder = builder.concurrency(4).task_type::<Hold>().task_type::<Double>();
+        let worker = builder.data(gate.clone()).build().unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let stopped = async {
+                drop(tokio::task::spawn_blocking(move || stopped.recv()).await);
+            };
+            runtime.unwrap().block_on(worker.run_until(stopped)).unwrap();
+        });
+        until_so_many_wait(raw, 2).await;
+        Self { stop, thread }
+    }
+
+    /// Waits until its handler has ended.
+    fn stop(self) {
+        drop(self.stop);
+        self.thread.join().unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
-    let mut raw = bench.raw().await;
-    let gate = Gate::new();
-    let builder = bench.worker().poll(NEVER).queues(["hold", "default"]).concurrency(4);
-    let builder = builder.task_type::<Hold>().task_type::<Double>().data(gate.clone());
-    let held = builder.build().unwrap();
-    let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let stopped = async {
-            drop(tokio::task::spawn_blocking(move || stopped.recv()).await);
-        };
-        runtime.unwrap().block_on(held.run_until(stopped)).unwrap();
-    });
-    until_so_many_wait(&mut raw, 2).await;
+    let (mut raw, gate) = (bench.raw().await, Gate::new());
+    let kept = Kept::start(&bench, &mut raw, &gate).await;
     let holding = bench.client.submit(Hold {}.call().queue("hold")).await.unwrap();
     gate.began.wait_for(1).await;
     until_so_many_wait(&mut raw, 2).await;
@@ -167,8 +186,33 @@ async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
     gate.open.hit();
     holding.result_within(SOON).await.unwrap();
     free.stop().await;
-    drop(stop);
-    thread.join().unwrap();
+    kept.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_due_is_another_workers_if_handlers_keep_it_from_the_one_that_waits_for_it() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let (mut raw, gate) = (bench.raw().await, Gate::new());
+    let kept = Kept::start(&bench, &mut raw, &gate).await;
+    let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
+    until_so_many_wait(&mut raw, 4).await;
+    let due = Double { number: 21 }.call().due(Due::In(Duration::from_secs(2)));
+    let due = bench.client.submit(due).await.unwrap();
+    let timer = format!("HGET {} timer", bench.key("default", "meta"));
+    let is_waited_for = async || {
+        let timer = raw.run(&timer).await;
+        timer.first().is_some_and(|worker| worker.starts_with(b"kept"))
+    };
+    eventually("the one that was rung first waits for it", SOON, is_waited_for).await;
+    let holding = bench.client.submit(Hold {}.call().queue("hold")).await.unwrap();
+    gate.began.wait_for(1).await;
+    assert_eq!(due.result_within(SOON).await.unwrap(), 42);
+    assert_eq!(holding.status().await.unwrap(), TaskState::Working);
+    gate.open.hit();
+    holding.result_within(SOON).await.unwrap();
+    free.stop().await;
+    kept.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,75 @@
+//! How often workers look, counted over simulated hours.
+
+use super::*;
+
+const POLL: Duration = Duration::from_secs(5);
+const TURN: Duration = Duration::from_millis(250);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Of a worker that begins a task in so much time, if any.
+fn load(is_loaded: bool, queues: u64) -> Load {
+    Load { poll: POLL, is_loaded, begun: 0, queues }
+}
+
+/// How often one worker of so many looks at a queue in an hour, and the longest time without.
+fn looks(workers: usize, mut load: Load, task_each: Option<Duration>) -> (u32, Duration) {
+    let start = Instant::now();
+    let (mut looks, mut turn, mut queue) = (0, Duration::ZERO, Looks::default());
+    let (mut last, mut longest) = (turn, turn);
+    while turn < HOUR {
+        load.begun = task_each.map_or(0, |each| (turn.as_millis() / each.as_millis()) as u64);
+        if queue.come(start + turn, workers, load) {
+            looks += 1;
+            longest = longest.max(turn - last);
+            last = turn;
+        }
+        turn += TURN;
+    }
+    (looks, longest)
+}
+
+#[test]
+fn the_workers_of_a_queue_share_its_looks_idle_and_loaded() {
+    for is_loaded in [false, true] {
+        for workers in [1, 4, 12] {
+            let (count, longest) = looks(workers, load(is_loaded, 20), None);
+            let all = count * workers as u32;
+            assert!((500..1_000).contains(&all), "720 polls: {all} looks of {workers} workers");
+            assert!(longest <= POLL * 3 * workers as u32 / 2 + TURN, "{longest:?}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_looks_now_and_then_however_many_others_there_are() {
+    let (idle, longest) = looks(1_000_000, load(false, 20), None);
+    assert!(idle > 6 && longest <= POLL * 90 + TURN, "{idle} {longest:?}");
+    let (loaded, longest) = looks(1_000_000, load(true, 20), None);
+    assert!(loaded > 30 && longest <= POLL * 18 + TURN, "{loaded} {longest:?}");
+}
+
+#[test]
+fn a_loaded_worker_that_begins_many_tasks_looks_each_poll_by_itself() {
+    let (count, longest) = looks(1_000, load(true, 20), Some(Duration::from_millis(100)));
+    assert!(count > 500 && longest <= POLL * 3 / 2 + TURN, "{count} {longest:?}");
+}
+
+#[test]
+fn a_loaded_worker_looks_no_more_often_by_itself_than_it_begins_tasks() {
+    let queues = 20;
+    let (count, _) = looks(1_000, load(true, queues), Some(Duration::from_secs(2)));
+    let tasks = 1_800;
+    assert!(u64::from(count) * queues <= tasks + tasks / 2, "{count} looks at each queue");
+}
+
+#[test]
+fn a_due_time_is_a_reason_to_look_once() {
+    let (mut queue, now) = (Looks::default(), Instant::now());
+    let idle = load(false, 1);
+    assert!(!queue.come(now, 4, idle));
+    queue.due_at = Some(now + TURN);
+    assert_eq!(queue.next_at(4, idle), Some(now + TURN));
+    assert!(!queue.take_fired());
+    assert!(queue.come(now + TURN, 4, idle) && queue.take_fired());
+    assert!(!queue.come(now + TURN, 4, idle) && !queue.take_fired());
+}
