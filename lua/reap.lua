@@ -9,7 +9,8 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
 -- REPLY  OK, how many were reaped, '1' if more is due, ms until the next other lease is over
---        (-1: none), the workers that were found lapsed
+--        (-1: none), the workers that were found lapsed; of each task that is dead by that: id,
+--        worker, task ('' if its record does not tell), attempt
 -- REFUSE NEWER with what is needed
 
 local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -40,6 +41,7 @@ for _, worker in ipairs(over) do
   end
 end
 local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #over == WORKERS_MAX
+local died = {}
 for _, worker in ipairs(lapsed) do
   local working = derive(meta, 'working', worker)
   local size, before, alone = count_held(working), #ids, is_alone(working)
@@ -84,6 +86,10 @@ for i, id in ipairs(ids) do
       note_cancelled(queue, endings, i, id, header)
     elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
       note_end(endings, i, id, 'dead')
+      local task = string.match(tostring(header.t), '^[%w._-]+$') or ''
+      for _, word in ipairs({ id, holders[i], task, whole(failures + losses) }) do
+        died[#died + 1] = word
+      end
     else
       back[#back + 1] = id
       if back_ranks then
@@ -119,4 +125,4 @@ if lost_timer then
   ring(wake)
 end
 local next_expiry = is_somebody_left and next_expiry_in(workers, self, now) or '-1'
-return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed }
+return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed, died }

@@ -6,8 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    AttemptError, Lease, Reason,
-    broker::{Failure, Give, Verdict},
+    AttemptError, Reason, TaskId,
+    broker::{Failure, Give, Lost, Verdict},
     log::Log,
 };
 use tracing::{Level, level_filters::LevelFilter};
@@ -42,7 +42,7 @@ type Told = Option<Box<AttemptError>>;
 /// The attempt that ended.
 #[derive(Debug)]
 pub(crate) struct End<'a> {
-    lease: &'a Lease,
+    id: &'a TaskId,
     task: Option<&'a str>,
     attempt: u32,
     run_ms: Option<u64>,
@@ -52,7 +52,7 @@ pub(crate) struct End<'a> {
 impl<'a> End<'a> {
     pub(crate) fn of(attempt: &'a Attempt, run: Duration) -> Self {
         Self {
-            lease: &attempt.lease,
+            id: &attempt.lease.id,
             task: Some(attempt.facts.task),
             attempt: attempt.facts.attempt,
             run_ms: Some(millis(run)),
@@ -115,8 +115,8 @@ impl Outcome {
                     Level::$level,
                     outcome = $outcome,
                     task = end.task,
-                    id = %end.lease.id,
-                    queue = %end.lease.id.queue(),
+                    id = %end.id,
+                    queue = %end.id.queue(),
                     attempt = end.attempt,
                     run_ms = end.run_ms,
                     wait_ms = end.wait_ms,
@@ -173,9 +173,27 @@ impl Outcome {
 /// Tells of a task that dies without an attempt.
 pub(crate) fn tell_marked_dead(log: &Log, report: &Report, task: Option<String>, attempt: u32) {
     let Report::Fail(failure) = report else { return };
-    let (outcome, lease) = (Outcome::failed(failure, false), failure.lease.clone());
+    tell_dead(log, Outcome::failed(failure, false), (failure.lease.id.clone(), task, attempt));
+}
+
+/// Tells of a task that is dead since its worker was lost, where this worker took it back.
+pub(crate) fn tell_lost(log: &Log, lost: Lost) {
+    let Lost { id, worker, task, attempt } = lost;
+    let mut told = AttemptError {
+        reason: Reason::Lost,
+        message: String::new(),
+        attempt,
+        worker: worker.to_string(),
+        at_ms: 0,
+    };
+    told.message = told.text().into_owned();
+    tell_dead(log, Outcome::Dead(Some(Box::new(told))), (id, task, attempt));
+}
+
+/// On the log's thread.
+fn tell_dead(log: &Log, outcome: Outcome, (id, task, attempt): (TaskId, Option<String>, u32)) {
     log.tell(outcome.level(), move || {
         let task = task.as_deref();
-        outcome.log(&End { lease: &lease, task, attempt, run_ms: None, wait_ms: None });
+        outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None });
     });
 }

@@ -8,7 +8,7 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::{queues::Served, role::Role, shared::Shared};
+use crate::{outcome, queues::Served, role::Role, shared::Shared};
 
 /// Workers that are left don't reap in the same instant.
 const JITTER_MAX: Duration = Duration::from_millis(200);
@@ -49,16 +49,21 @@ impl Reaper {
                 queue.set_next_expiry(None);
             }
             if !reaped.lapsed.is_empty() {
-                let (name, workers, tasks) = (queue.name.clone(), reaped.lapsed, reaped.tasks);
+                let (name, workers) = (queue.name.clone(), reaped.lapsed);
+                let (tasks, died) = (reaped.tasks, reaped.died.len());
                 tell!(
                     self.shared.log,
                     WARN,
                     queue = %name,
                     ?workers,
                     tasks,
+                    died,
                     "took back the tasks of workers whose lease is over"
                 );
                 queue.hint();
+            }
+            for lost in reaped.died {
+                outcome::tell_lost(&self.shared.log, lost);
             }
             if !reaped.more {
                 return;

@@ -65,6 +65,21 @@ pub struct Reaped {
     pub next_expiry: Option<Duration>,
     /// Whose lease was over.
     pub lapsed: Vec<String>,
+    /// The tasks that are dead by that.
+    pub died: Vec<Lost>,
+}
+
+/// A task that a lost worker took with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Its id.
+    pub id: TaskId,
+    /// Who held it.
+    pub worker: WorkerId,
+    /// The task's name; none if its record can't be read.
+    pub task: Option<String>,
+    /// The attempt that was lost, from 1.
+    pub attempt: u32,
 }
 
 impl Broker {
@@ -164,18 +179,28 @@ impl Broker {
     ) -> Result<Reaped, BrokerError> {
         let call =
             self.call(&scripts::REAP, queue, "").arg(lease.as_millis()).arg(limit).arg(worker);
-        Self::read_reap(self.run(call).await?)
+        Self::read_reap(queue, self.run(call).await?)
     }
 
     /// Reads a reap's answer.
-    pub fn read_reap(mut reply: Reply) -> Result<Reaped, BrokerError> {
-        Ok(Reaped {
-            tasks: reply.number()?,
-            more: reply.flag()?,
-            next_expiry: reply.wait()?,
-            lapsed: reply.texts()?,
-        })
+    pub fn read_reap(queue: &QueueName, mut reply: Reply) -> Result<Reaped, BrokerError> {
+        let (tasks, more) = (reply.number()?, reply.flag()?);
+        let (next_expiry, lapsed, died) = (reply.wait()?, reply.texts()?, reply.texts()?);
+        let died = died.chunks(4).map(|words| read_lost(queue, words));
+        Ok(Reaped { tasks, more, next_expiry, lapsed, died: died.collect::<Result<_, _>>()? })
     }
+}
+
+fn read_lost(queue: &QueueName, words: &[String]) -> Result<Lost, BrokerError> {
+    let unexpected =
+        || BrokerError::UnexpectedReply(format!("reap: {words:?} is no task that died"));
+    let [id, worker, task, attempt] = words else { return Err(unexpected()) };
+    Ok(Lost {
+        id: TaskId::from_stored(queue.clone(), id).map_err(|_| unexpected())?,
+        worker: WorkerId::from_stored(worker),
+        task: Some(task.clone()).filter(|task| !task.is_empty()),
+        attempt: attempt.parse().map_err(|_| unexpected())?,
+    })
 }
 
 /// `<ms>` for who waits for it, `<ms>/<workers>` for those beside, `-1` where nobody need.

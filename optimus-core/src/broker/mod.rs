@@ -34,7 +34,7 @@ use tokio::time::Instant;
 pub use self::reply::Reply;
 pub use self::{
     argument::SizeLimit,
-    claim::{Claimed, Grant, Reaped, StartBy},
+    claim::{Claimed, Grant, Lost, Reaped, StartBy},
     endpoint::Endpoint,
     error::BrokerError,
     inspect::{Counts, Found, WorkerSeen},

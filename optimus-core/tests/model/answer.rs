@@ -31,6 +31,8 @@ pub(crate) enum Answer {
         more: bool,
         next_expiry_ms: Option<u64>,
         lapsed: Vec<WorkerId>,
+        /// Each with the worker that held it, and the attempt.
+        died: BTreeMap<TaskId, (WorkerId, u32)>,
     },
     /// How many tasks a worker that would leave still holds.
     Holds(usize),

@@ -64,7 +64,9 @@ async fn answer(
             let reaped = broker.reap(queue, worker, lease, *limit).await?;
             let lapsed = reaped.lapsed.iter().map(|worker| WorkerId::from_stored(worker)).collect();
             let next_expiry_ms = reaped.next_expiry.map(ms);
-            Answer::Reaped { tasks: reaped.tasks, more: reaped.more, next_expiry_ms, lapsed }
+            let died = reaped.died.into_iter().map(|lost| (lost.id, (lost.worker, lost.attempt)));
+            let (tasks, more, died) = (reaped.tasks, reaped.more, died.collect());
+            Answer::Reaped { tasks, more, next_expiry_ms, lapsed, died }
         }
         Call::Leave { worker } => Answer::Holds(broker.leave(queue, worker).await?),
         Call::Cancel { ids } => {

@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Call, OnLost, TaskState, WorkerId,
-    broker::{Reaped, Verdict},
+    broker::{Lost, Reaped, Verdict},
 };
 use redis::cmd;
 
@@ -66,7 +66,7 @@ async fn lost_tasks_go_to_the_head(bench: Bench) {
 
     let reaped = reap(&bench, over, 128).await;
     assert_eq!((reaped.tasks, reaped.more, reaped.next_expiry), (3, false, None));
-    assert_eq!(reaped.lapsed, ["lost"]);
+    assert_eq!((reaped.lapsed, reaped.died), (vec!["lost".to_owned()], vec![]));
     let mut line = bench.line().await;
     assert_eq!(line.pop(), Some(later.stored()));
     line.sort();
@@ -160,12 +160,14 @@ async fn a_loss_is_written_into_the_history(bench: Bench) {
 
 async fn a_task_may_be_buried_by_its_first_loss(bench: Bench) {
     let (fragile, once) = (ready(Call::new(Fragile)), ready(job().on_lost(OnLost::Dead)));
-    for (task, alone) in [(fragile, true), (once, false)] {
-        let id = task.id().clone();
+    for (task, alone, name) in [(fragile, true, "fragile"), (once, false, "job")] {
+        let (id, name) = (task.id().clone(), name.to_owned());
         bench.submit(0, &[task]).await;
         let over = if alone { lose_alone(&bench, 0).await } else { lose(&bench, 0).await };
         bench.wait(&id, "c").await;
-        reap(&bench, over, 128).await;
+        let died = reap(&bench, over, 128).await.died;
+        let worker = WorkerId::from_stored("lost");
+        assert_eq!(died, [Lost { id: id.clone(), worker, task: Some(name.clone()), attempt: 1 }]);
         assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Dead, (0, 1, 0)));
         assert_eq!(bench.score("dead", &id.stored()).await, Some(START + over));
         assert!(bench.completions("c").await.contains(&format!("{} dead", id.stored())));

@@ -23,7 +23,9 @@ pub(crate) fn check(data: &[u8]) {
     if let Some(renewed) = tried(reply().and_then(|reply| Broker::read_renew(&queue, reply))) {
         assert!(renewed.held.iter().all(|(id, _)| *id.queue() == queue));
     }
-    tried(reply().and_then(Broker::read_reap));
+    if let Some(reaped) = tried(reply().and_then(|reply| Broker::read_reap(&queue, reply))) {
+        assert!(reaped.died.iter().all(|lost| *lost.id.queue() == queue));
+    }
     tried(reply().and_then(Broker::read_inspect));
     tried(reply().and_then(Broker::read_report));
     let submitted = tried(reply().and_then(|reply| Broker::read_submit(&queue, TASKS, reply)));

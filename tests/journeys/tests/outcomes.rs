@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{Bench, Double};
-use optimus_core::{BoxError, Cancel, Context, Fatal, Retry, Snooze, Task};
+use optimus_core::{BoxError, Cancel, Context, Fatal, OnLost, Retry, Snooze, Task, WorkerId};
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
 use tracing::{
@@ -255,5 +255,26 @@ async fn a_task_that_is_buried_without_an_attempt_is_an_error_too() {
     assert_eq!((line.level, line.get("outcome")), (Level::ERROR, "dead"));
     assert_eq!((line.get("reason"), line.get("id")), ("expired", &*handle.id().to_string()));
     assert_eq!((line.get("run_ms"), line.get("error")), ("", "not started within 1ms"));
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_that_dies_with_its_worker_is_an_error_of_the_one_that_takes_it_back() {
+    let log = Log::at(Level::ERROR);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let handle = bench.client.submit(Double { number: 1 }.call().on_lost(OnLost::Dead)).await;
+    let handle = handle.unwrap();
+    let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
+    let (queue, lease) = (handle.id().queue(), Duration::from_secs(1));
+    broker.register(queue, &ghost, lease, "{}").await.unwrap();
+    assert_eq!(broker.claim(queue, &ghost, 1, 1).await.unwrap().grants.len(), 1);
+    let worker = bench.start(bench.worker().lease(lease).task_type::<Double>());
+    let line = log.first(Double::NAME).await;
+    assert_eq!((line.level, line.get("outcome")), (Level::ERROR, "dead"));
+    assert_eq!((line.get("reason"), line.get("attempt")), ("lost", "1"));
+    assert_eq!(line.get("id"), handle.id().to_string());
+    let error = format!("worker {ghost} was not heard of for a whole lease in attempt 1");
+    assert_eq!(line.get("error"), error);
     worker.stop().await;
 }

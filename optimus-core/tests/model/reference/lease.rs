@@ -77,7 +77,7 @@ impl Queue {
         let lapsed: Vec<WorkerId> = over.iter().filter(|w| !raised.contains(w)).cloned().collect();
         let limit = limit.min(REAPED_MAX);
         let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
-        let mut back = BTreeSet::new();
+        let (mut back, mut died) = (BTreeSet::new(), BTreeMap::new());
         let told: BTreeMap<String, usize> = self
             .completions
             .iter()
@@ -91,6 +91,10 @@ impl Queue {
             for id in holds.filter(|id| !left.contains(id)).collect::<Vec<_>>() {
                 tasks += 1;
                 back.extend(self.lose(now, worker, &id, alone));
+                let task = self.task(&id);
+                if let (Place::Dead(_), Some((failures, losses, _))) = (&task.place, task.tries) {
+                    died.insert(id, (worker.clone(), failures + losses));
+                }
             }
             if self.workers[worker].holds.is_empty() {
                 self.forget(worker);
@@ -112,7 +116,7 @@ impl Queue {
         }
         self.line_up_again(now, &order_of(back, &seen.line));
         let next_expiry_ms = self.next_expiry(now, name);
-        Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed })
+        Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed, died })
     }
 
     /// A worker → ∅. If it waits for the next due time, nobody does now.
