@@ -58,6 +58,11 @@ enum Kind {
     Duplicate { owner: TaskId },
     #[error("nothing is known of {0}: it ended and its history has rolled away, or it never was")]
     Forgotten(TaskId),
+    #[error(
+        "{0} has succeeded, but what it returned is gone: it was kept for the task's result_ttl \
+         after its end"
+    )]
+    ResultGone(TaskId),
     #[error("{id} was cancelled")]
     Cancelled { id: TaskId },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
@@ -134,6 +139,8 @@ constructors! {
     duplicate(owner: TaskId) => Kind::Duplicate { owner };
     /// No trace of the task.
     forgotten(id: TaskId) => Kind::Forgotten(id);
+    /// It succeeded, and its result is not kept any more.
+    result_gone(id: TaskId) => Kind::ResultGone(id);
     /// It was cancelled.
     cancelled(id: TaskId) => Kind::Cancelled { id };
     /// It ended badly.
@@ -189,8 +196,8 @@ predicates! {
     is_wrong_state => Kind::WrongState { .. },
     /// The biz id is held by another task; see [`Error::task_ids`].
     is_duplicate => Kind::Duplicate { .. },
-    /// Nothing is known of the task (any more).
-    is_forgotten => Kind::Forgotten(_),
+    /// Nothing is known of the task (any more), or of what it returned.
+    is_forgotten => Kind::Forgotten(_) | Kind::ResultGone(_),
     /// The task was cancelled.
     is_cancelled => Kind::Cancelled { .. },
     /// The task ended badly; see [`Error::attempt_error`].
@@ -208,6 +215,7 @@ impl Error {
             Kind::UnknownOutcome { ids, .. } | Kind::UnknownOperation { ids, .. } => ids,
             Kind::Duplicate { owner: id }
             | Kind::Forgotten(id)
+            | Kind::ResultGone(id)
             | Kind::WrongState { id, .. }
             | Kind::Cancelled { id }
             | Kind::Dead { id, .. }
@@ -261,6 +269,7 @@ mod tests {
         for about_one in [
             Error::duplicate(one.clone()),
             Error::forgotten(one.clone()),
+            Error::result_gone(one.clone()),
             Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
             Error::cancelled(one.clone()),
             Error::dead(one.clone(), None),

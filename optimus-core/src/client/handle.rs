@@ -209,7 +209,8 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
-    /// [`Error::is_forgotten`] if it ended so long ago that its result is gone.
+    /// [`Error::is_forgotten`] if its result is gone, which is kept for the `result_ttl` of the
+    /// task, or if nothing is known of the task any more.
     pub async fn result(&self) -> Result<T, Error> {
         self.result_at(&Pace::ALONE).await
     }
@@ -264,7 +265,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
                 kept.as_deref()
             }
         };
-        let Some(json) = json else { return Err(Error::forgotten(self.id.clone())) };
+        let Some(json) = json else { return Err(Error::result_gone(self.id.clone())) };
         serde_json::from_slice(json)
             .map_err(|problem| Error::wrong_result(self.id.clone(), problem))
     }

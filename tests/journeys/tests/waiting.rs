@@ -179,6 +179,29 @@ async fn a_redis_that_comes_back_with_an_older_state_never_tells_a_success_that_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_known_success_returned_is_said_to_be_gone_after_its_time() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let call = || {
+        let call = Double { number: 1 }.call().result_ttl(Duration::from_millis(100));
+        call.biz_id("once").biz_window(Duration::from_secs(600))
+    };
+    let first = bench.client.submit(call()).await.unwrap();
+    assert_eq!(first.result_within(SOON).await.unwrap(), 2);
+    let again = bench.client.submit(call()).await.unwrap();
+    assert!(again.is_duplicate());
+    let gone = async || again.result().await.is_err();
+    eventually("the result has expired", SOON, gone).await;
+    assert_eq!(again.status().await.unwrap(), TaskState::Success);
+    for handle in [first, again] {
+        let problem = handle.result().await.unwrap_err();
+        assert!(problem.is_forgotten(), "{problem}");
+        assert!(problem.to_string().contains("has succeeded, but what it returned"), "{problem}");
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_whose_history_has_rolled_away_is_forgotten() {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
@@ -192,7 +215,8 @@ async fn a_task_whose_history_has_rolled_away_is_forgotten() {
     eventually("the result has expired", SOON, gone).await;
     assert!(elsewhere.result().await.unwrap_err().is_forgotten());
     assert_eq!(handle.status().await.unwrap(), TaskState::Success, "its submitter knows that");
-    assert!(handle.result().await.unwrap_err().is_forgotten(), "and that the result is gone");
+    let problem = handle.result().await.unwrap_err();
+    assert!(problem.is_forgotten() && problem.to_string().contains("has succeeded"), "{problem}");
     assert!(bench.client.inspector().get(handle.id()).await.unwrap().is_none());
     for problem in [handle.cancel().await.err(), bench.client.requeue(handle.id()).await.err()] {
         assert!(problem.unwrap().is_forgotten());
