@@ -26,6 +26,7 @@ mod options;
 mod page;
 mod record;
 mod retry;
+mod shown;
 mod state;
 mod task;
 mod threads;

@@ -119,7 +119,7 @@ impl Submission {
 }
 
 /// A stored task, read back.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TaskRecord {
     /// The task's name.
     pub task: String,

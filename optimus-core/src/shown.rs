@@ -1,0 +1,76 @@
+//! How a stored task is shown to who debugs: its arguments as text, not as a list of numbers.
+
+use std::fmt;
+
+use crate::record::TaskRecord;
+
+/// A longer payload is not shown in full.
+const BYTES_MAX: usize = 200;
+
+/// Short text as it stands, else how many bytes there are.
+struct Shown<'a>(&'a [u8]);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match std::str::from_utf8(self.0) {
+            Ok(text) if text.len() <= BYTES_MAX => f.write_str(text),
+            _ => write!(f, "{} bytes", self.0.len()),
+        }
+    }
+}
+
+impl fmt::Debug for TaskRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            task,
+            accepted_ms,
+            timeout,
+            max_retry,
+            backoff,
+            biz_id,
+            biz_window,
+            result_ttl,
+            expires_in,
+            on_lost,
+            max_losses,
+            priority,
+            payload,
+            has_blob,
+        } = self;
+        f.debug_struct("TaskRecord")
+            .field("task", task)
+            .field("accepted_ms", accepted_ms)
+            .field("timeout", timeout)
+            .field("max_retry", max_retry)
+            .field("backoff", backoff)
+            .field("biz_id", biz_id)
+            .field("biz_window", biz_window)
+            .field("result_ttl", result_ttl)
+            .field("expires_in", expires_in)
+            .field("on_lost", on_lost)
+            .field("max_losses", max_losses)
+            .field("priority", priority)
+            .field("payload", &Shown(payload))
+            .field("has_blob", has_blob)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(payload: &[u8]) -> String {
+        let stored = [br#"{"t":"mail"}"#, &b"\n"[..], payload].concat();
+        format!("{:?}", TaskRecord::decode(stored).unwrap())
+    }
+
+    #[test]
+    fn arguments_are_shown_as_text_or_by_their_length() {
+        let short = shown(br#"{"to":"eva"}"#);
+        assert!(short.contains(r#"task: "mail""#), "{short}");
+        assert!(short.contains(r#"payload: {"to":"eva"},"#), "{short}");
+        assert!(shown(&[b'7'; 201]).contains("payload: 201 bytes,"));
+        assert!(shown(&[0xff, 0xfe]).contains("payload: 2 bytes,"));
+    }
+}
