@@ -80,11 +80,12 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
 
 /// One attempt, to its report. Only then the user's values are dropped, which may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
-    let Prepared { attempt, definition, payload, slot } = prepared;
+    let Prepared { attempt, definition, payload, mut slot } = prepared;
     // The maintenance thread may have given it back or timed it out before this runtime came to it.
     if !attempt.begin() || attempt.is_settled() {
         return;
     }
+    slot.begin();
     let _unfinished = Unfinished { shared: &shared, attempt: &attempt };
     let mut running = None;
     let mut ended = tokio::select! {

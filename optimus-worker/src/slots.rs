@@ -12,7 +12,9 @@ use crate::wakeups::Wakeups;
 pub(crate) struct Slots {
     all: usize,
     idle: AtomicUsize,
-    /// Taken by tasks that only wait for a thread of their own.
+    /// Taken by tasks that have begun.
+    begun: AtomicUsize,
+    /// Of those, by tasks that only wait for a thread of their own.
     off_runtime: AtomicUsize,
     /// By queue.
     running: Vec<AtomicUsize>,
@@ -24,6 +26,7 @@ pub(crate) struct Slots {
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     queue: usize,
+    has_begun: bool,
 }
 
 /// Says that a task keeps no thread of the runtime any more.
@@ -32,9 +35,10 @@ pub(crate) struct OffRuntime<'a>(&'a Slots);
 
 impl Slots {
     pub(crate) fn new(concurrency: usize, queues: usize, wakeups: Arc<Wakeups>) -> Arc<Self> {
-        let (idle, off_runtime) = (AtomicUsize::new(concurrency), AtomicUsize::new(0));
+        let (idle, begun) = (AtomicUsize::new(concurrency), AtomicUsize::new(0));
+        let off_runtime = AtomicUsize::new(0);
         let running = (0..queues).map(|_| AtomicUsize::new(0)).collect();
-        Arc::new(Self { all: concurrency, idle, off_runtime, running, wakeups })
+        Arc::new(Self { all: concurrency, idle, begun, off_runtime, running, wakeups })
     }
 
     pub(crate) fn idle(&self) -> usize {
@@ -48,7 +52,8 @@ impl Slots {
 
     /// How many are taken by tasks that need a thread of the runtime to end.
     pub(crate) fn on_runtime(&self) -> usize {
-        self.busy().saturating_sub(self.off_runtime.load(Ordering::SeqCst))
+        let begun = self.begun.load(Ordering::SeqCst);
+        begun.saturating_sub(self.off_runtime.load(Ordering::SeqCst))
     }
 
     /// Wakes who waits for the wakeup list once a slot is free, and be it free already.
@@ -67,12 +72,18 @@ impl Slots {
         let taken = self.idle.fetch_update(Ordering::SeqCst, Ordering::Acquire, less_one);
         taken.is_ok().then(|| {
             self.running[queue].fetch_add(1, Ordering::AcqRel);
-            Slot { slots: self.clone(), queue }
+            Slot { slots: self.clone(), queue, has_begun: false }
         })
     }
 }
 
 impl Slot {
+    /// From now on its task needs a thread of the runtime to end.
+    pub(crate) fn begin(&mut self) {
+        self.has_begun = true;
+        self.slots.begun.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// From now on until dropped, its task only waits for a thread of its own.
     pub(crate) fn leave_runtime(&self) -> OffRuntime<'_> {
         self.slots.off_runtime.fetch_add(1, Ordering::SeqCst);
@@ -89,8 +100,31 @@ impl Drop for OffRuntime<'_> {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        if self.has_begun {
+            self.slots.begun.fetch_sub(1, Ordering::SeqCst);
+        }
         self.slots.running[self.queue].fetch_sub(1, Ordering::AcqRel);
         self.slots.idle.fetch_add(1, Ordering::SeqCst);
         self.slots.wakeups.slot_freed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_task_that_has_begun_and_waits_for_no_thread_of_its_own_needs_the_runtime() {
+        let slots = Slots::new(3, 1, Arc::default());
+        let mut taken: Vec<Slot> = (0..3).filter_map(|_| slots.take(0)).collect();
+        assert_eq!((slots.busy(), slots.on_runtime()), (3, 0), "none has begun");
+        taken[0].begin();
+        taken[1].begin();
+        let waits = taken[1].leave_runtime();
+        assert_eq!(slots.on_runtime(), 1);
+        drop(waits);
+        assert_eq!(slots.on_runtime(), 2);
+        taken.clear();
+        assert_eq!((slots.busy(), slots.on_runtime()), (0, 0));
     }
 }
