@@ -42,27 +42,58 @@ const COMMANDS: &[Command] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut args = env::args().skip(1);
-    let name = args.next().unwrap_or_default();
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        print_usage();
-        let asked = matches!(name.as_str(), "help" | "--help" | "-h");
-        return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
-    };
-    match (command.run)(args.collect()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("xtask {name}: {error:#}");
-            ExitCode::FAILURE
+    let args: Vec<String> = env::args().skip(1).collect();
+    match Asked::of(&args) {
+        Asked::Run(command) => command.run(args[1..].to_vec()),
+        Asked::Usage(command) => {
+            command.print_usage();
+            ExitCode::SUCCESS
+        }
+        asked => {
+            eprintln!("The commands of this repository:");
+            COMMANDS.iter().for_each(Command::print_usage);
+            if matches!(asked, Asked::Overview) { ExitCode::SUCCESS } else { ExitCode::from(2) }
         }
     }
 }
 
-fn print_usage() {
-    eprintln!("The commands of this repository:");
-    for command in COMMANDS {
-        eprintln!("\n  cargo xtask {}\n      {}", command.usage, command.about);
+/// What the words behind `cargo xtask` ask for.
+enum Asked {
+    Run(&'static Command),
+    /// What this command does.
+    Usage(&'static Command),
+    /// Which commands there are.
+    Overview,
+    Unknown,
+}
+
+impl Asked {
+    fn of(args: &[String]) -> Self {
+        let is_help = |arg: &String| matches!(arg.as_str(), "help" | "--help" | "-h");
+        let name = args.first().map_or("", String::as_str);
+        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+            return if args.first().is_some_and(is_help) { Self::Overview } else { Self::Unknown };
+        };
+        // What follows is for a program that the command runs.
+        let mut own = args[1..].iter().take_while(|arg| *arg != "--");
+        if own.any(is_help) { Self::Usage(command) } else { Self::Run(command) }
+    }
+}
+
+impl Command {
+    fn run(&self, args: Vec<String>) -> ExitCode {
+        match (self.run)(args) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("xtask {}: {error:#}", self.name);
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn print_usage(&self) {
+        eprintln!("\n  cargo xtask {}\n      {}", self.usage, self.about);
     }
 }
 
@@ -70,4 +101,26 @@ fn print_usage() {
 fn refuse(args: &[String]) -> anyhow::Result<()> {
     anyhow::ensure!(args.is_empty(), "unknown argument {:?}; see `cargo xtask help`", args[0]);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(words: &str) -> Asked {
+        Asked::of(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn help_is_told_of_a_command_and_not_taken_for_its_argument() {
+        for command in COMMANDS {
+            for words in ["--help", "-h", "--seed 1 --help"] {
+                let told = asked(&format!("{} {words}", command.name));
+                assert!(matches!(told, Asked::Usage(told) if told.name == command.name));
+            }
+        }
+        assert!(matches!(asked("test -- --help"), Asked::Run(_)), "cargo test is asked");
+        assert!(matches!(asked("--help"), Asked::Overview));
+        assert!(matches!(asked("halp"), Asked::Unknown) && matches!(asked(""), Asked::Unknown));
+    }
 }

@@ -34,8 +34,14 @@ struct Sum {
     told: u64,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let options = read(env::args().skip(1))?;
+fn main() -> ExitCode {
+    let options = match read(env::args().skip(1)) {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("{problem:#}");
+            return ExitCode::from(2);
+        }
+    };
     let begun = Instant::now();
     println!("seeds from {}, until {} script calls", options.seed, options.calls);
     let sum = run_all(&options, begun);
@@ -44,7 +50,7 @@ fn main() -> anyhow::Result<ExitCode> {
     print!("{}", sum.tally);
     println!("  {:<28} {:>12.0}", "script calls a second", rate(&sum.tally, took));
     println!("  {:<28} {:>12}", "violations", sum.violations);
-    Ok(if sum.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if sum.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run_all(options: &Options, begun: Instant) -> Sum {
