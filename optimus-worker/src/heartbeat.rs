@@ -92,6 +92,7 @@ impl Heartbeat {
             }
         }
         self.shared.wakeups.expiry_learned();
+        self.tell_lapsed(&lapsed);
         // At last and at once, so that no queue waits for another.
         let replacing = lapsed.iter().map(|(_, queue, before)| {
             let registering = self.take_new_id(queue, before);
@@ -117,11 +118,26 @@ impl Heartbeat {
         reconcile(&self.shared, before, renewed);
     }
 
+    /// One line, however many queues.
+    fn tell_lapsed(&self, lapsed: &[(usize, &Served, Before)]) {
+        let Some((_, first, before)) = lapsed.first() else { return };
+        let (queues, queue, worker) = (lapsed.len(), first.name.clone(), before.worker.clone());
+        let held: usize = lapsed.iter().map(|(_, _, before)| before.attempts.len()).sum();
+        tell!(
+            self.shared.log,
+            WARN,
+            queues,
+            %queue,
+            %worker,
+            held,
+            "the lease is over, in so many queues of which this is the first; what was held there \
+             is taken back, and the worker goes on under a new id"
+        );
+    }
+
     /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
     async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
         let (worker, registered_at) = (new_worker_id(&self.shared.config), Instant::now());
-        let (name, old, new) = (queue.name.clone(), before.worker.clone(), worker.clone());
-        tell!(self.shared.log, WARN, queue = %name, %old, %new, "the lease is over");
         let registered = self
             .broker
             .register(&queue.name, &worker, self.shared.config.lease, &self.shared.description)

@@ -4,7 +4,10 @@ mod common;
 
 use std::{
     fmt,
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -166,4 +169,37 @@ async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_starte
     bench.start(bench.worker().task_type::<Double>()).stop().await;
     let texts = texts.lock().unwrap();
     assert_eq!(*texts, ["shutting down: nothing new is claimed", "stopped"]);
+}
+
+#[tokio::test]
+async fn leases_that_are_over_in_many_queues_at_once_are_told_in_a_line_or_two() {
+    let lines = Arc::new(AtomicUsize::new(0));
+    let told = lines.clone();
+    let _default = set_default(Hears::new(move |text| {
+        told.fetch_add(usize::from(text.starts_with("the lease is over")), Ordering::Relaxed);
+    }));
+    let bench = Bench::on_memory().await;
+    let names: Vec<String> = (0..20).map(|at| format!("q{at}")).collect();
+    let queues: Vec<QueueName> = names.iter().map(|n| QueueName::new(n.clone()).unwrap()).collect();
+    let worker = bench.start(bench.worker().queues(names).task_type::<Double>());
+    let inspector = bench.client.inspector();
+    let mut ids = Vec::new();
+    for queue in &queues {
+        let is_there = async || !inspector.workers(queue).await.unwrap().is_empty();
+        eventually("it is registered", PATIENCE, is_there).await;
+        ids.push(inspector.workers(queue).await.unwrap().remove(0).id);
+    }
+    for (queue, id) in queues.iter().zip(&ids) {
+        bench.client.broker().leave(queue, id).await.unwrap();
+    }
+    for (queue, id) in queues.iter().zip(&ids) {
+        let has_new_id = async || {
+            let workers = inspector.workers(queue).await.unwrap();
+            workers.iter().any(|worker| worker.id != *id)
+        };
+        eventually("it has a new id", PATIENCE, has_new_id).await;
+    }
+    worker.stop().await;
+    let lines = lines.load(Ordering::Relaxed);
+    assert!((1..4).contains(&lines), "{lines} lines for {} queues", queues.len());
 }
