@@ -10,7 +10,8 @@ use optimus_core::{
 
 use crate::{attempts::Stop, executor, role::Role, shared::Shared};
 
-const BLOCK_FOR: Duration = Duration::from_secs(20);
+/// Some middleboxes close connections over which nothing goes for a minute.
+const BLOCK_FOR: Duration = Duration::from_secs(40);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::ZERO;
 

@@ -24,7 +24,7 @@ use crate::{
 const USUAL_LEAST: f64 = 0.9;
 /// Workers whose leases are long share the watch, so they must not be in step. Many that start
 /// together are in step at first.
-const LONG_LEAST: f64 = 0.6;
+const LONG_LEAST: f64 = 0.8;
 const FIRST_LEAST: f64 = 0.1;
 /// A heartbeat that takes more than this part of a lease is told of.
 const SLOW_PART: u32 = 10;

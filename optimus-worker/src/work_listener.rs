@@ -22,8 +22,9 @@ use crate::{queues::Served, role::Role, shared::Shared};
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 /// A connection that died without a word is found to be dead after so long; later where each of
 /// the queues has many workers, who look at it, too.
-const LISTEN_FOR: Duration = Duration::from_secs(5);
-const LISTEN_LONGER_MAX: usize = 8;
+const LISTEN_FOR: Duration = Duration::from_secs(10);
+const MANY: usize = 16;
+const LISTEN_LONGER_MAX: usize = 4;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const UNTIL_WOKEN: Duration = Duration::from_secs(3600);
 /// So soon a claim that a ring brought about is answered. If it leaves the queue empty, one wait
@@ -200,7 +201,7 @@ fn due_overdue(queue: &Served) -> Option<Instant> {
 
 /// As long as the queue that has the fewest workers bears.
 fn listen_for(workers: impl Iterator<Item = usize>) -> Duration {
-    let times = (workers.min().unwrap_or(1) / 8).clamp(1, LISTEN_LONGER_MAX);
+    let times = (workers.min().unwrap_or(1) / MANY).clamp(1, LISTEN_LONGER_MAX);
     LISTEN_FOR * u32::try_from(times).unwrap_or(1)
 }
 

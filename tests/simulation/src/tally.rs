@@ -8,6 +8,8 @@ use crate::sites::Coverage;
 /// Counts of one run, or of many.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// Commands that the store did, scripts among them.
+    pub commands: u64,
     /// Calls of scripts that the store did.
     pub script_calls: u64,
     /// Faults by [kind](Fault::kind).
@@ -29,6 +31,7 @@ pub struct Tally {
 impl Tally {
     /// Adds those of another run.
     pub fn merge(&mut self, other: Self) {
+        self.commands += other.commands;
         self.script_calls += other.script_calls;
         for (ours, theirs) in self.faults.iter_mut().zip(other.faults) {
             *ours += theirs;

@@ -276,6 +276,7 @@ impl Network {
     /// Counts a command, and copies the store if it is a script. Its name.
     fn before(&self, command: &Cmd) -> &'static str {
         let mut state = self.state();
+        state.tally.commands += 1;
         if is_script(command) {
             state.tally.script_calls += 1;
             if let Some(copies) = &mut state.copies {

@@ -2,3 +2,4 @@
 //! in a module `long`, which `cargo xtask scale` runs.
 
 mod fleet;
+mod idle;
