@@ -54,7 +54,7 @@ if now > 0 or redis.call('EXISTS', cancel, waiters) > 0 then
   endings = endings_of(queue, ids)
   for i, id in ipairs(ids) do
     local biz = biz_of and biz_of[id]
-    note_end(endings, i, id, 'success', biz and biz_keys[biz], biz and marks[biz])
+    note_end(endings, i, id, 'success', nil, biz and biz_keys[biz], biz and marks[biz])
   end
 end
 

@@ -34,11 +34,16 @@ local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 -- By the wait: many tasks of a call have the same, and an instant's text is dear.
 local due_texts = {}
 for i = 1, #ids do
-  local id, verdict, kept = ids[i], verdicts[i], 1
+  local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
+  if entries[i] ~= '' then
+    history = errors_with(histories[i], now_text, entries[i])
+    now_histories[#now_histories + 1] = id
+    now_histories[#now_histories + 1] = history
+  end
   if verdict == 'dead' then
-    note_end(endings, i, id, 'dead')
+    note_end(endings, i, id, 'dead', history)
   elseif verdict == 'cancelled' or endings.intents[i] then
-    note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)))
+    note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)), history)
   else
     local due_text = due_texts[verdict]
     if not due_text then
@@ -52,10 +57,6 @@ for i = 1, #ids do
     due[#due + 1] = id
   end
   now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, kept)
-  if entries[i] ~= '' then
-    now_histories[#now_histories + 1] = id
-    now_histories[#now_histories + 1] = errors_with(histories[i], now_text, entries[i])
-  end
 end
 
 -- Writes.

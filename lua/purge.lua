@@ -1,18 +1,24 @@
--- purge: Dead | Cancelled → ∅, past their age or above the cap, up to 128; idle ledgers, too
+-- purge: Dead | Cancelled → ∅, past their age or above what is kept, up to 128; idle ledgers, too
+--
+-- Of each state the oldest go first: what is past its age, what is above the number of tasks, and
+-- what is above the bytes. Each task is counted under the first of these that it meets.
 --
 -- Keeps the latest birth of what it removes: a later task without a record has succeeded, as far as
--- `await` knows. So nothing but this may remove `meta` while there is a ledger.
+-- `await` knows. So nothing but `retire` may remove `meta` while there is a ledger.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 how many to keep · 3 age ms · 4 ledger idle ms
--- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has
+-- ARGV   1 now override · 2 tasks to keep of each state · 3 bytes to keep of each · 4 age ms ·
+--        5 ledger idle ms
+-- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has, how
+--        many of the tasks were above the number to keep, how many above the bytes
 -- REFUSE NEWER with what is needed
 
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
 local ledgers, workers = KEYS[9], KEYS[10]
-local now, keep, age_ms, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]),
-  tonumber(ARGV[4])
+local now, keep, keep_bytes = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local age_ms, idle_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
+local sides = { tries, errors, blobs, priorities }
 local PURGE_MAX = 64
 
 -- Checks.
@@ -20,60 +26,54 @@ local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
-local function victims_of(zset)
-  local excess = redis.call('ZCARD', zset) - keep
-  if excess > 0 then
-    return redis.call('ZRANGE', zset, 0, math.min(excess, PURGE_MAX) - 1)
+local ids, above, heavy = {}, 0, 0
+-- Which tasks of a state go, and the bytes that are left of it.
+local function victims_of(zset, state)
+  local left, bytes, victims = redis.call('ZCARD', zset), counted_bytes(meta, state), {}
+  local oldest = redis.call('ZRANGE', zset, '0', whole(PURGE_MAX - 1), 'WITHSCORES')
+  for i = 1, #oldest, 2 do
+    local id, is_old = oldest[i], tonumber(oldest[i + 1]) <= now - age_ms
+    local is_above, is_heavy = left > keep, bytes > keep_bytes
+    if not (is_old or is_above or is_heavy) then
+      break
+    end
+    if is_above and not is_old then
+      above = above + 1
+    elseif is_heavy and not is_old then
+      heavy = heavy + 1
+    end
+    left = left - 1
+    bytes = bytes_without(bytes, kept_bytes(meta, id), left)
+    victims[#victims + 1] = id
+    ids[#ids + 1] = id
   end
-  return redis.call('ZRANGEBYSCORE', zset, '-inf', whole(now - age_ms), 'LIMIT', 0, PURGE_MAX)
+  return victims, bytes
 end
-local ids, from_dead, from_cancelled = {}, victims_of(dead), victims_of(cancelled)
-for _, id in ipairs(from_dead) do
-  ids[#ids + 1] = id
-end
-for _, id in ipairs(from_cancelled) do
-  ids[#ids + 1] = id
-end
-local marks, born = {}, 0
-local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
-for i = 1, #ids do
-  local biz = biz_key(meta, header_of(records[i]))
-  marks[i] = biz and { biz, redis.call('GET', biz) }
-  born = math.max(born, born_ms(ids[i]))
-end
-local sides = { tries, errors, blobs, priorities }
-for _, side in ipairs(sides) do
-  redis.call('HLEN', side)
+local from_dead, dead_bytes = victims_of(dead, 'dead')
+local from_cancelled, cancelled_bytes = victims_of(cancelled, 'cancelled')
+local freed = freed_by(meta, tasks, sides, ids)
+local born = tonumber(redis.call('HGET', meta, 'purged_born') or 0)
+for _, id in ipairs(ids) do
+  born = math.max(born, born_ms(id))
 end
 local idle = redis.call('ZRANGEBYSCORE', ledgers, '-inf', whole(now - idle_ms), 'LIMIT', 0,
   PURGE_MAX)
 for _, client in ipairs(idle) do
   redis.call('EXISTS', derive(meta, 'ledger', client))
 end
-born = math.max(born, tonumber(redis.call('HGET', meta, 'purged_born') or 0))
 local live = redis.call('ZCARD', workers)
 
 -- Writes.
 redis.call('ZREM', dead, '', unpack(from_dead))
 redis.call('ZREM', cancelled, '', unpack(from_cancelled))
 if #ids > 0 then
-  redis.call('HDEL', tasks, unpack(ids))
-  for _, side in ipairs(sides) do
-    redis.call('HDEL', side, unpack(ids))
-  end
-end
-for i, id in ipairs(ids) do
-  if marks[i] and owns_mark(marks[i][2], id) then
-    redis.call('UNLINK', marks[i][1])
-  end
+  write_drop(meta, tasks, sides, ids, freed)
+  redis.call('HSET', meta, 'dead_bytes', whole(dead_bytes), 'cancelled_bytes',
+    whole(cancelled_bytes), 'purged_born', whole(born))
 end
 for _, client in ipairs(idle) do
   redis.call('UNLINK', derive(meta, 'ledger', client))
   redis.call('ZREM', ledgers, client)
 end
-if #ids > 0 then
-  redis.call('HINCRBY', meta, 'purged', #ids)
-  redis.call('HSET', meta, 'purged_born', whole(born))
-end
 local more = #from_dead == PURGE_MAX or #from_cancelled == PURGE_MAX or #idle == PURGE_MAX
-return { 'OK', whole(#ids), more and '1' or '0', whole(live) }
+return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

@@ -78,14 +78,15 @@ for i, id in ipairs(ids) do
     losses = losses + 1
     now_counts[#now_counts + 1] = id
     now_counts[#now_counts + 1] = tries_after(counts[i], '0:1:0', 0, 1, 1)
-    now_histories[#now_histories + 1] = id
-    now_histories[#now_histories + 1] = errors_with(histories[i], whole(now),
+    local history = errors_with(histories[i], whole(now),
       '{"reason":"lost","attempt":' .. whole(failures + losses) .. ',"worker":"' .. holders[i]
       .. '"}')
+    now_histories[#now_histories + 1] = id
+    now_histories[#now_histories + 1] = history
     if endings.intents[i] then
-      note_cancelled(queue, endings, i, id, header)
+      note_cancelled(queue, endings, i, id, header, history)
     elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
-      note_end(endings, i, id, 'dead')
+      note_end(endings, i, id, 'dead', history)
       local task = string.match(tostring(header.t), '^[%w._-]+$') or ''
       for _, word in ipairs({ id, holders[i], task, whole(failures + losses) }) do
         died[#died + 1] = word

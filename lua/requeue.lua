@@ -39,6 +39,9 @@ local owner = biz and biz_owner(tasks, redis.call('GET', biz), now)
 if owner and owner ~= id then
   return { 'DUPLICATE', owner }
 end
+local zset = state == 'dead' and dead or cancelled
+local left = redis.call('ZCARD', zset) - 1
+local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), left)
 local ranks = priorities_of(priorities, { id })
 local was_tried = redis.call('HEXISTS', tries, id) == 1
 redis.call('HLEN', cancel)
@@ -47,8 +50,8 @@ redis.call('ZCARD', priority)
 redis.call('LLEN', wake)
 
 -- Writes.
-redis.call('ZREM', dead, id)
-redis.call('ZREM', cancelled, id)
+redis.call('ZREM', zset, id)
+redis.call('HSET', meta, state .. '_bytes', whole(bytes))
 if was_tried or expires_in then
   -- A claim tells by it that something is kept of the task, and by when it must be started.
   local start_by = expires_in and whole(now + expires_in)

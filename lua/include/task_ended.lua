@@ -10,14 +10,16 @@ local function endings_of(queue, ids)
     redis.call('ZCARD', queue.cancelled)
   end
   local asked = #ids > 0 and redis.call('HLEN', queue.cancel) > 0
-  return { ids = {}, states = {}, biz = {}, marks = {}, clients = {}, stopped = {},
+  return { meta = queue.meta, ids = {}, states = {}, biz = {}, marks = {}, clients = {},
+    stopped = {}, bytes = {},
     intents = asked and redis.call('HMGET', queue.cancel, unpack(ids)) or {},
     waiting = waiters_of(queue.meta, queue.waiters, ids) or {} }
 end
 
--- The task at that position of the ids ends so. `biz` and `mark` are key and value of the mark of
--- its biz id, where its end concerns that.
-local function note_end(endings, position, id, state, biz, mark)
+-- The task at that position of the ids ends so. `history` is its error history, where the script
+-- writes that. `biz` and `mark` are key and value of the mark of its biz id, where its end concerns
+-- that.
+local function note_end(endings, position, id, state, history, biz, mark)
   local ends = #endings.ids + 1
   endings.ids[ends], endings.states[ends] = id, state
   endings.biz[ends], endings.marks[ends] = biz or false, mark or false
@@ -25,12 +27,15 @@ local function note_end(endings, position, id, state, biz, mark)
   if endings.intents[position] then
     endings.stopped[#endings.stopped + 1] = id
   end
+  if state ~= 'success' then
+    endings.bytes[state] = (endings.bytes[state] or 0) + kept_bytes(endings.meta, id, history)
+  end
 end
 
 -- The same of a task that is cancelled, which frees its biz id.
-local function note_cancelled(queue, endings, position, id, header)
+local function note_cancelled(queue, endings, position, id, header, history)
   local key = biz_key(queue.meta, header)
-  note_end(endings, position, id, 'cancelled', key, key and redis.call('GET', key))
+  note_end(endings, position, id, 'cancelled', history, key, key and redis.call('GET', key))
 end
 
 local function write_ends(queue, endings, now)
@@ -49,6 +54,9 @@ local function write_ends(queue, endings, now)
   end
   if #freed > 0 then
     redis.call('UNLINK', unpack(freed))
+  end
+  for state, bytes in pairs(endings.bytes) do
+    redis.call('HINCRBY', queue.meta, state .. '_bytes', whole(bytes))
   end
   notify_all(queue.meta, queue.waiters, endings.ids, endings.clients, endings.states)
 end

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn, broker::SizeLimit,
+    Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn,
+    broker::{Keep, SizeLimit},
 };
 
 use crate::{
@@ -13,11 +14,16 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const ENDED_MAX: usize = 10_000;
-const ENDED_FOR: Duration = DAY.saturating_mul(180);
+/// The number binds up to 26 KiB a task, and the bytes above that. With both states full, a queue
+/// takes half of a GiB, which a small Redis can hold beside its live tasks.
+const KEEP_ENDED: Keep =
+    Keep { tasks: 10_000, bytes: 256 * 1024 * 1024, age: DAY.saturating_mul(180) };
 const UNUSED_FOR: Duration = DAY;
 /// As good as without end, and no number that a script can't count with.
 const ENDED_FOR_MAX: Duration = DAY.saturating_mul(36_500);
+
+/// The same of bytes: up to here Lua's numbers have no gaps.
+const ENDED_BYTES_MAX: u64 = 1 << 53;
 
 /// That of payloads, too.
 const RESULT_LIMIT: usize = 1024 * 1024;
@@ -44,8 +50,7 @@ impl WorkerBuilder {
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(5),
             misfit_grace: Duration::from_secs(3600),
-            ended_max: ENDED_MAX,
-            ended_for: ENDED_FOR,
+            keep_ended: KEEP_ENDED,
             unused_for: UNUSED_FOR,
             shutdown_grace: Duration::from_secs(25),
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
@@ -143,7 +148,17 @@ impl WorkerBuilder {
     /// How many dead tasks, and as many cancelled ones, each queue keeps at most, and for how long:
     /// 10,000 and 180 days by default. The oldest go first.
     pub fn keep_ended(mut self, tasks: usize, age: Duration) -> Self {
-        (self.config.ended_max, self.config.ended_for) = (tasks, age.min(ENDED_FOR_MAX));
+        let keep = &mut self.config.keep_ended;
+        (keep.tasks, keep.age) = (tasks, age.min(ENDED_FOR_MAX));
+        self
+    }
+
+    /// How many bytes of dead tasks, and as many of cancelled ones, each queue keeps at most:
+    /// their records, arguments and error histories, without what Redis needs beside them; 256 MiB
+    /// by default. The oldest go first. A worker that purges tasks for their bytes logs how many,
+    /// as a warning. Where workers differ, the least of them holds.
+    pub fn keep_ended_bytes(mut self, bytes: u64) -> Self {
+        self.config.keep_ended.bytes = bytes.min(ENDED_BYTES_MAX);
         self
     }
 

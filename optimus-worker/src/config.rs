@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Error, QueueName,
-    broker::{Endpoint, SizeLimit},
+    broker::{Endpoint, Keep, SizeLimit},
 };
 
 /// A lost task waits for a whole lease.
@@ -41,9 +41,8 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) poll: Duration,
     pub(crate) misfit_grace: Duration,
-    /// Dead and cancelled tasks that a queue keeps of each, and for how long.
-    pub(crate) ended_max: usize,
-    pub(crate) ended_for: Duration,
+    /// What a queue keeps of dead tasks, and as much of cancelled ones.
+    pub(crate) keep_ended: Keep,
     /// How long a queue that holds nothing is kept.
     pub(crate) unused_for: Duration,
     pub(crate) shutdown_grace: Duration,

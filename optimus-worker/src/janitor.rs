@@ -1,4 +1,4 @@
-//! Drops what is past its age or above its cap.
+//! Drops what is past its age or above what is kept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,20 +34,62 @@ pub(crate) async fn purge(
     broker: &Broker,
     queue: &QueueName,
 ) -> Result<usize, BrokerError> {
-    let (keep, age) = (shared.config.ended_max, shared.config.ended_for);
-    let (mut tasks, mut workers) = (0, 0);
-    for _ in 0..CALLS_MAX {
-        let purged = broker.purge(queue, keep, age, shared.ledgers.idle(broker)).await?;
-        (tasks, workers) = (tasks + purged.tasks, purged.workers);
-        if !purged.more {
-            break;
+    let mut sum = Sum::default();
+    let workers = sum.purge(shared, broker, queue).await;
+    // What was dropped is told, even where a later call failed.
+    sum.tell(shared, queue);
+    workers
+}
+
+/// What a turn has dropped of a queue, and why.
+#[derive(Default)]
+struct Sum {
+    tasks: usize,
+    above_count: usize,
+    above_bytes: usize,
+}
+
+impl Sum {
+    async fn purge(
+        &mut self,
+        shared: &Shared,
+        broker: &Broker,
+        queue: &QueueName,
+    ) -> Result<usize, BrokerError> {
+        let mut workers = 0;
+        for _ in 0..CALLS_MAX {
+            let idle = shared.ledgers.idle(broker);
+            let purged = broker.purge(queue, shared.config.keep_ended, idle).await?;
+            self.tasks += purged.tasks;
+            self.above_count += purged.above_count;
+            self.above_bytes += purged.above_bytes;
+            workers = purged.workers;
+            if !purged.more {
+                break;
+            }
+        }
+        Ok(workers)
+    }
+
+    fn tell(&self, shared: &Shared, queue: &QueueName) {
+        let Self { tasks, above_count, above_bytes } = *self;
+        let (queue, past_age) = (queue.clone(), tasks - above_count - above_bytes);
+        if above_bytes > 0 {
+            tell!(
+                shared.log,
+                WARN,
+                %queue,
+                tasks,
+                past_age,
+                above_count,
+                above_bytes,
+                "purged ended tasks before their age, because the dead or the cancelled ones take \
+                 more bytes than keep_ended_bytes"
+            );
+        } else if tasks > 0 {
+            tell!(shared.log, INFO, %queue, tasks, past_age, above_count, "purged ended tasks");
         }
     }
-    if tasks > 0 {
-        let queue = queue.clone();
-        tell!(shared.log, INFO, %queue, tasks, "purged");
-    }
-    Ok(workers)
 }
 
 impl Role for Janitor {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use optimus_core::broker::{
-    BATCH_MAX, Batch, Broker, Claimed, Endpoint, Failure, Give, LEDGER_SLOTS, Release, Verdict,
+    BATCH_MAX, Batch, Broker, Claimed, Endpoint, Failure, Give, Keep, LEDGER_SLOTS, Release,
+    Verdict,
 };
 use optimus_core::{QueueName, Submission, TaskId, WorkerId};
 use optimus_testkit::RedisServer;
@@ -175,8 +176,9 @@ impl Scene {
                 "inspect" => drop(broker.inspect(&self.ids[at]).await?),
                 "await" => drop(broker.wait_for_end(&self.ids[at], "client", None).await?),
                 "purge" => {
-                    let day = Duration::from_secs(86_400);
-                    broker.purge(&queue, 0, day, day).await?;
+                    let age = Duration::from_secs(86_400);
+                    let keep = Keep { tasks: 0, bytes: 0, age };
+                    broker.purge(&queue, keep, age).await?;
                 }
                 _ => unreachable!("{verb}"),
             }

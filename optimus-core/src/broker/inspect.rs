@@ -46,6 +46,10 @@ pub struct Counts {
     pub cancelled: u64,
     /// Summaries kept of good ends: of the last 1,000 at least, and of up to 128 more.
     pub success: u64,
+    /// Bytes of the dead: their records, arguments and error histories.
+    pub dead_bytes: u64,
+    /// The same of the cancelled.
+    pub cancelled_bytes: u64,
     /// Dead and cancelled tasks purged so far.
     pub purged: u64,
     /// Nothing is claimed.
@@ -119,7 +123,16 @@ impl Broker {
         .iter()
         .map(|(verb, key)| get(&[*verb, &keys.of(key)]))
         .collect();
-        commands.push(get(&["HMGET", &keys.of("meta"), "tombstones", "purged", "paused"]));
+        let meta = keys.of("meta");
+        commands.push(get(&[
+            "HMGET",
+            &meta,
+            "tombstones",
+            "purged",
+            "paused",
+            "dead_bytes",
+            "cancelled_bytes",
+        ]));
         commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
@@ -144,6 +157,8 @@ impl Broker {
             dead: sizes[4],
             cancelled: sizes[5],
             success: sizes[6],
+            dead_bytes: flags[3].parse().unwrap_or(0),
+            cancelled_bytes: flags[4].parse().unwrap_or(0),
             purged: flags[1].parse().unwrap_or(0),
             paused: !flags[2].is_empty(),
         })

@@ -25,6 +25,17 @@ pub enum Cancelled {
     Ended(TaskState),
 }
 
+/// What a purge leaves of dead tasks, and as much of cancelled ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// How many.
+    pub tasks: usize,
+    /// With so many bytes together.
+    pub bytes: u64,
+    /// For how long.
+    pub age: Duration,
+}
+
 /// What a purge did.
 #[derive(Debug, Clone, Copy)]
 pub struct Purged {
@@ -34,6 +45,10 @@ pub struct Purged {
     pub more: bool,
     /// How many workers the queue has.
     pub workers: usize,
+    /// How many of the tasks went before their age, because there were more than are kept.
+    pub above_count: usize,
+    /// The same because they took more bytes than are kept.
+    pub above_bytes: usize,
 }
 
 impl Broker {
@@ -82,21 +97,27 @@ impl Broker {
         self.run_surely(call).await.map(drop)
     }
 
-    /// Drops what is past its age or above the cap.
+    /// Drops what is past its age or above what is kept.
     pub async fn purge(
         &self,
         queue: &QueueName,
-        keep: usize,
-        age: Duration,
+        keep: Keep,
         ledger_idle: Duration,
     ) -> Result<Purged, BrokerError> {
         let call = self
             .call(&scripts::PURGE, queue, "")
-            .arg(keep)
-            .arg(age.as_millis())
+            .arg(keep.tasks)
+            .arg(keep.bytes)
+            .arg(keep.age.as_millis())
             .arg(ledger_idle.as_millis());
         let mut reply = self.run(call).await?;
-        Ok(Purged { tasks: reply.number()?, more: reply.flag()?, workers: reply.number()? })
+        Ok(Purged {
+            tasks: reply.number()?,
+            more: reply.flag()?,
+            workers: reply.number()?,
+            above_count: reply.number()?,
+            above_bytes: reply.number()?,
+        })
     }
 
     /// Drops all that is left of a queue that nobody has used for so long, and its name; whether

@@ -10,7 +10,7 @@ use crate::{
 /// Each command of the scripts and of the broker, with arguments that change nothing which stays.
 /// `$` is a key of this worker alone, a text from the first command on, so that the commands for
 /// other types are refused for that; `@` is the list of queues.
-const PROBES: [&str; 41] = [
+const PROBES: [&str; 42] = [
     "SET $ 1 PX 1000",
     "GET $",
     "MGET $",
@@ -24,6 +24,7 @@ const PROBES: [&str; 41] = [
     "HKEYS $",
     "HLEN $",
     "HEXISTS $ a",
+    "HSTRLEN $ a",
     "HINCRBY $ a 1",
     "HRANDFIELD $ 1",
     "HDEL $ a",

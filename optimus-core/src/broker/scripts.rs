@@ -73,23 +73,23 @@ scripts! {
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
-    seldom ["derive", "biz_key", "biz_end", "waiters", "task_ended", "report_extras"]
+    seldom ["derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras"]
         -> "endings_of, note_end, write_ends, read_extras"
     [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",
     ];
     FAIL = "fail": [
-        "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "biz_key",
-        "biz_end", "task_tries", "waiters", "task_ended",
+        "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "task_bytes",
+        "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
     ] [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
         "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "ready_append",
-        "clock_stamp", "task_born", "ready", "ready_again", "biz_key", "biz_end", "task_tries",
-        "waiters", "task_ended",
+        "clock_stamp", "task_born", "ready", "ready_again", "task_bytes", "biz_key", "biz_end",
+        "task_tries", "waiters", "task_ended",
     ] [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
@@ -100,8 +100,9 @@ scripts! {
     ];
     REAP = "reap": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "ready_again", "wide", "biz_key", "biz_end", "task_tries", "waiters",
-        "task_ended", "worker_lease", "worker_last_claim", "worker_held", "due_timer",
+        "task_born", "ready", "ready_again", "wide", "task_bytes", "biz_key", "biz_end",
+        "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
+        "due_timer",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -110,15 +111,15 @@ scripts! {
         "workers", "worker:", "working:", "meta", "wake",
     ];
     CANCEL = "cancel": [
-        "needs", "clock", "derive", "task_header", "biz_key", "biz_end", "waiters", "task_ended",
-        "task_find", "worker_holders",
+        "needs", "clock", "derive", "task_header", "task_bytes", "biz_key", "biz_end", "waiters",
+        "task_ended", "task_find", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "biz", "biz_key", "task_tries", "task_find",
+        "biz", "biz_key", "task_tries", "task_bytes", "task_uncount", "task_find",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
@@ -126,7 +127,8 @@ scripts! {
     PAUSE = "pause": ["clock", "wakeup"] ["meta", "wake"];
     INTERRUPT = "interrupt": [] ["interrupt:"];
     PURGE = "purge": [
-        "needs", "clock", "derive", "task_header", "task_born", "biz_key", "biz_end",
+        "needs", "clock", "derive", "task_header", "task_born", "task_bytes", "task_uncount",
+        "biz_key", "biz_end", "task_drop",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use optimus_core::{
     Lease, Submission, Submit, TaskId, TaskState, Token, WorkerId,
     broker::{
-        Batch, BrokerError, Claimed, Completion, Failure, Give, Grant, LEDGER_SLOTS, Receipt,
+        Batch, BrokerError, Claimed, Completion, Failure, Give, Grant, Keep, LEDGER_SLOTS, Receipt,
         Refusal, Release, Verdict,
     },
 };
@@ -23,6 +23,11 @@ pub(crate) const LEASE_MS: u64 = 15_000;
 
 pub(crate) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// So many dead tasks and as many cancelled ones, however large, until they are so old.
+pub(crate) fn keep(tasks: usize, age: Duration) -> Keep {
+    Keep { tasks, bytes: u64::from(u32::MAX), age }
 }
 
 impl Bench {

@@ -119,7 +119,7 @@ impl Actors {
                 Call::Requeue { id: self.aimed(task, aim, reference)? }
             }
             Step::Pause { paused, .. } => Call::Pause { paused },
-            Step::Purge { keep, age_ms, .. } => Call::Purge { keep, age_ms },
+            Step::Purge { keep, bytes, age_ms, .. } => Call::Purge { keep, bytes, age_ms },
             Step::Retire { idle_ms, .. } => Call::Retire { idle_ms },
             Step::Await { task, client, .. } => {
                 let id = self.aimed(task, Aim::Any, reference)?;

@@ -43,6 +43,8 @@ pub(crate) enum Answer {
         tasks: usize,
         more: bool,
         workers: usize,
+        above_count: usize,
+        above_bytes: usize,
     },
     /// Whether nothing of the queue is left.
     Retired(bool),

@@ -26,7 +26,7 @@ pub(crate) enum Call {
     Cancel { ids: Vec<TaskId> },
     Requeue { id: TaskId },
     Pause { paused: bool },
-    Purge { keep: usize, age_ms: u64 },
+    Purge { keep: usize, bytes: u64, age_ms: u64 },
     Retire { idle_ms: u64 },
     Await(Wait),
     State { id: TaskId, stored_by: Option<(String, u64)> },
@@ -37,6 +37,13 @@ pub(crate) enum Call {
 /// The longest that a ledger lies idle before a purge takes it: also the longest after which a
 /// submit may be sent again.
 pub(crate) const LEDGER_IDLE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Of a payload that is kept beside its record, and of the quotes around it.
+const LARGE_BYTES: usize = 17_000;
+const QUOTES: usize = 2;
+
+/// Of the instant of its submit before the record of a task that can expire.
+const STAMP_BYTES: usize = 8;
 
 /// A client's wait for the end of a task.
 #[derive(Debug, Clone)]
@@ -93,9 +100,16 @@ impl Wanted {
         if self.fragile { Fragile::NAME } else { "job" }
     }
 
+    /// What it takes as it is stored: with its stamp, and with the payload beside it.
+    pub(crate) fn bytes(&self) -> u64 {
+        let stamp = if self.expires_in_ms.is_some() { STAMP_BYTES } else { 0 };
+        let beside = if self.large && !self.fragile { LARGE_BYTES + QUOTES } else { 0 };
+        (self.submission().stored().len() + stamp + beside) as u64
+    }
+
     /// As a client encodes it.
     pub(crate) fn submission(&self) -> Submission {
-        let large = || format!("\"{}\"", "x".repeat(17_000));
+        let large = || format!("\"{}\"", "x".repeat(LARGE_BYTES));
         match (self.fragile, self.large) {
             (true, _) => self.encode(optimus_core::Call::new(Fragile)),
             (false, true) => self.encode(job_of(large())),

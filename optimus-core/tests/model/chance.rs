@@ -56,6 +56,8 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
     let worker = || prop_oneof![4 => 0..3_u8, 1 => 3..12_u8];
     let client = || prop_oneof![3 => Just(0_u8), 1 => Just(1_u8), 1 => Just(2_u8)];
     let keep = || prop_oneof![0..4_usize, Just(10_000)];
+    // Of some tasks, of some that are large, and of all.
+    let keep_bytes = || prop_oneof![1 => 0..1_000_u64, 1 => 17_000..60_000_u64, 2 => Just(1 << 40)];
     let lease_ms = || prop::sample::select(vec![15_000_u64, 15_000, 4_000]);
     prop_oneof![
         12 => clock(),
@@ -87,8 +89,8 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, task, aim)| Step::Requeue { queue, task, aim }),
         3 => (queue(), prop::bool::weighted(0.25))
             .prop_map(|(queue, paused)| Step::Pause { queue, paused }),
-        3 => (queue(), keep(), prop::sample::select(vec![60_000, 0_u64]))
-            .prop_map(|(queue, keep, age_ms)| Step::Purge { queue, keep, age_ms }),
+        3 => (queue(), keep(), keep_bytes(), prop::sample::select(vec![60_000, 0_u64]))
+            .prop_map(|(queue, keep, bytes, age_ms)| Step::Purge { queue, keep, bytes, age_ms }),
         2 => (queue(), prop::sample::select(vec![60_000, 0_u64]))
             .prop_map(|(queue, idle_ms)| Step::Retire { queue, idle_ms }),
         1 => queue().prop_map(|queue| Step::Abandon { queue }),

@@ -28,14 +28,15 @@ impl Run<'_> {
         self.now += LATER_MS;
         self.fill(false).await;
         self.drain_one(at, queue).await?;
+        let purge = || Call::Purge { keep: 0, bytes: 0, age_ms: 0 };
         for _ in 0..CALLS_MAX {
-            self.send_new(at, queue, Call::Purge { keep: 0, age_ms: 0 }).await?;
+            self.send_new(at, queue, purge()).await?;
             if self.sides[usize::from(queue)].reference.tasks.is_empty() {
                 break;
             }
         }
         self.now += LATER_MS;
-        self.send_new(at, queue, Call::Purge { keep: 0, age_ms: 0 }).await?;
+        self.send_new(at, queue, purge()).await?;
         self.send_new(at, queue, Call::Retire { idle_ms: LATER_MS / 2 }).await?;
         self.sides[usize::from(queue)].assert_retired()
     }

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use optimus_core::{TaskState, broker::Cancelled, broker::Refusal};
+use optimus_core::{
+    TaskState,
+    broker::{Cancelled, Refusal},
+};
 
 use crate::{answer::Answer, call::Call};
 
@@ -24,7 +27,7 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The bounds of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 49] = [
+const CASES: [&str; 50] = [
     "submit admits all",
     "submit finds a biz id taken",
     "submit finds no room",
@@ -61,6 +64,7 @@ const CASES: [&str; 49] = [
     "requeue finds the biz id taken",
     "pause",
     "purge takes",
+    "purge takes for the bytes",
     "purge finds nothing",
     "retire removes a queue",
     "retire leaves a queue",
@@ -183,6 +187,9 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
             "requeue finds the biz id taken"
         }
         (Call::Requeue { .. }, _) => "requeue finds the wrong state",
+        (Call::Purge { .. }, Answer::Purged { above_bytes: 1.., .. }) => {
+            "purge takes for the bytes"
+        }
         (Call::Purge { .. }, Answer::Purged { tasks: 1.., .. }) => "purge takes",
         (Call::Purge { .. }, _) => "purge finds nothing",
         (Call::Retire { .. }, Answer::Retired(true)) => "retire removes a queue",

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
-    broker::{Batch, Broker, BrokerError, Claimed, Receipt, Renewed, Returned, StoredBy},
+    broker::{
+        Batch, Broker, BrokerError, Claimed, Keep, Purged, Receipt, Renewed, Returned, StoredBy,
+    },
 };
 
 use crate::{
@@ -75,11 +77,13 @@ async fn answer(
         }
         Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
         Call::Pause { paused } => broker.pause(queue, *paused).await.map(|()| Answer::Done)?,
-        Call::Purge { keep, age_ms } => {
-            let (age, idle) = (Duration::from_millis(*age_ms), LEDGER_IDLE_MS);
-            let purged = broker.purge(queue, *keep, age, Duration::from_millis(idle)).await?;
-            let (tasks, more, workers) = (purged.tasks, purged.more, purged.workers);
-            Answer::Purged { tasks, more, workers }
+        Call::Purge { keep, bytes, age_ms } => {
+            let age = Duration::from_millis(*age_ms);
+            let keep = Keep { tasks: *keep, bytes: *bytes, age };
+            let idle = Duration::from_millis(LEDGER_IDLE_MS);
+            let Purged { tasks, more, workers, above_count, above_bytes } =
+                broker.purge(queue, keep, idle).await?;
+            Answer::Purged { tasks, more, workers, above_count, above_bytes }
         }
         Call::Retire { idle_ms } => {
             Answer::Retired(broker.retire(queue, Duration::from_millis(*idle_ms)).await?)

@@ -92,6 +92,7 @@ pub(crate) enum Step {
     Purge {
         queue: u8,
         keep: usize,
+        bytes: u64,
         age_ms: u64,
     },
     Retire {

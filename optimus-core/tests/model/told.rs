@@ -45,7 +45,9 @@ impl Display for Call {
             }
             Self::Requeue { id } => write!(f, "requeue {id}"),
             Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
-            Self::Purge { keep, age_ms } => write!(f, "purge above {keep} and {age_ms} ms"),
+            Self::Purge { keep, bytes, age_ms } => {
+                write!(f, "purge above {keep}, {bytes} bytes and {age_ms} ms")
+            }
             Self::Retire { idle_ms } => write!(f, "retire if unused for {idle_ms} ms"),
             Self::Await(Wait { id, client, along, .. }) => {
                 write!(f, "{client} awaits {id}, and asks for {} others", along.len())

@@ -7,7 +7,7 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{Grants, done, failed, ids_of, ms},
+    acts::{Grants, done, failed, ids_of, keep, ms},
     bench::Bench,
     dump::Dump,
     jobs::{job, jobs, ready_at},
@@ -208,7 +208,7 @@ async fn what_may_have_been_purged_is_no_success(bench: Bench) {
     assert_eq!(told(&bench, good, 1).await, TaskState::Success);
     assert_eq!(told(&bench, dead, 2).await, TaskState::Dead);
 
-    assert_eq!(bench.at(9).purge(&bench.queue, 0, long, long).await.unwrap().tasks, 1);
+    assert_eq!(bench.at(9).purge(&bench.queue, keep(0, long), long).await.unwrap().tasks, 1);
     assert_eq!(told(&bench, dead, 2).await, TaskState::Forgotten);
     assert_eq!(told(&bench, good, 1).await, TaskState::Forgotten, "it could be the purged one");
     assert_eq!(told(&bench, later, 3).await, TaskState::Success, "nothing as young was purged");
@@ -278,7 +278,7 @@ async fn a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other(bench: 
     succeed_long_ago(&bench, &good, &worker, 2).await;
 
     let long = ms(1_000_000);
-    assert_eq!(bench.at(9).purge(&bench.queue, 0, long, long).await.unwrap().tasks, 1);
+    assert_eq!(bench.at(9).purge(&bench.queue, keep(0, long), long).await.unwrap().tasks, 1);
     assert_eq!(told(&bench, &foreign, 1).await, TaskState::Forgotten);
     assert_eq!(told(&bench, &good, 2).await, TaskState::Success);
 }

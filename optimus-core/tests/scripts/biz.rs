@@ -9,7 +9,7 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{Grants, done_biz, failed, ms},
+    acts::{Grants, done_biz, failed, keep, ms},
     bench::Bench,
     jobs::{Fragile, job, ready, ready_at},
 };
@@ -126,7 +126,7 @@ async fn nobody_releases_the_mark_of_another(bench: Bench) {
     assert!(bench.fail(1, &[failed(&lease, Verdict::Cancelled)]).await.is_empty());
     assert_eq!(bench.duplicate_of(1, job().biz_id("o-17")).await, Some(new.clone()));
 
-    let purged = bench.at(2).purge(&bench.queue, 0, HOUR, HOUR).await.unwrap();
+    let purged = bench.at(2).purge(&bench.queue, keep(0, HOUR), HOUR).await.unwrap();
     assert_eq!((purged.tasks, bench.state(&old).await.as_str()), (1, "forgotten"));
     let kept: String = bench.raw(cmd("GET").arg(bench.key("biz:job:o-17"))).await;
     assert_eq!(kept, mark);

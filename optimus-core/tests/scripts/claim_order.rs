@@ -5,7 +5,7 @@ use std::slice;
 use optimus_core::{Due, Submit, TaskId, TaskState, broker::Give};
 
 use crate::{
-    acts::{Grants, given, ids_of, ms},
+    acts::{Grants, given, ids_of, keep, ms},
     bench::Bench,
     jobs::{job, jobs},
 };
@@ -154,7 +154,7 @@ async fn a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice(bench: Bench
     let tasks = jobs(3);
     bench.submit(0, &tasks).await;
     bench.at(0).cancel(tasks[0].id()).await.unwrap();
-    bench.at(0).purge(&bench.queue, 0, ms(0), ms(1)).await.unwrap();
+    bench.at(0).purge(&bench.queue, keep(0, ms(0)), ms(1)).await.unwrap();
     bench.at(0).cancel(tasks[1].id()).await.unwrap();
     bench.at(0).requeue(tasks[1].id()).await.unwrap();
     let listed = bench.now().list(&bench.queue, TaskState::Ready, 10, "").await.unwrap();
@@ -229,7 +229,7 @@ async fn an_old_entry_runs_nothing_while_its_task_runs(bench: Bench) {
 async fn a_purged_tasks_tombstone_is_dropped_and_counted(bench: Bench) {
     let (gone, kept) = (bench.add(0, job()).await, bench.add(0, job()).await);
     bench.at(0).cancel(&gone).await.unwrap();
-    bench.at(9).purge(&bench.queue, 0, ms(1), ms(1)).await.unwrap();
+    bench.at(9).purge(&bench.queue, keep(0, ms(1)), ms(1)).await.unwrap();
     assert_eq!(ready(&bench).await, 1);
     assert_eq!(claim_all(&bench, 9).await, [kept]);
     assert_eq!(ready(&bench).await, 0);

@@ -9,7 +9,7 @@ use optimus_core::{
 };
 
 use crate::{
-    acts::{Grants, done, failed, ids_of, ms},
+    acts::{Grants, done, failed, ids_of, keep, ms},
     bench::Bench,
     jobs::{job, job_of, jobs, ready_at},
 };
@@ -186,7 +186,7 @@ async fn what_no_page_has_told_is_no_cursor_and_begins_again(bench: Bench) {
     }
     assert_eq!(ids(&list(&bench, TaskState::Dead, 10, "x y").await), dead);
     assert!(list(&bench, TaskState::Forgotten, 10, "").await.rows.is_empty());
-    bench.at(0).purge(&bench.queue, 0, LONG, LONG).await.unwrap();
+    bench.at(0).purge(&bench.queue, keep(0, LONG), LONG).await.unwrap();
     assert!(list(&bench, TaskState::Dead, 10, "").await.rows.is_empty());
 }
 

@@ -9,7 +9,7 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{done, failed},
+    acts::{done, failed, keep},
     bench::Bench,
     jobs::job,
 };
@@ -39,7 +39,7 @@ async fn older_scripts_change_nothing_that_newer_ones_know_more_of(bench: Bench)
     assert!(is_newer(&late.reap(&bench.queue, &worker, LEASE, 9).await));
     assert!(is_newer(&late.cancel(&waits).await));
     assert!(is_newer(&late.requeue(&dead).await));
-    assert!(is_newer(&late.purge(&bench.queue, 0, Duration::ZERO, LEASE).await));
+    assert!(is_newer(&late.purge(&bench.queue, keep(0, Duration::ZERO), LEASE).await));
     assert!(is_newer(&late.retire(&bench.queue, Duration::ZERO).await));
     bench.assert_unchanged(&before).await;
 
@@ -56,7 +56,7 @@ async fn what_these_scripts_know_is_no_hindrance(bench: Bench) {
     set_needs(&bench, 1).await;
     assert_eq!(bench.take(0, &worker, 1).await.id, id);
     bench.at(0).cancel(&id).await.unwrap();
-    bench.at(0).purge(&bench.queue, 0, Duration::ZERO, LEASE).await.unwrap();
+    bench.at(0).purge(&bench.queue, keep(0, Duration::ZERO), LEASE).await.unwrap();
 }
 
 on_both![

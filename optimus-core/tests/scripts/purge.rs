@@ -1,15 +1,17 @@
-//! `purge`: Dead | Cancelled → ∅, past their age or above the cap; and idle ledgers. That a mark of
-//! another task's biz id stays: see `biz`.
+//! `purge`: Dead | Cancelled → ∅, past their age or above what is kept; and idle ledgers. That a
+//! mark of another task's biz id stays: see `biz`.
 
 use std::time::Duration;
 
 use optimus_core::{
-    Lease, TaskState,
-    broker::{Batch, Purged, Verdict},
+    Lease, TaskId, TaskState,
+    broker::{Batch, Keep, Purged, Verdict},
 };
 
+use redis::cmd;
+
 use crate::{
-    acts::{Grants, failed, ids_of, ms},
+    acts::{Grants, failed, ids_of, keep, ms},
     bench::Bench,
     jobs::{job, job_of, jobs, ready},
 };
@@ -17,8 +19,15 @@ use crate::{
 const LONG: Duration = Duration::from_secs(10_000_000);
 const MANY: usize = 10_000;
 
-async fn purge(bench: &Bench, at: u64, keep: usize, age: Duration) -> Purged {
-    bench.at(at).purge(&bench.queue, keep, age, LONG).await.expect("a purge is not refused")
+/// Of a payload: more than any record or error history takes.
+const LARGE: usize = 20_000;
+
+async fn purge(bench: &Bench, at: u64, tasks: usize, age: Duration) -> Purged {
+    purge_above(bench, at, keep(tasks, age)).await
+}
+
+async fn purge_above(bench: &Bench, at: u64, keep: Keep) -> Purged {
+    bench.at(at).purge(&bench.queue, keep, LONG).await.expect("a purge is not refused")
 }
 
 /// So many tasks that died at 0, 1, 2… ms.
@@ -41,6 +50,89 @@ async fn what_is_above_the_cap_goes_the_oldest_first(bench: Bench) {
         assert_eq!(bench.state(&lease.id).await, expected, "position {position}");
     }
     assert_eq!(bench.now().counts(&bench.queue).await.unwrap().purged, 2);
+}
+
+fn large() -> String {
+    format!("\"{}\"", "x".repeat(LARGE))
+}
+
+/// So many dead tasks with such payloads, and so many cancelled ones, ended at 1, 2… ms.
+async fn bury_large(bench: &Bench, dead: usize, cancelled: usize) -> (Vec<TaskId>, Vec<TaskId>) {
+    let (mut died, mut stopped) = (Vec::new(), Vec::new());
+    let worker = bench.worker(0, "w").await;
+    for at in 1..=dead as u64 {
+        died.push(bench.add(at, job_of(large())).await);
+        let lease = bench.take(at, &worker, at).await;
+        assert!(bench.fail(at, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    }
+    for at in 1..=cancelled as u64 {
+        stopped.push(bench.add(at, job_of(large())).await);
+        bench.at(at).cancel(&stopped[stopped.len() - 1]).await.unwrap();
+    }
+    (died, stopped)
+}
+
+async fn what_takes_more_bytes_than_are_kept_goes_the_oldest_first(bench: Bench) {
+    let (dead, cancelled) = bury_large(&bench, 5, 2).await;
+    let counts = bench.now().counts(&bench.queue).await.unwrap();
+    assert!((5 * LARGE..5 * LARGE + 1_000).contains(&counts.dead_bytes.try_into().unwrap()));
+    // Two of five fit, and both of the cancelled ones.
+    let keep = Keep { bytes: 3 * LARGE as u64 - 1, ..keep(MANY, LONG) };
+    let purged = purge_above(&bench, 9, keep).await;
+    assert_eq!((purged.tasks, purged.above_count, purged.above_bytes), (3, 0, 3));
+    for id in &dead[..3] {
+        assert_eq!(bench.state(id).await, TaskState::Forgotten);
+    }
+    for id in dead[3..].iter().chain(&cancelled) {
+        assert!(bench.state(id).await.is_terminal());
+        assert_ne!(bench.state(id).await, TaskState::Forgotten);
+    }
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+    assert_eq!(purge_above(&bench, 9, keep).await.tasks, 0, "it is done");
+}
+
+async fn each_purged_task_is_counted_under_the_first_reason_that_it_meets(bench: Bench) {
+    bury_large(&bench, 6, 0).await;
+    let keep = Keep { bytes: 2 * LARGE as u64, ..keep(3, ms(8)) };
+    // At 10 ms the first two are of age, the third is above the three, two more above the bytes.
+    let purged = purge_above(&bench, 10, keep).await;
+    assert_eq!((purged.tasks, purged.above_count, purged.above_bytes), (5, 1, 2));
+}
+
+async fn the_bytes_are_those_of_what_is_kept_whatever_is_done_to_it(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let bytes = async || {
+        let counts = bench.now().counts(&bench.queue).await.unwrap();
+        assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+        (counts.dead_bytes, counts.cancelled_bytes)
+    };
+    let id = bench.add(0, job().biz_id("b").expires_in(LONG)).await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    let (first, _) = bytes().await;
+    assert!(first > 0);
+    bench.at(1).requeue_as(&id, "once").await.unwrap();
+    bench.at(1).requeue_as(&id, "once").await.unwrap();
+    assert_eq!(bytes().await, (0, 0));
+    let lease = bench.take(1, &worker, 2).await;
+    assert!(bench.fail(1, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bytes().await.0 > first, "its error history is longer");
+    bench.at(2).requeue(&id).await.unwrap();
+    bench.at(2).cancel(&id).await.unwrap();
+    bench.at(2).cancel(&id).await.unwrap();
+    assert!(bytes().await.1 > first);
+    assert_eq!(purge(&bench, 9, 0, LONG).await.tasks, 1);
+    assert_eq!(bytes().await, (0, 0));
+}
+
+/// As where something wrote there that was no script of ours.
+async fn a_count_that_is_too_low_does_not_become_less_than_nothing(bench: Bench) {
+    let (dead, _) = bury_large(&bench, 3, 0).await;
+    let () = bench.raw(cmd("HDEL").arg(bench.key("meta")).arg("dead_bytes")).await;
+    bench.at(9).requeue(&dead[0]).await.unwrap();
+    assert_eq!(bench.field("meta", "dead_bytes").await.as_deref(), Some("0"));
+    assert_eq!(purge(&bench, 9, 0, LONG).await.tasks, 2);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0], "nothing is left, and nothing is counted");
 }
 
 async fn what_is_past_its_age_goes(bench: Bench) {
@@ -105,7 +197,7 @@ async fn idle_ledgers_go_and_used_ones_stay(bench: Bench) {
         bench.at(at).submit(&batch).await.unwrap();
     }
     let before = bench.dump().await;
-    let purged = bench.at(100).purge(&bench.queue, MANY, LONG, ms(60)).await.unwrap();
+    let purged = bench.at(100).purge(&bench.queue, keep(MANY, LONG), ms(60)).await.unwrap();
     assert_eq!((purged.tasks, purged.more), (0, false));
     assert_eq!(bench.changes(&before).await, ["ledger:idle", "ledgers"]);
     assert_eq!(bench.score("ledgers", "idle").await, None);
@@ -122,6 +214,10 @@ async fn it_tells_how_many_workers_share_the_chore(bench: Bench) {
 
 on_both![
     what_is_above_the_cap_goes_the_oldest_first,
+    what_takes_more_bytes_than_are_kept_goes_the_oldest_first,
+    each_purged_task_is_counted_under_the_first_reason_that_it_meets,
+    the_bytes_are_those_of_what_is_kept_whatever_is_done_to_it,
+    a_count_that_is_too_low_does_not_become_less_than_nothing,
     what_is_past_its_age_goes,
     nothing_of_a_purged_task_is_left,
     the_cancelled_are_purged_by_themselves,

@@ -33,7 +33,7 @@ async fn a_dead_task_starts_anew_and_keeps_its_history(bench: Bench) {
     let found = bench.now().inspect(&id).await.unwrap();
     assert_eq!((found.state, found.tries), (TaskState::Ready, (0, 0, 0)));
     assert!(!found.errors.is_empty());
-    assert_eq!(bench.changes(&before).await, ["dead", "ready", "tries"]);
+    assert_eq!(bench.changes(&before).await, ["dead", "meta", "ready", "tries"]);
     assert!(bench.answer_wakeup().await);
     let again = bench.take(9, &worker, 2).await;
     assert_eq!((&again.id, again.token.fence > lease.token.fence), (&id, true));

@@ -8,7 +8,7 @@ use optimus_core::{
 };
 
 use crate::{
-    acts::{LEASE, done, failed, ms, refusal},
+    acts::{LEASE, done, failed, keep, ms, refusal},
     bench::Bench,
     jobs::{job, jobs, ready},
 };
@@ -21,7 +21,7 @@ async fn retire(bench: &Bench, at: u64) -> bool {
 
 /// Drops what has ended and every ledger.
 async fn purge(bench: &Bench, at: u64) {
-    bench.at(at).purge(&bench.queue, 0, ms(0), ms(0)).await.expect("a purge is not refused");
+    bench.at(at).purge(&bench.queue, keep(0, ms(0)), ms(0)).await.expect("a purge is not refused");
 }
 
 /// Tasks that succeed, die, are cancelled in the line and expire in `delayed`, by 1,000 ms.

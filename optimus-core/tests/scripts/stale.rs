@@ -6,7 +6,7 @@ use optimus_core::{
 };
 
 use crate::{
-    acts::{Grants, LEASE, LEASE_MS, done, done_biz, failed, given, lease, ms},
+    acts::{Grants, LEASE, LEASE_MS, done, done_biz, failed, given, keep, lease, ms},
     bench::Bench,
     jobs::{Fragile, job, jobs},
 };
@@ -48,7 +48,7 @@ async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anot
     assert_eq!(bench.state(&id).await, TaskState::Dead);
     assert_stale(&bench, LEASE_MS, &lease).await;
 
-    let purged = bench.at(LEASE_MS).purge(&bench.queue, 0, LEASE, LEASE).await.unwrap();
+    let purged = bench.at(LEASE_MS).purge(&bench.queue, keep(0, LEASE), LEASE).await.unwrap();
     assert_eq!((purged.tasks, bench.state(&id).await), (1, TaskState::Forgotten));
     let heir = bench.add(LEASE_MS, marked_dead()).await;
     let before = bench.dump().await;

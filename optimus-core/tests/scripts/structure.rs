@@ -56,6 +56,8 @@ const DAMAGES: &[(&str, &str)] = &[
     ("ZADD $ledgers 5 c9", "c9 is kept and has no ledger"),
     ("HSET $ledger:c1 3 5:", "slot 3 of c1"),
     ("HSET $ledger:c1 lost3 3", "slot lost3 of c1"),
+    ("HINCRBY $meta dead_bytes 1", "dead tasks take"),
+    ("HDEL $meta cancelled_bytes", "bytes and 0 are counted"),
     ("SET $stranger 5", "nobody knows the key stranger"),
     ("HSET $meta strange 5", "nobody knows strange of meta"),
     ("RPUSH $completions:c9 completion", "completions:c9 would stay for ever"),

@@ -6,11 +6,11 @@ use std::{collections::HashMap, time::Duration};
 use chrono::DateTime;
 use optimus_core::{
     Due, Lease, OnLost, Submission, TaskId, TaskState, WorkerId,
-    broker::{Batch, BrokerError, Give, LEDGER_SLOTS, StoredBy, Verdict},
+    broker::{Batch, BrokerError, Give, Keep, LEDGER_SLOTS, StoredBy, Verdict},
 };
 
 use crate::{
-    acts::{Grants, LEASE, done, done_biz, failed, given, ms},
+    acts::{Grants, LEASE, done, done_biz, failed, given, keep, ms},
     bench::{Bench, START},
     jobs::{job, job_of, ready},
 };
@@ -34,7 +34,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("requeue", &["dead", "cancelled", "a live task", "a success"]),
     ("pause", &["on", "off"]),
     ("interrupt", &["an idle worker"]),
-    ("purge", &["by cap", "by age"]),
+    ("purge", &["by cap", "by bytes", "by age"]),
     ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a look"]),
     ("list", &["ready", "delayed", "retry", "working", "dead", "cancelled", "success"]),
@@ -204,9 +204,13 @@ impl World {
             "pause" => broker.pause(queue, situation == "on").await,
             "interrupt" => broker.interrupt(queue, &self.idle).await,
             "purge" if situation == "by cap" => {
-                broker.purge(queue, 0, 180 * DAY, ms(30_000)).await.map(drop)
+                broker.purge(queue, keep(0, 180 * DAY), ms(30_000)).await.map(drop)
             }
-            "purge" => broker.purge(queue, 10_000, ms(30_000), DAY).await.map(drop),
+            "purge" if situation == "by bytes" => {
+                let keep = Keep { bytes: 1, ..keep(10_000, 180 * DAY) };
+                broker.purge(queue, keep, ms(30_000)).await.map(drop)
+            }
+            "purge" => broker.purge(queue, keep(10_000, ms(30_000)), DAY).await.map(drop),
             "retire" => broker.retire(queue, ms(0)).await.map(drop),
             "await" if situation == "a look" => {
                 broker.state_of(self.id("held"), None).await.map(drop)

@@ -36,7 +36,7 @@ const NAMES: [&str; 28] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 10] = [
+const META: [&str; 12] = [
     "needs",
     "paused",
     "fence",
@@ -47,6 +47,8 @@ const META: [&str; 10] = [
     "lease_min",
     "purged",
     "purged_born",
+    "dead_bytes",
+    "cancelled_bytes",
 ];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {

@@ -1,5 +1,7 @@
 //! What is kept beside records is of tasks that are there, and is as long as it may be.
 
+use std::collections::BTreeMap;
+
 use super::view::View;
 
 /// The hashes by id that go with a task.
@@ -47,6 +49,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     for id in errors_without_tries(view) {
         wrong.push(format!("{id} has an error history and no tries, so no report would drop it"));
     }
+    check_bytes(view, wrong);
     let success = view.items("success");
     if success.len() > SUCCESS_MAX {
         wrong.push(format!("{} summaries are kept", success.len()));
@@ -55,6 +58,23 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let id = summary.split(' ').next().unwrap_or_default();
         if records.contains_key(id) {
             wrong.push(format!("{id} has succeeded and still has a record"));
+        }
+    }
+}
+
+/// The bytes of what is dead and of what is cancelled are counted.
+fn check_bytes(view: &View<'_>, wrong: &mut Vec<String>) {
+    let kept = ["tasks", "blobs", "errors"].map(|key| {
+        let sizes = view.bytes(key).into_iter().map(|(id, value)| (id, value.len() as u64));
+        sizes.collect::<BTreeMap<String, u64>>()
+    });
+    for state in ["dead", "cancelled"] {
+        let ids = view.pairs(state).into_keys();
+        let bytes = |id: String| kept.iter().filter_map(|sizes| sizes.get(&id)).sum::<u64>();
+        let stored: u64 = ids.map(bytes).sum();
+        let counted = view.meta(&format!("{state}_bytes"));
+        if counted != stored {
+            wrong.push(format!("{state} tasks take {stored} bytes and {counted} are counted"));
         }
     }
 }

@@ -79,11 +79,10 @@ scenes! {
 }
 
 /// What no scene makes. It takes more tasks than fit: a call that cuts off what is above 1,128
-/// successes, one that looks at what is above 10,000 dead, and one for more than 128 due at once.
-/// Or it takes a key of another type, which only somebody else would write.
-const MADE_NOWHERE: [&str; 4] = [
+/// successes, and one for more than 128 due at once. Or it takes a key of another type, which only
+/// somebody else would write.
+const MADE_NOWHERE: [&str; 3] = [
     "redis.call('LTRIM', success",
-    "zset, 0, math.min(excess",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('GET', keys[i])",
 ];

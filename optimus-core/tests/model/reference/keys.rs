@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Display};
 
-use optimus_core::TaskId;
+use optimus_core::{TaskId, TaskState};
 
 use super::{Entry, Mark, Place, Queue, Task};
 use crate::picture::Picture;
@@ -35,8 +35,10 @@ impl Queue {
             ("fence", self.fence),
             ("due", self.due_hint.unwrap_or(0)),
             ("tombstones", self.tombstones() as u64),
+            ("dead_bytes", self.ended_bytes(TaskState::Dead)),
+            ("cancelled_bytes", self.ended_bytes(TaskState::Cancelled)),
             ("purged", self.purged),
-            ("purged_born", self.purged_born),
+            ("purged_born", self.purged_born.unwrap_or(0)),
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),

@@ -57,7 +57,7 @@ impl Queue {
 
     /// Whether the ledger has the call, and nothing born as late as the task was purged.
     fn is_proven(&self, id: &TaskId, client: &str, number: u64) -> bool {
-        let may_be_purged = self.purged > 0 && id.made_ms() <= self.purged_born;
+        let may_be_purged = self.purged_born.is_some_and(|latest| id.made_ms() <= latest);
         !may_be_purged && self.has_call(client, number)
     }
 
@@ -105,6 +105,8 @@ impl Queue {
             dead: count(TaskState::Dead),
             cancelled: count(TaskState::Cancelled),
             success: count(TaskState::Success),
+            dead_bytes: self.ended_bytes(TaskState::Dead),
+            cancelled_bytes: self.ended_bytes(TaskState::Cancelled),
             purged: self.purged,
             paused: self.paused_since.is_some(),
         };

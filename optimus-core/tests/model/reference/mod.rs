@@ -55,7 +55,7 @@ pub(crate) struct Queue {
     /// How many tasks were purged so far.
     pub(crate) purged: u64,
     /// The latest birth of a task that was purged, in ms.
-    pub(crate) purged_born: u64,
+    pub(crate) purged_born: Option<u64>,
     /// Every task that ever ended well.
     pub(crate) succeeded: BTreeSet<TaskId>,
     /// The store has no room for more: submits are refused, all else goes on.
@@ -79,6 +79,8 @@ pub(crate) struct Task {
     /// By when it must be started after a requeue; 0 once it was started and given back.
     pub(crate) start_by_ms: Option<u64>,
     pub(crate) large: bool,
+    /// Those of its record and of the payload beside that.
+    pub(crate) bytes: u64,
     pub(crate) place: Place,
     /// Failures, losses and misfits, from the first on.
     pub(crate) tries: Option<(u32, u32, u32)>,
@@ -155,7 +157,7 @@ impl Queue {
             Call::Cancel { ids } => self.cancel_all(now, ids),
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
-            Call::Purge { keep, age_ms } => self.purge(now, *keep, *age_ms),
+            Call::Purge { keep, bytes, age_ms } => self.purge(now, *keep, *bytes, *age_ms),
             Call::Retire { idle_ms } => self.retire(now, *idle_ms),
             Call::Await(wait) => self.wait_for_end(wait),
             Call::State { id, stored_by } => Answer::State(self.state_told(id, stored_by.as_ref())),

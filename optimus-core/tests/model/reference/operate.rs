@@ -77,30 +77,49 @@ impl Queue {
         Answer::Done
     }
 
-    /// Dead and Cancelled → ∅: of each kind the oldest above the cap, or if there is none, what is
-    /// past its age. Ledgers that lay idle go, too.
-    pub(super) fn purge(&mut self, now: u64, keep: usize, age_ms: u64) -> Answer {
-        let (mut tasks, mut more) = (0, false);
+    /// A task goes without a success, and frees its biz id.
+    fn drop_task(&mut self, id: &TaskId) {
+        self.release_biz(id);
+        self.tasks.remove(id);
+        self.purged += 1;
+    }
+
+    /// Dead and Cancelled → ∅: of each kind the oldest, as long as one is past its age, or there
+    /// are more than are kept, or they take more bytes than are kept. Ledgers that lay idle go,
+    /// too.
+    pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
+        let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {
-            let ended = self.ended(kind);
-            let victims: Vec<TaskId> = if ended.len() > keep {
-                let excess = ended.len() - keep;
-                ended.into_iter().take(excess.min(PURGED_MAX)).map(|(_, id)| id).collect()
-            } else {
-                let old = ended.into_iter().filter(|(at, _)| at + age_ms <= now);
-                old.take(PURGED_MAX).map(|(_, id)| id).collect()
-            };
-            more |= victims.len() == PURGED_MAX;
-            tasks += victims.len();
-            for id in &victims {
-                self.release_biz(id);
-                self.tasks.remove(id);
-                self.purged_born = self.purged_born.max(id.made_ms());
+            let mut taken = 0;
+            for (at, id) in self.ended(kind).into_iter().take(PURGED_MAX) {
+                let is_old = at + age_ms <= now;
+                let is_above = self.ended(kind).len() > keep;
+                let is_heavy = self.ended_bytes(kind) > bytes;
+                match (is_old, is_above, is_heavy) {
+                    (true, ..) => {}
+                    (_, true, _) => above_count += 1,
+                    (.., true) => above_bytes += 1,
+                    _ => break,
+                }
+                self.drop_task(&id);
+                self.purged_born = self.purged_born.max(Some(id.made_ms()));
+                taken += 1;
             }
+            more |= taken == PURGED_MAX;
+            tasks += taken;
         }
-        self.purged += tasks as u64;
         self.ledgers.retain(|_, l| l.kept_at.is_none_or(|kept| kept + LEDGER_IDLE_MS > now));
-        Answer::Purged { tasks, more, workers: self.workers.len() }
+        Answer::Purged { tasks, more, workers: self.workers.len(), above_count, above_bytes }
+    }
+
+    /// What is stored of those that ended in this state.
+    pub(super) fn ended_bytes(&self, state: TaskState) -> u64 {
+        let bytes = |(_, id): &(u64, TaskId)| {
+            let task = &self.tasks[id];
+            let lines = task.errors.iter().map(String::as_str).collect::<Vec<_>>();
+            task.bytes + lines.join("\n").len() as u64
+        };
+        self.ended(state).iter().map(bytes).sum()
     }
 
     /// A queue that nobody uses → ∅, but for what goes by itself.

@@ -118,6 +118,7 @@ impl Task {
             expires_in_ms: wanted.expires_in_ms,
             start_by_ms: None,
             large: wanted.large,
+            bytes: wanted.bytes(),
             place: Place::Ready,
             tries: None,
             errors: VecDeque::new(),

@@ -1,0 +1,28 @@
+-- task_drop: tasks that go with all that is kept of them, without a success.
+
+-- Reads every key that `write_drop` writes. Answers the keys of biz ids that become free.
+local function freed_by(meta, tasks, sides, ids)
+  local freed = {}
+  local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
+  for i, id in ipairs(ids) do
+    local biz = biz_key(meta, header_of(records[i]))
+    if biz and owns_mark(redis.call('GET', biz), id) then
+      freed[#freed + 1] = biz
+    end
+  end
+  for _, side in ipairs(sides) do
+    redis.call('HLEN', side)
+  end
+  return freed
+end
+
+local function write_drop(meta, tasks, sides, ids, freed)
+  redis.call('HDEL', tasks, unpack(ids))
+  for _, side in ipairs(sides) do
+    redis.call('HDEL', side, unpack(ids))
+  end
+  if #freed > 0 then
+    redis.call('UNLINK', unpack(freed))
+  end
+  redis.call('HINCRBY', meta, 'purged', #ids)
+end
