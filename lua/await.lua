@@ -5,8 +5,8 @@
 -- takes as long beside a thousand workers as beside one.
 --
 -- Whatever has not succeeded has its record, so a task that this history has stored and that has
--- none any more has succeeded, unless it was purged. That it was stored is known from the ledger of
--- its client, if that is who asks.
+-- none any more has succeeded, unless it was purged or deleted. That it was stored is known from
+-- the ledger of its client, if that is who asks.
 --
 -- Behind the task come others that its client submitted and may ask for next. Of those only a
 -- success is told, since every other end may be undone.
@@ -24,7 +24,7 @@ local client, id, number, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local RESULT_MAX, REPLY_MAX, WAITING_MAX = 16384, 262144, 32768
 
 -- Checks.
-local passed, proven = 0, {}
+local passed, proven, removed = 0, {}, {}
 
 -- The two words for a task that has no record and is known to have succeeded.
 local function success_of(task, call, call_slot)
@@ -39,7 +39,7 @@ local function success_of(task, call, call_slot)
   if proven[call] == nil then
     proven[call] = was_stored(ledger, call_slot, call)
   end
-  if proven[call] and not was_purged(meta, task) then
+  if proven[call] and not was_removed(meta, task, removed) then
     return 'success', ''
   end
   return nil

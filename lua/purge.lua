@@ -4,7 +4,9 @@
 -- what is above the bytes. Each task is counted under the first of these that it meets.
 --
 -- Keeps the latest birth of what it removes: a later task without a record has succeeded, as far as
--- `await` knows. So nothing but `retire` may remove `meta` while there is a ledger.
+-- `await` knows, unless it is among the deleted. Those are kept for a day, and up to 10,000, and
+-- are then told by their birth, too. So nothing but `retire` may remove `meta` while there is a
+-- ledger.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 tasks to keep of each state · 3 bytes to keep of each · 4 age ms ·
@@ -15,11 +17,12 @@
 
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
-local ledgers, workers = KEYS[9], KEYS[10]
+local ledgers, workers, deleted = KEYS[9], KEYS[10], KEYS[11]
 local now, keep, keep_bytes = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local age_ms, idle_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
 local sides = { tries, errors, blobs, priorities }
 local PURGE_MAX = 64
+local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -52,9 +55,14 @@ end
 local from_dead, dead_bytes = victims_of(dead, 'dead')
 local from_cancelled, cancelled_bytes = victims_of(cancelled, 'cancelled')
 local freed = freed_by(meta, tasks, sides, ids)
+local excess = redis.call('ZCARD', deleted) - DELETED_MAX
+local untold = redis.call('ZRANGEBYSCORE', deleted, '-inf',
+  excess > 0 and '+inf' or whole(now - DELETED_FOR_MS), 'LIMIT', 0, PURGE_MAX)
 local born = tonumber(redis.call('HGET', meta, 'purged_born') or 0)
-for _, id in ipairs(ids) do
-  born = math.max(born, born_ms(id))
+for _, gone in ipairs({ ids, untold }) do
+  for _, id in ipairs(gone) do
+    born = math.max(born, born_ms(id))
+  end
 end
 local idle = redis.call('ZRANGEBYSCORE', ledgers, '-inf', whole(now - idle_ms), 'LIMIT', 0,
   PURGE_MAX)
@@ -66,14 +74,19 @@ local live = redis.call('ZCARD', workers)
 -- Writes.
 redis.call('ZREM', dead, '', unpack(from_dead))
 redis.call('ZREM', cancelled, '', unpack(from_cancelled))
+redis.call('ZREM', deleted, '', unpack(untold))
 if #ids > 0 then
   write_drop(meta, tasks, sides, ids, freed)
   redis.call('HSET', meta, 'dead_bytes', whole(dead_bytes), 'cancelled_bytes',
-    whole(cancelled_bytes), 'purged_born', whole(born))
+    whole(cancelled_bytes))
+end
+if #ids + #untold > 0 then
+  redis.call('HSET', meta, 'purged_born', whole(born))
 end
 for _, client in ipairs(idle) do
   redis.call('UNLINK', derive(meta, 'ledger', client))
   redis.call('ZREM', ledgers, client)
 end
 local more = #from_dead == PURGE_MAX or #from_cancelled == PURGE_MAX or #idle == PURGE_MAX
+  or #untold == PURGE_MAX
 return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

@@ -10,7 +10,8 @@
 -- KEYS   the naming block, the last by the name of the operation
 -- ARGV   1 now override · 2 id
 -- REPLY  OK
--- REFUSE NEWER with what is needed · WRONG_STATE with the state · DUPLICATE with the owner's id
+-- REFUSE NEWER with what is needed · WRONG_STATE with the state · DUPLICATE with the owner's id,
+-- and        when the window ends if the owner has succeeded
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -35,9 +36,12 @@ end
 local header = header_of(redis.call('HGET', tasks, id))
 local biz = biz_key(meta, header)
 local expires_in = tonumber(header.e)
-local owner = biz and biz_owner(tasks, redis.call('GET', biz), now)
+local owner, window_end
+if biz then
+  owner, window_end = biz_owner(tasks, redis.call('GET', biz), now)
+end
 if owner and owner ~= id then
-  return { 'DUPLICATE', owner }
+  return { 'DUPLICATE', window_end and owner .. ' ' .. window_end or owner }
 end
 local zset = state == 'dead' and dead or cancelled
 local left = redis.call('ZCARD', zset) - 1

@@ -1,9 +1,9 @@
 -- retire: a queue that nobody uses → ∅, with all its keys
 --
 -- It has no task, no worker and no ledger, is not paused, and nobody has worked in it for a while.
--- What proves the past goes only where nobody can ask by it any more: `purged_born` counts beside a
--- ledger alone; and a later fence is higher than the last one, which is of a ms that has passed.
--- Results, mail and the marks of successes go by themselves.
+-- What proves the past goes only where nobody can ask by it any more: `purged_born` and `deleted`
+-- count beside a ledger alone; and a later fence is higher than the last one, which is of a ms that
+-- has passed. Results, mail and the marks of successes go by themselves.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 idle ms
@@ -14,6 +14,7 @@ local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS
 local delayed, retry, dead, cancelled = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local success, tries, errors, skips, cancel = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local waiters, blobs, ledgers, workers, wake = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
+local deleted = KEYS[20]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
@@ -38,7 +39,7 @@ end
 local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers })
 count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
 count('LLEN', { ready, success, wake })
-count('ZCARD', { priority, delayed, retry, dead, cancelled })
+count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted })
 local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),

@@ -1,7 +1,7 @@
 -- biz: the mark of a biz id, `<owner>:<valid until ms, 0 for none>:<L live | D done>`.
 
 -- Who holds it: while live, the owner if its record still stands (a dangling mark heals itself);
--- once done, the owner until the window is over.
+-- once done, the owner until the window is over, and when that is.
 local function biz_owner(tasks, mark, now)
   if not mark then
     return nil
@@ -10,7 +10,7 @@ local function biz_owner(tasks, mark, now)
   if phase == 'L' and redis.call('HEXISTS', tasks, owner) == 1 then
     return owner
   elseif phase == 'D' and now < tonumber(valid_until) then
-    return owner
+    return owner, valid_until
   end
   return nil
 end

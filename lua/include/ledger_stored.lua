@@ -17,9 +17,14 @@ local function was_stored(ledger, slot, number)
   return tonumber(string.match(answers[1] or '0', '^%d+')) >= number
 end
 
--- Whether a task born as late as this one was removed without success, so that it may be this one.
--- `purge` keeps the latest birth of those.
-local function was_purged(meta, id)
-  local latest = redis.call('HGET', meta, 'purged_born')
-  return latest and born_ms(id) <= tonumber(latest)
+-- Whether the task may have been removed without success: one born as late was purged, so that it
+-- may be this one, or it was deleted. `removed` is of a call, and holds what it has read of that.
+local function was_removed(meta, id, removed)
+  if not removed.born then
+    removed.born = tonumber(redis.call('HGET', meta, 'purged_born') or -1)
+    removed.deleted = string.sub(meta, 1, -5) .. 'deleted'
+    removed.is_any_deleted = redis.call('ZCARD', removed.deleted) > 0
+  end
+  return born_ms(id) <= removed.born
+    or removed.is_any_deleted and redis.call('ZSCORE', removed.deleted, id)
 end

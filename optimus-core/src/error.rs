@@ -5,6 +5,8 @@
 
 use std::{error, fmt, sync::Arc};
 
+use chrono::DateTime;
+
 use crate::{
     broker::SizeLimit,
     id::TaskId,
@@ -54,8 +56,8 @@ enum Kind {
     Rejected(String),
     #[error("{id} is {state}, so {verb} can't be done{}", remedy(*state, verb))]
     WrongState { id: TaskId, state: TaskState, verb: &'static str },
-    #[error("the biz id is held by {owner}; cancel or finish that task first")]
-    Duplicate { owner: TaskId },
+    #[error("the biz id is held by {owner}; {}", release(*.window_end_ms))]
+    Duplicate { owner: TaskId, window_end_ms: Option<u64> },
     #[error("nothing is known of {0}: it ended and its history has rolled away, or it never was")]
     Forgotten(TaskId),
     #[error(
@@ -93,10 +95,26 @@ fn last_words(last: Option<&AttemptError>) -> String {
 fn remedy(state: TaskState, verb: &str) -> &'static str {
     match (state, verb) {
         (TaskState::Dead, "cancel") => {
-            "; it has ended, and is kept for a while: requeue it to run it again, or leave it"
+            "; it has ended, and is kept for a while: requeue it to run it again, delete it, or \
+             leave it"
+        }
+        (TaskState::Working, "delete") => "; cancel it, and delete it once it has ended",
+        (TaskState::Success, "delete") => {
+            "; nothing is kept of it but its result, which goes by itself after result_ttl"
         }
         _ => "",
     }
+}
+
+/// When a biz id is free again.
+fn release(window_end_ms: Option<u64>) -> String {
+    let Some(ms) = window_end_ms else { return "cancel or finish that task first".to_owned() };
+    let end = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
+    let end = end.map_or_else(|| format!("{ms} ms"), |end| end.to_rfc3339());
+    format!(
+        "that task has succeeded, and the biz_window of its submit keeps the biz id until {end}; \
+         try again after that"
+    )
 }
 
 macro_rules! constructors {
@@ -136,7 +154,8 @@ constructors! {
     wrong_state(id: TaskId, state: TaskState, verb: &'static str) =>
         Kind::WrongState { id, state, verb };
     /// Another task holds the biz id.
-    duplicate(owner: TaskId) => Kind::Duplicate { owner };
+    duplicate(owner: TaskId, window_end_ms: Option<u64>) =>
+        Kind::Duplicate { owner, window_end_ms };
     /// No trace of the task.
     forgotten(id: TaskId) => Kind::Forgotten(id);
     /// It succeeded, and its result is not kept any more.
@@ -213,7 +232,7 @@ impl Error {
     pub fn task_ids(&self) -> &[TaskId] {
         match &*self.0 {
             Kind::UnknownOutcome { ids, .. } | Kind::UnknownOperation { ids, .. } => ids,
-            Kind::Duplicate { owner: id }
+            Kind::Duplicate { owner: id, .. }
             | Kind::Forgotten(id)
             | Kind::ResultGone(id)
             | Kind::WrongState { id, .. }
@@ -267,7 +286,7 @@ mod tests {
         let unknown = Error::unknown_outcome(vec![one.clone(), two.clone()], "it broke".into());
         assert_eq!(unknown.task_ids(), [one.clone(), two]);
         for about_one in [
-            Error::duplicate(one.clone()),
+            Error::duplicate(one.clone(), None),
             Error::forgotten(one.clone()),
             Error::result_gone(one.clone()),
             Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
@@ -315,5 +334,14 @@ mod tests {
         let id = TaskId::new(QueueName::new("q").unwrap());
         let problem = Error::wrong_state(id, TaskState::Dead, "cancel");
         assert!(problem.to_string().contains("requeue it to run it again"), "{problem}");
+    }
+
+    #[test]
+    fn the_error_of_a_taken_biz_id_says_when_it_is_free_again() {
+        let owner = TaskId::new(QueueName::new("q").unwrap());
+        let told = Error::duplicate(owner.clone(), None).to_string();
+        assert!(told.contains("cancel or finish that task first"), "{told}");
+        let told = Error::duplicate(owner, Some(1_700_000_000_000)).to_string();
+        assert!(told.contains("has succeeded") && told.contains("2023-11-14T22:13:20"), "{told}");
     }
 }

@@ -50,7 +50,8 @@ pub struct Counts {
     pub dead_bytes: u64,
     /// The same of the cancelled.
     pub cancelled_bytes: u64,
-    /// Dead and cancelled tasks purged so far.
+    /// Tasks dropped so far without a success: dead and cancelled ones that were purged, and those
+    /// that somebody deleted.
     pub purged: u64,
     /// Nothing is claimed.
     pub paused: bool,

@@ -16,6 +16,7 @@
 //! | `workers` | zset | worker by lease expiry |
 //! | `worker:<worker>` | hash | description, lease |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
+//! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |
 //! | `result:<id>` | string, expires | what the handler returned |

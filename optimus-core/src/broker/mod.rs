@@ -41,7 +41,7 @@ pub use self::{
     lease::{Registered, Renewed},
     list::{Listed, Row},
     listen::Woken,
-    operate::{Cancelled, Keep, Purged},
+    operate::{Cancelled, Deleted, Keep, Purged},
     refusal::Refusal,
     report::{Completion, Failure, Give, Release, Verdict},
     script_call::ScriptCall,

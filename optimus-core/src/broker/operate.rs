@@ -1,4 +1,4 @@
-//! `cancel`, `requeue`, `pause`, `purge`, `retire`: what operators and the janitor do.
+//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: what operators and the janitor do.
 
 use std::time::Duration;
 
@@ -23,6 +23,15 @@ pub enum Cancelled {
     Requested,
     /// Nothing: it has ended in this state, or nothing is known of it.
     Ended(TaskState),
+}
+
+/// What a delete did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// Nothing of the task is left.
+    Done,
+    /// Nothing: a worker has it, or it has succeeded, or nothing is known of it.
+    Left(TaskState),
 }
 
 /// What a purge leaves of dead tasks, and as much of cancelled ones.
@@ -89,6 +98,26 @@ impl Broker {
     pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<(), BrokerError> {
         let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
         self.run_surely(call).await.map(drop)
+    }
+
+    /// Removes tasks of one queue with all that is kept of them, up to
+    /// [`BATCH_MAX`](super::BATCH_MAX); what it did with each, in order. Of one that is sent again
+    /// nothing is known any more.
+    pub async fn delete_all(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<Deleted>, BrokerError> {
+        let mut call = self.call(&scripts::DELETE, queue, "");
+        for id in ids {
+            call.push_id(id);
+        }
+        let words = self.run_surely(call).await?.next_texts(ids.len())?;
+        let done = words.iter().map(|word| match word.as_str() {
+            "deleted" => Ok(Deleted::Done),
+            word => state(word).map(Deleted::Left),
+        });
+        done.collect()
     }
 
     /// Stops or restarts the claims of a queue.

@@ -126,17 +126,24 @@ scripts! {
     ];
     PAUSE = "pause": ["clock", "wakeup"] ["meta", "wake"];
     INTERRUPT = "interrupt": [] ["interrupt:"];
+    DELETE = "delete": [
+        "needs", "clock", "derive", "task_header", "task_bytes", "task_uncount", "biz_key",
+        "biz_end", "task_drop", "waiters", "task_find", "worker_holders",
+    ] [
+        "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
+        "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
+    ];
     PURGE = "purge": [
         "needs", "clock", "derive", "task_header", "task_born", "task_bytes", "task_uncount",
         "biz_key", "biz_end", "task_drop",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
-        "workers",
+        "workers", "deleted",
     ];
     RETIRE = "retire": ["needs", "clock"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
-        "ledgers", "workers", "wake",
+        "ledgers", "workers", "wake", "deleted",
     ];
     AWAIT = "await": ["derive", "task_born", "task_find", "ledger_stored"] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",

@@ -1,4 +1,4 @@
-//! What operators do to tasks and queues: cancel, requeue, pause.
+//! What operators do to tasks and queues: cancel, requeue, delete, pause.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::Client;
 use crate::{
     Error,
-    broker::{BATCH_MAX, BrokerError, Cancelled, Refusal},
+    broker::{BATCH_MAX, BrokerError, Cancelled, Deleted, Refusal},
     id::{QueueName, TaskId},
     state::TaskState,
 };
@@ -20,8 +20,7 @@ impl Client {
     /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
     /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
     pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
-        let done = self.0.broker.cancel(id).await;
-        done.map_err(|problem| refused(id, "cancel", problem)).and_then(|done| cancelled(id, done))
+        self.cancel_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
     /// Does to many tasks what [`cancel`](Self::cancel) does to one: 128 of a queue in a call, in
@@ -32,33 +31,7 @@ impl Client {
         &self,
         ids: impl IntoIterator<Item = TaskId>,
     ) -> Vec<Result<bool, Error>> {
-        let ids: Vec<TaskId> = ids.into_iter().collect();
-        let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
-        for (place, id) in ids.iter().enumerate() {
-            of_queues.entry(id.queue()).or_default().push(place);
-        }
-        let (mut answers, mut away) = (BTreeMap::new(), None);
-        for (queue, places) in of_queues {
-            for places in places.chunks(BATCH_MAX) {
-                let asked: Vec<&TaskId> = places.iter().map(|place| &ids[*place]).collect();
-                let done = match &away {
-                    Some(why) => Err(BrokerError::NotDone(String::clone(why))),
-                    None => self.0.broker.cancel_all(queue, &asked).await,
-                };
-                if let Err(BrokerError::NotDone(why) | BrokerError::Unknown(why)) = &done {
-                    away = Some(why.clone());
-                }
-                for (nth, place) in places.iter().enumerate() {
-                    let id = &ids[*place];
-                    let answer = match &done {
-                        Ok(done) => cancelled(id, done[nth]),
-                        Err(problem) => Err(refused(id, "cancel", problem.clone())),
-                    };
-                    answers.insert(*place, answer);
-                }
-            }
-        }
-        answers.into_values().collect()
+        self.each(Verb::Cancel, ids.into_iter().collect()).await
     }
 
     /// Puts a dead or cancelled task back in line, with its counts of tries at zero.
@@ -97,6 +70,51 @@ impl Client {
         answers
     }
 
+    /// Removes a task with its arguments and all else that is kept of it, for good, and frees its
+    /// biz id. Whoever waits for it hears that it is forgotten. Answers whether there was anything
+    /// to remove: false for a task of which nothing is known, so repeated it is false, too.
+    ///
+    /// # Errors
+    /// [`Error::is_wrong_state`] if a worker has it, or if it has succeeded. One that runs is to be
+    /// [cancelled](Self::cancel) first, and deleted once it has ended; of one that has succeeded
+    /// only its result is kept, until its `result_ttl` is over.
+    /// [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
+    pub async fn delete(&self, id: &TaskId) -> Result<bool, Error> {
+        self.delete_all([id.clone()]).await.pop().expect("an answer for each id")
+    }
+
+    /// Does to many tasks what [`delete`](Self::delete) does to one: 128 of a queue in a call, each
+    /// by itself. Returns the answer of each, in their order.
+    ///
+    /// If Redis can't be reached the rest is not sent, and answered with that.
+    ///
+    /// To empty a state of a queue, delete page by page:
+    ///
+    /// ```no_run
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// use optimus_core::{QueueName, TaskState};
+    ///
+    /// let (inspector, queue) = (client.inspector(), QueueName::new("mail")?);
+    /// let mut after = None;
+    /// loop {
+    ///     let page = inspector.list(&queue, TaskState::Dead, after.as_ref(), 128).await?;
+    ///     for deleted in client.delete_all(page.rows.into_iter().map(|row| row.id)).await {
+    ///         deleted?;
+    ///     }
+    ///     after = page.next;
+    ///     if after.is_none() {
+    ///         return Ok(());
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub async fn delete_all(
+        &self,
+        ids: impl IntoIterator<Item = TaskId>,
+    ) -> Vec<Result<bool, Error>> {
+        self.each(Verb::Delete, ids.into_iter().collect()).await
+    }
+
     /// Stops the claims of a queue; what runs goes on.
     ///
     /// # Errors
@@ -113,6 +131,67 @@ impl Client {
         self.set_paused(queue, false, "resume").await
     }
 
+    /// Does something to many tasks, [`BATCH_MAX`] of a queue in a call; the answer of each, in
+    /// their order.
+    async fn each(&self, verb: Verb, ids: Vec<TaskId>) -> Vec<Result<bool, Error>> {
+        let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
+        for (place, id) in ids.iter().enumerate() {
+            of_queues.entry(id.queue()).or_default().push(place);
+        }
+        let (mut answers, mut away) = (BTreeMap::new(), None);
+        for (queue, places) in of_queues {
+            for places in places.chunks(BATCH_MAX) {
+                let asked: Vec<&TaskId> = places.iter().map(|place| &ids[*place]).collect();
+                let done = match &away {
+                    Some(why) => Err(BrokerError::NotDone(String::clone(why))),
+                    None => self.ask(verb, queue, &asked).await,
+                };
+                if let Err(BrokerError::NotDone(why) | BrokerError::Unknown(why)) = &done {
+                    away = Some(why.clone());
+                }
+                for (nth, place) in places.iter().enumerate() {
+                    let id = &ids[*place];
+                    let answer = match &done {
+                        Ok(done) => done[nth].map_err(|state| verb.refused(id, state)),
+                        Err(problem) => Err(refused(id, verb.as_str(), problem.clone())),
+                    };
+                    answers.insert(*place, answer);
+                }
+            }
+        }
+        answers.into_values().collect()
+    }
+
+    /// Of each task of one queue, what was done, or the state that stands against it.
+    async fn ask(
+        &self,
+        verb: Verb,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<Result<bool, TaskState>>, BrokerError> {
+        let broker = &self.0.broker;
+        Ok(match verb {
+            Verb::Cancel => {
+                let done = broker.cancel_all(queue, ids).await?.into_iter();
+                let told = |done| match done {
+                    Cancelled::Done => Ok(true),
+                    Cancelled::Requested => Ok(false),
+                    Cancelled::Ended(state) => Err(state),
+                };
+                done.map(told).collect()
+            }
+            Verb::Delete => {
+                let done = broker.delete_all(queue, ids).await?.into_iter();
+                let told = |done| match done {
+                    Deleted::Done => Ok(true),
+                    Deleted::Left(TaskState::Forgotten) => Ok(false),
+                    Deleted::Left(state) => Err(state),
+                };
+                done.map(told).collect()
+            }
+        })
+    }
+
     async fn set_paused(&self, queue: &QueueName, paused: bool, verb: &str) -> Result<(), Error> {
         self.0.broker.pause(queue, paused).await.map_err(|problem| match problem {
             BrokerError::Unknown(why) => {
@@ -123,12 +202,27 @@ impl Client {
     }
 }
 
-fn cancelled(id: &TaskId, done: Cancelled) -> Result<bool, Error> {
-    match done {
-        Cancelled::Done => Ok(true),
-        Cancelled::Requested => Ok(false),
-        Cancelled::Ended(TaskState::Forgotten) => Err(Error::forgotten(id.clone())),
-        Cancelled::Ended(state) => Err(Error::wrong_state(id.clone(), state, "cancel")),
+/// What one script does to many tasks.
+#[derive(Clone, Copy)]
+enum Verb {
+    Cancel,
+    Delete,
+}
+
+impl Verb {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// It can't be done to a task in this state.
+    fn refused(self, id: &TaskId, state: TaskState) -> Error {
+        match state {
+            TaskState::Forgotten => Error::forgotten(id.clone()),
+            state => Error::wrong_state(id.clone(), state, self.as_str()),
+        }
     }
 }
 
@@ -142,10 +236,11 @@ fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
         }
         problem => return problem.into(),
     };
-    if refusal == Refusal::Duplicate
-        && let Ok(owner) = TaskId::from_stored(id.queue().clone(), &detail)
-    {
-        return Error::duplicate(owner);
+    if refusal == Refusal::Duplicate {
+        let (owner, window_end_ms) = detail.split_once(' ').unwrap_or((&detail, ""));
+        if let Ok(owner) = TaskId::from_stored(id.queue().clone(), owner) {
+            return Error::duplicate(owner, window_end_ms.parse().ok());
+        }
     }
     match TaskState::from_word(&detail) {
         Some(TaskState::Forgotten) | None => Error::forgotten(id.clone()),

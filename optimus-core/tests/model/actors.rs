@@ -119,6 +119,10 @@ impl Actors {
                 Call::Requeue { id: self.aimed(task, aim, reference)? }
             }
             Step::Pause { paused, .. } => Call::Pause { paused },
+            Step::Delete { ref tasks, aim, .. } => {
+                let aimed = tasks.iter().map(|task| self.aimed(*task, aim, reference));
+                Call::Delete { ids: aimed.collect::<Option<_>>()? }
+            }
             Step::Purge { keep, bytes, age_ms, .. } => Call::Purge { keep, bytes, age_ms },
             Step::Retire { idle_ms, .. } => Call::Retire { idle_ms },
             Step::Await { task, client, .. } => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{
     TaskId, TaskState, Token, WorkerId,
-    broker::{Cancelled, Counts, Refusal, StartBy},
+    broker::{Cancelled, Counts, Deleted, Refusal, StartBy},
 };
 
 /// The answer to one call.
@@ -39,6 +39,8 @@ pub(crate) enum Answer {
     /// What was done with each.
     Cancelled(Vec<Cancelled>),
     Done,
+    /// What was done with each.
+    Deleted(Vec<Deleted>),
     Purged {
         tasks: usize,
         more: bool,

@@ -26,6 +26,7 @@ pub(crate) enum Call {
     Cancel { ids: Vec<TaskId> },
     Requeue { id: TaskId },
     Pause { paused: bool },
+    Delete { ids: Vec<TaskId> },
     Purge { keep: usize, bytes: u64, age_ms: u64 },
     Retire { idle_ms: u64 },
     Await(Wait),

@@ -18,7 +18,7 @@ pub(crate) struct Width {
     reports: Range<usize>,
     /// Tasks that a reap may take, if it is not 128.
     reaped: Range<u8>,
-    /// Tasks of a cancel.
+    /// Tasks of a cancel or a delete.
     cancelled: Range<usize>,
     /// How often a failing run is tried with fewer steps.
     pub(crate) tries_max: u32,
@@ -89,6 +89,8 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, task, aim)| Step::Requeue { queue, task, aim }),
         3 => (queue(), prop::bool::weighted(0.25))
             .prop_map(|(queue, paused)| Step::Pause { queue, paused }),
+        2 => (queue(), vec(any::<u16>(), width.cancelled.clone()), aim(1, 1))
+            .prop_map(|(queue, tasks, aim)| Step::Delete { queue, tasks, aim }),
         3 => (queue(), keep(), keep_bytes(), prop::sample::select(vec![60_000, 0_u64]))
             .prop_map(|(queue, keep, bytes, age_ms)| Step::Purge { queue, keep, bytes, age_ms }),
         2 => (queue(), prop::sample::select(vec![60_000, 0_u64]))

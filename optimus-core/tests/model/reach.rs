@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use optimus_core::{
     TaskState,
-    broker::{Cancelled, Refusal},
+    broker::{Cancelled, Deleted, Refusal},
 };
 
 use crate::{answer::Answer, call::Call};
@@ -27,7 +27,7 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The bounds of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 50] = [
+const CASES: [&str; 52] = [
     "submit admits all",
     "submit finds a biz id taken",
     "submit finds no room",
@@ -63,6 +63,8 @@ const CASES: [&str; 50] = [
     "requeue finds the wrong state",
     "requeue finds the biz id taken",
     "pause",
+    "delete removes",
+    "delete leaves what works",
     "purge takes",
     "purge takes for the bytes",
     "purge finds nothing",
@@ -187,6 +189,15 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
             "requeue finds the biz id taken"
         }
         (Call::Requeue { .. }, _) => "requeue finds the wrong state",
+        (Call::Delete { .. }, Answer::Deleted(done)) if done.contains(&Deleted::Done) => {
+            "delete removes"
+        }
+        (Call::Delete { .. }, Answer::Deleted(done))
+            if done.contains(&Deleted::Left(TaskState::Working)) =>
+        {
+            "delete leaves what works"
+        }
+        (Call::Delete { .. }, _) => "delete finds nothing",
         (Call::Purge { .. }, Answer::Purged { above_bytes: 1.., .. }) => {
             "purge takes for the bytes"
         }

@@ -128,6 +128,7 @@ impl<'a> Run<'a> {
             | Step::Cancel { queue, .. }
             | Step::Requeue { queue, .. }
             | Step::Pause { queue, .. }
+            | Step::Delete { queue, .. }
             | Step::Purge { queue, .. }
             | Step::Retire { queue, .. }
             | Step::Await { queue, .. }

@@ -77,6 +77,10 @@ async fn answer(
         }
         Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
         Call::Pause { paused } => broker.pause(queue, *paused).await.map(|()| Answer::Done)?,
+        Call::Delete { ids } => {
+            let ids: Vec<&TaskId> = ids.iter().collect();
+            Answer::Deleted(broker.delete_all(queue, &ids).await?)
+        }
         Call::Purge { keep, bytes, age_ms } => {
             let age = Duration::from_millis(*age_ms);
             let keep = Keep { tasks: *keep, bytes: *bytes, age };

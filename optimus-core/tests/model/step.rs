@@ -89,6 +89,11 @@ pub(crate) enum Step {
         queue: u8,
         paused: bool,
     },
+    Delete {
+        queue: u8,
+        tasks: Vec<u16>,
+        aim: Aim,
+    },
     Purge {
         queue: u8,
         keep: usize,
@@ -177,7 +182,7 @@ pub(crate) enum Pick {
     Forged(u16, bool),
 }
 
-/// At which tasks a cancel or requeue aims.
+/// At which tasks a cancel, a requeue or a delete aims.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Aim {
     Ended,

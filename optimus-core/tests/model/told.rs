@@ -45,6 +45,9 @@ impl Display for Call {
             }
             Self::Requeue { id } => write!(f, "requeue {id}"),
             Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
+            Self::Delete { ids } => {
+                write!(f, "delete {}", list(ids.iter().map(ToString::to_string)))
+            }
             Self::Purge { keep, bytes, age_ms } => {
                 write!(f, "purge above {keep}, {bytes} bytes and {age_ms} ms")
             }

@@ -10,7 +10,7 @@ use redis::cmd;
 
 use crate::{
     acts::{Grants, done_biz, failed, keep, ms},
-    bench::Bench,
+    bench::{Bench, START},
     jobs::{Fragile, job, ready, ready_at},
 };
 
@@ -177,6 +177,22 @@ async fn a_requeue_takes_the_biz_id_again_or_names_its_owner(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
+async fn a_requeue_whose_biz_id_a_window_holds_says_until_when(bench: Bench) {
+    let id = bench.add(0, job().biz_id("o-17")).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    let owner = bench.add(0, job().biz_id("o-17").biz_window(HOUR)).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.complete(5, &[done_biz(&lease, "o-17")]).await.is_empty());
+    match bench.at(90).requeue(&id).await {
+        Err(BrokerError::Refused(Refusal::Duplicate, told)) => {
+            assert_eq!(told, format!("{} {}", owner.stored(), START + HOUR_MS));
+        }
+        other => panic!("{other:?}"),
+    }
+    bench.at(HOUR_MS).requeue(&id).await.unwrap();
+}
+
 async fn a_requeue_starts_the_window_anew(bench: Bench) {
     let id = bench.add(0, job().biz_id("o-17").biz_window(HOUR)).await;
     bring_to(&bench, "dead", &id).await;
@@ -221,6 +237,7 @@ on_both![
     a_biz_id_is_one_tasks_own,
     a_biz_id_may_be_any_text,
     a_requeue_takes_the_biz_id_again_or_names_its_owner,
+    a_requeue_whose_biz_id_a_window_holds_says_until_when,
     a_requeue_starts_the_window_anew,
     a_new_number_for_a_taken_biz_id_names_the_owner_again,
 ];

@@ -20,6 +20,7 @@ mod claim;
 mod claim_due;
 mod claim_order;
 mod complete;
+mod delete;
 mod fail;
 mod full;
 mod inspect;

@@ -64,9 +64,8 @@ fn filler(name: &str) -> Content {
         "ready" | "success" | "wake" | "wake:" | "completions:" => {
             Content::List(vec![b"1".to_vec()])
         }
-        "priority" | "delayed" | "retry" | "dead" | "cancelled" | "workers" | "ledgers" => {
-            Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
-        }
+        "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
+        | "ledgers" => Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())]),
         "biz:" | "result:" => Content::Text(b"filler:0:D".to_vec()),
         _ => Content::Hash(vec![(b"filler".to_vec(), b"0:0:0".to_vec())]),
     }

@@ -39,6 +39,7 @@ async fn older_scripts_change_nothing_that_newer_ones_know_more_of(bench: Bench)
     assert!(is_newer(&late.reap(&bench.queue, &worker, LEASE, 9).await));
     assert!(is_newer(&late.cancel(&waits).await));
     assert!(is_newer(&late.requeue(&dead).await));
+    assert!(is_newer(&late.delete_all(&bench.queue, &[&dead]).await));
     assert!(is_newer(&late.purge(&bench.queue, keep(0, Duration::ZERO), LEASE).await));
     assert!(is_newer(&late.retire(&bench.queue, Duration::ZERO).await));
     bench.assert_unchanged(&before).await;

@@ -32,6 +32,20 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("leave", &["an idle worker", "a busy worker"]),
     ("cancel", &["ready", "ranked", "delayed", "retry", "working", "a success"]),
     ("requeue", &["dead", "cancelled", "a live task", "a success"]),
+    (
+        "delete",
+        &[
+            "ready",
+            "ranked",
+            "delayed",
+            "retry",
+            "dead",
+            "cancelled",
+            "large",
+            "working",
+            "a success",
+        ],
+    ),
     ("pause", &["on", "off"]),
     ("interrupt", &["an idle worker"]),
     ("purge", &["by cap", "by bytes", "by age"]),
@@ -201,6 +215,7 @@ impl World {
             }
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
             "requeue" => broker.requeue_as(self.id_in(situation), "again").await,
+            "delete" => broker.delete_all(queue, &[self.id_in(situation)]).await.map(drop),
             "pause" => broker.pause(queue, situation == "on").await,
             "interrupt" => broker.interrupt(queue, &self.idle).await,
             "purge" if situation == "by cap" => {

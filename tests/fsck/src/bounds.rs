@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue; those that end in a colon have an owner.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 29] = [
     "meta",
     "tasks",
     "blobs",
@@ -18,6 +18,7 @@ const NAMES: [&str; 28] = [
     "worker:",
     "dead",
     "cancelled",
+    "deleted",
     "success",
     "tries",
     "errors",

@@ -5,7 +5,7 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use common::{Bench, Double};
-use optimus_core::{Error, QueueName, Task, TaskState};
+use optimus_core::{Error, QueueName, Task, TaskId, TaskState};
 use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -57,6 +57,12 @@ async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
     far.client.requeue(handle.id()).await.unwrap();
     assert!(proxy.struck());
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
+    // So that the answer is not that the server does not know the script yet.
+    assert!(!near.client.delete(&TaskId::new(queue.clone())).await.unwrap());
+    proxy.drop_reply(1);
+    assert!(!far.client.delete(handle.id()).await.unwrap(), "the first call has deleted it");
+    assert!(proxy.struck());
+    assert_eq!(handle.status().await.unwrap(), TaskState::Forgotten);
     proxy.drop_reply(1);
     far.client.pause(&queue).await.unwrap();
     assert!(proxy.struck());
@@ -70,6 +76,10 @@ async fn an_operators_call_that_is_never_answered_says_that_it_may_have_been_don
     let handle = all.near.client.submit(Double { number: 1 }.call()).await.unwrap();
     let (client, id) = (all.far.client.clone(), handle.id().clone());
     let problem = all.unanswered(async move { client.cancel(&id).await }).await;
+    assert!(problem.is_unknown_outcome() && !problem.is_unavailable(), "{problem}");
+    assert_eq!(problem.task_ids(), std::slice::from_ref(handle.id()));
+    let (client, id) = (all.far.client.clone(), handle.id().clone());
+    let problem = all.unanswered(async move { client.delete(&id).await }).await;
     assert!(problem.is_unknown_outcome() && !problem.is_unavailable(), "{problem}");
     assert_eq!(problem.task_ids(), std::slice::from_ref(handle.id()));
     let client = all.far.client.clone();

@@ -219,6 +219,20 @@ on_both! {
         assert_eq!((counts.ready, counts.cancelled), (300, 0));
     }
 
+    async fn a_requeue_that_a_window_stands_against_says_until_when(bench: Bench) {
+        let call = || Double { number: 1 }.call().biz_id("b").biz_window(SOON * 60);
+        let old = bench.client.submit(call().due(Due::In(SOON))).await.unwrap();
+        assert!(old.cancel().await.unwrap());
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        let owner = bench.client.submit(call()).await.unwrap();
+        owner.result_within(SOON).await.unwrap();
+        let problem = bench.client.requeue(old.id()).await.unwrap_err();
+        assert!(problem.is_duplicate(), "{problem}");
+        assert_eq!(problem.task_ids(), std::slice::from_ref(owner.id()));
+        assert!(problem.to_string().contains("biz_window"), "{problem}");
+        worker.stop().await;
+    }
+
     async fn a_worker_is_seen_with_its_machine_and_what_it_runs(bench: Bench) {
         let gate = Gate::new();
         let builder = bench.worker().task_type::<Wait>().data(gate.clone()).concurrency(3);

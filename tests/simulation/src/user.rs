@@ -1,6 +1,7 @@
 //! A program that submits tasks, waits for some, and operates on others: [`User`].
 
 mod cancel;
+mod delete;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -73,6 +73,7 @@ scenes! {
     control_words = ControlWords;
     look = Look;
     purge = Purge;
+    delete = Delete;
     misfit = Misfit;
     clock = Clock;
     crowd = Crowd;

@@ -23,6 +23,9 @@ impl Queue {
         for (id, count) in skips {
             picture.pair("skips", id.stored(), count);
         }
+        for (id, at) in &self.deleted {
+            picture.pair("deleted", id.stored(), at);
+        }
         picture.list("success", self.success.iter().map(|(_, summary)| summary.clone()));
         for (id, result) in &self.results {
             let result = String::from_utf8_lossy(result).into_owned();

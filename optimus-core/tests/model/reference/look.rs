@@ -55,10 +55,11 @@ impl Queue {
         TaskState::Success
     }
 
-    /// Whether the ledger has the call, and nothing born as late as the task was purged.
+    /// Whether the ledger has the call, nothing born as late as the task was purged, and it was not
+    /// deleted.
     fn is_proven(&self, id: &TaskId, client: &str, number: u64) -> bool {
         let may_be_purged = self.purged_born.is_some_and(|latest| id.made_ms() <= latest);
-        !may_be_purged && self.has_call(client, number)
+        !may_be_purged && !self.deleted.contains_key(id) && self.has_call(client, number)
     }
 
     pub(super) fn inspect(&self, id: &TaskId) -> Answer {

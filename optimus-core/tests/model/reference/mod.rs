@@ -52,10 +52,12 @@ pub(crate) struct Queue {
     pub(crate) timer: Option<(WorkerId, u64)>,
     /// The shortest lease that a worker has.
     pub(crate) lease_min: Option<u64>,
-    /// How many tasks were purged so far.
+    /// How many tasks were purged or deleted so far.
     pub(crate) purged: u64,
-    /// The latest birth of a task that was purged, in ms.
+    /// The latest birth in ms of what was purged, or deleted long ago.
     pub(crate) purged_born: Option<u64>,
+    /// What was deleted lately, and when.
+    pub(crate) deleted: BTreeMap<TaskId, u64>,
     /// Every task that ever ended well.
     pub(crate) succeeded: BTreeSet<TaskId>,
     /// The store has no room for more: submits are refused, all else goes on.
@@ -157,6 +159,7 @@ impl Queue {
             Call::Cancel { ids } => self.cancel_all(now, ids),
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
+            Call::Delete { ids } => self.delete_all(now, ids),
             Call::Purge { keep, bytes, age_ms } => self.purge(now, *keep, *bytes, *age_ms),
             Call::Retire { idle_ms } => self.retire(now, *idle_ms),
             Call::Await(wait) => self.wait_for_end(wait),

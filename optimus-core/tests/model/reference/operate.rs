@@ -1,10 +1,10 @@
-//! `cancel`, `requeue`, `pause`, `purge`, `retire`: what operators and the janitor do.
+//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: what operators and the janitor do.
 
 use std::collections::BTreeMap;
 
 use optimus_core::{
     Lease, TaskId, TaskState,
-    broker::{Cancelled, Refusal},
+    broker::{Cancelled, Deleted, Refusal},
 };
 
 use super::{Ledger, Place, Queue, refused};
@@ -15,6 +15,9 @@ const FENCES_A_MS: u64 = 1024;
 
 /// The most that one purge takes of each kind.
 const PURGED_MAX: usize = 64;
+
+/// How long it is known of a task that it was deleted.
+const DELETED_FOR_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Queue {
     /// What waits is cancelled at once; who works is asked to stop.
@@ -59,9 +62,12 @@ impl Queue {
         if !matches!(state, TaskState::Dead | TaskState::Cancelled) {
             return refused(Refusal::WrongState, state.as_str());
         }
-        let owner = self.tasks[id].mark().and_then(|mark| self.owner_of(&mark, now));
+        let name = self.tasks[id].mark();
+        let owner = name.as_ref().and_then(|name| self.owner_of(name, now));
         if let Some(owner) = owner.filter(|owner| *owner != id) {
-            return refused(Refusal::Duplicate, &owner.stored());
+            let mark = &self.marks[name.as_ref().expect("it has an owner")];
+            let window = if mark.done { format!(" {}", mark.valid_until) } else { String::new() };
+            return refused(Refusal::Duplicate, &format!("{}{window}", owner.stored()));
         }
         self.take_biz(now, id);
         // That it was tried stays known, as does its error history.
@@ -77,6 +83,32 @@ impl Queue {
         Answer::Done
     }
 
+    /// Delayed, Ready, Retry, Dead, Cancelled → ∅. Who waits is told that nothing is known of it.
+    pub(super) fn delete_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
+        let mut done: BTreeMap<&TaskId, Deleted> = BTreeMap::new();
+        for id in ids {
+            if !done.contains_key(id) {
+                done.insert(id, self.delete(now, id));
+            }
+        }
+        Answer::Deleted(ids.iter().map(|id| done[id]).collect())
+    }
+
+    fn delete(&mut self, now: u64, id: &TaskId) -> Deleted {
+        let state = self.state(id);
+        if matches!(state, TaskState::Working | TaskState::Success | TaskState::Forgotten) {
+            return Deleted::Left(state);
+        }
+        if self.tasks[id].place == Place::Ready {
+            self.entry_mark_dead(id);
+        }
+        let waiters = std::mem::take(&mut self.task(id).waiters);
+        self.drop_task(id);
+        self.deleted.insert(id.clone(), now);
+        self.tell(waiters, id, TaskState::Forgotten);
+        Deleted::Done
+    }
+
     /// A task goes without a success, and frees its biz id.
     fn drop_task(&mut self, id: &TaskId) {
         self.release_biz(id);
@@ -86,7 +118,7 @@ impl Queue {
 
     /// Dead and Cancelled → ∅: of each kind the oldest, as long as one is past its age, or there
     /// are more than are kept, or they take more bytes than are kept. Ledgers that lay idle go,
-    /// too.
+    /// too, and what was deleted a day ago is told by its birth.
     pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
         let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {
@@ -107,6 +139,14 @@ impl Queue {
             }
             more |= taken == PURGED_MAX;
             tasks += taken;
+        }
+        let mut deleted: Vec<_> = self.deleted.iter().map(|(id, at)| (*at, id.clone())).collect();
+        deleted.retain(|(at, _)| at + DELETED_FOR_MS <= now);
+        deleted.sort();
+        more |= deleted.len() >= PURGED_MAX;
+        for (_, id) in deleted.into_iter().take(PURGED_MAX) {
+            self.deleted.remove(&id);
+            self.purged_born = self.purged_born.max(Some(id.made_ms()));
         }
         self.ledgers.retain(|_, l| l.kept_at.is_none_or(|kept| kept + LEDGER_IDLE_MS > now));
         Answer::Purged { tasks, more, workers: self.workers.len(), above_count, above_bytes }

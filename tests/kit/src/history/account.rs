@@ -10,6 +10,7 @@ pub(super) struct Account {
     pub(super) answer: Option<(u64, Answer)>,
     pub(super) cancels: Requests,
     pub(super) requeues: Requests,
+    pub(super) deletes: Requests,
     /// By their fences, once [sorted](Self::sort).
     pub(super) executions: Vec<Execution>,
     pub(super) found: Option<(Found, u64)>,
@@ -65,6 +66,8 @@ impl Account {
             What::Stopping { .. } => self.cancels.answer(pid, at, Told::Begun),
             What::Requeue { .. } => self.requeues.ask(pid, at),
             What::Requeued { .. } => self.requeues.answer(pid, at, Told::Done),
+            What::Delete { .. } => self.deletes.ask(pid, at),
+            What::Deleted { .. } => self.deletes.answer(pid, at, Told::Done),
             What::Undone { .. } => self.undone(pid, at),
             What::Begin { id, attempt, fence, .. } => {
                 self.executions.push(Execution { pid, id, attempt, fence, begun: at, end: None });
@@ -108,11 +111,12 @@ impl Account {
         }
     }
 
-    /// An operator that asked last for one or the other was told that nothing was done.
+    /// An operator was told that nothing was done of what it asked for last.
     fn undone(&mut self, pid: u32, at: u64) {
-        let is_cancel = self.cancels.last_of(pid) > self.requeues.last_of(pid);
-        let requests = if is_cancel { &mut self.cancels } else { &mut self.requeues };
-        requests.answer(pid, at, Told::Undone);
+        let all = [&mut self.cancels, &mut self.requeues, &mut self.deletes];
+        if let Some(last) = all.into_iter().max_by_key(|requests| requests.last_of(pid)) {
+            last.answer(pid, at, Told::Undone);
+        }
     }
 
     /// A process writes the begin of an execution before its end.

@@ -52,9 +52,11 @@ fn admission(task: u64, account: &Account) -> Option<Admitted> {
     // A dead task keeps its biz id. One that ended otherwise may have ended at any time.
     let keeps = account.requeues.possible().next().is_none()
         && account.found.is_some_and(|(state, _)| state == Found::Dead);
-    // One that was cancelled gave its biz id away, even if a requeue took it again later.
+    // One that was cancelled or deleted gave its biz id away, even if a requeue took it again
+    // later.
     let until = done.unwrap_or(if keeps { u64::MAX } else { acked });
-    let alive_until = if account.cancels.possible().next().is_some() { acked } else { until };
+    let may_be_free = account.cancels.possible().chain(account.deletes.possible()).next().is_some();
+    let alive_until = if may_be_free { acked } else { until };
     Some(Admitted { task, invoked, acked, alive_until })
 }
 

@@ -227,6 +227,7 @@ impl Checker<'_> {
                 // A rollback may undo that another had taken it over.
                 _ if self.may_be_of_earlier(fence) => {}
                 _ if account.acked_at().is_none() => {}
+                _ if self.may_be_deleted(state) => {}
                 _ if self.may_be_gone() => verdict.rolled_back += 1,
                 _ => findings.add(self.task, "was acknowledged and is lost"),
             },
@@ -271,6 +272,11 @@ impl Checker<'_> {
             }
             Some(_) => {}
         }
+    }
+
+    /// Whether nothing is known of it because somebody may have deleted it.
+    fn may_be_deleted(&self, state: Found) -> bool {
+        state == Found::Forgotten && self.account.deletes.possible().next().is_some()
     }
 
     /// Whether its submit was acknowledged by a Redis that rolled back, be it on the answer's way.

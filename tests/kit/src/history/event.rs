@@ -76,6 +76,16 @@ pub enum What {
         /// Its number.
         task: u64,
     },
+    /// `delete <task>`: an operator asks to delete it.
+    Delete {
+        /// Its number.
+        task: u64,
+    },
+    /// `deleted <task>`: an operator was told that nothing is left of it.
+    Deleted {
+        /// Its number.
+        task: u64,
+    },
     /// `undone <task>`: an operator was told that nothing was done of what was asked last.
     Undone {
         /// Its number.
@@ -196,7 +206,8 @@ pub enum Found {
     Dead,
     /// `cancelled`.
     Cancelled,
-    /// `forgotten`: it has ended well so long ago that nothing is known of it, or it never was.
+    /// `forgotten`: it has ended well so long ago that nothing is known of it, or it was deleted,
+    /// or it never was.
     Forgotten,
     /// `live`: it has not ended.
     Live,
@@ -217,6 +228,8 @@ impl What {
             | Self::Stopping { task }
             | Self::Requeue { task }
             | Self::Requeued { task }
+            | Self::Delete { task }
+            | Self::Deleted { task }
             | Self::Undone { task }
             | Self::Begin { task, .. }
             | Self::End { task, .. }

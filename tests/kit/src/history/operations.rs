@@ -1,13 +1,13 @@
 //! What operators were told of a task must be so.
 
-use super::Found;
 use super::account::Execution;
 use super::check::Checker;
 use super::requests::{Request, Told};
 use super::verdict::Findings;
+use super::{Found, How};
 
 impl Checker<'_> {
-    /// Checks the answer of each cancel and each requeue.
+    /// Checks the answer of each cancel, each requeue and each delete.
     pub(super) fn operations(&self, findings: &mut Findings) {
         for (cancel, told) in self.account.cancels.told(Told::Done) {
             self.cancelled(cancel, told, findings);
@@ -17,6 +17,9 @@ impl Checker<'_> {
         }
         for (requeue, told) in self.account.requeues.told(Told::Done) {
             self.requeued(requeue, told, findings);
+        }
+        for (delete, told) in self.account.deletes.told(Told::Done) {
+            self.deleted(delete, told, findings);
         }
     }
 
@@ -35,9 +38,28 @@ impl Checker<'_> {
         let stays = account.found.is_none_or(|(state, _)| state == Found::Cancelled);
         if !stays
             && !account.requeues.may_come_within(cancel.asked, u64::MAX)
+            && !account.deletes.may_come_within(cancel.asked, u64::MAX)
             && !cancel.may_be_lost(self.acts)
         {
             findings.add(self.task, "was cancelled, and did not stay so");
+        }
+    }
+
+    /// Nothing is left of it: it does not run, and nobody finds it.
+    fn deleted(&self, delete: &Request, told: u64, findings: &mut Findings) {
+        let account = self.account;
+        let ran = account.executions.iter().any(|run| {
+            run.begun > told
+                && !self.acts.rolled_back(delete.asked, run.begun)
+                && !self.may_begin_late(run)
+        });
+        if ran {
+            findings.add(self.task, "ran after it was deleted");
+        }
+        let is_gone = account.found.is_none_or(|(state, _)| state == Found::Forgotten);
+        let has_succeeded = account.executions.iter().any(|run| run.ended_as(How::Ok));
+        if !is_gone && !has_succeeded && !delete.may_be_lost(self.acts) {
+            findings.add(self.task, "was deleted, and is still there");
         }
     }
 
@@ -62,10 +84,11 @@ impl Checker<'_> {
     fn requeued(&self, requeue: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let runs = |at: &dyn Fn(&Execution) -> bool| account.executions.iter().any(at);
-        let may_be_cancelled = account.cancels.may_come_within(requeue.asked, u64::MAX);
+        let may_be_stopped = account.cancels.may_come_within(requeue.asked, u64::MAX)
+            || account.deletes.may_come_within(requeue.asked, u64::MAX);
         if !runs(&|run| run.begun >= requeue.asked)
             && account.found.is_some()
-            && !may_be_cancelled
+            && !may_be_stopped
             && !requeue.may_be_lost(self.acts)
         {
             findings.add(self.task, "was requeued, and never ran again");

@@ -47,6 +47,39 @@ fn what_was_requeued_runs_again() {
 }
 
 #[test]
+fn what_was_deleted_is_gone() {
+    let deleted = "6 1 delete 7\n7 1 deleted 7\n";
+    let delayed = "0 1 invoke 7 - 500\n5 1 acked 7 q/a\n";
+    let gone = "90 1 found 7 forgotten 0\n";
+    is_good(&format!("{delayed}{deleted}{gone}"));
+    is_bad(&format!("{delayed}{gone}"), "acknowledged and is lost");
+    is_bad(&format!("{delayed}6 1 delete 7\n7 1 undone 7\n{gone}"), "acknowledged and is lost");
+    // Nobody knows whether it was done.
+    is_good(&format!("{delayed}6 1 delete 7\n{gone}"));
+    is_bad(&format!("{PLAIN}{deleted}90 1 found 7 success 100"), "ran after it was deleted");
+    let died = PLAIN.replace("100 ok", "100 failed");
+    let late = "30 1 delete 7\n35 1 deleted 7\n";
+    is_good(&format!("{died}{late}{gone}"));
+    is_bad(&format!("{died}{late}90 1 found 7 dead 0"), "still there");
+    is_good(&format!("{died}{late}50 4 rollback 33ms\n90 1 found 7 dead 0"));
+    is_good(&format!("{delayed}6 1 cancel 7\n7 1 cancelled 7\n{late}{gone}"));
+    let requeued = "22 1 requeue 7\n24 1 requeued 7\n";
+    is_good(&format!("{died}{requeued}{late}{gone}"));
+}
+
+#[test]
+fn the_biz_id_of_what_was_deleted_is_free() {
+    let first = "0 1 invoke 7 3 500\n5 1 acked 7 q/a\n";
+    let second = "10 1 invoke 8 3 500\n15 1 acked 8 q/b\n";
+    let dead = "90 1 found 7 dead 0\n90 1 found 8 cancelled 0\n";
+    is_bad(&format!("{first}{second}{dead}"), "under biz id 3");
+    let deleted = "6 1 delete 7\n7 1 deleted 7\n";
+    let gone =
+        "80 1 cancel 8\n81 1 cancelled 8\n90 1 found 7 forgotten 0\n90 1 found 8 cancelled 0";
+    is_good(&format!("{first}{deleted}{second}{gone}"));
+}
+
+#[test]
 fn what_an_operator_was_told_is_undone_explains_nothing() {
     let again = "30 3 begin 7 q/a 2 200\n40 3 end 7 200 ok\n90 1 found 7 success 200";
     is_good(&format!("{PLAIN}25 1 requeue 7\n{again}"));

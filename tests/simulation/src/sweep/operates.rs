@@ -140,6 +140,46 @@ pub(super) async fn requeue(actor: &Actor) {
     }
 }
 
+/// One in each state; then several at once, of which one works and one is not known.
+pub(super) async fn delete(actor: &Actor) {
+    let dead = actor.user.submit(1, Work::new(1, Kind::Fatal).biz_id("b1"), Some(1), 0).await;
+    if let Some(handle) = dead {
+        drop(timeout(ms(5_000), handle.ended()).await);
+        actor.user.delete_tasks(&[(1, handle.id().clone())]).await;
+        // Its biz id is free.
+        let again = Work::new(2, Kind::Lasts(0)).biz_id("b1");
+        let again = actor.user.submit(2, again, Some(1), 0).await;
+        actor.hear(2, again).await;
+    }
+    let retry = actor.submit(3, Kind::Fails(1)).await;
+    actor.begun(3, 1).await;
+    sleep(ms(5)).await;
+    let working = actor.submit(4, Kind::Lasts(300)).await;
+    actor.begun(4, 1).await;
+    actor.user.pause_queue(&queue()).await;
+    let cancelled = actor.submit(5, Kind::Lasts(0)).await;
+    if let Some(handle) = &cancelled {
+        actor.user.cancel_task(5, handle.id()).await;
+    }
+    let ready = actor.submit(6, Kind::Lasts(0)).await;
+    let ranked = actor.call(7, Work::new(7, Kind::Lasts(0)).priority(1)).await;
+    let delayed = actor.call(8, Work::new(8, Kind::Lasts(0)).due(Due::In(ms(800)))).await;
+    let handles = [(3, &retry), (4, &working), (5, &cancelled), (6, &ready), (7, &ranked)];
+    let handles = handles.into_iter().chain([(8, &delayed)]);
+    let known = handles.filter_map(|(number, handle)| Some((number, handle.as_ref()?)));
+    let ids: Vec<_> = known.map(|(number, handle)| (number, handle.id().clone())).collect();
+    if let Some(handle) = ready.clone() {
+        actor.user.await_result(6, handle);
+        sleep(ms(5)).await;
+    }
+    actor.user.delete_tasks(&ids).await;
+    actor.user.resume_queue(&queue()).await;
+    actor.hear(4, working.clone()).await;
+    if let Some(handle) = working {
+        actor.user.delete_tasks(&[(4, handle.id().clone())]).await;
+    }
+}
+
 pub(super) async fn pause(actor: &Actor) {
     actor.user.pause_queue(&queue()).await;
     let handle = actor.submit(1, Kind::Lasts(0)).await;

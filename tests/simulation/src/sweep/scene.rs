@@ -67,6 +67,8 @@ pub enum Scene {
     Look,
     /// What is old is dropped.
     Purge,
+    /// Tasks in each state that somebody deletes.
+    Delete,
     /// One that the workers don't know.
     Misfit,
     /// The store's clock goes back, again and again.
@@ -77,7 +79,7 @@ pub enum Scene {
 
 impl Scene {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -104,6 +106,7 @@ impl Scene {
         Self::ControlWords,
         Self::Look,
         Self::Purge,
+        Self::Delete,
         Self::Misfit,
         Self::Clock,
         Self::Crowd,
@@ -174,6 +177,7 @@ impl Scene {
             Self::ControlWords => steps::control_words(&actor).await,
             Self::Look => looks::look(&actor).await,
             Self::Purge => steps::purge(&actor).await,
+            Self::Delete => operates::delete(&actor).await,
             Self::Misfit => {
                 drop(actor.call(1, Call::new(Rare { number: 1 })).await);
                 sleep(ms(300)).await;

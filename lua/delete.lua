@@ -1,0 +1,102 @@
+-- delete: Delayed | Ready | Retry | Dead | Cancelled → ∅, by an operator; up to 128 at once
+--
+-- Nothing that is kept of the task stays, and its biz id is free. A task that works is left as it
+-- is: what its worker reports must find it. Who waits for a task hears that it is forgotten. Each
+-- task is judged by itself, and each worker is asked once for all of them. An entry in the line
+-- stays as a tombstone, as after a cancel. The ids are kept for a while, so that `await` takes none
+-- of them for a success.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · ids…
+-- REPLY  OK, then of each: `deleted` | `working` | `success` | `forgotten`
+-- REFUSE NEWER with what is needed
+
+local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+  KEYS[6]
+local cancelled, workers, success, waiters = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local skips, tries, errors, blobs, priorities = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local deleted = KEYS[16]
+local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
+local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+  cancelled = cancelled, workers = workers, success = success, many = #asked > 1 }
+local sides = { tries, errors, blobs, priorities }
+
+-- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
+local left, from = {}, {}
+keys.filled = {}
+for _, state in ipairs(INDEXES) do
+  left[state], from[state] = redis.call('ZCARD', keys[state]), {}
+  if left[state] > 0 then
+    table.insert(keys.filled, state)
+  end
+end
+local states, open = {}, {}
+for _, id in ipairs(asked) do
+  if states[id] == nil then
+    states[id] = standing(keys, id) or false
+    if not states[id] then
+      open[#open + 1] = id
+    end
+  end
+end
+local holders = holders_of(meta, workers, open)
+local ids, in_line = {}, {}
+local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }
+for _, id in ipairs(asked) do
+  local state = states[id]
+  if not state and holders[id] then
+    states[id] = 'working'
+  elseif not state or from[state] then
+    ids[#ids + 1], states[id] = id, 'deleted'
+    if state then
+      table.insert(from[state], id)
+      left[state] = left[state] - 1
+      if bytes[state] then
+        bytes[state] = bytes_without(bytes[state], kept_bytes(meta, id), left[state])
+      end
+    elseif not redis.call('ZSCORE', priority, id) then
+      in_line[#in_line + 1] = id
+    end
+  end
+end
+local waiting = waiters_of(meta, waiters, ids)
+local freed = freed_by(meta, tasks, sides, ids)
+redis.call('ZCARD', priority)
+redis.call('ZCARD', deleted)
+redis.call('HGET', meta, 'tombstones')
+redis.call('HLEN', skips)
+
+-- Writes.
+redis.call('ZREM', priority, '', unpack(ids))
+local reply, ends, gone = { 'OK' }, {}, {}
+for i, id in ipairs(asked) do
+  reply[i + 1] = states[id]
+end
+if #ids == 0 then
+  return reply
+end
+for _, state in ipairs(INDEXES) do
+  if #from[state] > 0 then
+    redis.call('ZREM', keys[state], unpack(from[state]))
+  end
+end
+for _, id in ipairs(in_line) do
+  redis.call('HINCRBY', skips, id, 1)
+end
+if #in_line > 0 then
+  redis.call('HINCRBY', meta, 'tombstones', #in_line)
+end
+write_drop(meta, tasks, sides, ids, freed)
+redis.call('HSET', meta, 'dead_bytes', whole(bytes.dead), 'cancelled_bytes', whole(bytes.cancelled))
+for i, id in ipairs(ids) do
+  ends[i], gone[2 * i - 1], gone[2 * i] = 'forgotten', whole(now), id
+end
+redis.call('ZADD', deleted, unpack(gone))
+if waiting then
+  notify_all(meta, waiters, ids, waiting, ends)
+end
+return reply

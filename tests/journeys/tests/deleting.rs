@@ -1,0 +1,94 @@
+//! What becomes of tasks that an operator deletes.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Bench, Double, Flaky, Gate, Wait};
+use optimus_core::{Counts, Due, QueueName, Task, TaskState};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn default() -> QueueName {
+    QueueName::new("default").unwrap()
+}
+
+async fn counts(bench: &Bench) -> Counts {
+    bench.client.inspector().counts(&default()).await.unwrap()
+}
+
+on_both! {
+    async fn a_dead_task_that_is_deleted_gives_its_biz_id_away(bench: Bench) {
+        let call = || Flaky { attempts: 9, panics: false }.call().max_retry(0).biz_id("order-7");
+        let worker = bench.start(bench.worker().task_type::<Flaky>());
+        let dead = bench.client.submit(call()).await.unwrap();
+        assert_eq!(dead.ended().await.unwrap(), TaskState::Dead);
+        assert_eq!(bench.client.submit(call()).await.unwrap().id(), dead.id(), "it keeps its id");
+
+        assert!(bench.client.delete(dead.id()).await.unwrap());
+
+        assert!(bench.client.inspector().get(dead.id()).await.unwrap().is_none());
+        assert!(dead.result_within(SOON).await.unwrap_err().is_forgotten());
+        assert!(!bench.client.delete(dead.id()).await.unwrap(), "there is nothing to delete");
+        assert!(bench.client.requeue(dead.id()).await.unwrap_err().is_forgotten());
+        let other = bench.client.submit(call()).await.unwrap();
+        assert_ne!(other.id(), dead.id());
+        assert_eq!(other.ended().await.unwrap(), TaskState::Dead);
+        worker.stop().await;
+        assert_eq!(counts(&bench).await.dead, 1);
+    }
+
+    async fn a_task_that_waits_can_be_deleted_and_one_that_runs_can_not(bench: Bench) {
+        let gate = Gate::new();
+        let builder = bench.worker().task_type::<Wait>().data(gate.clone()).concurrency(1);
+        let worker = bench.start(builder);
+        let running = bench.client.submit(Wait {}.call()).await.unwrap();
+        gate.began.wait_for(1).await;
+        let waits = bench.client.submit(Wait {}.call()).await.unwrap();
+        let waiting = tokio::spawn({
+            let waits = waits.clone();
+            async move { waits.result_within(SOON).await }
+        });
+        let problem = bench.client.delete(running.id()).await.unwrap_err();
+        assert!(problem.is_wrong_state(), "{problem}");
+        assert!(problem.to_string().contains("cancel it, and delete it once"), "{problem}");
+        assert!(bench.client.delete(waits.id()).await.unwrap());
+        let heard = waiting.await.unwrap().unwrap_err();
+        assert!(heard.is_forgotten(), "who waits hears of it: {heard}");
+        gate.open.hit();
+        running.result_within(SOON).await.unwrap();
+        let problem = bench.client.delete(running.id()).await.unwrap_err();
+        assert!(problem.is_wrong_state(), "{problem}");
+        worker.stop().await;
+        assert_eq!(gate.began.hits(), 1, "what was deleted does not run");
+        let end = Counts { success: 1, purged: 1, ..Counts::default() };
+        assert_eq!(counts(&bench).await, end);
+    }
+
+    async fn a_state_of_a_queue_is_emptied_page_by_page(bench: Bench) {
+        let calls = (0..300).map(|number| Double { number }.call());
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        let later = Double { number: 1 }.call().due(Due::In(SOON));
+        let stays = bench.client.submit(later).await.unwrap();
+        let ids = handles.iter().map(|handle| handle.id().clone());
+        assert!(bench.client.cancel_all(ids).await.into_iter().all(|answer| answer.unwrap()));
+        let (inspector, queue) = (bench.client.inspector(), default());
+        let (mut after, mut deleted) = (None, 0);
+        loop {
+            let state = TaskState::Cancelled;
+            let page = inspector.list(&queue, state, after.as_ref(), 100).await.unwrap();
+            let ids = page.rows.into_iter().map(|row| row.id);
+            for answer in bench.client.delete_all(ids).await {
+                deleted += usize::from(answer.unwrap());
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(deleted, 300);
+        let counts = counts(&bench).await;
+        assert_eq!((counts.cancelled, counts.cancelled_bytes, counts.delayed), (0, 0, 1));
+        assert_eq!(stays.status().await.unwrap(), TaskState::Delayed);
+    }
+}
