@@ -39,7 +39,8 @@ impl<T: Task> Call<T> {
         Self { task, options: CallOptions::default() }
     }
 
-    /// Sends it to another queue.
+    /// Sends it to another queue. There its biz id is another one: it is no duplicate of a task in
+    /// the definition's queue.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.options.queue = Some(queue.into());
         self
@@ -87,7 +88,9 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// Calls of one biz id are one task, until the first has ended well.
+    /// Calls of one biz id are one task, until the first has ended well. The id counts for a task
+    /// name in a queue. A running task has its biz id, too, so one that submits itself needs
+    /// another id.
     pub fn biz_id(mut self, biz_id: impl Into<String>) -> Self {
         self.options.biz_id = Some(biz_id.into());
         self

@@ -57,7 +57,9 @@ impl Fatal {
     }
 }
 
-/// Not now: come back after this wait, without spending an attempt.
+/// Not now: come back after this wait, without spending an attempt. So
+/// [`Context::attempt`](crate::Context::attempt) stays the same, however often a task snoozes, and
+/// it does not expire meanwhile.
 #[derive(Debug)]
 pub struct Snooze(Duration);
 

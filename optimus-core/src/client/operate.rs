@@ -16,6 +16,10 @@ impl Client {
     /// Cancels a task that waits, for good; asks the worker of a running one to stop it.
     /// Answers whether it is cancelled already.
     ///
+    /// A running handler is told by [`Context::cancelled`](crate::Context::cancelled). An `async`
+    /// one that does not end by itself is dropped 10 s later. One that still returns `Ok` has
+    /// succeeded.
+    ///
     /// # Errors
     /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
     /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
