@@ -12,15 +12,16 @@ fn load(is_loaded: bool, queues: u64) -> Load {
 }
 
 /// How often one worker of so many looks at a queue in an hour, and the longest time without.
-fn looks(workers: usize, mut load: Load, task_each: Option<Duration>) -> (u32, Duration) {
+fn looks(workers: u32, mut load: Load, task_each: Option<Duration>) -> (u32, Duration) {
     let start = Instant::now();
     let (mut looks, mut turn, mut queue) = (0, Duration::ZERO, Looks::default());
     let (mut last, mut longest) = (turn, turn);
     while turn < HOUR {
-        load.begun = task_each.map_or(0, |each| (turn.as_millis() / each.as_millis()) as u64);
-        if queue.come(start + turn, workers, load) {
+        load.begun =
+            task_each.map_or(0, |each| u64::try_from(turn.as_millis() / each.as_millis()).unwrap());
+        if queue.come(start + turn, workers as usize, load) {
             looks += 1;
-            longest = longest.max(turn - last);
+            longest = longest.max(turn.saturating_sub(last));
             last = turn;
         }
         turn += TURN;
@@ -33,9 +34,9 @@ fn the_workers_of_a_queue_share_its_looks_idle_and_loaded() {
     for is_loaded in [false, true] {
         for workers in [1, 4, 12] {
             let (count, longest) = looks(workers, load(is_loaded, 20), None);
-            let all = count * workers as u32;
+            let all = count * workers;
             assert!((500..1_000).contains(&all), "720 polls: {all} looks of {workers} workers");
-            assert!(longest <= POLL * 3 * workers as u32 / 2 + TURN, "{longest:?}");
+            assert!(longest <= POLL * 3 * workers / 2 + TURN, "{longest:?}");
         }
     }
 }

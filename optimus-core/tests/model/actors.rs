@@ -126,13 +126,7 @@ impl Actors {
             Step::Purge { keep, bytes, age_ms, .. } => Call::Purge { keep, bytes, age_ms },
             Step::Retire { idle_ms, .. } => Call::Retire { idle_ms },
             Step::Await { task, client, .. } => {
-                let id = self.aimed(task, Aim::Any, reference)?;
-                let stored_by = self.calls.get(&id).cloned();
-                if client == 2 {
-                    return Some(Call::State { id, stored_by });
-                }
-                let along = self.along(&id, stored_by.as_ref());
-                Call::Await(Wait { id, client: client_name(client), stored_by, along })
+                self.wait(self.aimed(task, Aim::Any, reference)?, client)
             }
             Step::Inspect { task, .. } => {
                 Call::Inspect { id: self.aimed(task, Aim::Any, reference)? }
@@ -141,6 +135,15 @@ impl Actors {
             _ => return None,
         };
         Some(call)
+    }
+
+    fn wait(&self, id: TaskId, client: u8) -> Call {
+        let stored_by = self.calls.get(&id).cloned();
+        if client == 2 {
+            return Call::State { id, stored_by };
+        }
+        let along = self.along(&id, stored_by.as_ref());
+        Call::Await(Wait { id, client: client_name(client), stored_by, along })
     }
 
     fn claim(&mut self, worker: u8, want: usize) -> Call {

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
     broker::{
-        Batch, Broker, BrokerError, Claimed, Keep, Purged, Receipt, Renewed, Returned, StoredBy,
+        Batch, Broker, BrokerError, Claimed, Keep, Purged, Reaped, Receipt, Renewed, Returned,
+        StoredBy,
     },
 };
 
@@ -63,12 +64,7 @@ async fn answer(
         }
         Call::Reap { worker, lease_ms, limit } => {
             let lease = Duration::from_millis(*lease_ms);
-            let reaped = broker.reap(queue, worker, lease, *limit).await?;
-            let lapsed = reaped.lapsed.iter().map(|worker| WorkerId::from_stored(worker)).collect();
-            let next_expiry_ms = reaped.next_expiry.map(ms);
-            let died = reaped.died.into_iter().map(|lost| (lost.id, (lost.worker, lost.attempt)));
-            let (tasks, more, died) = (reaped.tasks, reaped.more, died.collect());
-            Answer::Reaped { tasks, more, next_expiry_ms, lapsed, died }
+            reaped(broker.reap(queue, worker, lease, *limit).await?)
         }
         Call::Leave { worker } => Answer::Holds(broker.leave(queue, worker).await?),
         Call::Cancel { ids } => {
@@ -84,10 +80,7 @@ async fn answer(
         Call::Purge { keep, bytes, age_ms } => {
             let age = Duration::from_millis(*age_ms);
             let keep = Keep { tasks: *keep, bytes: *bytes, age };
-            let idle = Duration::from_millis(LEDGER_IDLE_MS);
-            let Purged { tasks, more, workers, above_count, above_bytes } =
-                broker.purge(queue, keep, idle).await?;
-            Answer::Purged { tasks, more, workers, above_count, above_bytes }
+            purged(broker.purge(queue, keep, Duration::from_millis(LEDGER_IDLE_MS)).await?)
         }
         Call::Retire { idle_ms } => {
             Answer::Retired(broker.retire(queue, Duration::from_millis(*idle_ms)).await?)
@@ -106,6 +99,19 @@ async fn answer(
         Call::Inspect { id } => inspect(broker, id).await?,
         Call::Look => look(bench, broker).await?,
     })
+}
+
+fn reaped(reaped: Reaped) -> Answer {
+    let lapsed = reaped.lapsed.iter().map(|worker| WorkerId::from_stored(worker)).collect();
+    let next_expiry_ms = reaped.next_expiry.map(ms);
+    let died = reaped.died.into_iter().map(|lost| (lost.id, (lost.worker, lost.attempt)));
+    let (tasks, more, died) = (reaped.tasks, reaped.more, died.collect());
+    Answer::Reaped { tasks, more, next_expiry_ms, lapsed, died }
+}
+
+fn purged(purged: Purged) -> Answer {
+    let Purged { tasks, more, workers, above_count, above_bytes } = purged;
+    Answer::Purged { tasks, more, workers, above_count, above_bytes }
 }
 
 async fn submit(
