@@ -15,8 +15,8 @@ use std::{
 };
 
 use tokio::{sync::oneshot, time::timeout};
+pub use tracing::Level;
 use tracing::{
-    Level,
     dispatcher::{Dispatch, WeakDispatch, get_default, with_default},
     level_filters::{LevelFilter, STATIC_MAX_LEVEL},
     subscriber::NoSubscriber,
@@ -52,6 +52,11 @@ struct Waiting {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! tell {
+    ($log:expr, target: $target:literal, $level:ident, $($event:tt)+) => {
+        $log.tell(::tracing::Level::$level, move || {
+            ::tracing::event!(target: $target, ::tracing::Level::$level, $($event)+);
+        })
+    };
     ($log:expr, $level:ident, $($event:tt)+) => {
         $log.tell(::tracing::Level::$level, move || {
             ::tracing::event!(::tracing::Level::$level, $($event)+);
@@ -65,6 +70,11 @@ impl Log {
         let subscriber =
             get_default(|here| (!here.is::<NoSubscriber>()).then(|| Dispatch::downgrade(here)));
         Self(Arc::new(Inner { subscriber, waiting: Mutex::default() }))
+    }
+
+    /// Whether a subscriber hears of its events now, of whichever level.
+    pub fn is_heard(&self) -> bool {
+        self.0.subscriber.is_some() || get_default(|here| !here.is::<NoSubscriber>())
     }
 
     /// Has `event` called on the thread, if anybody listens to this level.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use optimus_core::{
     Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn,
     broker::{Keep, SizeLimit},
+    log::Level,
 };
 
 use crate::{
@@ -55,6 +56,7 @@ impl WorkerBuilder {
             shutdown_grace: Duration::from_secs(25),
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
             banner: true,
+            success_level: Level::DEBUG,
         };
         Self { config, data: Data::new(), tasks: Vec::new(), inventory: true, problem: None }
     }
@@ -81,6 +83,16 @@ impl WorkerBuilder {
             builder.config.concurrency = text.trim().parse().map_err(|_| {
                 Error::invalid(format!("OPTIMUS_CONCURRENCY: {text:?} is not a whole number"))
             })?;
+        }
+        if let Some(text) = set("OPTIMUS_LOG_EACH") {
+            match text.trim() {
+                "1" | "true" => builder = builder.log_each(),
+                "0" | "false" => {}
+                _ => {
+                    let problem = format!("OPTIMUS_LOG_EACH: {text:?} is not 1, 0, true or false");
+                    return Err(Error::invalid(problem));
+                }
+            }
         }
         Ok(builder)
     }
@@ -190,9 +202,17 @@ impl WorkerBuilder {
         self
     }
 
-    /// Doesn't print at the start what it serves.
+    /// Prints nothing to stderr at the start: neither what it serves, nor that no `tracing`
+    /// subscriber is installed. Warnings about the server are printed all the same.
     pub fn quiet(mut self) -> Self {
         self.config.banner = false;
+        self
+    }
+
+    /// Logs each success at the level `INFO`. Default: at `DEBUG`, and only what did not succeed
+    /// above that. A summary of each minute is logged at `INFO` in any case.
+    pub fn log_each(mut self) -> Self {
+        self.config.success_level = Level::INFO;
         self
     }
 
@@ -304,6 +324,18 @@ mod tests {
         assert_eq!((&*config.namespace, config.name.as_deref()), ("shop", Some("mailer-1")));
         let config = WorkerBuilder::from_env(env(&vars[..1])).unwrap().config;
         assert_eq!((&*config.namespace, config.name), (NAMESPACE_DEFAULT, None));
+    }
+
+    #[test]
+    fn the_environment_says_whether_each_success_is_logged_and_a_wrong_word_is_refused() {
+        let level = |word| {
+            let vars = [("OPTIMUS_URL", "redis://a"), ("OPTIMUS_LOG_EACH", word)];
+            WorkerBuilder::from_env(env(&vars)).map(|builder| builder.config.success_level)
+        };
+        for (word, expected) in [("1", Level::INFO), (" true ", Level::INFO), ("0", Level::DEBUG)] {
+            assert_eq!(level(word).unwrap(), expected, "{word}");
+        }
+        assert!(level("on").unwrap_err().to_string().contains("1, 0, true or false"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use optimus_core::{
     Error, QueueName,
     broker::{Endpoint, Keep, SizeLimit},
+    log::Level,
 };
 
 /// A lost task waits for a whole lease.
@@ -48,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) result_limit: SizeLimit,
     pub(crate) banner: bool,
+    /// At which each success is logged.
+    pub(crate) success_level: Level,
 }
 
 impl Config {

@@ -1,6 +1,6 @@
 //! Keeps every attempt's deadline, from outside the runtime that the handlers may block.
 
-use std::{collections::HashMap, iter, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId, tell};
 use tokio::time::Instant;
@@ -9,7 +9,6 @@ use crate::{
     attempts::{Attempt, Stop},
     decide::{self, Decision},
     executor,
-    outcome::Outcome,
     role::Role,
     shared::Shared,
 };
@@ -108,11 +107,7 @@ impl Deadlines {
             return;
         }
         let decision = decide::time_out(attempt, fastrand::f64()).map(Decision::from);
-        let outcome = Outcome::of(decision.as_ref());
-        match decision {
-            Some(decision) => self.shared.reporter.push(decision.report),
-            None => self.shared.attempts.remove(iter::once(&attempt.lease)),
-        }
+        let outcome = executor::report(&self.shared, attempt, decision);
         let id = attempt.lease.id.clone();
         tell!(self.shared.log, WARN, %id, "timed out, and its handler blocks the runtime");
         outcome.tell(&self.shared.log, attempt);

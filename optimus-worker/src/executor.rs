@@ -17,7 +17,7 @@ use tracing::Span;
 
 use crate::{
     attempts::{Attempt, Stop},
-    decide::{self, HandlerEnd, Report},
+    decide::{self, Decision, HandlerEnd, Report},
     outcome::{End, Outcome},
     prepare::{Payload, Prepared},
     shared::Shared,
@@ -36,6 +36,7 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
         // user's may panic, and the attempt must begin all the same.
         let span = guarded(|| {
             tracing::error_span!(
+                target: "optimus::task",
                 "task",
                 task = prepared.attempt.facts.task,
                 id = %prepared.attempt.lease.id,
@@ -104,11 +105,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     // deadline.
     let decision = decide::decide(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
-        let (outcome, run) = (Outcome::of(decision.as_ref()), attempt.started_at.elapsed());
-        match decision {
-            Some(decision) => shared.reporter.push(decision.report),
-            None => shared.attempts.remove(iter::once(&attempt.lease)),
-        }
+        let (outcome, run) = (report(&shared, &attempt, decision), attempt.started_at.elapsed());
         drop(guarded(|| outcome.log(&End::of(&attempt, run))));
     }
     if !matches!(ended, HandlerEnd::Returned(Ok(_))) {
@@ -118,6 +115,17 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     discard(running);
     discard(ended);
     drop(slot);
+}
+
+/// Reports what was judged of an attempt that is settled, and counts it.
+pub(crate) fn report(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) -> Outcome {
+    let outcome = Outcome::of(decision.as_ref(), shared.config.success_level);
+    shared.tally.count(&outcome);
+    match decision {
+        Some(decision) => shared.reporter.push(decision.report),
+        None => shared.attempts.remove(iter::once(&attempt.lease)),
+    }
+    outcome
 }
 
 /// Until the handler may be dropped. A thread that it keeps can't be stopped, so it is waited for:
@@ -139,7 +147,7 @@ async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
 /// Reports the attempt as interrupted if the runtime ends before the handler, and drops it.
 struct Unfinished<'a> {
     shared: &'a Shared,
-    attempt: &'a Attempt,
+    attempt: &'a Arc<Attempt>,
 }
 
 impl Drop for Unfinished<'_> {
@@ -148,7 +156,8 @@ impl Drop for Unfinished<'_> {
         // A thread of its own goes on, and the task must not start beside it.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
-            shared.reporter.push(decide::interrupted(attempt));
+            let decision = Decision::from(decide::interrupted(attempt));
+            report(shared, attempt, Some(decision)).tell(&shared.log, attempt);
         }
     }
 }

@@ -6,9 +6,9 @@
 //! tasks as there are idle slots. The `executor` runs each claimed task, and `decide` turns how it
 //! ended into a report. Beside that runtime stands the `maintenance`, a thread of its own with
 //! connections of its own: `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, the
-//! bells, `reaper`, `janitor` and `steward` go on even if handlers block every thread they can
-//! reach. There the worker ends, too, in the phases of `ending`, and leaves. Who may ask for that
-//! is in `shutdown` and `process`.
+//! bells, `reaper`, `janitor`, `steward` and `summary` go on even if handlers block every thread
+//! they can reach. There the worker ends, too, in the phases of `ending`, and leaves. Who may ask
+//! for that is in `shutdown` and `process`.
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
@@ -56,6 +56,8 @@ mod span;
 mod standing;
 mod start;
 mod steward;
+mod summary;
+mod tally;
 mod user_code;
 mod wakeups;
 mod work_listener;

@@ -24,6 +24,7 @@ use crate::{
     shared::Shared,
     shutdown::Shutdown,
     steward::Steward,
+    summary::Summary,
     user_code::discard,
     wakeups::Wakeup,
     work_listener::WorkListener,
@@ -135,6 +136,11 @@ async fn play_all(shared: &Arc<Shared>, runtime: Handle) {
         run(&mut bell, &wakeups.work_listener, stop).await;
         bell.leave().await;
     };
+    let summary = async {
+        let mut summary = Summary::new(shared.clone());
+        run(&mut summary, &never, stop).await;
+        summary.tell();
+    };
     let cancel_listener = async {
         tokio::select! {
             biased;
@@ -157,6 +163,7 @@ async fn play_all(shared: &Arc<Shared>, runtime: Handle) {
         supervise("reaper", shutdown, run(Reaper::new(shared.clone()), reaper, stop)),
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
+        supervise("summary", shutdown, summary),
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),
     );

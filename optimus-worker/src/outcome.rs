@@ -15,12 +15,14 @@ use tracing::{Level, level_filters::LevelFilter};
 use crate::{
     attempts::Attempt,
     decide::{Decision, Report},
+    shared::Shared,
 };
 
 /// What was judged.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Done,
+    /// It is told at this level.
+    Success(Level),
     /// Another attempt follows; `asked`: the handler said when.
     Retry {
         next_in: Duration,
@@ -38,6 +40,14 @@ pub(crate) enum Outcome {
 
 /// Why, where anybody listens.
 type Told = Option<Box<AttemptError>>;
+
+/// Of an entry of the error history. Each source of an error has a line of its own there, and a
+/// field of an event is read in one.
+fn told(entry: &str) -> Told {
+    let mut told: AttemptError = serde_json::from_str(entry).ok()?;
+    told.message = told.message.replace("\n  caused by: ", ": ");
+    Some(Box::new(told))
+}
 
 /// The attempt that ended.
 #[derive(Debug)]
@@ -61,16 +71,21 @@ impl<'a> End<'a> {
     }
 }
 
+/// For a reader, without fractions of a millisecond.
+fn whole(wait: Duration) -> Duration {
+    Duration::from_millis(millis(wait))
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Outcome {
-    /// Of what a report says.
-    pub(crate) fn of(decision: Option<&Decision>) -> Self {
+    /// Of what a report says. `success`: the level at which a success is told.
+    pub(crate) fn of(decision: Option<&Decision>, success: Level) -> Self {
         let Some(Decision { report, asked }) = decision else { return Self::Lost };
         match report {
-            Report::Complete(_) => Self::Done,
+            Report::Complete(_) => Self::Success(success),
             Report::Fail(failure) => Self::failed(failure, *asked),
             Report::Release(release) => match release.give {
                 Give::Snooze(wait) => Self::Snoozed(wait),
@@ -88,7 +103,7 @@ impl Outcome {
         if LevelFilter::current() < outcome.level() {
             return outcome;
         }
-        let told = serde_json::from_str(&failure.error).ok();
+        let told = told(&failure.error);
         match outcome {
             Self::Retry { next_in, asked, .. } => Self::Retry { next_in, asked, error: told },
             Self::Dead(_) => Self::Dead(told),
@@ -100,8 +115,11 @@ impl Outcome {
         match self {
             Self::Dead(_) => Level::ERROR,
             Self::Retry { asked: false, .. } | Self::Lost => Level::WARN,
-            Self::Retry { asked: true, .. } | Self::Cancelled(_) | Self::GivenBack => Level::INFO,
-            Self::Done | Self::Snoozed(_) => Level::DEBUG,
+            Self::Retry { asked: true, .. }
+            | Self::Cancelled(_)
+            | Self::Snoozed(_)
+            | Self::GivenBack => Level::INFO,
+            Self::Success(level) => *level,
         }
     }
 
@@ -127,16 +145,17 @@ impl Outcome {
         }
         let (reason, error) = (self.reason().map(Reason::as_str), self.error());
         match self {
-            Self::Done => say!(DEBUG, "done", "done"),
+            Self::Success(Level::INFO) => say!(INFO, "success", "succeeded"),
+            Self::Success(_) => say!(DEBUG, "success", "succeeded"),
             Self::Retry { next_in, asked: false, .. } => {
-                say!(WARN, "retry", "failed; will be retried", reason, ?next_in, error);
+                say!(WARN, "retry", "failed; will be retried", reason, next_in = ?whole(*next_in), error);
             }
             Self::Retry { next_in, asked: true, .. } => {
-                say!(INFO, "retry", "will be retried when it asked for", ?next_in, error);
+                say!(INFO, "retry", "will be retried when it asked for", next_in = ?whole(*next_in), error);
             }
             Self::Dead(_) => say!(ERROR, "dead", "dead", reason, error),
             Self::Cancelled(_) => say!(INFO, "cancelled", "cancelled", error),
-            Self::Snoozed(next_in) => say!(DEBUG, "snoozed", "snoozed", ?next_in),
+            Self::Snoozed(next_in) => say!(INFO, "snoozed", "snoozed", next_in = ?whole(*next_in)),
             Self::GivenBack => {
                 say!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
@@ -146,7 +165,7 @@ impl Outcome {
         }
     }
 
-    /// As [`log`](Self::log), on the log's thread.
+    /// As [`log`](Self::log), on the thread of the log.
     pub(crate) fn tell(self, log: &Log, attempt: &Arc<Attempt>) {
         let (attempt, run) = (attempt.clone(), attempt.started_at.elapsed());
         log.tell(self.level(), move || self.log(&End::of(&attempt, run)));
@@ -157,7 +176,7 @@ impl Outcome {
             Self::Retry { error, .. } | Self::Dead(error) | Self::Cancelled(error) => {
                 error.as_deref()
             }
-            Self::Done | Self::Snoozed(_) | Self::GivenBack | Self::Lost => None,
+            Self::Success(_) | Self::Snoozed(_) | Self::GivenBack | Self::Lost => None,
         }
     }
 
@@ -170,14 +189,20 @@ impl Outcome {
     }
 }
 
-/// Tells of a task that dies without an attempt.
-pub(crate) fn tell_marked_dead(log: &Log, report: &Report, task: Option<String>, attempt: u32) {
+/// Tells of a task that dies without an attempt, and counts it.
+pub(crate) fn tell_marked_dead(
+    shared: &Shared,
+    report: &Report,
+    task: Option<String>,
+    attempt: u32,
+) {
     let Report::Fail(failure) = report else { return };
-    tell_dead(log, Outcome::failed(failure, false), (failure.lease.id.clone(), task, attempt));
+    let outcome = Outcome::failed(failure, false);
+    tell_dead(shared, outcome, (failure.lease.id.clone(), task, attempt));
 }
 
 /// Tells of a task that is dead since its worker was lost, where this worker took it back.
-pub(crate) fn tell_lost(log: &Log, lost: Lost) {
+pub(crate) fn tell_lost(shared: &Shared, lost: Lost) {
     let Lost { id, worker, task, attempt } = lost;
     let mut told = AttemptError {
         reason: Reason::Lost,
@@ -187,12 +212,17 @@ pub(crate) fn tell_lost(log: &Log, lost: Lost) {
         at_ms: 0,
     };
     told.message = told.text().into_owned();
-    tell_dead(log, Outcome::Dead(Some(Box::new(told))), (id, task, attempt));
+    tell_dead(shared, Outcome::Dead(Some(Box::new(told))), (id, task, attempt));
 }
 
 /// On the log's thread.
-fn tell_dead(log: &Log, outcome: Outcome, (id, task, attempt): (TaskId, Option<String>, u32)) {
-    log.tell(outcome.level(), move || {
+fn tell_dead(
+    shared: &Shared,
+    outcome: Outcome,
+    (id, task, attempt): (TaskId, Option<String>, u32),
+) {
+    shared.tally.count(&outcome);
+    shared.log.tell(outcome.level(), move || {
         let task = task.as_deref();
         outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None });
     });

@@ -70,7 +70,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
             match obstacle {
                 Obstacle::Misfit(report) => shared.reporter.push(*report),
                 Obstacle::MarkedDead { report, attempt, task } => {
-                    outcome::tell_marked_dead(&shared.log, &report, task, attempt);
+                    outcome::tell_marked_dead(shared, &report, task, attempt);
                     shared.reporter.push(*report);
                 }
                 Obstacle::Quarantined(lease) => {

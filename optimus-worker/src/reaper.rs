@@ -63,7 +63,7 @@ impl Reaper {
                 queue.hint();
             }
             for lost in reaped.died {
-                outcome::tell_lost(&self.shared.log, lost);
+                outcome::tell_lost(&self.shared, lost);
             }
             if !reaped.more {
                 return;

@@ -6,7 +6,8 @@ use optimus_core::{Data, OwnClient, Threads, broker::Broker, log::Log};
 
 use crate::{
     attempts::Attempts, config::Config, ledgers::Ledgers, quarantine::Quarantine, queues::Queues,
-    registry::Registry, reporter::Reporter, shutdown::Shutdown, slots::Slots, wakeups::Wakeups,
+    registry::Registry, reporter::Reporter, shutdown::Shutdown, slots::Slots, tally::Tally,
+    wakeups::Wakeups,
 };
 
 /// One worker process.
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
+    /// What [`Summary`](crate::summary::Summary) says.
+    pub(crate) tally: Tally,
     /// For handlers that submit.
     pub(crate) client: Arc<OwnClient>,
     /// For handlers that block.

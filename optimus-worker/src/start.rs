@@ -24,6 +24,7 @@ use crate::{
     shared::Shared,
     shutdown::Shutdown,
     slots::Slots,
+    tally::Tally,
     wakeups::Wakeups,
 };
 
@@ -50,6 +51,7 @@ pub(crate) async fn start(
             facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
         }
     }
+    tell_start(&broker, &config, &worker);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
     Ok(Arc::new(Shared {
         config,
@@ -64,12 +66,19 @@ pub(crate) async fn start(
         queues: Queues::new(queues),
         attempts: Attempts::new(wakeups.clone()),
         slots,
+        tally: Tally::default(),
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),
         quarantine: Quarantine::default(),
         wakeups,
     }))
+}
+
+fn tell_start(broker: &Broker, config: &Config, worker: &WorkerId) {
+    let (worker, store) = (worker.clone(), broker.endpoint().describe());
+    let (slots, queues) = (config.concurrency, config::describe(config.order, &config.queues));
+    tell!(broker.log(), INFO, %worker, store, slots, queues, "started");
 }
 
 /// To stderr, which may be closed: then nobody wants to know.

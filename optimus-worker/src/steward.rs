@@ -63,7 +63,7 @@ impl Steward {
                 );
             }
             for lost in reaped.died {
-                outcome::tell_lost(&self.shared.log, lost);
+                outcome::tell_lost(&self.shared, lost);
             }
             if reaped.next_expiry.is_some_and(|left| !left.is_zero()) {
                 return Ok(());

@@ -34,7 +34,8 @@ impl Worker {
 
     /// A worker set up by the environment: `OPTIMUS_URL` (else `REDIS_URL`), `OPTIMUS_QUEUES`
     /// (`critical=3,default` by weight or `critical>default` strictly), `OPTIMUS_CONCURRENCY`,
-    /// `OPTIMUS_NAMESPACE` and `OPTIMUS_WORKER_NAME`.
+    /// `OPTIMUS_NAMESPACE`, `OPTIMUS_WORKER_NAME` and `OPTIMUS_LOG_EACH` (`1`: see
+    /// [`WorkerBuilder::log_each`]).
     /// [`Client::from_env`](optimus_core::Client::from_env) reads the same URL and namespace.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ struct Panics {
 
 impl Subscriber for Panics {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "optimus_worker::executor"
+        metadata.target() == "optimus::task"
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

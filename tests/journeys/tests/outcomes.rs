@@ -5,17 +5,18 @@ mod common;
 use std::{
     collections::BTreeMap,
     fmt,
+    future::pending,
     sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
-use common::{Bench, Double};
+use common::{Bench, Double, Gate, Wait};
 use optimus_core::{BoxError, Cancel, Context, Fatal, OnLost, Retry, Snooze, Task, WorkerId};
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
 use tracing::{
-    Event, Level, Metadata, Subscriber,
+    Dispatch, Event, Level, Metadata, Subscriber, dispatcher,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
     subscriber::set_default,
@@ -23,9 +24,10 @@ use tracing::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An event of the target of tasks.
+/// An event whose target begins with `optimus::`.
 #[derive(Debug, Clone)]
 struct Line {
+    target: &'static str,
     level: Level,
     fields: BTreeMap<&'static str, String>,
 }
@@ -48,10 +50,15 @@ impl Log {
         Self { level, lines: Arc::default() }
     }
 
-    /// The lines about the tasks of this name.
+    /// The lines about the ends of the tasks of this name.
     fn of(&self, task: &str) -> Vec<Line> {
+        let ends = self.lines("optimus::task").into_iter();
+        ends.filter(|line| line.get("task") == task).collect()
+    }
+
+    fn lines(&self, target: &str) -> Vec<Line> {
         let lines = self.lines.lock().unwrap();
-        lines.iter().filter(|line| line.get("task") == task).cloned().collect()
+        lines.iter().filter(|line| line.target == target).cloned().collect()
     }
 
     /// The first line about such a task.
@@ -63,13 +70,16 @@ impl Log {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "optimus::task" && *metadata.level() <= self.level
+        metadata.is_event()
+            && metadata.target().starts_with("optimus::")
+            && *metadata.level() <= self.level
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let line = Line { level: *event.metadata().level(), fields: fields.0 };
+        let (target, level) = (event.metadata().target(), *event.metadata().level());
+        let line = Line { target, level, fields: fields.0 };
         self.lines.lock().unwrap().push(line);
     }
 
@@ -95,6 +105,10 @@ impl Visit for Fields {
         self.0.insert(field.name(), value.to_owned());
     }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the bank is away")]
+struct Away(#[source] std::io::Error);
 
 /// Ends as it is told.
 #[derive(Serialize, Deserialize)]
@@ -126,6 +140,7 @@ impl Task for End {
                 Err("asked to stop".into())
             }
             "panic" => panic!("oh no"),
+            "chain" => Err(Away(std::io::Error::other("connection refused")).into()),
             other => Err(other.to_owned().into()),
         }
     }
@@ -153,13 +168,89 @@ async fn line(level: Level, how: &str, retries: u32) -> Line {
 #[tokio::test]
 async fn a_success_is_said_at_debug() {
     let line = line(Level::DEBUG, "ok", 0).await;
-    assert_eq!((line.level, line.get("outcome")), (Level::DEBUG, "done"));
+    assert_eq!((line.level, line.get("outcome")), (Level::DEBUG, "success"));
     assert_eq!((line.get("reason"), line.get("error")), ("", ""));
 }
 
 #[tokio::test]
+async fn a_worker_that_logs_each_success_does_so_at_info() {
+    let log = Log::at(Level::INFO);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let worker = bench.start(bench.worker().log_each().task_type::<Double>());
+    bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+    let line = log.first(Double::NAME).await;
+    assert_eq!((line.level, line.get("outcome")), (Level::INFO, "success"));
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_worker_sums_up_the_last_part_of_a_minute_in_one_line_for_all_queues() {
+    let log = Log::at(Level::INFO);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let worker = bench.worker().queues(["default", "other"]).result_limit(1_000);
+    let worker = bench.start(worker.task_type::<End>().task_type::<Double>());
+    for number in 0..3 {
+        let queue = if number == 0 { "other" } else { "default" };
+        let call = Double { number }.call().queue(queue);
+        bench.client.submit(call).await.unwrap().result_within(PATIENCE).await.unwrap();
+    }
+    for (ended, how) in ["boom", "fatal", "snooze", "cancel"].into_iter().enumerate() {
+        let call = End { how: how.into() }.call().max_retry(1);
+        bench.client.submit(call).await.unwrap();
+        let all = async || log.of("end").len() > ended;
+        eventually("it is logged", PATIENCE, all).await;
+    }
+    worker.stop().await;
+    let lines = log.lines("optimus::summary");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let line = &lines[0];
+    let counts = ["success", "retry", "dead", "snoozed", "cancelled", "given_back", "lost"];
+    assert_eq!(counts.map(|count| line.get(count)), ["3", "1", "1", "1", "1", "0", "0"]);
+    assert_eq!((line.level, line.get("running")), (Level::INFO, "0"));
+    let text = "3 succeeded, 1 will be retried, 1 died, 1 snoozed, 1 cancelled; 0 running";
+    assert!(line.get("message").ends_with(text), "{line:?}");
+}
+
+#[tokio::test]
+async fn a_worker_on_which_nothing_ended_and_nothing_runs_sums_up_nothing() {
+    let log = Log::at(Level::INFO);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    bench.start(bench.worker().task_type::<Double>()).stop().await;
+    assert_eq!(log.lines("optimus::summary").len(), 0);
+}
+
+#[tokio::test]
+async fn an_attempt_whose_runtime_ends_is_logged_as_given_back() {
+    let log = Log::at(Level::INFO);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    // It lives longer than the runtime.
+    let subscriber = Dispatch::new(log.clone());
+    let (gate, heard) = (Gate::new(), subscriber.clone());
+    let worker = bench.worker().data(gate.clone()).task_type::<Wait>().build().unwrap();
+    bench.client.submit(Wait {}.call()).await.unwrap();
+    let running = thread::spawn(move || {
+        let _default = dispatcher::set_default(&heard);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.spawn(worker.run_until(pending::<()>()));
+        runtime.block_on(gate.began.wait_for(1));
+    });
+    let line = log.first(Wait::NAME).await;
+    assert_eq!((line.level, line.get("outcome")), (Level::INFO, "given_back"));
+    eventually("the runtime has ended", PATIENCE, async || running.is_finished()).await;
+    drop(subscriber);
+}
+
+#[tokio::test]
 async fn what_will_be_retried_is_a_warning_that_says_why_and_when() {
-    for (how, reason, error) in [("boom", "failed", "boom"), ("panic", "panicked", "oh no")] {
+    for (how, reason, error) in [
+        ("boom", "failed", "boom"),
+        ("panic", "panicked", "oh no"),
+        ("chain", "failed", "the bank is away: connection refused"),
+    ] {
         let line = line(Level::WARN, how, 3).await;
         assert_eq!((line.level, line.get("outcome")), (Level::WARN, "retry"));
         assert_eq!((line.get("reason"), line.get("error")), (reason, error));
@@ -187,7 +278,7 @@ async fn a_task_that_dies_is_an_error_that_says_why() {
 #[tokio::test]
 async fn what_a_handler_asks_for_is_no_failure() {
     for (how, level, outcome, next_in) in [
-        ("snooze", Level::DEBUG, "snoozed", "60s"),
+        ("snooze", Level::INFO, "snoozed", "60s"),
         ("retry", Level::INFO, "retry", "60s"),
         ("cancel", Level::INFO, "cancelled", ""),
     ] {

@@ -1,0 +1,85 @@
+//! One log event a minute about all attempts of the worker: [`Summary`].
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::tell;
+use tokio::time::Instant;
+
+use crate::{role::Role, shared::Shared};
+
+const EVERY: Duration = Duration::from_secs(60);
+/// Seconds are rounded up, so that the last ones of a worker are not said to be none.
+const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
+
+/// The role that sums up. It says nothing of a time in which no attempt ended and none runs.
+pub(crate) struct Summary {
+    shared: Arc<Shared>,
+    since: Instant,
+}
+
+impl Summary {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, since: Instant::now() }
+    }
+
+    /// Sums up what has ended since the last time.
+    pub(crate) fn tell(&mut self) {
+        let seconds = (self.since.elapsed() + ALMOST_A_SECOND).as_secs();
+        self.since = Instant::now();
+        let (counts, running) = (self.shared.tally.take(), self.shared.attempts.running());
+        if counts.is_empty() && running == 0 {
+            return;
+        }
+        tell!(
+            self.shared.log,
+            target: "optimus::summary",
+            INFO,
+            success = counts.success,
+            retry = counts.retry,
+            dead = counts.dead,
+            snoozed = counts.snoozed,
+            cancelled = counts.cancelled,
+            given_back = counts.given_back,
+            lost = counts.lost,
+            running,
+            seconds,
+            "in {seconds} s: {}; {running} running",
+            counts.text()
+        );
+    }
+}
+
+impl Role for Summary {
+    async fn tick(&mut self) -> Duration {
+        // The first turn comes at the start of the worker.
+        let left = EVERY.saturating_sub(self.since.elapsed());
+        if !left.is_zero() {
+            return left;
+        }
+        self.tell();
+        EVERY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+    use tracing::Level;
+
+    use super::*;
+    use crate::{idle_worker::idle_worker, outcome::Outcome};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_ended_is_summed_up_when_a_minute_is_over() {
+        let (_, shared) = idle_worker("summed-up").await;
+        let mut summary = Summary::new(shared.clone());
+        shared.tally.count(&Outcome::Success(Level::DEBUG));
+        assert_eq!(summary.tick().await, EVERY);
+        advance(Duration::from_secs(50)).await;
+        assert_eq!(summary.tick().await, Duration::from_secs(10));
+        shared.tally.count(&Outcome::Lost);
+        advance(Duration::from_secs(10)).await;
+        assert_eq!(summary.tick().await, EVERY);
+        assert!(shared.tally.take().is_empty(), "it was told");
+    }
+}
