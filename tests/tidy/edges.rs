@@ -82,9 +82,10 @@ fn named_redis(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Where the subscriber of the user's may be called: on the runtime of handlers, guarded; or on the
-/// thread for that.
-const SPEAKERS: [&str; 4] = [
+/// Where the subscriber of the user's may be called: on the runtime of handlers or on the task of
+/// who submits, guarded; or on the thread for that.
+const SPEAKERS: [&str; 5] = [
+    "optimus-core/src/client/told.rs",
     "optimus-core/src/log.rs",
     "optimus-worker/src/decide.rs",
     "optimus-worker/src/outcome.rs",

@@ -14,6 +14,7 @@ mod requests;
 mod results;
 mod siblings;
 mod submitter;
+mod told;
 
 use std::sync::{Arc, RwLock};
 
@@ -229,6 +230,7 @@ impl Client {
     }
 
     fn receive<T>(&self, id: TaskId, answer: Answer) -> TaskHandle<T> {
+        told::tell(&id, &answer.task, &answer.receipt);
         match answer.receipt {
             Receipt::Created if answer.has_given_id => {
                 TaskHandle::new(self.clone(), id, Origin::Given(answer.call))

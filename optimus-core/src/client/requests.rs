@@ -1,6 +1,6 @@
 //! Submits on their way into calls: [`CallerBatch`] → [`Request`], through [`Waiting`].
 
-use std::{collections::VecDeque, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
@@ -20,6 +20,7 @@ pub(super) type Answers = Vec<Result<Answer, Error>>;
 
 /// What became of a task.
 pub(super) struct Answer {
+    pub(super) task: Cow<'static, str>,
     pub(super) receipt: Receipt,
     /// The number of its call.
     pub(super) call: u64,
@@ -96,14 +97,19 @@ impl Request {
 
     /// Tells everybody what became of theirs, in the call of that number.
     pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
-        let given = self.submissions.iter().map(|submission| submission.may_exist);
-        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(given));
+        let about = self
+            .submissions
+            .into_iter()
+            .map(|Submission { task, may_exist, .. }| (task, may_exist));
+        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(about));
         for (count, answer) in self.answers {
             let theirs = match &mut receipts {
                 Ok(receipts) => {
                     let answers = receipts.by_ref().take(count);
                     answers
-                        .map(|(receipt, has_given_id)| Ok(Answer { receipt, call, has_given_id }))
+                        .map(|(receipt, (task, has_given_id))| {
+                            Ok(Answer { task, receipt, call, has_given_id })
+                        })
                         .collect()
                 }
                 Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),

@@ -223,6 +223,24 @@ async fn a_worker_on_which_nothing_ended_and_nothing_runs_sums_up_nothing() {
 }
 
 #[tokio::test]
+async fn a_submit_is_said_at_debug_once_it_is_stored_and_a_duplicate_names_the_task_that_stands() {
+    let log = Log::at(Level::DEBUG);
+    let _default = set_default(log.clone());
+    let bench = Bench::on_memory().await;
+    let call = |number| Double { number }.call().biz_id("one");
+    let first = bench.client.submit(call(1)).await.unwrap();
+    let again = bench.client.submit_all([call(2)]).await.unwrap();
+    assert_eq!(first.id(), again[0].id());
+    let lines = log.lines("optimus::submit");
+    let texts: Vec<&str> = lines.iter().map(|line| line.get("message")).collect();
+    assert_eq!(texts, ["submitted", "not submitted: this task has the same id or biz id"]);
+    for line in &lines {
+        assert_eq!((line.level, line.get("task")), (Level::DEBUG, Double::NAME));
+        assert_eq!((line.get("id"), line.get("queue")), (&*first.id().to_string(), "default"));
+    }
+}
+
+#[tokio::test]
 async fn an_attempt_whose_runtime_ends_is_logged_as_given_back() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.clone());
