@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    sync::Arc,
+    sync::{Arc, Once},
     time::Duration,
 };
 
@@ -28,6 +28,11 @@ use crate::{
     wakeups::Wakeups,
 };
 
+/// A process without a subscriber is told of it once, however many workers it has.
+static HINT: Once = Once::new();
+const NOT_HEARD: &str = "  no tracing subscriber is installed, so nothing is logged; to see the \
+                         log, call `tracing_subscriber::fmt().init()` before the worker starts";
+
 /// A worker that is registered, and whose roles do not run yet.
 pub(crate) async fn start(
     mut config: Config,
@@ -49,6 +54,9 @@ pub(crate) async fn start(
         print(&banner(&config, &registry, &broker, &worker));
         if !broker.endpoint().is_memory() {
             facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
+        }
+        if !broker.log().is_heard() {
+            HINT.call_once(|| print(NOT_HEARD));
         }
     }
     tell_start(&broker, &config, &worker);

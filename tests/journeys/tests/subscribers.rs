@@ -168,7 +168,7 @@ async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_starte
     let bench = Bench::on_memory().await;
     bench.start(bench.worker().task_type::<Double>()).stop().await;
     let texts = texts.lock().unwrap();
-    assert_eq!(*texts, ["shutting down: nothing new is claimed", "stopped"]);
+    assert_eq!(*texts, ["started", "shutting down: nothing new is claimed", "stopped"]);
 }
 
 #[tokio::test]

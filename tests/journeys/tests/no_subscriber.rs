@@ -1,0 +1,98 @@
+//! A worker of a process without a tracing subscriber says on stderr how to get a log.
+
+mod common;
+
+use std::{env, time::Duration};
+
+use common::{Bench, Double};
+use optimus_testkit::Proc;
+use optimus_worker::{Worker, WorkerBuilder};
+use tracing::{
+    Event, Metadata, Subscriber,
+    span::{Attributes, Id, Record},
+    subscriber::set_global_default,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const HINT: &str = "no tracing subscriber is installed";
+
+/// Hears everything, and keeps nothing.
+struct Hears;
+
+impl Subscriber for Hears {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn worker() -> WorkerBuilder {
+    Worker::builder("memory://no-subscriber").only_named_tasks().task_type::<Double>()
+}
+
+async fn two_of(worker: impl Fn() -> WorkerBuilder) {
+    for _ in 0..2 {
+        worker().build().unwrap().run_until(async {}).await.unwrap();
+    }
+    println!("both have ended");
+}
+
+#[tokio::test]
+#[ignore = "run by its parent"]
+async fn two_workers() {
+    two_of(worker).await;
+}
+
+#[tokio::test]
+#[ignore = "run by its parent"]
+async fn two_quiet_workers() {
+    two_of(|| worker().quiet()).await;
+}
+
+#[tokio::test]
+#[ignore = "run by its parent"]
+async fn two_workers_with_a_subscriber() {
+    set_global_default(Hears).unwrap();
+    two_of(worker).await;
+}
+
+/// How often a process that runs this says so.
+async fn hints(test: &str) -> usize {
+    let mut process = Bench::on_memory().await.child(test).start();
+    let status = process.wait(PATIENCE).await;
+    let lines = process.lines();
+    assert!(status.success() && lines.iter().any(|line| line == "both have ended"), "{lines:#?}");
+    lines.iter().filter(|line| line.contains(HINT)).count()
+}
+
+#[tokio::test]
+async fn a_process_without_a_subscriber_is_told_once_how_to_get_a_log() {
+    assert_eq!(hints("two_workers").await, 1);
+}
+
+#[tokio::test]
+async fn a_process_with_a_subscriber_or_with_quiet_workers_is_told_nothing() {
+    assert_eq!(hints("two_workers_with_a_subscriber").await, 0);
+    assert_eq!(hints("two_quiet_workers").await, 0);
+}
+
+#[tokio::test]
+async fn a_worker_whose_stderr_is_full_or_closed_runs_all_the_same() {
+    let test = env::current_exe().unwrap();
+    for stderr in ["2>/dev/full", "2>&-"] {
+        let command =
+            format!("exec {} two_workers --exact --ignored --nocapture {stderr}", test.display());
+        let mut process = Proc::program("sh").arg("-c").arg(command).start();
+        let status = process.wait(PATIENCE).await;
+        assert!(status.success(), "{stderr}: {:#?}", process.lines());
+    }
+}
