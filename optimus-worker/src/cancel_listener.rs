@@ -36,8 +36,9 @@ impl CancelListener {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
             let problem = problem.clone();
-            let text = "can't wait for cancels with BLPOP; heartbeats tell them";
-            tell!(self.shared.log, ERROR, %problem, "{text}");
+            let text = "can't wait for cancels with BLPOP; this worker learns of them from its \
+                        heartbeats";
+            tell!(self.shared.log, WARN, error = %problem, "{text}");
         }
         self.is_refused = refused.is_some();
     }

@@ -209,7 +209,7 @@ impl Claims {
                 self.shared.log,
                 ERROR,
                 held,
-                "too many results can't be reported; nothing is claimed until Redis takes them"
+                "too many reports are held; this worker claims nothing until Redis accepts them"
             );
         }
         self.overflowing = overflowing;

@@ -108,8 +108,15 @@ impl Deadlines {
         }
         let decision = decide::time_out(attempt, fastrand::f64()).map(Decision::from);
         let outcome = executor::report(&self.shared, attempt, decision);
-        let id = attempt.lease.id.clone();
-        tell!(self.shared.log, WARN, %id, "timed out, and its handler blocks the runtime");
+        let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
+        tell!(
+            self.shared.log,
+            WARN,
+            %id,
+            task,
+            "the handler has timed out and blocks a thread of its runtime: make it a `fn`, or use \
+             Context::run_blocking"
+        );
         outcome.tell(&self.shared.log, attempt);
     }
 }

@@ -145,7 +145,9 @@ pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
 }
 
 fn timed_out(attempt: &Attempt) -> Interrupted {
-    Interrupted::TimedOut { after: attempt.started_at.elapsed() }
+    let ms = u64::try_from(attempt.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+    // It is read by people.
+    Interrupted::TimedOut { after: Duration::from_millis(ms) }
 }
 
 /// An error's text with that of its sources. It is cut at [`MESSAGE_BYTES_MAX`], however much the
@@ -156,7 +158,7 @@ pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
     let Bounded(mut text) = text;
     if let Err(panic) = written {
-        drop(guarded(|| tracing::error!(text = panic, "panicked while an error was written")));
+        drop(guarded(|| tracing::error!(panic, "the text of an error panicked")));
         text.push_str("(the text of the error panicked: ");
         text.push_str(&panic);
         text.push(')');
@@ -253,8 +255,8 @@ fn failure(
     let verdict = if retries_left(facts) {
         let n = facts.failures + 1;
         let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
-            let told = "the back-off function panicked; Sidekiq's is used";
-            drop(guarded(|| tracing::error!(text = panic, "{told}")));
+            let told = "the back-off function panicked; the default back-off is used";
+            drop(guarded(|| tracing::error!(panic, "{told}")));
             Backoff::default().wait(n, problem, random)
         });
         Verdict::Retry(wait)

@@ -26,7 +26,7 @@ pub(crate) async fn end(shared: &Shared) {
     let Shared { config, attempts, reporter, slots, shutdown, .. } = shared;
     shutdown.quieted().await;
     let running = attempts.running();
-    tell!(shared.log, INFO, running, "shutting down: nothing new is claimed");
+    tell!(shared.log, INFO, running, "the worker ends: it claims nothing more");
     executor::give_back_all_waiting(shared);
     let is_idle = || slots.busy() == 0;
     tokio::select! {

@@ -153,7 +153,8 @@ impl Heartbeat {
                 // The queue may have been taken for one that nobody uses.
                 if let Err(problem) = self.broker.announce(&queue.name).await {
                     let (log, name) = (&self.shared.log, queue.name.clone());
-                    tell!(log, DEBUG, queue = %name, %problem, "could not announce a queue");
+                    let text = "could not announce the queue";
+                    tell!(log, DEBUG, queue = %name, error = %problem, "{text}");
                 }
                 true
             }
@@ -177,8 +178,8 @@ impl Role for Heartbeat {
                 ?took,
                 ?lease,
                 held,
-                "a heartbeat was slow; at a third of the lease, leases are lost: use a longer \
-                 lease or less concurrency"
+                "a heartbeat took long; when one takes a third of the lease, leases end: set a \
+                 longer lease or less concurrency"
             );
         }
         let (now, chance) = (Instant::now(), fastrand::f64());
@@ -203,7 +204,7 @@ impl Role for Heartbeat {
 fn missed(log: &Log, queue: &Served, problem: BrokerError) -> bool {
     if !problem.is_transient() {
         let name = queue.name.clone();
-        tell!(log, ERROR, queue = %name, %problem, "a heartbeat was rejected");
+        tell!(log, ERROR, queue = %name, error = %problem, "Redis rejected a heartbeat");
     }
     false
 }

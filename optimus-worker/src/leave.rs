@@ -20,14 +20,20 @@ pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.maintenance.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| leave_queues(shared, &broker, queue));
     if tokio::time::timeout(LEAVE_WITHIN, join_all(leaving)).await.is_err() {
-        tell!(shared.log, WARN, "could not leave from every queue within {LEAVE_WITHIN:?}");
+        tell!(
+            shared.log,
+            WARN,
+            within = ?LEAVE_WITHIN,
+            "could not leave from every queue; the leases there end by themselves"
+        );
     }
 }
 
 async fn leave_queues(shared: &Shared, broker: &Broker, queue: &Served) {
     if let Err(problem) = leave_queue(shared, broker, queue).await {
         let name = queue.name.clone();
-        tell!(shared.log, WARN, queue = %name, %problem, "could not leave");
+        let text = "could not leave from the queue; the lease there ends by itself";
+        tell!(shared.log, WARN, queue = %name, error = %problem, "{text}");
     }
 }
 
@@ -51,7 +57,8 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
         queue = %name,
         given_back,
         kept = kept_here,
-        "gives back what it never heard of, and leaves what still runs until its lease is over"
+        "this worker held tasks when it signed off: those that it did not know of are given \
+         back; those that still run stay until the lease is over"
     );
     for batch in releases.chunks(BATCH_MAX) {
         broker.report(broker.release_call(&queue.name, &worker, batch)).await?;

@@ -10,7 +10,11 @@ use optimus_core::{
     broker::{Failure, Give, Lost, Verdict},
     log::Log,
 };
-use tracing::{Level, level_filters::LevelFilter};
+use tracing::{
+    Level,
+    field::{DebugValue, debug},
+    level_filters::LevelFilter,
+};
 
 use crate::{
     attempts::Attempt,
@@ -69,11 +73,6 @@ impl<'a> End<'a> {
             wait_ms: attempt.facts.wait.map(millis),
         }
     }
-}
-
-/// For a reader, without fractions of a millisecond.
-fn whole(wait: Duration) -> Duration {
-    Duration::from_millis(millis(wait))
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -144,24 +143,36 @@ impl Outcome {
             };
         }
         let (reason, error) = (self.reason().map(Reason::as_str), self.error());
+        let next_in = self.next_in();
         match self {
             Self::Success(Level::INFO) => say!(INFO, "success", "succeeded"),
             Self::Success(_) => say!(DEBUG, "success", "succeeded"),
-            Self::Retry { next_in, asked: false, .. } => {
-                say!(WARN, "retry", "failed; will be retried", reason, next_in = ?whole(*next_in), error);
+            Self::Retry { asked: false, .. } => {
+                say!(WARN, "retry", "failed; will be retried", reason, next_in, error);
             }
-            Self::Retry { next_in, asked: true, .. } => {
-                say!(INFO, "retry", "will be retried when it asked for", next_in = ?whole(*next_in), error);
+            Self::Retry { asked: true, .. } => {
+                let text = "will be retried after the wait that it asked for";
+                say!(INFO, "retry", "{text}", next_in, error);
             }
             Self::Dead(_) => say!(ERROR, "dead", "dead", reason, error),
             Self::Cancelled(_) => say!(INFO, "cancelled", "cancelled", error),
-            Self::Snoozed(next_in) => say!(INFO, "snoozed", "snoozed", next_in = ?whole(*next_in)),
+            Self::Snoozed(_) => say!(INFO, "snoozed", "snoozed", next_in),
             Self::GivenBack => {
                 say!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
             Self::Lost => {
                 say!(WARN, "lost", "its lease is over; how it ended here does not count");
             }
+        }
+    }
+
+    /// For a reader, without fractions of a millisecond.
+    fn next_in(&self) -> Option<DebugValue<Duration>> {
+        match self {
+            Self::Retry { next_in, .. } | Self::Snoozed(next_in) => {
+                Some(debug(Duration::from_millis(millis(*next_in))))
+            }
+            _ => None,
         }
     }
 

@@ -90,7 +90,8 @@ fn hold(shared: &Shared, lease: Lease) {
         executor::give_back_for(shared, lease, wait);
         return;
     }
-    let text = "was lost before; it runs alone once all others have ended";
+    let text = "the workers that ran this task were lost; it runs alone once the other tasks of \
+                this worker have ended";
     tell!(shared.log, WARN, %id, "{text}");
 }
 
@@ -107,8 +108,10 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
             return mark_dead(Reason::Unknown, why, task);
         }
         let (id, text) = (lease.id.clone(), why.to_owned());
-        tell!(shared.log, WARN, %id, why = text, "can't be run by this worker, and waits");
-        let give = Give::Misfit(misfit::wait(misfits + 1));
+        let next_in = misfit::wait(misfits + 1);
+        let said = "this worker can't run the task; the next attempt may go to another";
+        tell!(shared.log, WARN, %id, error = text, ?next_in, "{said}");
+        let give = Give::Misfit(next_in);
         let release = Release { lease: lease.clone(), give };
         Obstacle::Misfit(Box::new(Report::Release(release)))
     };

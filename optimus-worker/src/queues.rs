@@ -122,13 +122,13 @@ impl Served {
     pub(crate) fn log_rejection(&self, log: &Log, problem: &BrokerError) {
         let (queue, problem) = (self.name.clone(), problem.clone());
         if problem.refusal() != Some(Refusal::Newer) {
-            tell!(log, ERROR, %queue, %problem, "a claim was rejected");
+            tell!(log, ERROR, %queue, error = %problem, "Redis rejected a claim");
         } else if !self.is_outdated.swap(true, Ordering::Relaxed) {
             tell!(
                 log,
                 ERROR,
                 %queue,
-                %problem,
+                error = %problem,
                 "newer programs use this queue; this worker claims nothing from it and serves its \
                  other queues: upgrade it to their version of Optimus"
             );

@@ -37,7 +37,13 @@ impl Reaper {
                     Ok(reaped) => reaped,
                     Err(problem) => {
                         let name = queue.name.clone();
-                        tell!(self.shared.log, DEBUG, queue = %name, %problem, "could not reap");
+                        tell!(
+                            self.shared.log,
+                            DEBUG,
+                            queue = %name,
+                            error = %problem,
+                            "could not take back the tasks of workers whose lease is over"
+                        );
                         queue.set_next_expiry(Some(AGAIN));
                         return;
                     }

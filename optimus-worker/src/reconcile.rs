@@ -65,7 +65,7 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
         }
         if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
             let id = id.clone();
-            tell!(shared.log, WARN, %id, "the lease is lost; the handler must stop");
+            tell!(shared.log, WARN, %id, "its lease is over; the handler is asked to stop");
             attempt.stop(Stop::Lost);
         }
     }

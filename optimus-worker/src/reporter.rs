@@ -17,6 +17,7 @@ use optimus_core::{
     tell,
 };
 use tokio::time::Instant;
+use tracing::field::display;
 
 use crate::{
     decide::Report,
@@ -178,7 +179,7 @@ impl Reporter {
         held.bytes -= report_batch.bytes;
         if held.report_buffer(report_batch).pass(report_batch.len()) {
             let queue = report_batch.queue().clone();
-            tell!(self.log, INFO, %queue, "reports are taken again");
+            tell!(self.log, INFO, %queue, "Redis accepts reports of this queue again");
         }
         drop(held);
         self.wakeups.reports_answered();
@@ -202,22 +203,23 @@ impl Reporter {
                     ERROR,
                     %queue,
                     ?kind,
-                    problem,
-                    "reports are refused; held, sent again"
+                    error = problem,
+                    "Redis refuses reports; they are held and sent again"
                 );
             }
             Refused::Culprit(report_batch) => {
                 let before = report_batch.bytes;
-                let id = report_batch.lease(0).map(|lease| lease.id.clone());
+                let id = report_batch.lease(0).map(|lease| display(lease.id.clone()));
                 match report_batch.into_verdict(&problem) {
                     Ok(verdict) => {
-                        let text = "a report is refused; its task is Dead";
-                        tell!(self.log, ERROR, ?id, problem, "{text}");
+                        let text = "Redis refuses the report of a task; it is reported as Dead";
+                        tell!(self.log, ERROR, id, error = problem, "{text}");
                         held.bytes = held.bytes + verdict.bytes - before;
                         held.report_buffer(&verdict).push_batch(verdict);
                     }
                     Err(report_batch) => {
-                        tell!(self.log, ERROR, ?id, problem, "a task can't be reported; held");
+                        let text = "Redis refuses each report of a task; it is held";
+                        tell!(self.log, ERROR, id, error = problem, "{text}");
                         held.report_buffer(&report_batch).park(report_batch, now);
                     }
                 }
@@ -239,7 +241,8 @@ pub(crate) fn take_in_reports(
             Ok(stale) => {
                 for lease in stale.into_iter().filter_map(|position| report_batch.lease(position)) {
                     let id = lease.id.clone();
-                    tell!(shared.log, DEBUG, %id, "reported before, or lost");
+                    let text = "a report changed nothing: it came twice, or its lease is over";
+                    tell!(shared.log, DEBUG, %id, "{text}");
                 }
                 shared.attempts.remove(report_batch.leases());
                 shared.reporter.answered(&report_batch);

@@ -51,7 +51,7 @@ impl Running {
     pub(crate) async fn end(mut self) {
         self.shared.shutdown.begin();
         self.maintenance.ended().await;
-        tell!(self.shared.log, INFO, "stopped");
+        tell!(self.shared.log, INFO, "the worker has ended");
         // The program may end now.
         self.shared.log.flush(LOG_WITHIN).await;
     }

@@ -71,7 +71,7 @@ impl Shutdown {
     /// The worker can't go on, and ends. The first reason counts.
     pub(crate) fn fail(&self, why: String) {
         if self.failure.set(why.clone()).is_ok() {
-            tell!(self.log, ERROR, why, "the worker must end");
+            tell!(self.log, ERROR, error = why, "the worker can't go on and ends");
         }
         self.begin();
     }

@@ -86,7 +86,7 @@ pub(crate) async fn start(
 fn tell_start(broker: &Broker, config: &Config, worker: &WorkerId) {
     let (worker, store) = (worker.clone(), broker.endpoint().describe());
     let (slots, queues) = (config.concurrency, config::describe(config.order, &config.queues));
-    tell!(broker.log(), INFO, %worker, store, slots, queues, "started");
+    tell!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
 }
 
 /// To stderr, which may be closed: then nobody wants to know.
@@ -103,7 +103,7 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
     }
     for warning in facts.warnings() {
         let text = warning.clone();
-        tell!(broker.log(), ERROR, "{text}");
+        tell!(broker.log(), WARN, "{text}");
         if !config.banner {
             print(&format!("optimus: warning: {warning}"));
         }

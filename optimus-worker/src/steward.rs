@@ -89,11 +89,12 @@ impl Role for Steward {
                 for queue in &names {
                     if let Err(problem) = self.look_after(queue).await {
                         let queue = queue.clone();
-                        tell!(log, DEBUG, %queue, %problem, "could not look after a queue");
+                        let text = "could not clean up a queue that this worker does not serve";
+                        tell!(log, DEBUG, %queue, error = %problem, "{text}");
                     }
                 }
             }
-            Err(problem) => tell!(log, DEBUG, %problem, "could not list the queues"),
+            Err(problem) => tell!(log, DEBUG, error = %problem, "could not list the queues"),
         }
         interval(AVERAGE, self.shared.queues.peers(), fastrand::f64())
     }

@@ -23,7 +23,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         // So may a layer that hears of it, and the drop of either payload.
-        let log = || tracing::error!(text = panic_text(&*payload), "panicked when it was dropped");
+        let log = || tracing::error!(panic = panic_text(&*payload), "the drop of a value panicked");
         catch_unwind(AssertUnwindSafe(log)).unwrap_or_else(mem::forget);
         mem::forget(payload);
     }

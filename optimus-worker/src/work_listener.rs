@@ -174,8 +174,8 @@ impl WorkListener {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
             let problem = problem.clone();
-            let text = "can't wait for work with BLPOP; polling instead";
-            tell!(self.shared.log, ERROR, %problem, "{text}");
+            let text = "can't wait for work with BLPOP; this worker polls instead";
+            tell!(self.shared.log, WARN, error = %problem, "{text}");
         }
         self.is_refused = refused.is_some();
     }

@@ -135,8 +135,8 @@ impl Connection {
         let current = (self.0.generation.fetch_add(1, Ordering::AcqRel) + 1, connection);
         *self.live() = Live { connection: Some(current.clone()), failures: 0, not_before: None };
         if self.0.down.swap(false, Ordering::AcqRel) {
-            let (role, redis) = (self.0.role, self.0.endpoint.describe());
-            crate::tell!(self.0.log, INFO, role, redis, "connected again");
+            let (role, store) = (self.0.role, self.0.endpoint.describe());
+            crate::tell!(self.0.log, INFO, role, store, "connected again");
         }
         current
     }
@@ -188,15 +188,15 @@ impl Connection {
 
     fn log_down(&self, why: &str) {
         if !self.0.down.swap(true, Ordering::AcqRel) {
-            let (role, redis) = (self.0.role, self.0.endpoint.describe());
-            let (why, advice) = (why.to_owned(), advice(why));
+            let (role, store) = (self.0.role, self.0.endpoint.describe());
+            let (error, advice) = (why.to_owned(), advice(why));
             crate::tell!(
                 self.0.log,
                 WARN,
                 role,
-                redis,
-                why,
-                "no connection; trying until there is{advice}"
+                store,
+                error,
+                "no connection; trying again until there is one{advice}"
             );
         }
     }

@@ -223,7 +223,9 @@ impl Sender {
         let leaving = self.delivery.broker.leave_ledgers(&queues, &self.client);
         if let Ok(Err(problem)) = timeout(LEAVE_WITHIN, leaving).await {
             let log = self.delivery.broker.log();
-            tell!(log, DEBUG, %problem, "could not leave the ledgers of a client to the janitor");
+            let text =
+                "could not give up the ledgers of a client; a janitor removes them in an hour";
+            tell!(log, DEBUG, error = %problem, "{text}");
         }
     }
 

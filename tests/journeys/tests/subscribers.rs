@@ -129,7 +129,7 @@ async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
 async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
     let bench = Bench::on_memory().await;
     let panicked = Signal::new();
-    let (told, hit) = (panicked.clone(), move |text: &str| text.contains("timed out"));
+    let (told, hit) = (panicked.clone(), move |text: &str| text.contains("has timed out"));
     let builder = bench.worker().task_type::<Double>().task_type::<Sleep>();
     let worker = builder.build().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -168,7 +168,14 @@ async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_starte
     let bench = Bench::on_memory().await;
     bench.start(bench.worker().task_type::<Double>()).stop().await;
     let texts = texts.lock().unwrap();
-    assert_eq!(*texts, ["started", "shutting down: nothing new is claimed", "stopped"]);
+    assert_eq!(
+        *texts,
+        [
+            "the worker has started",
+            "the worker ends: it claims nothing more",
+            "the worker has ended"
+        ]
+    );
 }
 
 #[tokio::test]
