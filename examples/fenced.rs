@@ -70,6 +70,7 @@ async fn main() -> anyhow::Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["work", file] => {
+            tracing_subscriber::fmt().init();
             let worker = Worker::from_env()?.lease(LEASE).data(Reports(file.into())).build()?;
             println!("{} works; end it with Ctrl-C", process::id());
             worker.run().await?;

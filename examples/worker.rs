@@ -1,18 +1,40 @@
 //! A worker of the shop: packs orders until SIGTERM or Ctrl-C. Start as many as you like.
 //!
-//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example worker`
+//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example worker`; with `-- --json` its log is JSON.
+//! `RUST_LOG` sets what is logged, such as `warn`, or `info,optimus::task=debug`.
+
+use std::{
+    env,
+    io::{self, IsTerminal},
+};
 
 use optimus::Worker;
 use shop::Station;
+use tracing::{info, level_filters::LevelFilter};
+use tracing_subscriber::EnvFilter;
+
+/// The log on stdout: an event a line, to be read by people or by programs.
+fn start_log(as_json: bool) {
+    let info = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    let log = tracing_subscriber::fmt().with_env_filter(info.from_env_lossy());
+    if as_json {
+        log.json().flatten_event(true).with_current_span(false).init();
+    } else {
+        log.with_ansi(io::stdout().is_terminal()).init();
+    }
+}
 
 #[tokio::main]
 async fn main() -> optimus::Result<()> {
-    let station = Station(format!("station-{}", std::process::id()));
-    let name = station.0.clone();
+    let as_json = env::args().any(|arg| arg == "--json");
+    start_log(as_json);
+    let name = format!("station-{}", std::process::id());
     // Four at once and not the default 64, so that forty orders keep several workers busy.
-    let worker = Worker::from_env()?.concurrency(4).data(station).build()?;
-    println!("{name} opens; end it with Ctrl-C");
+    let worker = Worker::from_env()?.concurrency(4).data(Station(name.clone()));
+    // A program that reads the log reads stderr, too.
+    let worker = if as_json { worker.quiet() } else { worker };
+    info!(name, "the station opens; end it with Ctrl-C");
     worker.run().await?;
-    println!("{name} is closed: what it had begun is packed");
+    info!(name, "the station is closed: what it had begun is packed");
     Ok(())
 }

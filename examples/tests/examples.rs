@@ -17,7 +17,11 @@ async fn succeeds(proc: &mut Proc) {
 fn orders(proc: &Proc, what: &str) -> BTreeSet<u32> {
     let lines = proc.lines();
     let told = lines.iter().filter(|line| line.contains(what));
-    told.filter_map(|line| line.strip_prefix("order ")?.split(':').next()?.parse().ok()).collect()
+    let number = |line: &String| {
+        let (_, order) = line.split_once("order=")?;
+        order.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    told.filter_map(number).collect()
 }
 
 /// Two texts, each reached by a link as well, and a file that is no text.
@@ -134,8 +138,8 @@ async fn what_a_killed_worker_was_packing_is_packed_by_the_other() {
     let [mut victim, heir] = two_workers(&redis).await;
     let mut app = start("app", &redis);
     let in_hand = || {
-        let begun = orders(&victim, "packing, attempt 1");
-        &begun - &(&orders(&victim, "packed") | &orders(&victim, "tape ran out"))
+        let begun = orders(&victim, "attempt=1}: shop: packing");
+        &begun - &(&orders(&victim, "shop: packed") | &orders(&victim, "tape ran out"))
     };
     eventually("the worker is packing", SOON, async || !in_hand().is_empty()).await;
     let orphans = in_hand();
@@ -144,6 +148,6 @@ async fn what_a_killed_worker_was_packing_is_packed_by_the_other() {
     let status = app.wait(Duration::from_secs(17)).await;
     assert!(status.success(), "{:#?}", app.lines());
     has_all_parcels(&app).await;
-    let inherited = || orphans.is_subset(&orders(&heir, "packed"));
+    let inherited = || orphans.is_subset(&orders(&heir, "shop: packed"));
     eventually("the other packs what was in hand", SOON, async || inherited()).await;
 }

@@ -83,11 +83,19 @@ impl Sum {
                 past_age,
                 above_count,
                 above_bytes,
-                "removed ended tasks before their age: the dead or the cancelled ones take more bytes \
-                 than keep_ended_bytes"
+                "removed ended tasks before their age: the dead or the cancelled ones take more \
+                 bytes than keep_ended_bytes"
             );
         } else if tasks > 0 {
-            tell!(shared.log, INFO, %queue, tasks, past_age, above_count, "removed ended tasks that were too many or too old");
+            tell!(
+                shared.log,
+                INFO,
+                %queue,
+                tasks,
+                past_age,
+                above_count,
+                "removed ended tasks that were too many or too old"
+            );
         }
     }
 }

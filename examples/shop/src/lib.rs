@@ -4,6 +4,7 @@ use std::{io, time::Duration};
 
 use optimus::Context;
 use serde::{Deserialize, Serialize};
+use tracing::info;
 
 const PACKING: Duration = Duration::from_millis(500);
 
@@ -31,7 +32,8 @@ pub struct Parcel {
 #[derive(Debug, Clone)]
 pub struct Station(pub String);
 
-/// Packs an order. In every tenth the tape runs out at first, and it is tried again.
+/// Packs an order. In every tenth the tape runs out at first, and it is tried again. What it logs
+/// carries the task's name, id and attempt, since it runs in the span of the attempt.
 #[optimus::task(
     queue = "shop",
     timeout = "30s",
@@ -40,13 +42,13 @@ pub struct Station(pub String);
     biz_id = "{order.id}"
 )]
 pub async fn pack(order: Order, #[data] station: Station, ctx: Context) -> io::Result<Parcel> {
-    println!("order {}: packing, attempt {}", order.id, ctx.attempt());
+    info!(order = order.id, "packing");
     tokio::time::sleep(PACKING).await;
     if order.id.is_multiple_of(10) && ctx.attempt() == 1 {
-        println!("order {}: the tape ran out, once more in a second", order.id);
-        return Err(io::Error::other("the tape ran out"));
+        // The worker logs the error, and when it tries again.
+        return Err(io::Error::other(format!("order={}: the tape ran out", order.id)));
     }
     let grams = 120 + order.grams.iter().sum::<u32>();
-    println!("order {}: packed, {grams} g", order.id);
+    info!(order = order.id, grams, "packed");
     Ok(Parcel { order: order.id, grams, station: station.0 })
 }
