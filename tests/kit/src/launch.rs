@@ -36,6 +36,18 @@ pub struct RedisServerBuilder {
     tcp: bool,
     settable_clock: bool,
     password: Option<String>,
+    tls: Option<TlsFiles>,
+}
+
+/// What a server shows its clients over TLS, and what it asks of them.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// Its certificate.
+    pub cert: PathBuf,
+    /// The key of that.
+    pub key: PathBuf,
+    /// With it clients have to show a certificate of this CA.
+    pub client_ca: Option<PathBuf>,
 }
 
 impl RedisServerBuilder {
@@ -83,23 +95,33 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Speaks TLS on a [port](RedisServer::tls_port) of its own, besides. Not each server can.
+    pub fn tls(mut self, files: TlsFiles) -> Self {
+        self.tls = Some(files);
+        self.tcp()
+    }
+
     /// Starts the server and waits, at most 10 s, until it answers.
     ///
     /// # Panics
     ///
     /// With the server's log, if it does not come up.
     pub fn start(self) -> RedisServer {
+        self.try_start().unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    pub(crate) fn try_start(&self) -> Result<RedisServer, String> {
         let mut failure = String::new();
         for _ in 0..PORT_ATTEMPTS {
-            match RedisServer::launch(Launch::prepare(&self)) {
-                Ok(server) => return server,
+            match RedisServer::launch(Launch::prepare(self)) {
+                Ok(server) => return Ok(server),
                 Err(error) => failure = error,
             }
             if !(self.tcp && failure.contains("Address already in use")) {
                 break;
             }
         }
-        panic!("{failure}");
+        Err(failure)
     }
 }
 
@@ -109,6 +131,7 @@ pub(crate) struct Launch {
     pub(crate) address: Address,
     pub(crate) password: Option<String>,
     pub(crate) folder: TempDir,
+    pub(crate) tls: Option<(u16, TlsFiles)>,
     program: PathBuf,
     under: Vec<String>,
     args: Vec<String>,
@@ -132,8 +155,9 @@ impl Launch {
         };
         let clock = options.settable_clock.then(|| Clock::new(&program, folder.path())).flatten();
         let clock = clock.map(Box::new);
-        let RedisServerBuilder { under, args, password, .. } = options.clone();
-        Self { address, password, folder, program, under, args, clock }
+        let RedisServerBuilder { under, args, password, tls, .. } = options.clone();
+        let tls = tls.map(|files| (free_port(), files));
+        Self { address, password, folder, tls, program, under, args, clock }
     }
 
     /// Starts the server's process, without waiting until it serves.
@@ -159,6 +183,14 @@ impl Launch {
         }
         if let Some(password) = &self.password {
             command.args(["--requirepass", password]);
+        }
+        if let Some((port, files)) = &self.tls {
+            command.arg("--tls-port").arg(port.to_string());
+            command.arg("--tls-cert-file").arg(&files.cert).arg("--tls-key-file").arg(&files.key);
+            let asks = if files.client_ca.is_some() { "yes" } else { "no" };
+            // The server wants to know some CA in any case.
+            let ca = files.client_ca.as_ref().unwrap_or(&files.cert);
+            command.args(["--tls-auth-clients", asks, "--tls-ca-cert-file"]).arg(ca);
         }
         if let Some(clock) = &self.clock {
             clock.give_to(&mut command);

@@ -8,8 +8,9 @@
 //! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
 //! [`ChildGuard`] process, which servers and programs both are, dies with the test. A
 //! [`FaultProxy`] stands between a client and a server and does to their connection what
-//! networks do. [`history`] is what all of them write down in a long run, and its judge. A
-//! [`Mutant`] is a bug made on purpose, which tests must notice.
+//! networks do. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`] is
+//! what all of them write down in a long run, and its judge. A [`Mutant`] is a bug made on purpose,
+//! which tests must notice.
 
 #[cfg(feature = "soak")]
 mod disk;
@@ -40,11 +41,13 @@ mod process;
 mod proxy;
 #[cfg(feature = "async")]
 mod signal;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
 pub use child::ChildGuard;
 pub use faketime::{fake_clock, has_faketime};
-pub use launch::RedisServerBuilder;
+pub use launch::{RedisServerBuilder, TlsFiles};
 pub use mutant::Mutant;
 pub use namespace::namespace;
 pub use server::RedisServer;
@@ -60,3 +63,5 @@ pub use process::{Proc, ProcBuilder};
 pub use proxy::{FaultProxy, Way};
 #[cfg(feature = "async")]
 pub use signal::Signal;
+#[cfg(feature = "tls")]
+pub use tls::{Authority, Issued, TlsFront, TlsServer};

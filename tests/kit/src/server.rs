@@ -49,6 +49,11 @@ impl RedisServer {
         self.launch.url()
     }
 
+    /// Where it [speaks TLS](RedisServerBuilder::tls).
+    pub fn tls_port(&self) -> Option<u16> {
+        self.launch.tls.as_ref().map(|(port, _)| *port)
+    }
+
     /// The folder with the server's log and its data.
     pub fn folder(&self) -> &Path {
         self.launch.folder.path()

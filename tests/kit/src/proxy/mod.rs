@@ -7,7 +7,7 @@ mod carry;
 mod fault;
 mod flow;
 mod frame;
-mod upstream;
+pub(crate) mod upstream;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -7,19 +7,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Either kind of connection to it.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Where the server listens.
 #[derive(Clone, Debug)]
-pub(super) enum Upstream {
+pub(crate) enum Upstream {
     Tcp(String),
     Unix(PathBuf),
 }
 
 impl Upstream {
-    pub(super) fn parse(url: &str) -> Self {
+    pub(crate) fn parse(url: &str) -> Self {
         if let Some(path) = url.strip_prefix("unix://") {
             return Self::Unix(path.into());
         }
@@ -28,7 +28,7 @@ impl Upstream {
         Self::Tcp(address.expect("a URL as servers of the test kit have it").to_owned())
     }
 
-    pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Self::Unix(path) => Box::new(UnixStream::connect(path).await?),
             Self::Tcp(address) => {
