@@ -52,6 +52,8 @@ enum Kind {
     Full,
     #[error("Redis refused the credentials: {0}")]
     Unauthorized(String),
+    #[error("no connection to {0}")]
+    Tls(String),
     #[error("Redis answered with an error: {0}")]
     Rejected(String),
     #[error("{id} is {state}, so {verb} can't be done{}", remedy(*state, verb))]
@@ -148,6 +150,8 @@ constructors! {
     full() => Kind::Full;
     /// Wrong user or password.
     unauthorized(why: impl Into<String>) => Kind::Unauthorized(why.into());
+    /// No TLS connection that both sides take, or a server that wants one.
+    tls(why: impl Into<String>) => Kind::Tls(why.into());
     /// Redis can be reached and says no.
     rejected(why: impl Into<String>) => Kind::Rejected(why.into());
     /// The verb does not apply in this state.
@@ -209,6 +213,10 @@ predicates! {
     is_full => Kind::Full,
     /// Wrong user or password.
     is_unauthorized => Kind::Unauthorized(_),
+    /// One side speaks TLS and the other does not, or one does not trust the other: a certificate
+    /// has expired, is of an unknown CA or for another name, or a client's is missing. The message
+    /// says which, and what to do.
+    is_tls => Kind::Tls(_),
     /// Redis can be reached and refused the command (a key of another type, a missing permission).
     is_rejected => Kind::Rejected(_),
     /// The verb does not apply in the state that the task is in.

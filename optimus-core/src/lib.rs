@@ -13,6 +13,7 @@ mod call;
 mod client;
 mod context;
 mod control;
+mod credentials;
 mod data;
 mod definition;
 mod discard;
@@ -43,6 +44,7 @@ pub use self::{
     call::{Awaited, NotSubmitted},
     client::OwnClient,
     context::AttemptFacts,
+    credentials::AskCredentials,
     threads::Threads,
 };
 pub use self::{
@@ -50,6 +52,7 @@ pub use self::{
     client::{Client, ClientBuilder, NAMESPACE_DEFAULT, Results, SubmitAllError, TaskHandle},
     context::Context,
     control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
+    credentials::Credentials,
     data::{Data, DataKey},
     definition::{RunError, RunOutput, Running, TaskDefinition},
     durability::Durability,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Data, Error, NAMESPACE_DEFAULT, QueueName, Task, TaskDefinition, TaskFn,
+    AskCredentials, BoxError, Credentials, Data, Error, NAMESPACE_DEFAULT, QueueName, Task,
+    TaskDefinition, TaskFn,
     broker::{Keep, SizeLimit},
     log::Level,
 };
@@ -43,6 +44,7 @@ impl WorkerBuilder {
     pub(crate) fn new(url: &str) -> Self {
         let config = Config {
             url: url.to_owned(),
+            credentials: None,
             namespace: NAMESPACE_DEFAULT.to_owned(),
             name: None,
             queues: Vec::new(),
@@ -100,6 +102,20 @@ impl WorkerBuilder {
     /// The prefix of all keys; that of the clients.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.config.namespace = namespace.into();
+        self
+    }
+
+    /// Asks this function for the user and the password, in place of the URL: see
+    /// [`ClientBuilder::credentials`](optimus_core::ClientBuilder::credentials). It is called on
+    /// the runtime that the worker runs on. While handlers keep all threads of that, its last
+    /// answer is tried.
+    pub fn credentials<F, R, C>(mut self, ask: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<C, BoxError>> + Send + 'static,
+        C: Into<Credentials>,
+    {
+        self.config.credentials = Some(AskCredentials::new(ask));
         self
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Error, QueueName,
+    AskCredentials, Error, QueueName,
     broker::{Endpoint, Keep, SizeLimit},
     log::Level,
 };
@@ -32,6 +32,8 @@ pub(crate) enum Order {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) url: String,
+    /// In place of those of the URL.
+    pub(crate) credentials: Option<AskCredentials>,
     pub(crate) namespace: String,
     /// Stands for the machine's name.
     pub(crate) name: Option<String>,
@@ -56,7 +58,7 @@ pub(crate) struct Config {
 impl Config {
     /// Refuses invalid settings, before anything starts.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        Endpoint::parse(&self.url)?;
+        Endpoint::with_credentials(&self.url, self.credentials.clone())?;
         let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
         if self.concurrency == 0 {
             return refuse("concurrency is 0; it would never run anything");

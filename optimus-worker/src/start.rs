@@ -39,7 +39,7 @@ pub(crate) async fn start(
     registry: Registry,
     data: Data,
 ) -> Result<Arc<Shared>, Error> {
-    let endpoint = Endpoint::parse(&config.url)?;
+    let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
     let broker = Broker::new(endpoint, &config.namespace, "worker");
     let facts = check_server(&broker, &config).await?;
     config.result_limit = broker.size_limit(config.result_limit).await?;

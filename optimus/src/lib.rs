@@ -95,7 +95,8 @@ pub use optimus_macros::task;
 pub use optimus_core::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted, OnLost, PRIORITY_MAX};
 pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
 
-pub use optimus_core::{Client, ClientBuilder, Durability, NAMESPACE_DEFAULT, QueueName};
+pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
+pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};
 pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};
 
 pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{Pipeline, RedisError, Value};
+use redis::{Pipeline, Value};
 use tokio::{sync::Mutex as Turns, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -119,10 +119,10 @@ impl Connection {
             if let Some(not_before) = not_before {
                 tokio::time::sleep_until(not_before.min(deadline)).await;
             }
-            match inner.endpoint.connect(inner.blocking).await {
+            match inner.endpoint.connect(inner.blocking, &inner.log).await {
                 Ok(connection) => return Ok(self.came_up(connection)),
                 Err(problem) => {
-                    let problem = self.stayed_down(&problem);
+                    self.stayed_down(&problem);
                     if !problem.is_transient() || Instant::now() >= deadline {
                         return Err(problem);
                     }
@@ -141,14 +141,15 @@ impl Connection {
         current
     }
 
-    fn stayed_down(&self, problem: &RedisError) -> BrokerError {
+    fn stayed_down(&self, problem: &BrokerError) {
         let mut live = self.live();
         let wait = RECONNECT_FIRST.saturating_mul(1 << live.failures.min(10)).min(RECONNECT_MAX);
         live.failures += 1;
         live.not_before = Some(Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0));
         drop(live);
-        self.log_down(&problem.to_string());
-        self.0.endpoint.objection(refusal_of(problem, &self.0.endpoint.describe()))
+        if problem.is_transient() {
+            self.log_down(&problem.to_string());
+        }
     }
 
     /// How often a connection was dropped so far. What comes after may be another server.
@@ -189,84 +190,22 @@ impl Connection {
     fn log_down(&self, why: &str) {
         if !self.0.down.swap(true, Ordering::AcqRel) {
             let (role, store) = (self.0.role, self.0.endpoint.describe());
-            let (error, advice) = (why.to_owned(), advice(why));
+            let error = why.to_owned();
             crate::tell!(
                 self.0.log,
                 WARN,
                 role,
                 store,
                 error,
-                "no connection; trying again until there is one{advice}"
+                "no connection; trying again until there is one"
             );
         }
-    }
-}
-
-/// Why a connection could not be made.
-fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
-    let problem_text = problem.to_string();
-    let why = format!("{problem_text} at {place}{}", advice(&problem_text));
-    // A server that is busy says so when the database is chosen, and the code of that is lost.
-    let passes = ["Redis is busy", "Redis is loading", "max number of clients"];
-    let no_database = why.contains("refused to switch database")
-        && !passes.iter().any(|passing| why.contains(passing));
-    if problem.kind() == redis::ErrorKind::AuthenticationFailed
-        || matches!(problem.code(), Some("NOAUTH" | "WRONGPASS"))
-        || (no_database && why.contains("Authentication required"))
-    {
-        return BrokerError::Unauthorized(why);
-    }
-    if no_database {
-        return BrokerError::Misconfigured(format!(
-            "the database that the URL names can't be selected ({why}); name one below `databases` \
-             of redis.conf, which is 16 unless set, and 0 on a cluster"
-        ));
-    }
-    BrokerError::NotDone(why)
-}
-
-/// What the operator can do about it, where trying again does not help by itself.
-fn advice(why: &str) -> &'static str {
-    if why.contains("Too many open files") {
-        "; raise this process' limit of open files (ulimit -n)"
-    } else if why.contains("max number of clients") {
-        "; raise maxclients of Redis, or connect fewer processes"
-    } else if why.contains("roken pipe") || why.contains("onnection reset") {
-        // It may have said so, and closed the connection before that was read.
-        "; if this goes on, see whether Redis has reached its maxclients"
-    } else {
-        ""
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_lacks_a_connection_for_want_of_room_is_told_where_to_make_it() {
-        let full = "Failed to refresh: ERR max number of clients reached";
-        assert!(advice(full).contains("maxclients"));
-        assert!(advice("Too many open files (os error 24)").contains("ulimit -n"));
-        assert!(advice("Broken pipe (os error 32)").contains("maxclients"));
-        assert_eq!(advice("Connection refused (os error 111)"), "");
-    }
-
-    #[test]
-    fn a_server_that_is_busy_is_away_and_one_without_the_database_is_misconfigured() {
-        let of = |text: &str| {
-            let said = (redis::ServerErrorKind::ResponseError.into(), SWITCH, text.to_owned());
-            refusal_of(&said.into(), "redis://here")
-        };
-        for passing in [
-            "Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-            "Redis is loading the dataset in memory",
-            "max number of clients reached",
-        ] {
-            assert!(of(passing).is_transient(), "{passing}");
-        }
-        assert!(matches!(of("DB index is out of range"), BrokerError::Misconfigured(_)));
-    }
 
     #[tokio::test]
     async fn a_future_that_nobody_polls_keeps_nobody_from_connecting() {
@@ -279,6 +218,4 @@ mod tests {
         assert!(connection.connection(deadline).await.is_ok());
         assert!(held.await.is_ok());
     }
-
-    const SWITCH: &str = "Redis server refused to switch database";
 }

@@ -4,18 +4,26 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::future::select_ok;
 use redis::{
-    Arg, AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, Pipeline,
-    RedisError, RedisResult, Value,
+    Arg, AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError,
+    RedisResult, Value,
     aio::{ConnectionLike as _, MultiplexedConnection},
 };
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream, lookup_host},
+    time::{Instant, timeout_at},
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::pulse::{Pulse, SILENCE_MAX, Watched};
+use super::{
+    login::{Known, Login},
+    place::{Address, Place},
+    probe,
+    pulse::{Pulse, SILENCE_MAX, Watched},
+    refused::DialError,
+};
+use crate::log::Log;
 
 /// From the name of the host to the answer of the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -30,40 +38,101 @@ pub(super) struct Socket {
     /// `None` where answers may take any time.
     pulse: Option<Arc<Pulse>>,
     _driver: Arc<AbortOnDropHandle<()>>,
+    /// Logs in again in time.
+    _renewing: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 impl Socket {
     /// Connects once. A connection for blocking commands never gives up on an answer by itself.
-    pub(super) async fn dial(place: &ConnectionInfo, blocking: bool) -> RedisResult<Self> {
-        let dialled = tokio::time::timeout(CONNECT_TIMEOUT, async {
-            match place.addr() {
-                ConnectionAddr::Tcp(host, port) => {
-                    Self::over(tcp(host, *port).await?, place, blocking).await
-                }
-                ConnectionAddr::Unix(path) => {
-                    Self::over(UnixStream::connect(path).await?, place, blocking).await
-                }
-                // No URL that is taken leads here.
-                _ => Err((ErrorKind::InvalidClientConfig, "TLS is not supported").into()),
+    pub(super) async fn dial(
+        place: &Place,
+        login: &Arc<Login>,
+        blocking: bool,
+        log: &Log,
+    ) -> Result<Self, DialError> {
+        let Known { credentials, old } = login.ask().await?;
+        let mut settings = place.settings.clone();
+        if let Some(credentials) = &credentials {
+            settings = settings.set_username(&credentials.user).set_password(&credentials.password);
+        }
+        let socket = match (Self::to(place, &settings, blocking).await, old) {
+            (Err(problem), Some(why)) if problem.is_unauthorized() => {
+                return Err(DialError::OldCredentials(why));
             }
-        });
-        dialled.await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
+            (socket, _) => socket?,
+        };
+        let renewing = credentials
+            .and_then(|credentials| login.renewing(socket.connection.clone(), credentials, log))
+            .map(Arc::new);
+        Ok(Self { _renewing: renewing, ..socket })
     }
 
-    async fn over<S>(stream: S, place: &ConnectionInfo, blocking: bool) -> RedisResult<Self>
+    async fn to(
+        place: &Place,
+        settings: &RedisConnectionInfo,
+        blocking: bool,
+    ) -> Result<Self, DialError> {
+        let by = Instant::now() + CONNECT_TIMEOUT;
+        let pulse = Arc::new(Pulse::new());
+        match &place.address {
+            Address::Tcp(host, port) => {
+                let stream = in_time(by, "no connection", tcp(host, *port)).await?;
+                let stream = Watched::new(stream, pulse.clone());
+                match Self::over(stream, settings, pulse, by, blocking).await {
+                    Err(problem) if problem.is_no_answer() && place.is_first_doubt() => {
+                        Err(if probe::speaks_tls(host, *port).await {
+                            DialError::Tls(probe::SPEAKS_TLS.to_owned())
+                        } else {
+                            problem
+                        })
+                    }
+                    made => made,
+                }
+            }
+            #[cfg(feature = "tls")]
+            Address::Tls(host, port, tls) => {
+                let stream = in_time(by, "no connection", tcp(host, *port)).await?;
+                // Below TLS, where each byte that moves is seen.
+                let handshake = tls.connect(Watched::new(stream, pulse.clone()));
+                let handshake = tokio::select! {
+                    biased;
+                    stream = in_time(by, "no TLS handshake", handshake) => stream,
+                    () = probe::speaks_plainly(host, *port) => {
+                        Err(DialError::Tls(probe::SPEAKS_PLAINLY.to_owned()))
+                    }
+                };
+                let made = Self::over(handshake?, settings, pulse, by, blocking).await;
+                made.map_err(|problem| tls.explain(problem))
+            }
+            Address::Unix(path) => {
+                let connected = async { Ok(UnixStream::connect(path).await?) };
+                let stream = in_time(by, "no connection", connected).await?;
+                let stream = Watched::new(stream, pulse.clone());
+                Self::over(stream, settings, pulse, by, blocking).await
+            }
+        }
+    }
+
+    async fn over<S>(
+        stream: S,
+        settings: &RedisConnectionInfo,
+        pulse: Arc<Pulse>,
+        by: Instant,
+        blocking: bool,
+    ) -> Result<Self, DialError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let pulse = Arc::new(Pulse::new());
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_pipeline_buffer_size(PIPELINE_BUFFER)
             .set_write_backpressure_boundary(WRITE_BOUNDARY_BYTES);
-        let stream = Watched::new(stream, pulse.clone());
-        let (connection, driver) =
-            MultiplexedConnection::new_with_config(place.redis_settings(), stream, config).await?;
+        let greeted =
+            async { Ok(MultiplexedConnection::new_with_config(settings, stream, config).await?) };
+        let (connection, driver) = in_time(by, "no answer", greeted).await?;
         let driver = Arc::new(AbortOnDropHandle::new(tokio::spawn(driver)));
-        Ok(Self { connection, pulse: (!blocking).then_some(pulse), _driver: driver })
+        let pulse = (!blocking).then_some(pulse);
+        Ok(Self { connection, pulse, _driver: driver, _renewing: None })
     }
 
     /// Sends `count` commands in one write and reads their answers, however long that takes while
@@ -84,6 +153,14 @@ impl Socket {
     }
 }
 
+async fn in_time<T>(
+    by: Instant,
+    late: &str,
+    step: impl Future<Output = Result<T, DialError>>,
+) -> Result<T, DialError> {
+    timeout_at(by, step).await.unwrap_or_else(|_| Err(DialError::late(late, CONNECT_TIMEOUT)))
+}
+
 fn silent() -> RedisError {
     let why = format!("nothing moved on the connection for {} s", SILENCE_MAX.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, why).into()
@@ -95,10 +172,11 @@ fn bytes_of(pipeline: &Pipeline) -> usize {
 }
 
 /// The first of the host's addresses that takes a connection.
-async fn tcp(host: &str, port: u16) -> RedisResult<TcpStream> {
+pub(super) async fn tcp(host: &str, port: u16) -> Result<TcpStream, DialError> {
     let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
     if addresses.is_empty() {
-        return Err((ErrorKind::InvalidClientConfig, "No address found for host").into());
+        let none = (ErrorKind::InvalidClientConfig, "No address found for host");
+        return Err(RedisError::from(none).into());
     }
     let all = addresses.into_iter().map(|address| Box::pin(TcpStream::connect(address)));
     let (stream, _) = select_ok(all).await?;

@@ -7,26 +7,39 @@ use std::sync::{
 
 #[cfg(feature = "embedded")]
 use redis::aio::ConnectionLike;
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-use super::{BrokerError, dial::Socket};
-use crate::Error;
+use super::{
+    BrokerError,
+    dial::Socket,
+    login::Login,
+    place::{Place, redact},
+    refused::DialError,
+};
+use crate::{Error, credentials::AskCredentials, log::Log};
 
 /// What else than `redis://` there is.
 const OTHER_URLS: &str = if cfg!(feature = "embedded") {
-    ", unix:///path/to/redis.sock or memory://name"
+    ", rediss://… for TLS, unix:///path/to/redis.sock or memory://name"
 } else {
-    " or unix:///path/to/redis.sock"
+    ", rediss://… for TLS or unix:///path/to/redis.sock"
 };
 
 /// A place to connect to.
 #[derive(Clone)]
 pub enum Endpoint {
     /// A Redis or Valkey server.
-    Server(Box<ConnectionInfo>, String, Arc<AtomicBool>),
+    Server(Arc<Server>),
     /// The in-process store behind `memory://`.
     #[cfg(feature = "embedded")]
     Memory(optimus_embedded::Store, String),
+}
+
+/// A server, and what all connections to it know together.
+pub struct Server {
+    place: Place,
+    login: Arc<Login>,
+    /// It has answered once, so the URL, the credentials and the certificates were right.
+    right: AtomicBool,
 }
 
 /// Either kind of connection, so that all code above has one path. Clones share it.
@@ -53,11 +66,20 @@ impl Transport {
 }
 
 impl Endpoint {
-    /// Reads a URL: `redis://[user:password@]host[:port][/db]`, `unix:///path`, `memory://name`.
+    /// Reads a URL: `redis://[user:password@]host[:port][/db]`, `rediss://…` for TLS,
+    /// `unix:///path`, `memory://name`.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] names the schemes there are.
+    /// [`Error::is_invalid`] names the schemes and parameters there are.
     pub fn parse(url: &str) -> Result<Self, Error> {
+        Self::with_credentials(url, None)
+    }
+
+    /// The same, where the program itself tells the credentials: a store in the process needs none.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); [`Error::is_invalid`], too, if the URL has credentials as well.
+    pub fn with_credentials(url: &str, ask: Option<AskCredentials>) -> Result<Self, Error> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         match scheme {
             #[cfg(feature = "embedded")]
@@ -65,10 +87,9 @@ impl Endpoint {
                 let name = &url["memory://".len()..];
                 Ok(Self::Memory(optimus_embedded::Store::named(name), name.to_owned()))
             }
-            "redis" | "unix" | "redis+unix" | "valkey" => Self::server(url),
-            "rediss" | "valkeys" => Err(Error::invalid(
-                "TLS is not supported yet; connect to redis://… through a TLS tunnel",
-            )),
+            "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" => {
+                Self::server(url, ask)
+            }
             #[cfg(not(feature = "embedded"))]
             "memory" => Err(Error::invalid(
                 "memory:// is the store of the feature `embedded`, which is not enabled; enable \
@@ -82,34 +103,42 @@ impl Endpoint {
         }
     }
 
-    fn server(url: &str) -> Result<Self, Error> {
-        let invalid = |problem: redis::RedisError| {
+    fn server(url: &str, ask: Option<AskCredentials>) -> Result<Self, Error> {
+        let invalid = |problem: String| {
             Error::invalid(format!("the URL {:?} can't be read: {problem}", redact(url)))
         };
-        let info: ConnectionInfo = url.into_connection_info().map_err(invalid)?;
-        // All answers are read in the form of the older protocol.
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
-        let info = info.set_redis_settings(settings);
-        Ok(Self::Server(Box::new(info), redact(url), Arc::default()))
+        let place = Place::parse(url).map_err(invalid)?;
+        if ask.is_some() && place.names_credentials() {
+            return Err(Error::invalid(format!(
+                "the URL {:?} has credentials, and the program sets others by `credentials`; \
+                 leave one out",
+                place.shown
+            )));
+        }
+        let login = Arc::new(Login::new(&place, ask));
+        Ok(Self::Server(Arc::new(Server { place, login, right: AtomicBool::new(false) })))
     }
 
     /// Notes that the server answered, so its URL and credentials were right.
     pub(super) fn was_right(&self) {
-        if let Self::Server(_, _, right) = self
-            && !right.load(Ordering::Relaxed)
+        if let Self::Server(server) = self
+            && !server.right.load(Ordering::Relaxed)
         {
-            right.store(true, Ordering::Relaxed);
+            server.right.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What the server says against the URL or its credentials, as an error. Where they were right
-    /// before, they may be again: passwords are rotated, users are loaded late.
+    /// What speaks against the URL, the credentials or the certificates, as an error. Where they
+    /// were right before, they may be again: passwords are rotated, users are loaded late,
+    /// certificates are renewed.
     pub(super) fn objection(&self, problem: BrokerError) -> BrokerError {
         match (self, problem) {
             (
-                Self::Server(_, _, right),
-                BrokerError::Unauthorized(why) | BrokerError::Misconfigured(why),
-            ) if right.load(Ordering::Relaxed) => BrokerError::NotDone(why),
+                Self::Server(server),
+                BrokerError::Unauthorized(why)
+                | BrokerError::Misconfigured(why)
+                | BrokerError::Tls(why),
+            ) if server.right.load(Ordering::Relaxed) => BrokerError::NotDone(why),
             (_, problem) => problem,
         }
     }
@@ -120,9 +149,17 @@ impl Endpoint {
     }
 
     /// Connects once. A connection for blocking commands never gives up on an answer by itself.
-    pub(super) async fn connect(&self, blocking: bool) -> redis::RedisResult<Transport> {
+    pub(super) async fn connect(
+        &self,
+        blocking: bool,
+        log: &Log,
+    ) -> Result<Transport, BrokerError> {
+        let refused = |problem: DialError| self.objection(problem.judged(&self.describe()));
         match self {
-            Self::Server(place, ..) => Ok(Transport::Server(Socket::dial(place, blocking).await?)),
+            Self::Server(server) => Socket::dial(&server.place, &server.login, blocking, log)
+                .await
+                .map(Transport::Server)
+                .map_err(refused),
             #[cfg(feature = "embedded")]
             Self::Memory(store, _) => Ok(Transport::Memory(store.connection())),
         }
@@ -131,10 +168,7 @@ impl Endpoint {
     /// Whether both URLs are of the same server and database, or of the same name in this process.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Server(place, ..), Self::Server(other, ..)) => {
-                let db = |place: &ConnectionInfo| place.redis_settings().db();
-                place.addr() == other.addr() && db(place) == db(other)
-            }
+            (Self::Server(one), Self::Server(other)) => one.place.is_same(&other.place),
             #[cfg(feature = "embedded")]
             (Self::Memory(_, name), Self::Memory(_, other)) => name == other,
             #[cfg(feature = "embedded")]
@@ -145,34 +179,17 @@ impl Endpoint {
     /// The address for messages, without credentials.
     pub fn describe(&self) -> String {
         match self {
-            Self::Server(place, url, _) => match place.addr() {
-                ConnectionAddr::Tcp(host, port) => format!("redis://{host}:{port}"),
-                _ => url.clone(),
-            },
+            Self::Server(server) => server.place.shown.clone(),
             #[cfg(feature = "embedded")]
             Self::Memory(_, name) => format!("memory://{name}"),
         }
     }
 }
 
-/// Leaves out whatever may be a password, wherever somebody may have put it: all before the last
-/// `@` but the scheme, and the query.
-fn redact(url: &str) -> String {
-    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
-    let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
-    let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    if secret.contains('?') {
-        return format!("{scheme}***");
-    }
-    let (place, query) = place.split_once('?').map_or((place, ""), |(place, _)| (place, "?***"));
-    let secret = if secret.is_empty() { "" } else { "***@" };
-    format!("{scheme}{secret}{place}{query}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Credentials;
 
     #[test]
     fn a_url_of_another_scheme_is_refused_with_the_schemes_there_are() {
@@ -195,21 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_printed_without_its_password_wherever_that_stands() {
-        for (url, printed) in [
-            ("redis://user:secret@host:6379/1", "redis://***@host:6379/1"),
-            ("user:secret@host", "***@host"),
-            ("redis:/user:secret@host", "***@host"),
-            ("redis://user:se@cret@host", "redis://***@host"),
-            ("redis://user:se?cret@host", "redis://***"),
-            ("user:secret@redis://a@b", "***@b"),
-            ("unix:///tmp/redis.sock?pass=secret", "unix:///tmp/redis.sock?***"),
-            ("unix:///tmp/redis.sock?pass=a@secret", "unix://***"),
-            ("redis://localhost:6379/", "redis://localhost:6379/"),
-        ] {
-            assert_eq!(redact(url), printed, "{url}");
+    fn credentials_of_the_url_and_of_the_program_contradict_each_other() {
+        let with = |url| {
+            let ask = AskCredentials::new(async || Ok(Credentials::new("a", "b")));
+            Endpoint::with_credentials(url, Some(ask))
+        };
+        for url in ["redis://ann@host", "redis://:secret@host", "redis://host?password_file=/p"] {
+            let problem = with(url).err().expect(url);
+            assert!(problem.is_invalid() && problem.to_string().contains("leave one out"));
+            assert!(!problem.to_string().contains("secret"), "{problem}");
         }
-        let socket = Endpoint::parse("unix:///tmp/redis.sock?pass=secret").unwrap();
-        assert_eq!(socket.describe(), "unix:///tmp/redis.sock?***");
+        assert!(with("redis://host").is_ok());
+        assert!(with("memory://with-credentials").is_ok() == cfg!(feature = "embedded"));
     }
 }

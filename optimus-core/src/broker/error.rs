@@ -20,6 +20,10 @@ pub enum BrokerError {
     /// Wrong user or password, and they never were right in this process.
     #[error("{0}")]
     Unauthorized(String),
+    /// One side speaks TLS and the other does not, or they do not trust each other, and never did
+    /// in this process.
+    #[error("{0}")]
+    Tls(String),
     /// The server can't be used as the URL asks for it.
     #[error("{0}")]
     Misconfigured(String),
@@ -76,6 +80,7 @@ impl From<BrokerError> for crate::Error {
             BrokerError::NotDone(why) | BrokerError::Unknown(why) => Self::unavailable(why),
             BrokerError::Full => Self::full(),
             BrokerError::Unauthorized(why) => Self::unauthorized(why),
+            BrokerError::Tls(why) => Self::tls(why),
             BrokerError::Misconfigured(why) => Self::invalid(why),
             BrokerError::Refused(Refusal::Newer, needs) => Self::outdated(&needs),
             other => Self::rejected(other.to_string()),
@@ -131,6 +136,7 @@ mod tests {
         assert!(public(BrokerError::Full).is_full());
         assert!(public(BrokerError::Refused(Refusal::Newer, "2".into())).is_outdated());
         assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
+        assert!(public(BrokerError::Tls("no".into())).is_tls());
         assert!(public(BrokerError::Misconfigured("no".into())).is_invalid());
         assert!(public(BrokerError::Rejected("no".into())).is_rejected());
         assert!(public(BrokerError::UnexpectedReply("what".into())).is_rejected());

@@ -14,16 +14,23 @@ mod keys;
 mod lease;
 mod list;
 mod listen;
+mod login;
 mod operate;
+mod parameters;
 mod permissions;
+mod place;
+mod probe;
 mod pulse;
 mod refusal;
+mod refused;
 mod reply;
 mod report;
 mod script_call;
 mod scripts;
 mod server;
 mod submit;
+#[cfg(feature = "tls")]
+mod tls;
 mod wait;
 
 use std::{sync::Arc, time::Duration};

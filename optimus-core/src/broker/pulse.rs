@@ -1,7 +1,7 @@
 //! Whether anything still moves on a connection: [`Pulse`], and the stream that feeds it.
 
 use std::{
-    io,
+    io::{self, IoSlice},
     pin::Pin,
     sync::{
         Arc,
@@ -100,6 +100,13 @@ impl<S> Watched<S> {
     pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
         Self { stream, pulse, waits_for_room: false }
     }
+
+    fn wrote(&mut self, written: &Poll<io::Result<usize>>) {
+        if self.waits_for_room && matches!(written, Poll::Ready(Ok(1..))) {
+            self.pulse.moved();
+        }
+        self.waits_for_room = written.is_pending();
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
@@ -124,11 +131,22 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        if self.waits_for_room && matches!(written, Poll::Ready(Ok(1..))) {
-            self.pulse.moved();
-        }
-        self.waits_for_room = written.is_pending();
+        self.wrote(&written);
         written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.wrote(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

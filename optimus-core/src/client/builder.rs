@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Client, CompletionListeners, Confirmer, Inner, Readahead, Submitter};
 use crate::{
-    Durability, Error,
+    BoxError, Credentials, Durability, Error,
     broker::{Broker, Endpoint, SizeLimit},
+    credentials::AskCredentials,
     id::validate_name,
 };
 
@@ -25,6 +26,7 @@ pub struct ClientBuilder {
     payload_limit: SizeLimit,
     submit_timeout: Duration,
     durability: Durability,
+    credentials: Option<AskCredentials>,
 }
 
 impl ClientBuilder {
@@ -35,6 +37,7 @@ impl ClientBuilder {
             payload_limit: SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit"),
             submit_timeout: SUBMIT_TIMEOUT,
             durability: Durability::Memory,
+            credentials: None,
         }
     }
 
@@ -87,6 +90,39 @@ impl ClientBuilder {
         self
     }
 
+    /// Asks this function for the user and the password, in place of the URL: for passwords that
+    /// are rotated, and tokens that last for a while.
+    ///
+    /// Each connection asks when it is made, and again in time while it lives: see
+    /// [`Credentials::valid_for`]. It has 5 s to answer. Where it fails later than at first, its
+    /// last answer is tried. It is called on the runtime that the client is connected on, and can't
+    /// borrow, so it clones what it needs. `memory://` asks nobody.
+    ///
+    /// ```no_run
+    /// # use optimus_core::{BoxError, Client, Error};
+    /// # #[derive(Clone)]
+    /// # struct Vault;
+    /// # impl Vault { async fn token(&self) -> Result<String, BoxError> { Err("sealed".into()) } }
+    /// # async fn connect(vault: Vault) -> Result<Client, Error> {
+    /// Client::builder("rediss://redis.example.com")
+    ///     .credentials(move || {
+    ///         let vault = vault.clone();
+    ///         async move { Ok(("optimus", vault.token().await?)) }
+    ///     })
+    ///     .connect()
+    ///     .await
+    /// # }
+    /// ```
+    pub fn credentials<F, R, C>(mut self, ask: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<C, BoxError>> + Send + 'static,
+        C: Into<Credentials>,
+    {
+        self.credentials = Some(AskCredentials::new(ask));
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -99,7 +135,8 @@ impl ClientBuilder {
                 "client: the submit timeout is zero; no submit would be sent",
             ));
         }
-        let broker = Broker::new(Endpoint::parse(&self.url)?, &self.namespace, "client");
+        let endpoint = Endpoint::with_credentials(&self.url, self.credentials.clone())?;
+        let broker = Broker::new(endpoint, &self.namespace, "client");
         broker.within(Duration::ZERO).ping().await?;
         let confirmer = self.confirmer(&broker).await?;
         let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);

@@ -26,7 +26,7 @@ const CHILD_NAMESPACE: &str = "CHILD_NAMESPACE";
 /// Where a test runs.
 pub enum Store {
     Memory,
-    Redis(SharedRedis),
+    Redis(Box<SharedRedis>),
     At(String),
 }
 
@@ -42,7 +42,7 @@ impl Bench {
     }
 
     pub async fn on_redis() -> Self {
-        Self::new(Store::Redis(shared_redis())).await
+        Self::new(Store::Redis(Box::new(shared_redis()))).await
     }
 
     pub async fn at(url: &str) -> Self {

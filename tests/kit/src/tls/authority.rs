@@ -52,12 +52,12 @@ impl Authority {
 
     /// For a server of this machine.
     pub fn server(&self) -> Issued {
-        self.issue("server", params(&HERE))
+        self.issue("server", &params(&HERE))
     }
 
     /// For a server of another name.
     pub fn server_named(&self, name: &str) -> Issued {
-        self.issue("named", params(&[name]))
+        self.issue("named", &params(&[name]))
     }
 
     /// For a server of this machine, until the year 2001.
@@ -65,17 +65,17 @@ impl Authority {
         let mut params = params(&HERE);
         params.not_before = date_time_ymd(2000, 1, 1);
         params.not_after = date_time_ymd(2001, 1, 1);
-        self.issue("expired", params)
+        self.issue("expired", &params)
     }
 
     /// For a client.
     pub fn client(&self) -> Issued {
         let mut params = params(&["client"]);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue("client", params)
+        self.issue("client", &params)
     }
 
-    fn issue(&self, name: &str, params: CertificateParams) -> Issued {
+    fn issue(&self, name: &str, params: &CertificateParams) -> Issued {
         let key = KeyPair::generate().expect("keys can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("the CA signs");
         let file = |kind: &str, content: String| {

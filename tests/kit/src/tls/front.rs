@@ -86,7 +86,9 @@ fn config(files: &TlsFiles) -> ServerConfig {
         None => config.with_no_client_auth(),
         Some(ca) => {
             let mut roots = RootCertStore::empty();
-            certificates(ca).into_iter().for_each(|ca| roots.add(ca).expect("it is of a CA"));
+            for ca in certificates(ca) {
+                roots.add(ca).expect("it is of a CA");
+            }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
             config.with_client_cert_verifier(verifier.build().expect("there is a CA"))
         }

@@ -1,0 +1,283 @@
+//! As whom connections log in, and how they learn that: [`Login`].
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use redis::{RedisError, aio::MultiplexedConnection};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    place::{LoginFiles, Place},
+    refused::DialError,
+};
+use crate::{
+    credentials::{AskCredentials, Credentials},
+    discard::discard,
+    log::Log,
+};
+
+/// How long a connection waits for an answer before it tries what was right before.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// An answer that takes longer is not waited for: the program is asked again.
+const ABANDONED_AFTER: Duration = Duration::from_secs(30);
+/// When a living connection logs in again, where the credentials do not say how long they last. No
+/// provider that we know of gives a connection less, and most give it twelve hours.
+const RENEWED_AFTER: Duration = Duration::from_secs(60 * 60);
+/// After a failure.
+const RENEWED_AGAIN: Duration = Duration::from_secs(30);
+/// More often would be a loop.
+const RENEWED_MIN: Duration = Duration::from_millis(100);
+/// Whom Redis means where only a password is given.
+const USER_DEFAULT: &str = "default";
+
+type Answer = Shared<BoxFuture<'static, Result<Credentials, String>>>;
+
+/// How the connections to a server learn as whom to log in.
+pub(super) struct Login {
+    source: Source,
+    state: Mutex<State>,
+}
+
+enum Source {
+    /// The URL says all.
+    Url,
+    Files(Arc<Files>),
+    Program(Program),
+}
+
+struct Files {
+    paths: LoginFiles,
+    user: String,
+    password: String,
+}
+
+/// The user's code: it runs on the runtime that the client or worker was made on, and ends there.
+struct Program {
+    ask: Option<AskCredentials>,
+    home: Option<Handle>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was answered last.
+    last: Option<Credentials>,
+    /// Connections that are made at the same time ask once. A connection that is given up leaves
+    /// the question to the next.
+    asked: Option<(Instant, Answer)>,
+}
+
+/// An answer.
+pub(super) struct Known {
+    /// `None`: as the URL says.
+    pub(super) credentials: Option<Credentials>,
+    /// Why these are those of before.
+    pub(super) old: Option<String>,
+}
+
+impl Login {
+    pub(super) fn new(place: &Place, ask: Option<AskCredentials>) -> Self {
+        let LoginFiles { user, password } = &place.files;
+        let source = if ask.is_some() {
+            Source::Program(Program { ask, home: Handle::try_current().ok() })
+        } else if user.is_some() || password.is_some() {
+            Source::Files(Arc::new(Files {
+                paths: place.files.clone(),
+                user: place.settings.username().unwrap_or(USER_DEFAULT).to_owned(),
+                password: place.settings.password().unwrap_or_default().to_owned(),
+            }))
+        } else {
+            Source::Url
+        };
+        Self { source, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks. Where there is no answer, that of before may still be right.
+    pub(super) async fn ask(&self) -> Result<Known, DialError> {
+        let Some(answer) = self.asked() else {
+            return Ok(Known { credentials: None, old: None });
+        };
+        let answered = timeout(ANSWER_WITHIN, answer.clone()).await;
+        let mut state = self.state();
+        if answered.is_ok() && state.asked.as_ref().is_some_and(|(_, asked)| asked.ptr_eq(&answer))
+        {
+            state.asked = None;
+        }
+        let late = |_| Err(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
+        match answered.unwrap_or_else(late) {
+            Ok(credentials) => {
+                state.last = Some(credentials.clone());
+                Ok(Known { credentials: Some(credentials), old: None })
+            }
+            Err(why) if state.last.is_some() => {
+                Ok(Known { credentials: state.last.clone(), old: Some(why) })
+            }
+            Err(why) => Err(match self.source {
+                Source::Files(_) => DialError::Misconfigured(why),
+                _ => DialError::NoCredentials(why),
+            }),
+        }
+    }
+
+    fn asked(&self) -> Option<Answer> {
+        let mut state = self.state();
+        if let Some((since, answer)) = &state.asked
+            && since.elapsed() < ABANDONED_AFTER
+        {
+            return Some(answer.clone());
+        }
+        let answer = self.source.ask()?.shared();
+        state.asked = Some((Instant::now(), answer.clone()));
+        Some(answer)
+    }
+
+    /// Logs in again over this connection before its credentials end, as long as it lives. Those of
+    /// files and URLs are taken to last.
+    pub(super) fn renewing(
+        self: &Arc<Self>,
+        connection: MultiplexedConnection,
+        credentials: Credentials,
+        log: &Log,
+    ) -> Option<AbortOnDropHandle<()>> {
+        if !matches!(self.source, Source::Program(_)) {
+            return None;
+        }
+        let renewing = renew(self.clone(), connection, credentials, log.clone());
+        Some(AbortOnDropHandle::new(tokio::spawn(renewing)))
+    }
+}
+
+impl Source {
+    /// Begins to ask, on a task of its own. `None`: there is nothing to ask.
+    fn ask(&self) -> Option<BoxFuture<'static, Result<Credentials, String>>> {
+        match self {
+            Self::Url => None,
+            Self::Files(files) => {
+                let files = files.clone();
+                let reading = tokio::task::spawn_blocking(move || files.read());
+                let ended = |_| Err("the runtime ends".to_owned());
+                Some(async move { reading.await.unwrap_or_else(ended) }.boxed())
+            }
+            Self::Program(program) => Some(program.ask()),
+        }
+    }
+}
+
+impl Files {
+    fn read(&self) -> Result<Credentials, String> {
+        let read = |path: &Option<PathBuf>, name, other: &str| match path {
+            Some(path) => read_line(path, name),
+            None => Ok(other.to_owned()),
+        };
+        let user = read(&self.paths.user, "user_file", &self.user)?;
+        Ok(Credentials::new(user, read(&self.paths.password, "password_file", &self.password)?))
+    }
+}
+
+/// The content of a file, without the end of its line.
+fn read_line(path: &Path, name: &str) -> Result<String, String> {
+    let named = || format!("{}, which {name} of the URL names", path.display());
+    let text = fs::read_to_string(path).map_err(|p| format!("{} can't be read: {p}", named()))?;
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => Err(format!("{} is empty", named())),
+        line => Ok(line.to_owned()),
+    }
+}
+
+impl Program {
+    fn ask(&self) -> BoxFuture<'static, Result<Credentials, String>> {
+        let (Some(ask), Some(home)) = (&self.ask, &self.home) else {
+            let why = "no runtime to ask for them; build and run it within one";
+            return async { Err(why.to_owned()) }.boxed();
+        };
+        let asking = AbortOnDropHandle::new(home.spawn(ask.clone().ask()));
+        let ended = |_| Err("the runtime of the program ends".to_owned());
+        async move { asking.await.unwrap_or_else(ended) }.boxed()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // What it has captured is the user's, too.
+        let ask = self.ask.take();
+        match &self.home {
+            Some(home) => drop(home.spawn(async move { discard(ask) })),
+            None => discard(ask),
+        }
+    }
+}
+
+async fn renew(
+    login: Arc<Login>,
+    mut connection: MultiplexedConnection,
+    credentials: Credentials,
+    log: Log,
+) {
+    let mut wait = lasts(&credentials);
+    loop {
+        sleep(wait).await;
+        wait = match log_in_again(&login, &mut connection).await {
+            Ok(credentials) => lasts(&credentials),
+            // The next connection logs in when it is made.
+            Err(Refused::Gone) => return,
+            Err(Refused::Still(why)) => {
+                let wait = wait.min(RENEWED_AGAIN);
+                crate::tell!(log, WARN, why, "a connection could not log in again; trying on");
+                wait
+            }
+        };
+    }
+}
+
+enum Refused {
+    Gone,
+    Still(String),
+}
+
+async fn log_in_again(
+    login: &Login,
+    connection: &mut MultiplexedConnection,
+) -> Result<Credentials, Refused> {
+    let known = login.ask().await;
+    let known = known.map_err(|problem| Refused::Still(problem.judged("Redis").to_string()))?;
+    if let Some(why) = known.old {
+        return Err(Refused::Still(why));
+    }
+    let Some(credentials) = known.credentials else { return Err(Refused::Gone) };
+    let mut auth = redis::cmd("AUTH");
+    auth.arg(&credentials.user).arg(&credentials.password);
+    let answer: Result<(), RedisError> = auth.query_async(connection).await;
+    match answer {
+        Ok(()) => Ok(credentials),
+        Err(problem) if problem.is_connection_dropped() || problem.is_io_error() => {
+            Err(Refused::Gone)
+        }
+        Err(problem) => Err(Refused::Still(problem.to_string())),
+    }
+}
+
+/// When to log in again.
+fn lasts(credentials: &Credentials) -> Duration {
+    let all = credentials.valid_for.map_or(RENEWED_AFTER, |valid| valid.mul_f64(0.75));
+    // Connections that were made together do not ask together.
+    all.mul_f64(0.9 + fastrand::f64() / 10.0).max(RENEWED_MIN)
+}
+
+#[cfg(test)]
+#[path = "login_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+//! Where a URL leads, and what it says of the way: [`Place`].
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use redis::{ConnectionAddr, IntoConnectionInfo as _, RedisConnectionInfo};
+
+use super::parameters::{Parameters, Scheme};
+#[cfg(feature = "tls")]
+use super::tls::Tls;
+
+/// A server, as a URL describes it.
+pub(super) struct Place {
+    pub(super) address: Address,
+    /// The database, and the user and password that the URL has.
+    pub(super) settings: RedisConnectionInfo,
+    pub(super) files: LoginFiles,
+    /// For messages: the URL without what is secret.
+    pub(super) shown: String,
+    is_doubted: AtomicBool,
+}
+
+/// Where it listens.
+pub(super) enum Address {
+    Tcp(String, u16),
+    #[cfg(feature = "tls")]
+    Tls(String, u16, Tls),
+    Unix(PathBuf),
+}
+
+/// Files with a user and a password, which may change.
+#[derive(Clone, Default)]
+pub(super) struct LoginFiles {
+    pub(super) user: Option<PathBuf>,
+    pub(super) password: Option<PathBuf>,
+}
+
+impl Place {
+    /// Reads a URL of a server; the error says what is wrong with it, without naming it.
+    pub(super) fn parse(url: &str) -> Result<Self, String> {
+        let mut parsed = redis::parse_redis_url(url).ok_or("it is no URL")?;
+        if parsed.fragment().is_some() {
+            return Err(
+                "it has a #fragment; write verify=none in place of #insecure, and %23 for a \
+                        # in a password"
+                    .to_owned(),
+            );
+        }
+        let scheme_text = parsed.scheme().to_owned();
+        let scheme = match &*scheme_text {
+            "rediss" | "valkeys" => Scheme::Tls,
+            "redis" | "valkey" => Scheme::Tcp,
+            _ => Scheme::Unix,
+        };
+        if scheme == Scheme::Tls && !cfg!(feature = "tls") {
+            return Err(
+                "TLS is the feature `tls`, which is not enabled; enable it, or connect to \
+                        redis://… through a TLS tunnel"
+                    .to_owned(),
+            );
+        }
+        let parameters = Parameters::of(parsed.query_pairs(), scheme)?;
+        parameters.check_protocol()?;
+        parsed.set_query(None);
+        if scheme == Scheme::Tls {
+            parsed.set_scheme("redis").map_err(|()| "it is no URL")?;
+        }
+        let info = parsed.into_connection_info().map_err(|problem| problem.to_string())?;
+        let db = parameters.db(info.redis_settings().db())?;
+        // All answers are read in the form of the older protocol, which it is without the query.
+        let mut settings = info.redis_settings().clone().set_db(db);
+        if let Some(user) = parameters.get("user") {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = parameters.get("pass") {
+            settings = settings.set_password(password);
+        }
+        let address = address(info.addr(), scheme, &parameters)?;
+        let files = files(&settings, &parameters)?;
+        let shown = address.shown(&scheme_text, info.redis_settings().db()) + &parameters.shown();
+        Ok(Self { address, settings, files, shown, is_doubted: AtomicBool::new(false) })
+    }
+
+    /// Whether nobody has asked this before: a server is asked once what it speaks.
+    pub(super) fn is_first_doubt(&self) -> bool {
+        !self.is_doubted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether both lead to one database.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let same_address = match (&self.address, &other.address) {
+            (Address::Unix(path), Address::Unix(other)) => path == other,
+            (one, other) => one.host().is_some() && one.host() == other.host(),
+        };
+        same_address && self.settings.db() == other.settings.db()
+    }
+
+    /// Whether the URL itself says who logs in, or where that is written.
+    pub(super) fn names_credentials(&self) -> bool {
+        let LoginFiles { user, password } = &self.files;
+        user.is_some()
+            || password.is_some()
+            || self.settings.username().is_some()
+            || self.settings.password().is_some()
+    }
+}
+
+fn address(
+    addr: &ConnectionAddr,
+    scheme: Scheme,
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "those of TLS alone"))]
+    parameters: &Parameters,
+) -> Result<Address, String> {
+    Ok(match (addr, scheme) {
+        #[cfg(feature = "tls")]
+        (ConnectionAddr::Tcp(host, port), Scheme::Tls) => {
+            Address::Tls(host.clone(), *port, Tls::of(parameters, host)?)
+        }
+        (ConnectionAddr::Tcp(host, port), _) => Address::Tcp(host.clone(), *port),
+        (ConnectionAddr::Unix(path), _) => Address::Unix(path.clone()),
+        _ => return Err("it leads to no server".to_owned()),
+    })
+}
+
+/// Where else the user and the password are, with no more than one place for each.
+fn files(settings: &RedisConnectionInfo, parameters: &Parameters) -> Result<LoginFiles, String> {
+    let file = |name: &str| parameters.get(name).map(PathBuf::from);
+    let files = LoginFiles { user: file("user_file"), password: file("password_file") };
+    if files.user.is_some() && settings.username().is_some() {
+        return Err("it names a user, and user_file another; leave one out".to_owned());
+    }
+    if files.password.is_some() && settings.password().is_some() {
+        return Err("it has a password, and password_file another; leave one out".to_owned());
+    }
+    if files.user.is_some() && files.password.is_none() && settings.password().is_none() {
+        return Err("it has user_file and no password; add password_file".to_owned());
+    }
+    Ok(files)
+}
+
+impl Address {
+    fn host(&self) -> Option<(&str, u16)> {
+        match self {
+            Self::Tcp(host, port) => Some((host, *port)),
+            #[cfg(feature = "tls")]
+            Self::Tls(host, port, _) => Some((host, *port)),
+            Self::Unix(_) => None,
+        }
+    }
+
+    fn shown(&self, scheme: &str, db: i64) -> String {
+        let place = match (self, self.host()) {
+            (Self::Unix(path), _) => return redact(&format!("{scheme}://{}", path.display())),
+            (_, Some((host, port))) if host.contains(':') => format!("[{host}]:{port}"),
+            (_, Some((host, port))) => format!("{host}:{port}"),
+            (_, None) => String::new(),
+        };
+        let db = if db == 0 { String::new() } else { format!("/{db}") };
+        format!("{scheme}://{place}{db}")
+    }
+}
+
+/// Leaves out whatever may be a password, wherever somebody may have put it: all before the last
+/// `@` but the scheme, and the query. For what is no URL; others are [shown](Place::shown).
+pub(super) fn redact(url: &str) -> String {
+    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
+    let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
+    let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    if secret.contains('?') {
+        return format!("{scheme}***");
+    }
+    let (place, query) = place.split_once('?').map_or((place, ""), |(place, _)| (place, "?***"));
+    let secret = if secret.is_empty() { "" } else { "***@" };
+    format!("{scheme}{secret}{place}{query}")
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;

@@ -1,0 +1,52 @@
+//! What a server speaks that does not answer: TLS where it was not asked for, or not where it was.
+//!
+//! Neither side says so by itself. To plain commands a Redis with TLS resets the connection; to the
+//! first words of TLS a plain one says nothing, for it waits for the end of the line.
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
+
+use super::{dial::tcp, refused::DialError};
+
+pub(super) const SPEAKS_TLS: &str =
+    "the server speaks TLS at that port; write rediss:// in place of redis://";
+#[cfg(feature = "tls")]
+pub(super) const SPEAKS_PLAINLY: &str = "the server does not speak TLS at that port; write \
+     redis:// in place of rediss://, or name its TLS port";
+
+/// How long a server has to answer, or to begin a handshake before it is asked.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// The client's hello of TLS 1.2 up to its random bytes: a record, and in it the message.
+const HELLO: [u8; 11] = [22, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3];
+/// No session, two usual ciphers, no compression.
+const OFFER: [u8; 9] = [0, 0, 4, 0xc0, 0x2f, 0xc0, 0x2b, 1, 0];
+/// The first bytes of a record of TLS: an alert, and a part of a handshake.
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+
+/// Whether the server answers to TLS, be it with a refusal.
+pub(super) async fn speaks_tls(host: &str, port: u16) -> bool {
+    let hello = [&HELLO[..], &[7; 32], &OFFER].concat();
+    let answer = timeout(WITHIN, first_of_answer(host, port, &hello)).await;
+    matches!(answer, Ok(Ok(ALERT | HANDSHAKE)))
+}
+
+/// Returns if the server has not answered to TLS for a while, and answers without.
+#[cfg(feature = "tls")]
+pub(super) async fn speaks_plainly(host: &str, port: u16) {
+    tokio::time::sleep(WITHIN).await;
+    if !matches!(first_of_answer(host, port, b"PING\r\n").await, Ok(b'+' | b'-')) {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn first_of_answer(host: &str, port: u16, words: &[u8]) -> Result<u8, DialError> {
+    let mut stream = tcp(host, port).await?;
+    stream.write_all(words).await?;
+    Ok(stream.read_u8().await?)
+}

@@ -1,0 +1,138 @@
+//! Why a connection could not be made: [`DialError`], and what a caller can do about it.
+
+use std::{io, time::Duration};
+
+use redis::RedisError;
+
+use super::BrokerError;
+
+/// What kept a connection from being made.
+#[derive(Debug)]
+pub(super) enum DialError {
+    /// Nobody answered, or what was answered.
+    Redis(RedisError),
+    /// One side speaks TLS and the other does not, or they do not trust each other; what to do.
+    Tls(String),
+    /// The program's files or settings won't do.
+    Misconfigured(String),
+    /// The program could not tell its credentials.
+    NoCredentials(String),
+    /// Redis refused credentials that may be old, and why there were no newer ones.
+    OldCredentials(String),
+}
+
+impl DialError {
+    /// The server did not do in time what it should.
+    pub(super) fn late(what: &str, within: Duration) -> Self {
+        let why = format!("{what} within {} s", within.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, why).into()
+    }
+
+    /// By what a caller can do.
+    pub(super) fn judged(self, place: &str) -> BrokerError {
+        match self {
+            Self::Redis(problem) => refusal_of(&problem, place),
+            Self::Tls(why) => BrokerError::Tls(format!("{place}: {why}")),
+            Self::Misconfigured(why) => BrokerError::Misconfigured(format!("{place}: {why}")),
+            Self::NoCredentials(why) => {
+                BrokerError::NotDone(format!("no credentials for {place}: {why}"))
+            }
+            Self::OldCredentials(why) => BrokerError::NotDone(format!(
+                "{place} refuses the credentials of before, and there are no others: {why}"
+            )),
+        }
+    }
+
+    /// Whether nothing came that a Redis would say.
+    pub(super) fn is_no_answer(&self) -> bool {
+        let Self::Redis(problem) = self else { return false };
+        matches!(problem.kind(), redis::ErrorKind::Io | redis::ErrorKind::Parse)
+    }
+
+    /// Whether Redis said that the credentials are wrong.
+    pub(super) fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Redis(problem) if is_unauthorized(problem))
+    }
+}
+
+impl From<RedisError> for DialError {
+    fn from(problem: RedisError) -> Self {
+        Self::Redis(problem)
+    }
+}
+
+impl From<io::Error> for DialError {
+    fn from(problem: io::Error) -> Self {
+        Self::Redis(problem.into())
+    }
+}
+
+fn is_unauthorized(problem: &RedisError) -> bool {
+    problem.kind() == redis::ErrorKind::AuthenticationFailed
+        || matches!(problem.code(), Some("NOAUTH" | "WRONGPASS"))
+}
+
+fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
+    let problem_text = problem.to_string();
+    let why = format!("{problem_text} at {place}{}", advice(&problem_text));
+    // A server that is busy says so when the database is chosen, and the code of that is lost.
+    let passes = ["Redis is busy", "Redis is loading", "max number of clients"];
+    let no_database = why.contains("refused to switch database")
+        && !passes.iter().any(|passing| why.contains(passing));
+    if is_unauthorized(problem) || (no_database && why.contains("Authentication required")) {
+        return BrokerError::Unauthorized(why);
+    }
+    if no_database {
+        return BrokerError::Misconfigured(format!(
+            "the database that the URL names can't be selected ({why}); name one below `databases` \
+             of redis.conf, which is 16 unless set, and 0 on a cluster"
+        ));
+    }
+    BrokerError::NotDone(why)
+}
+
+/// What the operator can do about it, where trying again does not help by itself.
+fn advice(why: &str) -> &'static str {
+    if why.contains("Too many open files") {
+        "; raise this process' limit of open files (ulimit -n)"
+    } else if why.contains("max number of clients") {
+        "; raise maxclients of Redis, or connect fewer processes"
+    } else if why.contains("roken pipe") || why.contains("onnection reset") {
+        // It may have said so, and closed the connection before that was read.
+        "; if this goes on, see whether Redis has reached its maxclients"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lacks_a_connection_for_want_of_room_is_told_where_to_make_it() {
+        let full = "Failed to refresh: ERR max number of clients reached";
+        assert!(advice(full).contains("maxclients"));
+        assert!(advice("Too many open files (os error 24)").contains("ulimit -n"));
+        assert!(advice("Broken pipe (os error 32)").contains("maxclients"));
+        assert_eq!(advice("Connection refused (os error 111)"), "");
+    }
+
+    #[test]
+    fn a_server_that_is_busy_is_away_and_one_without_the_database_is_misconfigured() {
+        let of = |text: &str| {
+            let said = (redis::ServerErrorKind::ResponseError.into(), SWITCH, text.to_owned());
+            refusal_of(&said.into(), "redis://here")
+        };
+        for passing in [
+            "Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            "Redis is loading the dataset in memory",
+            "max number of clients reached",
+        ] {
+            assert!(of(passing).is_transient(), "{passing}");
+        }
+        assert!(matches!(of("DB index is out of range"), BrokerError::Misconfigured(_)));
+    }
+
+    const SWITCH: &str = "Redis server refused to switch database";
+}

@@ -1,0 +1,110 @@
+//! Why there is no TLS, and what to do about it.
+
+use std::{error::Error as _, io, sync::Arc};
+
+use redis::RedisError;
+use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
+
+use super::{Identity, Tls};
+use crate::broker::{probe::SPEAKS_PLAINLY, refused::DialError};
+
+impl Tls {
+    /// A failed handshake, or what came in place of the first answer: a server says only then what
+    /// it thinks of the client's certificate. What is not of TLS stays as it is.
+    pub(in crate::broker) fn explain(&self, problem: DialError) -> DialError {
+        let DialError::Redis(said) = &problem else { return problem };
+        match of_tls(said) {
+            Some(Error::General(_)) | None => problem,
+            Some(why) => DialError::Tls(self.words(why)),
+        }
+    }
+
+    fn words(&self, problem: &Error) -> String {
+        match problem {
+            Error::InvalidCertificate(problem) => self.of_certificate(problem),
+            Error::AlertReceived(alert) => self.of_alert(*alert),
+            Error::InvalidMessage(_) => SPEAKS_PLAINLY.to_owned(),
+            Error::PeerIncompatible(_) => {
+                format!("the server and this program have no version of TLS in common ({problem})")
+            }
+            other => format!("TLS failed: {other}"),
+        }
+    }
+
+    fn of_certificate(&self, problem: &CertificateError) -> String {
+        use CertificateError as Of;
+        match problem {
+            Of::UnknownIssuer | Of::BadSignature => match &self.ca {
+                Some(ca) => format!(
+                    "no CA of {} has signed the server's certificate; name the file of the one \
+                     that has by the parameter ca of the URL",
+                    ca.display()
+                ),
+                None => "no CA that this machine trusts has signed the server's certificate; name \
+                         the file of the one that has by the parameter ca of the URL"
+                    .to_owned(),
+            },
+            Of::Expired | Of::ExpiredContext { .. } => format!(
+                "the server's certificate has expired; renew it, or correct this machine's clock \
+                 ({problem})"
+            ),
+            Of::NotValidYet | Of::NotValidYetContext { .. } => format!(
+                "the server's certificate is not valid yet; correct this machine's clock, or the \
+                 certificate ({problem})"
+            ),
+            Of::NotValidForName | Of::NotValidForNameContext { .. } => format!(
+                "the server's certificate is for another name; set the parameter server_name of \
+                 the URL to one that it has, or verify=ca ({problem})"
+            ),
+            other => format!("the server's certificate can't be used: {other}"),
+        }
+    }
+
+    fn of_alert(&self, alert: AlertDescription) -> String {
+        use AlertDescription as By;
+        let Some(Identity { cert, .. }) = &self.identity else {
+            return match alert {
+                By::CertificateRequired | By::HandshakeFailure | By::BadCertificate => format!(
+                    "the server asks for a client's certificate; name its files by the \
+                     parameters cert and key of the URL (its alert: {alert:?})"
+                ),
+                other => refused(other),
+            };
+        };
+        match alert {
+            By::CertificateExpired => format!("the certificate of {} has expired", cert.display()),
+            By::UnknownCA
+            | By::BadCertificate
+            | By::CertificateUnknown
+            | By::CertificateRevoked
+            | By::UnsupportedCertificate
+            | By::CertificateRequired
+            | By::DecryptError
+            | By::AccessDenied => format!(
+                "the server does not take the certificate of {}; use one of a CA that it trusts \
+                 (its alert: {alert:?})",
+                cert.display()
+            ),
+            other => refused(other),
+        }
+    }
+}
+
+fn refused(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::UnrecognisedName => "the server does not know the name that it is asked \
+                                               for; set the parameter server_name of the URL"
+            .to_owned(),
+        AlertDescription::ProtocolVersion => {
+            "the server and this program have no version of TLS in common; let it speak 1.2 or 1.3"
+                .to_owned()
+        }
+        other => format!("the server refused the TLS handshake (its alert: {other:?})"),
+    }
+}
+
+/// The error of TLS within one of the client library.
+fn of_tls(problem: &RedisError) -> Option<&Error> {
+    let inner = problem.source()?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
+    inner.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<Error>()
+}

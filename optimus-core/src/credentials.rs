@@ -1,0 +1,126 @@
+//! As whom a program logs in, where it knows that better than a URL: [`Credentials`].
+
+use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+
+use crate::{control::BoxError, discard::discard};
+
+/// A user of Redis and its password, or a token in place of it.
+///
+/// ```
+/// # use optimus_core::Credentials;
+/// # use std::time::Duration;
+/// let fixed: Credentials = ("optimus", "secret").into();
+/// let token = Credentials::new("optimus", "eyJ0…").valid_for(Duration::from_secs(900));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) valid_for: Option<Duration>,
+}
+
+impl Credentials {
+    /// Of this user. A Redis that asks for a password alone calls its user `default`.
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { user: user.into(), password: password.into(), valid_for: None }
+    }
+
+    /// How long they are valid. Connections ask for others once three quarters of that have passed;
+    /// without this, after an hour.
+    pub fn valid_for(mut self, time: Duration) -> Self {
+        self.valid_for = Some(time);
+        self
+    }
+}
+
+impl<U: Into<String>, P: Into<String>> From<(U, P)> for Credentials {
+    fn from((user, password): (U, P)) -> Self {
+        Self::new(user, password)
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .field("password", &"***")
+            .field("valid_for", &self.valid_for)
+            .finish()
+    }
+}
+
+/// What the user's function has captured may panic when it is dropped.
+struct Own<F>(Option<F>);
+
+impl<F> Drop for Own<F> {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
+
+/// The program's own function that tells credentials. For the other Optimus crates.
+#[derive(Clone)]
+pub struct AskCredentials(Arc<dyn Fn() -> Answer + Send + Sync>);
+
+impl AskCredentials {
+    /// Asks by this function.
+    pub fn new<F, R, C>(ask: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<C, BoxError>> + Send + 'static,
+        C: Into<Credentials>,
+    {
+        let ask = Own(Some(ask));
+        Self(Arc::new(move || {
+            let asked = ask.0.as_ref().map(|ask| ask());
+            Box::pin(async move {
+                // The user's error is read and dropped here, where its code may panic.
+                let asked = asked.ok_or("the function is gone")?.await;
+                asked.map(Into::into).map_err(|problem| problem.to_string())
+            })
+        }))
+    }
+
+    /// Asks. A panic is an answer, too. It is the user's code, so it may take any time.
+    pub(crate) async fn ask(self) -> Result<Credentials, String> {
+        let asked = AssertUnwindSafe(async { (self.0)().await }).catch_unwind().await;
+        asked.unwrap_or_else(|panic| {
+            discard(panic);
+            Err("the function panicked".to_owned())
+        })
+    }
+}
+
+impl fmt::Debug for AskCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AskCredentials")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_printed_without_the_password() {
+        let printed = format!("{:?}", Credentials::new("ann", "5ecret"));
+        assert!(printed.contains("ann") && !printed.contains("5ecret"), "{printed}");
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_function_is_an_answer() {
+        let now = AskCredentials::new(|| -> std::future::Ready<Result<Credentials, BoxError>> {
+            panic!("at once")
+        });
+        assert!(now.ask().await.unwrap_err().contains("panicked"));
+        let later =
+            AskCredentials::new(async || -> Result<Credentials, BoxError> { panic!("later") });
+        assert!(later.ask().await.unwrap_err().contains("panicked"));
+        let failed = AskCredentials::new(async || Err::<Credentials, _>("sealed".into()));
+        assert_eq!(failed.ask().await.unwrap_err(), "sealed");
+    }
+}

@@ -1,0 +1,218 @@
+//! Users and passwords that change under running programs.
+
+mod common;
+
+use std::{
+    fs,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use common::{Bench, Double, Gate, Raw, Wait};
+use optimus_core::{BoxError, Client, ClientBuilder, Credentials, Task};
+use optimus_testkit::{RedisServer, eventually, namespace};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// What a program has been told last, and how often it was asked for that.
+#[derive(Clone)]
+struct Vault {
+    current: Arc<Mutex<Credentials>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Vault {
+    fn with(credentials: Credentials) -> Self {
+        Self { current: Arc::new(Mutex::new(credentials)), asked: Arc::default() }
+    }
+
+    fn set(&self, credentials: Credentials) {
+        *self.current.lock().unwrap() = credentials;
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    async fn tell(self) -> Result<Credentials, BoxError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        Ok(self.current.lock().unwrap().clone())
+    }
+}
+
+async fn user(admin: &mut Raw, name: &str, password: &str) {
+    admin.run(&format!("ACL SETUSER {name} on resetpass >{password} ~* &* +@all")).await;
+}
+
+/// A bench whose client asks the vault.
+fn client(url: &str, namespace: &str, vault: &Vault) -> ClientBuilder {
+    let vault = vault.clone();
+    Client::builder(url).namespace(namespace).credentials(move || vault.clone().tell())
+}
+
+/// The ids and users of the server's clients but the admin.
+async fn clients(admin: &mut Raw) -> Vec<(String, String)> {
+    let list = String::from_utf8(admin.run("CLIENT LIST").await.remove(0)).unwrap();
+    let field = |line: &str, name: &str| {
+        let mut fields = line.split(' ').filter_map(|field| field.split_once('='));
+        fields.find(|(field, _)| *field == name).unwrap().1.to_owned()
+    };
+    let others = list.lines().filter(|line| field(line, "user") != "default");
+    // What is sent over a connection that waits is read once the wait ends.
+    for waiting in others.clone().filter(|line| field(line, "cmd") == "blpop") {
+        admin.run(&format!("CLIENT UNBLOCK {}", field(waiting, "id"))).await;
+    }
+    let mut clients: Vec<_> = others.map(|line| (field(line, "id"), field(line, "user"))).collect();
+    clients.sort();
+    clients
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_that_changes_under_a_running_worker_loses_no_task() {
+    let server = RedisServer::builder().tcp().start();
+    let mut admin = Raw::connect(&server.url()).await;
+    user(&mut admin, "ann", "one").await;
+    let vault = Vault::with(Credentials::new("ann", "one"));
+    let namespace = namespace();
+    let bench = Bench::beside(&server.url(), &namespace).await;
+    let client = client(&server.url(), &namespace, &vault).connect().await.unwrap();
+    let gate = Gate::new();
+    let asking = vault.clone();
+    // Whose lease ends is told to stop, and this outage may take as long as a look does.
+    let worker = bench.worker().lease(3 * SOON);
+    let worker = worker.task_type::<Double>().task_type::<Wait>().data(gate.clone());
+    let worker = bench.start(worker.credentials(move || asking.clone().tell()));
+    let held = client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    let asked = vault.asked();
+    assert!(asked > 1, "each connection asks");
+
+    // The server knows the new password first, and ends all connections of the user.
+    user(&mut admin, "ann", "two").await;
+    admin.run("CLIENT KILL USER ann").await;
+    let submitting = tokio::spawn({
+        let client = client.clone();
+        async move { client.submit_all((0..500).map(|number| Double { number }.call())).await }
+    });
+    eventually("each of both is refused", SOON, async || vault.asked() > asked + 4).await;
+    let problem = client.inspector().queues().await.unwrap_err();
+    assert!(problem.is_unavailable(), "{problem}");
+    assert!(!problem.to_string().contains("one"), "{problem}");
+    vault.set(("ann", "two").into());
+
+    gate.open.hit();
+    held.result_within(SOON).await.unwrap();
+    for (number, handle) in (0..).zip(submitting.await.unwrap().unwrap()) {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    assert_eq!(gate.began.hits(), 1, "what was held ran once");
+    worker.stop().await;
+}
+
+/// As tokens need it, which end while connections live.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn living_connections_log_in_again_in_time() {
+    let server = RedisServer::builder().tcp().start();
+    let mut admin = Raw::connect(&server.url()).await;
+    user(&mut admin, "ann", "one").await;
+    user(&mut admin, "bob", "two").await;
+    let valid = Duration::from_secs(2);
+    let vault = Vault::with(Credentials::new("ann", "one").valid_for(valid));
+    let namespace = namespace();
+    let bench = Bench::beside(&server.url(), &namespace).await;
+    let client = client(&server.url(), &namespace, &vault).connect().await.unwrap();
+    let asking = vault.clone();
+    let worker = bench.worker().task_type::<Double>();
+    let worker = bench.start(worker.credentials(move || asking.clone().tell()));
+    client.submit(Double { number: 21 }.call()).await.unwrap();
+    let mut before = Vec::new();
+    eventually("all connections are there", SOON, async || {
+        before = clients(&mut admin).await;
+        before.len() == 5
+    })
+    .await;
+    vault.set(Credentials::new("bob", "two").valid_for(valid));
+    eventually("all are the other user", SOON, async || {
+        clients(&mut admin).await.iter().all(|(_, user)| user == "bob")
+    })
+    .await;
+    let ids = |clients: &[(String, String)]| clients.iter().map(|(id, _)| id.clone()).collect();
+    let (before, now): (Vec<String>, Vec<String>) = (ids(&before), ids(&clients(&mut admin).await));
+    assert!(before.iter().all(|id| now.contains(id)), "a connection was lost: {before:?}, {now:?}");
+
+    // A refusal leaves them as they are, and they go on asking.
+    vault.set(Credentials::new("bob", "wrong").valid_for(valid));
+    let asked = vault.asked();
+    eventually("it was refused", SOON, async || vault.asked() > asked + 5).await;
+    let handle = client.submit(Double { number: 4 }.call()).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 8);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn wrong_credentials_of_the_program_are_told_at_the_first_connection() {
+    let server = RedisServer::builder().tcp().password("sesame").start();
+    let url = server.url().replace(":sesame@", "");
+    let ask = |password: &'static str| {
+        let ask = move || async move { Ok(("default", password)) };
+        Client::builder(&url).credentials(ask).connect()
+    };
+    let problem = ask("pumpkin").await.err().unwrap();
+    assert!(problem.is_unauthorized(), "{problem}");
+    assert!(!problem.to_string().contains("pumpkin"), "{problem}");
+    ask("sesame").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_function_that_fails_panics_or_does_not_answer_is_named_as_the_cause() {
+    let server = RedisServer::start();
+    let with = async |how: &'static str| {
+        let ask = move || async move {
+            match how {
+                "fails" => Err("the vault is sealed".into()),
+                "panics" => panic!("on purpose"),
+                _ => std::future::pending::<Result<Credentials, BoxError>>().await,
+            }
+        };
+        Client::builder(&server.url()).credentials(ask).connect().await.err().unwrap()
+    };
+    for (how, said) in [
+        ("fails", "the vault is sealed"),
+        ("panics", "panicked"),
+        ("hangs", "no answer within 5 s"),
+    ] {
+        let problem = with(how).await;
+        assert!(problem.is_unavailable(), "{problem}");
+        assert!(problem.to_string().contains("no credentials"), "{problem}");
+        assert!(problem.to_string().contains(said), "{problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_the_url_are_read_again_by_each_connection() {
+    let server = RedisServer::builder().tcp().start();
+    let mut admin = Raw::connect(&server.url()).await;
+    user(&mut admin, "ann", "one").await;
+    let folder = server.folder().display();
+    let file = |name: &str, text: &str| fs::write(server.folder().join(name), text).unwrap();
+    let url = format!("{}?user_file={folder}/user&password_file={folder}/word", server.url());
+    let problem = Client::connect(&url).await.err().unwrap();
+    assert!(problem.is_invalid() && problem.to_string().contains("user_file"), "{problem}");
+
+    file("user", "ann\n");
+    file("word", "one\n");
+    let bench = Bench::beside(&url, &namespace()).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    user(&mut admin, "ann", "two").await;
+    file("word", "two\n");
+    admin.run("CLIENT KILL USER ann").await;
+    let handle = bench.client.submit(Double { number: 2 }.call()).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 4);
+    worker.stop().await;
+}

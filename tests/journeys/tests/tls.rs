@@ -1,0 +1,262 @@
+//! Whole lives over TLS, and what is said where there is none.
+
+mod common;
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use common::{Bench, Double, Gate, Raw, Wait, view};
+use optimus_core::{BoxError, Client, Context, Due, Error, Task, TaskState};
+use optimus_testkit::{
+    Authority, FaultProxy, Issued, RedisServer, TlsFiles, TlsFront, TlsServer, Way, eventually,
+    namespace,
+};
+use optimus_worker::Worker;
+use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::crypto::CryptoProvider;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Returns so many bytes.
+#[derive(Serialize, Deserialize)]
+struct Long {
+    bytes: usize,
+}
+
+impl Task for Long {
+    const NAME: &'static str = "long";
+    type Output = String;
+
+    async fn run(self, _: Context) -> Result<String, BoxError> {
+        Ok("x".repeat(self.bytes))
+    }
+}
+
+/// What a server of this certificate needs; it asks no client for one.
+fn files(Issued { cert, key }: Issued) -> TlsFiles {
+    TlsFiles { cert, key, client_ca: None }
+}
+
+async fn server(issued: Issued) -> TlsServer {
+    TlsServer::start(RedisServer::builder(), files(issued)).await
+}
+
+fn ca(authority: &Authority) -> String {
+    format!("ca={}", authority.ca().display())
+}
+
+async fn client_error(url: &str) -> Error {
+    Client::connect(url).await.err().unwrap_or_else(|| panic!("{url} is taken"))
+}
+
+/// What a client and a worker say, which is the same.
+async fn refused(url: &str) -> Error {
+    let by_client = client_error(url).await;
+    let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Double>();
+    let worker = worker.build().unwrap().run_until(std::future::pending::<()>());
+    assert_eq!(worker.await.unwrap_err().to_string(), by_client.to_string());
+    by_client
+}
+
+/// It is one of TLS, and holds these words.
+async fn refused_with(url: &str, words: &[&str]) {
+    let problem = refused(url).await;
+    assert!(problem.is_tls(), "{problem}");
+    for word in words {
+        assert!(problem.to_string().contains(word), "{word:?} is missing: {problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whole_lives_go_over_tls() {
+    let authority = Authority::new();
+    let mut server = server(authority.server()).await;
+    let bench = Bench::beside(&server.url(&ca(&authority)), &namespace()).await;
+    let mut admin = Raw::connect(&server.redis().url()).await;
+    let gate = Gate::new();
+    let worker = bench.worker().task_type::<Double>().task_type::<Wait>().data(gate.clone());
+    let worker = bench.start(worker);
+    eventually("both waits are there", SOON, async || {
+        let clients = String::from_utf8(admin.run("CLIENT LIST").await.remove(0)).unwrap();
+        clients.lines().filter(|client| client.contains("cmd=blpop")).count() == 2
+    })
+    .await;
+    let calls = (0..1_000).map(|number| Double { number }.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    for (number, handle) in (0..).zip(&handles) {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    let running = bench.client.submit(Wait {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    assert!(running.cancel().await.is_ok());
+    assert!(running.result_within(SOON).await.unwrap_err().is_cancelled());
+    let later = Double { number: 4 }.call().due(Due::In(Duration::from_millis(50)));
+    let later = bench.client.submit(later).await.unwrap();
+    assert_eq!(later.result_within(SOON).await.unwrap(), 8);
+    worker.stop().await;
+    assert!(CryptoProvider::get_default().is_none(), "the process has a provider now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_may_ask_for_a_certificate_of_the_client() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let asking = TlsFiles { client_ca: Some(authority.ca()), ..files(authority.server()) };
+    let server = TlsServer::start(RedisServer::builder(), asking).await;
+    let with = |Issued { cert, key }: Issued| {
+        server.url(&format!("{}&cert={}&key={}", ca(&authority), cert.display(), key.display()))
+    };
+    let bench = Bench::beside(&with(authority.client()), &namespace()).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
+    worker.stop().await;
+
+    refused_with(&server.url(&ca(&authority)), &["parameters cert and key"]).await;
+    refused_with(&with(stranger.client()), &["does not take the certificate of", "client.cert"])
+        .await;
+    let mixed = Issued { key: stranger.client().key, ..authority.client() };
+    let problem = refused(&with(mixed)).await;
+    assert!(problem.is_invalid() && problem.to_string().contains("together"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_server_of_another_ca_is_refused_unless_nothing_is_verified() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let server = server(authority.server()).await;
+    for verify in ["", "&verify=ca"] {
+        let words = ["no CA of", "ca.pem", "parameter ca"];
+        refused_with(&server.url(&format!("{}{verify}", ca(&stranger))), &words).await;
+    }
+    // That of the system, where there may be none.
+    let problem = refused(&server.url("")).await;
+    assert!(problem.is_tls() || problem.is_invalid(), "{problem}");
+    assert!(problem.to_string().contains("parameter ca"), "{problem}");
+    Client::connect(&server.url("verify=none")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_whose_certificate_has_expired_is_refused() {
+    let authority = Authority::new();
+    let server = server(authority.expired_server()).await;
+    for verify in ["", "&verify=ca"] {
+        let url = server.url(&format!("{}{verify}", ca(&authority)));
+        refused_with(&url, &["expired", "renew", "clock"]).await;
+    }
+    Client::connect(&server.url("verify=none")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_of_another_name_is_refused_unless_that_name_is_given() {
+    let authority = Authority::new();
+    let server = server(authority.server_named("redis.internal")).await;
+    let ca = ca(&authority);
+    refused_with(&server.url(&ca), &["another name", "redis.internal", "server_name"]).await;
+    for parameters in ["server_name=redis.internal", "verify=ca"] {
+        Client::connect(&server.url(&format!("{ca}&{parameters}"))).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_speaks_tls_to_a_server_that_does_not_is_told_so_and_the_other_way_round() {
+    let plain = RedisServer::builder().tcp().start();
+    let url = plain.url().replace("redis://", "rediss://") + "?verify=none";
+    refused_with(&url, &["does not speak TLS", "redis://"]).await;
+    let authority = Authority::new();
+    let server = server(authority.server()).await;
+    let url = format!("redis://localhost:{}/", server.port());
+    refused_with(&url, &["speaks TLS", "rediss://"]).await;
+}
+
+#[tokio::test]
+async fn files_that_can_t_be_read_are_named_with_their_parameter() {
+    let authority = Authority::new();
+    let server = server(authority.server()).await;
+    let Issued { cert, key } = authority.client();
+    let (ca, cert, key) = (authority.ca(), cert.display(), key.display());
+    let ca = ca.display();
+    for (parameters, words) in [
+        ("ca=/nowhere/ca.pem".to_owned(), ["/nowhere/ca.pem, which ca", "can't be read"]),
+        (format!("ca={key}"), ["which ca", "has no certificate"]),
+        (format!("ca={ca}&cert={key}&key={key}"), ["which cert", "has no certificate"]),
+        (format!("ca={ca}&cert={cert}&key={cert}"), ["which key", "has no key"]),
+    ] {
+        let problem = refused(&server.url(&parameters)).await;
+        assert!(problem.is_invalid(), "{problem}");
+        for word in words {
+            assert!(problem.to_string().contains(word), "{word:?} is missing: {problem}");
+        }
+    }
+}
+
+/// Such a server is away, until its certificate is renewed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
+    let authority = Authority::new();
+    let right = authority.server();
+    let mut server =
+        TlsServer::start(RedisServer::builder().appendonly_always(), files(right.clone())).await;
+    let bench = Bench::beside(&server.url(&ca(&authority)), &namespace()).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let first = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+    assert_eq!(first.result_within(SOON).await.unwrap(), 2);
+
+    let [kept_cert, kept_key] = [&right.cert, &right.key].map(|file| fs::read(file).unwrap());
+    let expired = authority.expired_server();
+    fs::copy(expired.cert, &right.cert).unwrap();
+    fs::copy(expired.key, &right.key).unwrap();
+    server.redis().restart();
+    let client = bench.client.clone();
+    let submit = tokio::spawn(async move { client.submit(Double { number: 2 }.call()).await });
+    let mut problem = None;
+    eventually("a look fails for it", SOON, async || {
+        problem = bench.client.inspector().queues().await.err();
+        problem.as_ref().is_some_and(|problem| problem.to_string().contains("expired"))
+    })
+    .await;
+    assert!(problem.unwrap().is_unavailable());
+    fs::write(&right.cert, kept_cert).unwrap();
+    fs::write(&right.key, kept_key).unwrap();
+    server.redis().restart();
+    let second = submit.await.unwrap().unwrap();
+    assert_eq!(second.result_within(SOON).await.unwrap(), 4);
+    worker.stop().await;
+}
+
+/// A way for TLS that can be disturbed inside.
+async fn disturbed(authority: &Authority) -> (RedisServer, FaultProxy, TlsFront, String) {
+    let redis = RedisServer::start();
+    let proxy = FaultProxy::start(&redis.url()).await;
+    let front = TlsFront::start(&proxy.url(), &files(authority.server())).await;
+    let url = format!("rediss://localhost:{}/?{}", front.port(), ca(authority));
+    (redis, proxy, front, url)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_link_of_tls_is_waited_for_and_a_silent_one_is_given_up() {
+    const MUCH: usize = 2_000_000;
+    const SECONDS: u64 = 11;
+    let authority = Authority::new();
+    let (redis, proxy, _front, url) = disturbed(&authority).await;
+    let bench = Bench::beside(&url, &namespace()).await;
+    let broker = bench.client.broker().separate("test");
+    broker.ping().await.unwrap();
+    let near = Bench::beside(&redis.url(), bench.namespace()).await;
+    let worker = near.start(near.worker().result_limit(2 * MUCH).task_type::<Long>());
+    let handle = bench.client.submit(Long { bytes: MUCH }.call()).await.unwrap();
+    eventually("it has run", SOON, async || {
+        view(&near, handle.id()).await.state == TaskState::Success
+    })
+    .await;
+    proxy.rate(Way::Down, MUCH / usize::try_from(SECONDS).unwrap());
+    let begun = Instant::now();
+    assert_eq!(handle.result_within(3 * SOON).await.unwrap().len(), MUCH);
+    assert!(begun.elapsed() > Duration::from_secs(SECONDS - 2), "it took {:?}", begun.elapsed());
+    proxy.black_hole(Way::Both);
+    let begun = Instant::now();
+    broker.ping().await.unwrap_err();
+    let took = begun.elapsed().as_secs();
+    assert!((7..15).contains(&took), "given up after {took} s");
+    worker.stop().await;
+}
