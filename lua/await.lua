@@ -1,21 +1,21 @@
--- await: registers a client as waiting for a task's end, or tells that it has ended
+-- await: registers a client as waiting for a task's end, or reports that the task has ended
 --
--- One step, so that an end between the look and the registration can't be missed. An empty client
--- only looks, and is told where a task is that has not ended; for who waits, `open` is enough, and
--- takes as long beside a thousand workers as beside one.
+-- The check and the registration are one step, so the client cannot miss an end between them. An
+-- empty client only checks, and the reply names the state of a task that has not ended. For a
+-- waiting client `open` is enough, and takes the same time with a thousand workers as with one.
 --
--- Whatever has not succeeded has its record, so a task that this history has stored and that has
--- none any more has succeeded, unless it was purged or deleted. That it was stored is known from
--- the ledger of its client, if that is who asks.
+-- A task that has not succeeded has its record. So a task that this history has stored and that has
+-- no record any more has succeeded, unless it was purged or deleted. The ledger of the client that
+-- submitted the task shows that the task was stored, if that client calls.
 --
--- Behind the task come others that its client submitted and may ask for next. Of those only a
--- success is told, since every other end may be undone.
+-- Further tasks follow the first one: the client submitted them and may wait for them next. For
+-- those only a success is reported, because every other end can be undone.
 --
--- KEYS   the naming block, of which who waits passes seven
+-- KEYS   the naming block; a waiting client passes seven of it
 -- ARGV   1 client · (id · number of the call that submitted it, or '' · its ledger slot)…
--- REPLY  OK, then of each task two words: its state, `open` for one that has not ended, `large` for
---        a success whose result is not passed through here; and what a success returned, '' if
---        nothing is kept
+-- REPLY  OK, then two words for each task: its state, `open` if it has not ended, `large` for a
+--        success whose result this script does not return; and the result of a success, '' if none
+--        is kept
 
 local meta, tasks, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local success, waiters, ledger = KEYS[5], KEYS[6], KEYS[7]
@@ -62,7 +62,8 @@ else
   local clients = redis.call('HGET', waiters, id) or nil
   registered = clients and string.find(',' .. clients .. ',', ',' .. client .. ',', 1, true)
   if clients and #clients > WAITING_MAX then
-    -- Clients that are gone stay until the end. The first one goes; it looks by itself.
+    -- Clients that are gone stay until the task ends. Beyond the limit the first client is removed;
+    -- it finds the end with its own check.
     clients = string.match(clients, ',(.*)$') or clients
   end
   client = clients and clients .. ',' .. client or client

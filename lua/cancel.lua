@@ -1,14 +1,15 @@
 -- cancel: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop; up to 128 at once
 --
--- Final at once for a task that waits. Its entry in the line stays as a tombstone, since removing
--- it from the middle of a long list would take tens of ms, and is counted. The worker of a running
--- task hears of it through its wakeup list, which names the attempt by its token, or with its next
--- heartbeat. Each task is judged by itself, and each worker is asked once for all of them.
+-- A waiting task is Cancelled at once. Its entry stays in the ready list as a counted tombstone,
+-- because removing it from the middle of a long list would take tens of ms. The worker of a running
+-- task reads the request from its wakeup list, where it names the attempt by its token, or from the
+-- reply to its next heartbeat. Each task is decided separately. Each worker is read once for all of
+-- them.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
--- REPLY  OK, then of each: `cancelled` | `requested` | the state of one that has ended otherwise
--- REFUSE NEWER with what is needed
+-- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise
+-- REFUSE NEWER with the required number
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]

@@ -1,18 +1,18 @@
--- claim: Ready → Working, up to 128; what is due (Delayed, Retry) becomes Ready on the way
+-- claim: Ready → Working, up to 128; tasks that are due (Delayed, Retry) become Ready first
 --
--- Grants a worker tasks from the line under one token `<claim seq>:<fence>`. Asked again with the
--- same seq it repeats what that claim granted and the worker still holds. Tombstones are passed
--- over; there are none while `tombstones` is zero. A worker with a long lease that is granted
--- something has its usual one from then on. Any claim but one for a task to run alone takes
--- the mark from one that does, though it grants nothing.
+-- Grants a worker tasks from the ready list under one token `<claim seq>:<fence>`. A repeat with
+-- the same seq returns the tasks of that claim that the worker still holds. Tombstones are skipped;
+-- there are none while `tombstones` is zero. A worker with a long lease gets a usual lease when it
+-- is granted a task. Every claim, except one for a task that runs alone, removes the mark of a task
+-- that runs alone, even if it grants nothing.
 --
--- KEYS   the naming block; the keys of what is rare are derived, since each key that is passed
---        costs Redis about as much as a field of a hash
+-- KEYS   the naming block; rarely used keys are derived, because each key that is passed costs
+--        Redis about as much as a field of a hash
 -- ARGV   1 now override · 2 worker · 3 claim seq · 4 how many · 5 '1' if the worker holds nothing
---        else and will not until the one task that it asks for has ended; may be left out
+--        else and will not until the one task that it asks for has ended; optional
 -- REPLY  OK, token, now ms, 1 if work is left, ms until the next task is due (-1: none, or work is
---        left; `<ms>/<workers>` where another worker waits for it), how many, ids, records, tries
---        (none if none of the queue's tasks has any); all in one list, since each list within a
+--        left; `<ms>/<workers>` if another worker waits for it), how many, ids, records, tries
+--        (none if none of the queue's tasks has any); all in one list, because each list within a
 --        reply costs Redis as much as a command
 -- REFUSE LAPSED · STALE · NEWER · PAUSED
 
@@ -21,10 +21,10 @@ local working, wake, tries = KEYS[6], KEYS[7], KEYS[8]
 local now, worker, seq = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local want, want_text, alone = tonumber(ARGV[4]), ARGV[4], ARGV[5] == '1'
 local CLAIM_MAX = 128
--- Of a worker that told none.
+-- For a worker that has registered no lease.
 local LEASE_MS = 15000
--- Beyond 64 bytes Redis turns a small hash into a table; in its compact form each look at 100 tasks
--- would walk all.
+-- Beyond 64 bytes Redis turns a small hash into a table. In the compact form each lookup among 100
+-- tasks would scan all of them.
 local PADDING = '                                                                '
 
 -- Checks.
@@ -35,7 +35,7 @@ if not expiry or expiry <= now then
 end
 local last = redis.call('HGET', working, LAST_CLAIM)
 local last_seq = last and string.sub(last, 1, string.find(last, ':', 1, true) - 1)
--- Numbers of as many digits are in order as texts, too, so the usual case parses nothing.
+-- Numbers with the same count of digits sort as text, so the usual case parses nothing.
 local is_new = not last_seq or (#last_seq == #seq and last_seq < seq)
   or tonumber(last_seq) < tonumber(seq)
 if not is_new and last_seq ~= seq then
@@ -56,7 +56,7 @@ if want > CLAIM_MAX then
   want, want_text = CLAIM_MAX, '128'
 end
 
--- One more than wanted is looked at, to know whether work is left.
+-- Reads one entry more than wanted, to know whether work is left.
 local line = redis.call('LRANGE', ready, '0', want_text)
 local due_at, has_tombstones = flags[3] and tonumber(flags[3]), flags[4] and flags[4] ~= '0'
 local is_due = due_at and due_at <= now
@@ -81,8 +81,8 @@ local records
 ids, records = with_records(tasks, ids)
 local fence = whole(math.max(tonumber(flags[2] or 0) + 1, now * 1024))
 local token = seq .. ':' .. fence
--- One worker waits for the next due time, or a hundred idle ones would all claim at that instant.
--- Who has work left asks again anyway.
+-- One worker waits for the next due time. Otherwise a hundred idle workers would all claim at that
+-- instant. A worker that left work in the queue claims again anyway.
 local wait, takes_timer = -1, false
 if next_due and not more then
   local holder, held_due = string.match(flags[6] or '', '^(.+) (%d+)$')
@@ -96,7 +96,7 @@ if next_due and not more then
 end
 local reply = granted(token, now, more, wait, ids, records, tried and tries)
 local is_rung = more and redis.call('LLEN', wake) > 0
--- A lease is long while nothing is held.
+-- A lease is long while the worker holds nothing.
 local lease_ms
 if #ids > 0 and expiry % 1 ~= 0 then
   local told = redis.call('HGET', string.sub(meta, 1, -5) .. 'worker:' .. worker, 'lease_ms')
@@ -105,7 +105,8 @@ end
 
 -- Writes.
 if write_mixed then
-  -- Before what was claimed leaves its key, so that none is emptied and written again.
+  -- This runs before the claimed tasks leave their key, so that no key is emptied and written
+  -- again.
   goes_on = write_mixed() or goes_on
 end
 if goes_on and from_line == 1 then
@@ -113,7 +114,7 @@ if goes_on and from_line == 1 then
 elseif goes_on then
   redis.call('LTRIM', ready, from_line == want and want_text or whole(from_line), '-1')
 elseif from_line > 0 or more then
-  -- A ring alone would be a first write that a full Redis refuses.
+  -- A wakeup alone would be a growing first write, which a full Redis refuses.
   redis.call('UNLINK', ready)
 end
 if strike_mixed then
@@ -146,7 +147,7 @@ if takes_timer then
   redis.call('HSET', meta, 'timer', worker .. ' ' .. whole(next_due))
 end
 if more and not is_rung then
-  -- Looks again, for what joined the line may have rung already.
+  -- `ring` checks the list again: what was added to the ready list may have written a wakeup.
   ring(wake)
 end
 return reply

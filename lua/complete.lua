@@ -1,24 +1,25 @@
 -- complete: Working → Success, up to 128
 --
 -- Ends attempts that succeeded, each only if the caller still holds it under its token. Keeps what
--- the handler returned, marks the biz id as done, tells who waits. A summary joins the last 1,000.
+-- the handler returned, marks the biz id as done, and notifies waiting clients. Adds a summary to
+-- the last 1,000.
 --
--- KEYS   the naming block, of which a call without extras passes six; then result and biz keys that
---        extras refer to
--- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then, if there are extras:
---        how many, the extras, the results
+-- KEYS   the naming block, of which a call without extras passes six; then the result and biz keys
+--        that extras refer to
+-- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then, if there are extras: how
+--        many, the extras, the results
 --        extra: `<position>;<sides>;<result key index>;<result ttl ms>;<result index>;<biz key
---        index>`, sides being 1 where the task has any: tries, errors, a blob or a priority; an
---        index counts from 1 behind the fixed part, 0 is none. In short: `<position>` or `<first>:
---        <last>` for mere sides, `-<position>` for a mere biz id, whose key follows the last that
---        an extra has named
--- REPLY  OK, then the position of each report whose lease is another's by now
+--        index>`, where sides is 1 if the task has tries, errors, a blob or a priority; an index
+--        counts from 1 after the fixed part, 0 is none. Short forms: `<position>` or
+--        `<first>:<last>` for tasks that have only sides, `-<position>` for a task that has only a
+--        biz id; its key follows the last key that an extra has named
+-- REPLY  OK, then the position of each report whose lease belongs to another worker
 
 local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local meta, tries, errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local FIXED_KEYS = 10
 local now_override = ARGV[1]
--- The list of the last successes is cut in steps, so that most calls need not.
+-- The list of the last successes is cut in steps, so that most calls do not cut it.
 local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 
 -- Checks.

@@ -1,15 +1,15 @@
 -- delete: Delayed | Ready | Retry | Dead | Cancelled → ∅, by an operator; up to 128 at once
 --
--- Nothing that is kept of the task stays, and its biz id is free. A task that works is left as it
--- is: what its worker reports must find it. Who waits for a task hears that it is forgotten. Each
--- task is judged by itself, and each worker is asked once for all of them. An entry in the line
--- stays as a tombstone, as after a cancel. The ids are kept for a while, so that `await` takes none
--- of them for a success.
+-- Removes all that is kept about the task, and frees its biz id. A working task stays unchanged,
+-- because the report of its worker must find it. A client that waits for a deleted task receives
+-- `forgotten`. Each task is decided separately. Each worker is read once for all of them. An entry
+-- in the ready list stays as a tombstone, as after a cancel. The ids are kept for a while, so that
+-- `await` does not report them as successes.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
--- REPLY  OK, then of each: `deleted` | `working` | `success` | `forgotten`
--- REFUSE NEWER with what is needed
+-- REPLY  OK, then for each: `deleted` | `working` | `success` | `forgotten`
+-- REFUSE NEWER with the required number
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]

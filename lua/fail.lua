@@ -1,12 +1,13 @@
 -- fail: Working → Retry | Dead | Cancelled, up to 128
 --
 -- Ends attempts that did not succeed, each only if the caller still holds it under its token. The
--- verdict is the worker's, who knows the policy; but a task that was asked to stop is not retried.
+-- worker decides the outcome, because it knows the retry policy. But a task that was asked to stop
+-- is not retried.
 --
 -- KEYS   the naming block
--- ARGV   those of a report; columns: verdict; error as JSON or ''
---        verdict: the ms until another attempt · `dead` · `cancelled`
--- REPLY  OK, then the position of each report whose lease is another's by now
+-- ARGV   those of a report; columns: outcome; error as JSON or ''
+--        outcome: the ms until another attempt · `dead` · `cancelled`
+-- REPLY  OK, then the position of each report whose lease belongs to another worker
 
 local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
@@ -31,7 +32,8 @@ local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories = {}, nil, {}, {}
--- By the wait: many tasks of a call have the same, and an instant's text is dear.
+-- Keyed by the wait: many tasks of a call have the same wait, and formatting an instant is
+-- expensive.
 local due_texts = {}
 for i = 1, #ids do
   local id, verdict, kept, history = ids[i], verdicts[i], 1, nil

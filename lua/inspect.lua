@@ -1,8 +1,8 @@
--- inspect: reads one task: its state and all that is kept of it
+-- inspect: reads one task: its state and all that is kept about it
 --
 -- KEYS   the naming block
 -- ARGV   1 id
--- REPLY  OK, state, worker that holds it, ms it is due or ended at, record, blob, tries, errors,
+-- REPLY  OK, state, worker that holds it, ms when it is due or ended, record, blob, tries, errors,
 --        token, summary of a success
 
 local meta, tasks, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

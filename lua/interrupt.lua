@@ -1,7 +1,7 @@
 -- interrupt: ends a worker's own wait for work
 --
--- It waits for too few queues, or is to leave. A token that no wait takes, since it ended by itself
--- just then, ends the next one, or goes by itself where the worker has died.
+-- The worker waits for too few queues, or must leave. If the wait has just ended by itself, nothing
+-- takes the token; it then ends the next wait, or expires if the worker has died.
 --
 -- KEYS   the naming block
 -- REPLY  OK

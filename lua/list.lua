@@ -1,29 +1,29 @@
--- list: one page of the tasks in a state, in the order in which they leave it; those that have
--- ended the latest first
+-- list: one page of the tasks in a state, in the order in which they leave it; ended tasks with the
+-- latest first
 --
--- The cursor names the last task that was looked at, by which the next page finds its place
--- whatever has come and gone meanwhile: no task that stays in the state is left out. One may come
--- twice if the task of the cursor has left, or if it was cancelled in line and requeued. A page may
--- have fewer rows than asked for.
+-- The cursor names the last task that was read. With it the next page finds its place even if tasks
+-- came and left meanwhile: no task that stays in the state is omitted. A task may appear twice if
+-- the task of the cursor has left, or if it was cancelled in the ready list and requeued. A page
+-- may have fewer rows than requested.
 --
 -- KEYS   the naming block
 -- ARGV   1 state · 2 how many · 3 cursor, '' for the first page
--- REPLY  OK, the cursor of the next page, '' if there is none; then of each task: id, worker that
---        holds it, ms it is due or ended at, header of its record, tries, its last error, of a
---        success its summary
+-- REPLY  OK, the cursor of the next page, '' if there is none; then for each task: id, worker that
+--        holds it, ms when it is due or ended, header of its record, tries, its last error, the
+--        summary of a success
 
 local meta, tasks, ready, priority, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
 local state, most = ARGV[1], math.min(tonumber(ARGV[2]), 128)
 local REPLY_MAX, WINDOW, WINDOWS_MAX = 262144, 1024, 4
--- What is before the cursor's member, and that. A priority is before the line.
+-- The text before the cursor's member, and the member. Ranked tasks come before the ready list.
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 
 -- Checks.
 local rows, passed, next_cursor = {}, 0, ''
 
--- Adds a row. False once the page is full: the next one begins behind that task.
+-- Adds a row. Returns false when the page is full: the next page begins after that task.
 local function add(id, worker, at, told)
   local record = told == '' and redis.call('HGET', tasks, id) or nil
   local header = record and string.match(record, '^[^\n]*') or ''
@@ -36,11 +36,11 @@ local function add(id, worker, at, told)
   return #rows < 7 * most and passed < REPLY_MAX
 end
 
--- A zset by score, or the latest first.
+-- A zset by score, or with the latest first.
 local function list_zset(key, is_latest_first, has_times, mark)
   local first, last = 0, redis.call('ZCARD', key) - 1
   if tonumber(place) then
-    -- Who has left, and come back under another score, is no guide.
+    -- A member that left and came back with another score does not mark the place.
     local at = redis.call('ZSCORE', key, member) == place and redis.call('ZRANK', key, member)
     if is_latest_first then
       last = (at or redis.call('ZCOUNT', key, '-inf', place)) - 1
@@ -68,7 +68,7 @@ local function list_zset(key, is_latest_first, has_times, mark)
   return true
 end
 
--- Where in a list the entry of the cursor stands: where it stood, or before that if others left.
+-- The index of the cursor's entry in a list: where it was, or before that if others left.
 local function index_of(key)
   local last = tonumber(place) or -1
   for _ = 1, WINDOWS_MAX do
@@ -87,7 +87,7 @@ local function index_of(key)
   return nil, last
 end
 
--- The line; what is a tombstone in it may stand elsewhere.
+-- The ready list. A task whose entry is a tombstone may be in another state.
 local function list_line()
   local at, before = -1, nil
   if place then

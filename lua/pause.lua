@@ -1,4 +1,4 @@
--- pause: a queue on or off; nothing of it is claimed while it is paused
+-- pause: a queue on or off; nothing is claimed from it while it is paused
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 '1' to pause, '0' to resume

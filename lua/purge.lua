@@ -1,19 +1,19 @@
--- purge: Dead | Cancelled → ∅, past their age or above what is kept, up to 128; idle ledgers, too
+-- purge: Dead | Cancelled → ∅, past their age or above what is kept, up to 128; also idle ledgers
 --
--- Of each state the oldest go first: what is past its age, what is above the number of tasks, and
--- what is above the bytes. Each task is counted under the first of these that it meets.
+-- The oldest tasks of each state go first: those past their age, those above the number of tasks,
+-- and those above the bytes. Each task is counted under the first of these that applies.
 --
--- Keeps the latest birth of what it removes: a later task without a record has succeeded, as far as
--- `await` knows, unless it is among the deleted. Those are kept for a day, and up to 10,000, and
--- are then told by their birth, too. So nothing but `retire` may remove `meta` while there is a
--- ledger.
+-- Keeps the latest birth of the tasks it removes: `await` concludes that a later task without a
+-- record has succeeded, unless the task is among the deleted. Deleted ids are kept for a day, up to
+-- 10,000 of them; after that they, too, are known only by the latest birth. So only `retire` may
+-- remove `meta` while there is a ledger.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 tasks to keep of each state · 3 bytes to keep of each · 4 age ms ·
---        5 ledger idle ms
+-- ARGV   1 now override · 2 tasks to keep of each state · 3 bytes to keep of each · 4 age ms · 5
+--        ledger idle ms
 -- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has, how
 --        many of the tasks were above the number to keep, how many above the bytes
--- REFUSE NEWER with what is needed
+-- REFUSE NEWER with the required number
 
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
@@ -30,7 +30,7 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local ids, above, heavy = {}, 0, 0
--- Which tasks of a state go, and the bytes that are left of it.
+-- Which tasks of a state are removed, and the bytes that are left in it.
 local function victims_of(zset, state)
   local left, bytes, victims = redis.call('ZCARD', zset), counted_bytes(meta, state), {}
   local oldest = redis.call('ZRANGE', zset, '0', whole(PURGE_MAX - 1), 'WITHSCORES')

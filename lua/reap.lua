@@ -1,17 +1,17 @@
 -- reap: Working → Ready | Dead | Cancelled, up to 128 tasks of workers whose lease is over
 --
--- Counts a loss apart from failures. A task lost `max_losses` times is marked Dead if it ran alone
--- at last, so that no neighbour of one that kills its worker is condemned with it; one whose
--- `on_lost` says so is marked Dead at once. Others go back to the head of the line. After a time
--- without watch each worker has its whole lease first, once. If one waited for the next due time,
--- another is woken to do that.
+-- Counts a loss separately from failures. A task that was lost `max_losses` times is marked Dead if
+-- it ran alone the last time, so that a task which kills its worker does not take its neighbours
+-- with it. A task whose `on_lost` is `dead` is marked Dead at once. Others go back to the head of
+-- the ready list. After a time in which no worker watched, each worker has its whole lease first,
+-- once. If a reaped worker waited for the next due time, another worker is woken and takes over.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
--- REPLY  OK, how many were reaped, '1' if more is due, ms until the next other lease is over
---        (-1: none), the workers that were found lapsed; of each task that is dead by that: id,
---        worker, task ('' if its record does not tell), attempt
--- REFUSE NEWER with what is needed
+-- REPLY  OK, how many were reaped, '1' if more is due, ms until the next lease of another worker is
+--        over (-1: none), the workers whose lease was over; for each task that is now dead: id,
+--        worker, task ('' if its record does not show it), attempt
+-- REFUSE NEWER with the required number
 
 local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local priorities, dead, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]

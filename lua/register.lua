@@ -1,6 +1,6 @@
 -- register: ∅ → a worker of this queue, under a lease
 --
--- A worker says who it is before its first claim. Safe to repeat: it renews the lease.
+-- A worker registers before its first claim. Safe to repeat: it renews the lease.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms · 4 description as JSON

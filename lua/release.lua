@@ -1,15 +1,15 @@
 -- release: Working → Ready | Delayed, up to 128, without spending an attempt
 --
--- Gives tasks back, each only if the caller still holds it under its token: to the head of the line
--- (shutdown), or to come back later (a snooze, or a misfit, which is counted). A task that was
--- asked to stop is cancelled instead. One that was started never expires from then on, and the
--- misfits before that count no more.
+-- Gives tasks back, each only if the caller still holds it under its token: to the head of the
+-- ready list (shutdown), or for later (a snooze, or a misfit, which is counted). A task that was
+-- asked to stop is cancelled instead. A task that was started never expires from then on, and its
+-- earlier misfits no longer count.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how
 --        how: `head:` · `interrupted:`, to the head after it was started · `snooze:<ms>` ·
 --        `misfit:<ms>`
--- REPLY  OK, then the position of each task whose lease is another's by now
+-- REPLY  OK, then the position of each task whose lease belongs to another worker
 
 local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local priorities, delayed, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -36,7 +36,7 @@ local back, back_ranks, due, due_first, now_counts = {}, ranks and {}, {}, nil, 
 for i = 1, #ids do
   local id, how, value = ids[i], string.match(hows[i], '^(%a+):(.*)$')
   local failures, losses, misfits, start_by = tries_of(counts[i])
-  -- A record that opens with its stamp is of a task that can expire.
+  -- A record that begins with its stamp belongs to a task that can expire.
   local can_expire = records[i] and string.sub(records[i], 1, 1) ~= '{'
   local now_count = nil
   if how == 'misfit' then

@@ -1,16 +1,16 @@
 -- renew: Working → Working, a heartbeat: one write renews all that a worker holds
 --
--- Answers what the worker holds by Redis' account, and which of that was asked to stop, so that the
--- worker can drop what it lost and give back what it never heard of. A lease that is over but was
--- not reaped is renewed: nobody else has the tasks. One that holds nothing has a longer lease where
--- many serve the queue. Stamps that somebody watches; finding that nobody did for half a lease, it
--- gives each worker its whole lease, once.
+-- Replies with the tasks that Redis records for the worker, and which of them were asked to stop.
+-- So the worker can drop what it has lost and give back what it never received. A lease that is
+-- over but was not reaped is renewed: no other worker has the tasks. A worker that holds nothing
+-- has a longer lease if many workers serve the queue. The call records that a worker watches. If
+-- none did for half a lease, it gives each worker its whole lease, once.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
 -- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other), how many
---        workers the queue has, ms of the lease, held as id, token, …; the ids among them that were
---        asked to stop
+--        workers the queue has, ms of the lease, the held tasks as id, token, …; the ids among them
+--        that were asked to stop
 -- REFUSE LAPSED
 
 local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -1,17 +1,17 @@
 -- requeue: Dead | Cancelled → Ready, by an operator
 --
 -- Resets the counts of tries and keeps the error history. A task that can expire has its whole time
--- again. Takes the biz id again, or is refused naming who has it. Its tombstone in the line, if it
--- has one, stays one.
+-- again. The task takes its biz id again; if another task has it, the call is refused and names
+-- that task. A tombstone of the task in the ready list stays a tombstone.
 --
--- An operation that was done is remembered for a while, so that it is answered alike if it is sent
--- again because its reply was lost.
+-- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
+-- same answer.
 --
--- KEYS   the naming block, the last by the name of the operation
+-- KEYS   the naming block; the last key has the name of the operation
 -- ARGV   1 now override · 2 id
 -- REPLY  OK
--- REFUSE NEWER with what is needed · WRONG_STATE with the state · DUPLICATE with the owner's id,
--- and        when the window ends if the owner has succeeded
+-- REFUSE NEWER with the required number · WRONG_STATE with the state · DUPLICATE with the owner's
+--        id, and the ms when the window ends if the owner has succeeded
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -57,7 +57,7 @@ redis.call('LLEN', wake)
 redis.call('ZREM', zset, id)
 redis.call('HSET', meta, state .. '_bytes', whole(bytes))
 if was_tried or expires_in then
-  -- A claim tells by it that something is kept of the task, and by when it must be started.
+  -- It shows a claim that tries are kept for the task, and by when the task must be started.
   local start_by = expires_in and whole(now + expires_in)
   redis.call('HSET', tries, id, tries_text(0, 0, 0, start_by))
 end

@@ -1,14 +1,15 @@
--- retire: a queue that nobody uses → ∅, with all its keys
+-- retire: an unused queue → ∅, with all its keys
 --
--- It has no task, no worker and no ledger, is not paused, and nobody has worked in it for a while.
--- What proves the past goes only where nobody can ask by it any more: `purged_born` and `deleted`
--- count beside a ledger alone; and a later fence is higher than the last one, which is of a ms that
--- has passed. Results, mail and the marks of successes go by themselves.
+-- The queue has no task, no worker and no ledger, is not paused, and no worker has used it for a
+-- while. Facts about the past are removed only when no call can ask for them: `purged_born` and
+-- `deleted` matter only while a ledger exists, and a later fence is higher than the last one, which
+-- belongs to a ms in the past. Results, completion lists and the marks of successes expire by
+-- themselves.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 idle ms
 -- REPLY  OK, '1' if nothing of the queue is left, else '0'
--- REFUSE NEWER with what is needed
+-- REFUSE NEWER with the required number
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled = KEYS[6], KEYS[7], KEYS[8], KEYS[9]

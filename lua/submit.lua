@@ -1,27 +1,28 @@
 -- submit: ∅ → Ready | Delayed, up to 1,000 tasks of one queue
 --
--- Admits each task unless its biz id is taken, by a stored task or by an earlier one of this call;
--- or, where the caller says that ids may exist, unless it is stored already, in whichever state.
--- The client's ledger keeps the answer of each call in a slot, so a call that is sent again because
--- its reply was lost gets that answer and adds nothing. The call after it in that slot knows what
--- its client was told last: where the slot has less, this history has lost calls, which the ledger
--- notes and the reply says. Refused whole when Redis is full. A plain call, whose tasks have no
--- options and whose client need not be kept, is short:
--- every word that a script is passed costs Redis a tenth of what the task does.
+-- Admits each task unless its biz id is taken, by a stored task or by an earlier task of this call.
+-- If the caller states that ids may exist, a task that is already stored, in any state, is not
+-- admitted either. The client's ledger keeps the answer of each call in a slot, so a call that is
+-- repeated after a lost reply gets that answer and adds nothing. The next call in that slot knows
+-- the last answer that its client received. If the slot has an older one, this history has lost
+-- calls; the ledger records that and the reply reports it. The whole call is refused when Redis is
+-- full. A plain call, whose tasks have no options and whose client need not be kept, is short: each
+-- argument costs Redis a tenth of what the task does.
 --
 -- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
---        not tell when it made these tasks · 5 how many tasks, '' in a plain call; then for each
---        task: id, record; then, but in a plain call: the client to be kept another day, or ''; the
---        last call of this slot that was answered, 16 less than this one in a plain call; how many
---        options; 1 if ids may exist, else ''; the options of the tasks that are not plain, in
+--        not show when it made these tasks · 5 how many tasks, '' in a plain call; then for each
+--        task: id, record; then, except in a plain call: the client to be kept another day, or '';
+--        the last call of this slot that was answered, 16 less than this one in a plain call; how
+--        many options; 1 if ids may exist, else ''; the options of the tasks that are not plain, in
 --        their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
---        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 behind the fixed part, 0 is none;
---        stamp is 1 to be told in the record when it was accepted, else 0. `<position>` alone is a
---        mere biz id without a window, whose key follows the last that an option has named
+--        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
+--        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
+--        biz id without a window and without other options; its key follows the last key that an
+--        option has named
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
---        that was not admitted: who has its biz id, or itself where it is stored
+--        that was not admitted: the owner of its biz id, or the task itself if it is already stored
 -- REFUSE FORGOTTEN
 
 local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -39,7 +40,7 @@ local may_exist, first_option = ARGV[past_tasks + 3] == '1', past_tasks + 4
 -- Checks.
 local answered = redis.call('HGET', ledger, slot)
 local last = tonumber(answered or 0)
--- An answer without words is a number, and mostly that of the call before, so nothing is parsed.
+-- An answer without words is a number, usually that of the previous call, so nothing is parsed.
 if last ~= since and answered then
   local answered_number, answer = string.match(answered, '^(%d+) ?(.*)$')
   if answered_number == number then
@@ -47,8 +48,8 @@ if last ~= since and answered then
     for taken in string.gmatch(answer, '%S+') do
       reply[#reply + 1] = taken
     end
-    -- A WAIT behind this call waits for what its connection wrote. These two write, leave all as it
-    -- was, and are not refused by a full Redis.
+    -- A WAIT after this call waits for the writes of its connection. These two commands write,
+    -- change nothing, and are not refused by a full Redis.
     redis.call('PEXPIRE', ledger, LEDGER_TOUCH_MS)
     redis.call('PERSIST', ledger)
     return reply
@@ -66,8 +67,8 @@ end
 if redis.call('LLEN', ready) == 0 or not plain then
   redis.call('LLEN', wake)
 end
--- An id tells its birth by its client's clock, which must not make it older than others. One that
--- a source has chosen may tell any time.
+-- An id contains its birth by its client's clock. A wrong clock must not make the task older than
+-- others. An id that a source has chosen may contain any time.
 local clocks_agree, now = now_second(now_override) == string.sub(here, 1, -4), nil
 if not (plain and clocks_agree) then
   now = now_ms(now_override)

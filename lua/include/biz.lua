@@ -1,7 +1,7 @@
 -- biz: the mark of a biz id, `<owner>:<valid until ms, 0 for none>:<L live | D done>`.
 
--- Who holds it: while live, the owner if its record still stands (a dangling mark heals itself);
--- once done, the owner until the window is over, and when that is.
+-- The owner of a biz id: while live, the owner if its record exists (a mark without a record frees
+-- itself); once done, the owner until the window is over, and when the window ends.
 local function biz_owner(tasks, mark, now)
   if not mark then
     return nil

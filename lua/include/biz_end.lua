@@ -1,11 +1,11 @@
--- biz_end: what becomes of the mark of a biz id when its owner ends.
+-- biz_end: what happens to the mark of a biz id when its owner ends.
 
 local function owns_mark(mark, id)
   return mark and string.sub(mark, 1, #id + 1) == id .. ':'
 end
 
--- Whether the biz id is free from now on. After success the mark lasts until its window is over;
--- only its owner may touch it.
+-- Whether the biz id is free from now on. After a success the mark lasts until its window is over.
+-- Only its owner may change it.
 local function biz_ends(key, mark, id, state, now)
   if mark == id .. ':0:L' then
     return true

@@ -1,6 +1,6 @@
--- claim_grants: what a claim answers.
+-- claim_grants: the reply of a claim.
 
--- Those of the ids that have a record, and the records. An id without one is damage.
+-- The ids that have a record, and the records. An id without a record is damage.
 local function with_records(tasks, ids)
   if #ids <= 1 then
     local record = ids[1] and redis.call('HGET', tasks, ids[1])
@@ -23,8 +23,8 @@ local function with_records(tasks, ids)
   return kept_ids, kept_records
 end
 
--- One list, since each list within a reply costs Redis as much as a command. `tries` is its key, or
--- nil where none of these tasks was tried before.
+-- One list, because each list within a reply costs Redis as much as a command. `tries` is its key,
+-- or nil if none of these tasks was tried before.
 local function granted(token, now, more, wait, ids, records, tries)
   local count = #ids
   local reply = { 'OK', token, now, more and 1 or 0, wait, count, unpack(ids) }

@@ -1,6 +1,6 @@
--- claim_repeated: a claim that was answered before, whose answer may be lost.
+-- claim_repeated: a claim that was answered before; its reply may be lost.
 
--- The answer for what that claim granted and the worker still holds.
+-- The reply for the tasks of that claim that the worker still holds.
 local function repeated_claim(working, tasks, tries, last, now)
   local ids, token = {}, string.match(last, '^%d+:%d+')
   local held = redis.call('HGETALL', working)

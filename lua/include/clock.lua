@@ -1,6 +1,6 @@
 -- clock: the one source of time, in ms since the Unix epoch.
 
--- Redis' own clock, so that no machine's clock matters; tests pass an instant instead of ''.
+-- Redis' own clock, so that no machine's clock matters. Tests pass an instant instead of ''.
 local function now_ms(override)
   if override ~= '' then
     return tonumber(override)
@@ -9,8 +9,8 @@ local function now_ms(override)
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Lua prints large numbers as 1.7e+12; keys and replies need every digit. A `long` has 64 bits, as
--- workers check at their start; printing one costs half of what `%.0f` does.
+-- Lua prints large numbers as 1.7e+12; keys and replies need every digit. A `long` has 64 bits;
+-- workers check that when they start. Printing a long costs half of what `%.0f` does.
 local function whole(number)
   return string.format('%d', number)
 end

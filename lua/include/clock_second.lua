@@ -1,4 +1,4 @@
--- clock_second: enough of the time to compare two clocks where they agree.
+-- clock_second: the part of the time that is enough to compare two clocks that agree.
 
 -- The second of Redis' clock, as text.
 local function now_second(override)

@@ -1,10 +1,10 @@
--- ledger_lost: calls of a ledger's slot that were answered and that this history has not: a
--- failover or an older file took them. Written on rare paths only.
+-- ledger_lost: calls of a ledger's slot that were answered and that this history does not contain,
+-- because of a failover or an older file. Written on rare paths only.
 
--- More of them are joined to one that spans two.
+-- If there are more, the first two become one gap that covers both.
 local LOST_MAX = 8
 
--- The gaps of a slot, with one more behind them: `<last call before> <first call after>`….
+-- The gaps of a slot plus a new one: `<last call before> <first call after>`….
 local function lost_with(stored, before, after)
   local gaps = {}
   for number in string.gmatch(stored or '', '%d+') do

@@ -1,8 +1,9 @@
--- ledger_stored: whether a task that has no record has succeeded, where no summary tells. Replicas,
--- files and restored copies hold a prefix of what was done, so a task may never have been there.
+-- ledger_stored: whether a task that has no record has succeeded, if no summary shows it. Replicas,
+-- files and restored copies hold a prefix of the history, so a task may never have been stored
+-- there.
 
--- Whether this history has stored the call of that number: its slot has a call as late, and it is
--- none of those that the ledger knows to be lost.
+-- Whether this history has stored the call with that number: its slot has that call or a later one,
+-- and the ledger does not know the call as lost.
 local function was_stored(ledger, slot, number)
   if number == '' then
     return false
@@ -17,8 +18,9 @@ local function was_stored(ledger, slot, number)
   return tonumber(string.match(answers[1] or '0', '^%d+')) >= number
 end
 
--- Whether the task may have been removed without success: one born as late was purged, so that it
--- may be this one, or it was deleted. `removed` is of a call, and holds what it has read of that.
+-- Whether the task may have been removed without success: a task born at this time or later was
+-- purged, so that it may be this one, or this one was deleted. `removed` caches what one call
+-- reads.
 local function was_removed(meta, id, removed)
   if not removed.born then
     removed.born = tonumber(redis.call('HGET', meta, 'purged_born') or -1)

@@ -1,5 +1,5 @@
--- needs: what a queue asks of those who change it. The first use of a feature that older scripts
--- would break raises `needs` in `meta`, and older ones refuse from then on.
+-- needs: what a queue requires of the programs that change it. The first use of a feature that
+-- older scripts would break raises `needs` in `meta`, and older scripts refuse from then on.
 
--- The highest that these scripts know.
+-- The highest number that these scripts know.
 local NEEDS_KNOWN = 1

@@ -1,10 +1,9 @@
--- ready: the line of tasks, and the ranked beside it. Only this file, `append` and `again` add to
--- them.
+-- ready: the ready list, and the ranked tasks. Only this file, `append` and `again` add to them.
 
--- One step of priority is worth a minute in line, so a low priority ages but never starves.
+-- One step of priority equals a minute of waiting, so a low priority ages but never starves.
 local PRIORITY_STEP_MS = 60000
 
--- The priorities of some tasks, as a list with false for none; nil where no task has any.
+-- The priorities of some tasks, as a list with false for none; nil if no task has any.
 local function priorities_of(priorities, ids)
   if #ids == 0 or redis.call('HLEN', priorities) == 0 then
     return nil
@@ -12,7 +11,7 @@ local function priorities_of(priorities, ids)
   return redis.call('HMGET', priorities, unpack(ids))
 end
 
--- Ranks tasks by `ranks`, in line since `since`, or each since its birth in `births`.
+-- Ranks tasks by `ranks`, ready since `since`, or each since its birth in `births`.
 local function rank(priority, wake, ids, ranks, since, births)
   local members = {}
   for i = 1, #ids do
@@ -28,7 +27,8 @@ local function rank(priority, wake, ids, ranks, since, births)
   end
 end
 
--- Those without a priority, then those with one and their ranks. `ranks` is of priorities_of.
+-- The tasks without a priority, then those with one and their ranks. `ranks` is the result of
+-- priorities_of.
 local function split(ids, ranks)
   if not ranks then
     return ids, {}, {}
@@ -45,7 +45,7 @@ local function split(ids, ranks)
   return plain, ranked, theirs
 end
 
--- Adds tasks to the end of the line, in it from now on.
+-- Adds tasks to the end of the ready list, ready from now on.
 local function line_up(ready, priority, wake, ids, ranks, now)
   local plain, ranked, theirs = split(ids, ranks)
   local entries, prefix = {}, stamp_of(now) .. ':'

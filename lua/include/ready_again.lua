@@ -1,7 +1,7 @@
--- ready_again: tasks that were out of the line come back to its front.
+-- ready_again: tasks that return to the front of the ready list.
 
--- Returns tasks to the front of the line, first one foremost, in it since their birth. Their
--- entries have stamps, which tells a claim that they may have been tried.
+-- Returns tasks to the front of the ready list, in their order, ready since their birth. Their
+-- entries have stamps, which show a claim that they may have been tried.
 local function line_up_again(ready, priority, wake, ids, ranks, now)
   local plain, ranked, theirs = split(ids, ranks)
   local entries, count = {}, #plain

@@ -1,6 +1,6 @@
--- ready_append: the end of the line. Only this file, `ready` and `again` add to it.
+-- ready_append: the end of the ready list. Only this file, `ready` and `again` add to it.
 
--- Adds entries of tasks without a priority to the end of the line.
+-- Adds entries of tasks without a priority to the end of the ready list.
 local function append(ready, wake, entries)
   local count = #entries
   for first = 1, count, 4000 do

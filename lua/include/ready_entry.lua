@@ -1,10 +1,10 @@
--- ready_entry: what stands in `ready`. An id: in line since it was born, and never tried.
--- `<stamp>:<id>`: in line since then.
+-- ready_entry: the entries of `ready`. An id: ready since it was born, and never tried.
+-- `<stamp>:<id>`: ready since the stamp.
 
 local ID_LENGTH = 22
 local STAMPED_LENGTH = 9 + ID_LENGTH
 
--- The id of an entry; nil if it is none of ours.
+-- The id of an entry; nil if it is not an entry of Optimus.
 local function entry_id(entry)
   if #entry == ID_LENGTH then
     return entry

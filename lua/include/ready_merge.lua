@@ -1,20 +1,20 @@
--- ready_merge: who is next in line. Entries of the line in their order, the ranked among them by
--- score.
+-- ready_merge: which tasks are next. Entries of the ready list in their order, merged with the
+-- ranked tasks by score.
 
--- Since when an entry is in line.
+-- Since when an entry is in the ready list.
 local function entry_since(entry)
   return #entry == ID_LENGTH and born_ms(entry) or tonumber(string.sub(entry, 1, 8), 36) or 0
 end
 
--- The ids that are next; how many entries of the line, and which of the ranked, that takes; and
--- how often a tombstone of each id was passed over. `skips` counts them by id; `is_cut` says that
--- the line goes on behind these entries.
+-- The ids that are next; how many entries of the ready list and which of the ranked tasks that
+-- takes; and how often a tombstone of each id was skipped. `skips` counts tombstones by id.
+-- `is_cut` is true if the ready list continues after these entries.
 local function merged_ids(line, ranked, skips, want, is_cut)
   local ids, taken, unranked, passed = {}, 0, {}, {}
   while #ids < want do
     local entry, id = line[taken + 1], ranked[2 * #unranked + 1]
     if not entry and is_cut then
-      -- Who stands behind them may be before the ranked.
+      -- An entry that was not read may come before the ranked task.
       break
     elseif id and (not entry or tonumber(ranked[2 * #unranked + 2]) < entry_since(entry)) then
       unranked[#unranked + 1] = id

@@ -1,9 +1,9 @@
--- ready_mixed: who is next where somebody is ranked or due, or where there are tombstones.
+-- ready_mixed: which tasks are next if some are ranked or due, or if there are tombstones.
 
--- Behind tombstones, a claim looks at so many entries of the line.
+-- After tombstones, a claim reads this many entries of the ready list.
 local LOOK_MAX = 128
 
--- What is due of both kinds, in one list too; their priorities; and when the next one is due.
+-- The due tasks of both kinds, also in one list; their priorities; and when the next one is due.
 local function due_now(queue, now)
   local delayed, next_delayed = due_in(queue.delayed, now)
   local retry, next_retry = due_in(queue.retry, now)
@@ -17,7 +17,8 @@ local function due_now(queue, now)
     ranks = priorities_of(queue.priorities, all) }, next_due
 end
 
--- The first of the line and the ranked among them. Looks further where tombstones were most of it.
+-- The first of the ready list merged with the ranked tasks. Reads more if most entries are
+-- tombstones.
 local function first_in_line(queue, line, want)
   local ranked = redis.call('ZRANGE', queue.priority, 0, want, 'WITHSCORES')
   if #ranked == 0 and not queue.has_tombstones then
@@ -40,9 +41,9 @@ local function first_in_line(queue, line, want)
   end
 end
 
--- The ids that are next; how many entries of the line that takes, and whether the line goes on;
--- whether more is left; when the next task is due; what writes all but the line and tombstones; and
--- what strikes off the tombstones once the line is cut.
+-- The ids that are next; how many entries of the ready list that takes, and whether the list goes
+-- on; whether more is left; when the next task is due; a function that writes everything except the
+-- ready list and tombstones; and a function that removes the tombstones after the list was cut.
 local function mixed_ids(queue, line, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
   if queue.is_due then
@@ -50,7 +51,7 @@ local function mixed_ids(queue, line, want, now)
   end
   local ids, front = first_in_line(queue, line, want)
   local started = 0
-  -- Behind the line, unless more of it is there than was looked at.
+  -- Due tasks come after the ready list, unless the list has entries that were not read.
   while #ids < want and not front.is_cut and started < #due.all
     and not (due.ranks and due.ranks[started + 1]) do
     started = started + 1
@@ -60,7 +61,7 @@ local function mixed_ids(queue, line, want, now)
   local more = goes_on or front.ranked_left or #due.all > started
     or (next_due and next_due <= now)
 
-  -- Whether the line is longer than it was.
+  -- Returns whether the ready list has grown.
   local function write()
     if #due.delayed > 0 then
       redis.call('ZREM', queue.delayed, unpack(due.delayed))

@@ -1,7 +1,8 @@
--- ready_plain: who is next where nobody is ranked or due and there are no tombstones, as usual.
+-- ready_plain: which tasks are next in the usual case: none is ranked or due and there are no
+-- tombstones.
 
--- Turns up to `want` entries into ids in place; how many it took; and whether one of them may have
--- been tried before. Entries that are none of ours are left out.
+-- Turns up to `want` entries into ids in place. Returns how many entries that takes, and whether
+-- one of the tasks may have been tried before. Entries that are not of Optimus are omitted.
 local function plain_ids(line, want)
   local taken, kept, tried = math.min(#line, want), 0, false
   for i = 1, taken do

@@ -1,9 +1,9 @@
--- ready_skips: tombstones. A cancelled task's entry stays in the line, since removing it from the
--- middle of a long list would take tens of ms; `skips` counts such entries by id, `tombstones` in
--- `meta` all of them. A requeued task has a further entry, and whichever comes first is passed
--- over.
+-- ready_skips: tombstones. A cancelled task's entry stays in the ready list, because removing it
+-- from the middle of a long list would take tens of ms. `skips` counts such entries by id,
+-- `tombstones` in `meta` counts all of them. A requeued task has a second entry, and the first of
+-- the two is skipped.
 
--- How many entries of each of these tasks are to be passed over, by id.
+-- How many entries of each of these tasks must be skipped, by id.
 local function skips_of(skips, entries)
   local ids = {}
   for i = 1, #entries do
@@ -16,7 +16,7 @@ local function skips_of(skips, entries)
   return by_id
 end
 
--- Strikes off what was passed over: `passed` and `before` are counts by id.
+-- Removes the skipped tombstones from the counts: `passed` and `before` are counts by id.
 local function strike_off(skips, meta, passed, before)
   local all = 0
   for id, count in pairs(passed) do

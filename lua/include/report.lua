@@ -1,15 +1,16 @@
 -- report: what the calls of `complete`, `fail` and `release` have in common.
 --
 -- ARGV   1 now override · 2 runs; then for each run of reports under one token: the token, how
---        many; then the ids; then further columns of as many values each
+--        many; then the ids; then further columns with one value for each id
 
 local FIRST_RUN = 3
 
--- The positions of the reports whose token is their task's, a reply that names the others, where
--- the ids begin in ARGV, and how many there are. One that stands in a call twice is ended once.
+-- The positions of the reports whose token matches their task's, a reply that names the others,
+-- where the ids begin in ARGV, and how many there are. A task that appears twice in a call is ended
+-- once.
 local function still_held(working)
   if ARGV[2] == '1' and ARGV[FIRST_RUN + 1] == '1' then
-    -- One alone, as of a worker with one slot, is done without lists and numbers.
+    -- A single report, as from a worker with one slot, needs no lists and numbers.
     if redis.call('HGET', working, ARGV[FIRST_RUN + 2]) == ARGV[FIRST_RUN] then
       return { 1 }, 'OK', FIRST_RUN + 2, 1
     end

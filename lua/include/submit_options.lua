@@ -1,5 +1,5 @@
--- submit_options: what those tasks of a submit ask for that are not plain, and which are stored
--- already.
+-- submit_options: what the tasks of a submit that are not plain ask for, and which tasks are
+-- already stored.
 
 local function leave_out(found, position, owner)
   found.taken[#found.taken + 1] = position .. '=' .. owner
@@ -7,8 +7,8 @@ local function leave_out(found, position, owner)
   found.answers[position] = owner
 end
 
--- Leaves out the tasks that are stored. Those that stand in the call a second time are left out,
--- too, and listed: they have the answer of the first.
+-- Omits the tasks that are already stored. A task that appears a second time in the call is
+-- omitted, too, and listed: it gets the answer of the first.
 local function leave_out_stored(tasks, found, ids)
   local records, first, repeated = redis.call('HMGET', tasks, unpack(ids)), {}, {}
   for position, id in ipairs(ids) do
@@ -24,8 +24,8 @@ local function leave_out_stored(tasks, found, ids)
   return repeated
 end
 
--- The marks of some biz ids, with false for none. MGET takes what is of another type for nothing;
--- GET refuses that, and so does this.
+-- The marks of some biz ids, with false for none. MGET treats a key of another type as absent. GET
+-- refuses it, and so does this function.
 local function marks_of(keys)
   local marks, stored = redis.call('MGET', unpack(keys)), 0
   for i = 1, #keys do
@@ -39,8 +39,8 @@ local function marks_of(keys)
   return marks
 end
 
--- Judges one task by its option, by the store and by what the call has accepted so far. `found`
--- gathers what becomes of all.
+-- Decides about one task by its option, by the store and by what the call has accepted so far.
+-- `found` collects the decisions.
 local function read_option(queue, found, option, ids, now)
   local position, due, rank_of, biz, window, blob, stamped =
     tonumber(option), '', '', found.keys_taken + 1, '0', '0', '0'
@@ -97,7 +97,7 @@ local function read_option(queue, found, option, ids, now)
   end
 end
 
--- The answers by position, as a submit gives them.
+-- The answers by position, as the reply of submit has them.
 local function in_order(answers, count)
   local taken = {}
   for position = 1, count do
@@ -114,9 +114,9 @@ local function hset_all(key, pairs_of)
   end
 end
 
--- `apart` says of each position that does not join the line why, `taken` who stands in the way of
--- those that are not admitted, `stamps` what goes before records; `write` writes all but records
--- and line.
+-- `apart` has, for each position that is not added to the ready list, the reason; `taken` has the
+-- owner for each task that is not admitted; `stamps` has the text before records. `write` writes
+-- everything except records and the ready list.
 local function read_options(queue, options, ids, now, may_exist)
   local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
     keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }

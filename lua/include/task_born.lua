@@ -1,9 +1,9 @@
--- task_born: when a task came to be, as its id tells. Asked only where priorities are in use.
+-- task_born: when a task was born, as its id shows. Used only if priorities are in use.
 
 local ID_DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 
--- The ms in the first 48 bits of a version 7 uuid, by its submitter's clock; 0 if it is no id, or
--- of another version, whose bits tell no time.
+-- The ms in the first 48 bits of a version 7 uuid, by its submitter's clock; 0 if it is not an id,
+-- or has another version, whose bits contain no time.
 local function born_ms(id)
   local ms = 0
   for place = 1, 9 do

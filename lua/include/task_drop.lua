@@ -1,6 +1,6 @@
--- task_drop: tasks that go with all that is kept of them, without a success.
+-- task_drop: removes tasks without a success, with all that is kept about them.
 
--- Reads every key that `write_drop` writes. Answers the keys of biz ids that become free.
+-- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free.
 local function freed_by(meta, tasks, sides, ids)
   local freed = {}
   local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}

@@ -1,7 +1,7 @@
--- task_find: where a task is. Asked on rare paths only; no index is kept for it.
+-- task_find: where a task is. Used on rare paths only; there is no index for it.
 
--- A task's line among the last successes, which opens with its id. It is asked for soon after, so
--- the latest are read first, and no more than need be.
+-- A task's summary among the last successes, which begins with its id. Most calls ask soon after
+-- the success, so the latest are read first, and no more than needed.
 local SUMMARIES_STEP = 64
 local function summary_of(success, id)
   local size, last, byte = #id, -1, string.byte
@@ -19,10 +19,10 @@ local function summary_of(success, id)
   return nil
 end
 
--- Where a task stands that neither works nor is ready.
+-- The keys of tasks that are neither working nor ready.
 local INDEXES = { 'delayed', 'retry', 'cancelled', 'dead' }
 
--- Whether a task is among the last successes. Who looks for many reads those once.
+-- Whether a task is among the last successes. A caller with many tasks reads those once.
 local function is_told(keys, id)
   if not keys.many then
     return summary_of(keys.success, id)
@@ -36,8 +36,8 @@ local function is_told(keys, id)
   return keys.told[id]
 end
 
--- The state of a task that a key names, and the time it is due or ended at ('' where none). Nothing
--- for one that works or is ready.
+-- The state of a task that a key shows, and the time when it is due or ended ('' if none). nil for
+-- a task that is working or ready.
 local function standing(keys, id)
   if redis.call('HEXISTS', keys.tasks, id) == 0 then
     local result = derive(keys.meta, 'result', id)
@@ -55,8 +55,8 @@ local function standing(keys, id)
   return nil
 end
 
--- The state's word, the worker that holds it, and the time it is due or ended at ('' where none).
--- What has a record and stands nowhere else stands in line.
+-- The name of the state, the worker that holds the task, and the time when it is due or ended (''
+-- if none). A task that has a record and is in no other place is in the ready list.
 local function find(keys, id)
   local state, at = standing(keys, id)
   if state then

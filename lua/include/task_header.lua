@@ -1,7 +1,8 @@
--- task_header: our own JSON at the start of a record. For rare paths only: never in submit, claim,
--- complete.
+-- task_header: the JSON of Optimus at the start of a record. For rare paths only: never in submit,
+-- claim, complete.
 
--- What can't be read counts as empty, so that a damaged record can still be reaped and purged.
+-- A header that cannot be read counts as empty, so that a damaged record can still be reaped and
+-- purged.
 local function header_of(record)
   local start = record and (string.sub(record, 1, 1) == '{' and 1 or 9)
   local stop = record and string.find(record, '\n', start, true)

@@ -1,7 +1,7 @@
--- task_tries: what a task has been through, `<failures>:<losses>:<misfits>`; absent until the
--- first. Misfits count from the last start on: who started it knows it.
--- A fourth number, where its record does not tell by when it must be started: that instant in ms
--- after a requeue, 0 once it was started.
+-- task_tries: the counts of a task's attempts, `<failures>:<losses>:<misfits>`; absent until the
+-- first. Misfits count since the last start, because a worker that started the task knows it. A
+-- fourth number exists if the record does not state by when the task must be started: that instant
+-- in ms after a requeue, 0 once it was started.
 
 local function tries_of(stored)
   local failures, losses, misfits, start_by =
@@ -9,14 +9,14 @@ local function tries_of(stored)
   return tonumber(failures or 0), tonumber(losses or 0), tonumber(misfits or 0), start_by or ''
 end
 
--- `start_by` as text, '' for what the record says; of no use once there is a failure or a loss.
+-- `start_by` as text, '' if the record states it; unused once there is a failure or a loss.
 local function tries_text(failures, losses, misfits, start_by)
   local counts = whole(failures) .. ':' .. whole(losses) .. ':' .. whole(misfits)
   return (start_by or '') == '' and counts or counts .. ':' .. start_by
 end
 
--- The same with so many more; `first` where there are none yet. `kept` is 0 where the misfits count
--- no more, since it was started; else 1.
+-- The counts plus these numbers; `first` if there are no counts yet. `kept` is 0 if the misfits no
+-- longer count because the task was started; else 1.
 local function tries_after(stored, first, failed, lost, kept)
   if not stored then
     return first
@@ -26,7 +26,7 @@ local function tries_after(stored, first, failed, lost, kept)
     .. whole(misfits * kept)
 end
 
--- The error history: one line an attempt, `<ms> <json>`, the last ten.
+-- The error history: one line for each attempt, `<ms> <json>`, the last ten.
 local ERRORS_MAX = 10
 
 local function errors_with(stored, now_text, entry)

@@ -1,7 +1,7 @@
--- task_uncount: dead and cancelled tasks leave, and their bytes are counted no more.
+-- task_uncount: removes the bytes of dead and cancelled tasks that leave from the counts.
 
--- The count of bytes without so many, where so many tasks are left in the state. One of an emptied
--- state is none, whatever was counted.
+-- The count minus these bytes, if `left` tasks stay in the state. The count of an empty state is 0,
+-- whatever was counted.
 local function bytes_without(counted, bytes, left)
   return left > 0 and math.max(counted - bytes, 0) or 0
 end

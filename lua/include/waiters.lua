@@ -1,8 +1,8 @@
--- waiters: clients that wait for a task to end; each has a completion list list it blocks on.
+-- waiters: clients that wait for a task to end; each blocks on its own completion list.
 
 local MAIL_TTL_MS = 60000
 
--- Who waits for each task, as a list with false for nobody; nil where nobody waits at all.
+-- Who waits for each task, as a list with false for nobody; nil if nobody waits at all.
 local function waiters_of(meta, waiters, ids)
   if #ids == 0 or redis.call('HLEN', waiters) == 0 then
     return nil
@@ -19,8 +19,8 @@ local function waiters_of(meta, waiters, ids)
   return found
 end
 
--- Mail is a hint, and a client may be gone: it asks again by itself, so its completion list may
--- expire. One write for each client, however many tasks end at once.
+-- A completion message is a hint, and a client may be gone: a client also checks by itself, so its
+-- completion list may expire. One write for each client, however many tasks end at once.
 local function notify_all(meta, waiters, ids, waiting, states)
   local told, clients, completions = {}, {}, {}
   for i = 1, #ids do

@@ -1,6 +1,6 @@
 -- wakeup: the wakeup list of a queue, a list on which idle workers wait.
 
--- It holds one token at most: one waiter wakes, and rings again if it leaves work behind.
+-- It holds one token at most: one waiting worker wakes, and writes a wakeup if it leaves work.
 local function ring(wake)
   if redis.call('LLEN', wake) == 0 then
     redis.call('RPUSH', wake, '1')

@@ -1,9 +1,9 @@
--- wide: keeps a small hash or zset from being one string, which Redis walks for each task.
+-- wide: keeps a small hash or zset from being one string, which Redis scans for each task.
 
--- A field or member of above 64 bytes makes it a table, which it stays as long as the key stands.
+-- A field or member above 64 bytes makes it a table. It stays a table as long as the key exists.
 local WIDE = '-----------------------------------------------------------------'
 
--- Adds field, value, … to a hash of so many fields.
+-- Adds field, value, … to a hash that has `size` fields.
 local function hset_wide(key, size, values)
   if size == 0 then
     redis.call('HSET', key, WIDE, '')
@@ -14,7 +14,7 @@ local function hset_wide(key, size, values)
   end
 end
 
--- Adds score, member, … to a zset of so many members.
+-- Adds score, member, … to a zset that has `size` members.
 local function zadd_wide(key, size, values)
   if size == 0 then
     redis.call('ZADD', key, '0', WIDE)

@@ -5,13 +5,13 @@ local function count_held(working)
   return math.max(0, redis.call('HLEN', working) - 1)
 end
 
--- Whether it holds one task, claimed to run alone: then nothing else can have killed the worker.
+-- Whether it holds one task, claimed to run alone: then no other task can have killed the worker.
 local function is_alone(working)
   local last = redis.call('HGET', working, LAST_CLAIM)
   return last and string.find(last, ALONE, 1, true) and count_held(working) == 1
 end
 
--- What it holds as id, token, ….
+-- What it holds, as id, token, ….
 local function all_held(working)
   local pairs_held = redis.call('HGETALL', working)
   local size = #pairs_held
@@ -25,7 +25,7 @@ local function all_held(working)
   return pairs_held
 end
 
--- Those of a worker's tasks that were asked to stop. What there is less of is looked up in the
+-- The tasks of a worker that were asked to stop. The smaller of the two sets is looked up in the
 -- other.
 local function asked_to_stop(cancel, working, held)
   local asked = #held > 0 and redis.call('HLEN', cancel) or 0
@@ -53,7 +53,7 @@ local function asked_to_stop(cancel, working, held)
   return stopping
 end
 
--- Up to `limit` ids of what it holds, in no order.
+-- Up to `limit` ids that it holds, in no order.
 local function some_held(working, limit)
   local ids = redis.call('HRANDFIELD', working, limit + 1)
   for i, id in ipairs(ids) do

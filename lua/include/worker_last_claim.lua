@@ -1,6 +1,6 @@
--- worker_last_claim: the field of `working:<worker>` that is no task: the token of its last claim,
--- padded.
+-- worker_last_claim: the one field of `working:<worker>` that is not a task: the token of its last
+-- claim, padded.
 
 local LAST_CLAIM = '#'
--- Behind the token of a claim for a single task while the worker held nothing else, in any queue.
+-- Follows the token of a claim for a single task while the worker held nothing else, in any queue.
 local ALONE = ' alone'

@@ -1,17 +1,18 @@
--- worker_lease: who is alive. `workers` holds each worker's lease expiry; a heartbeat is one write
--- to it.
+-- worker_lease: which workers are alive. `workers` holds each worker's lease expiry; a heartbeat is
+-- one write to it.
 --
--- A worker that holds nothing has a longer lease where many serve the queue, so that all of them
--- together are heard of as often as a few. Half a ms tells such an expiry from others: a claim that
--- grants something gives its worker a usual lease instead.
+-- A worker that holds nothing has a longer lease if many workers serve the queue. So all of them
+-- together send as few heartbeats as a few workers do. A fraction of half a ms marks such an
+-- expiry: a claim that grants something gives its worker a usual lease instead.
 
--- So many workers of a queue are heard of as often as if they held something; of more, each less.
--- So somebody is heard of 24 times a lease, and half a lease without that is an outage.
+-- Up to this many idle workers of a queue send heartbeats as often as if they held something; with
+-- more, each sends fewer. So the queue gets 24 heartbeats in a lease, and half a lease without one
+-- is an outage.
 local OFTEN_MAX = 8
--- A long lease is at most so many usual ones.
+-- A long lease is at most this many usual leases.
 local LONG_MAX = 10
 
--- How long the lease is of one that holds so much, and when it is over.
+-- The lease of a worker that holds `held` tasks, and when that lease is over.
 local function lease_for(lease_ms, held, peers, now)
   local factor = math.min(peers / OFTEN_MAX, LONG_MAX)
   if held > 0 or factor <= 1 then
@@ -26,17 +27,19 @@ local function expiry_text(expiry)
   return ms == expiry and whole(ms) or whole(ms) .. '.5'
 end
 
--- What is to change in the leases, found before the first write; and the shortest lease.
+-- The changes to the leases, found before the first write; and the shortest lease.
 --
--- Nobody is reaped for an outage: where nobody watched for more than half of a worker's lease,
--- Redis or every worker was away, and that worker gets a whole lease of its own from now on; the
--- longest one if it had a long one, since it relies on that and may not be heard of sooner. It gets
--- that once: `graced` tells the expiry that it was given, and any heartbeat of its own sets
--- another. Else a worker that dies and starts again and again would keep those before it alive.
+-- No worker is reaped because of an outage. If no worker watched for more than half of a worker's
+-- lease, Redis or every worker was away. That worker then gets a whole lease of its own from now
+-- on. If it had a long lease it gets the longest one, because it relies on that and may not send a
+-- heartbeat sooner. It gets this once: `graced` records the expiry that it was given, and its next
+-- heartbeat sets another. Otherwise a worker that dies and starts again and again would keep the
+-- workers before it alive.
 --
--- And leases go back with the clock, or who is dead would keep its tasks for as long as that step.
+-- Leases also go back with the clock. Otherwise a dead worker would keep its tasks for the length
+-- of that step.
 --
--- Where there is no worker there is nothing to watch, and `watched_at` stays as the last left it.
+-- A queue without workers has nothing to watch, so `watched_at` keeps the value of the last worker.
 local function mending_of(meta, workers, now, lease_ms, self)
   local seen = redis.call('HMGET', meta, 'watched_at', 'lease_min')
   local shortest = tonumber(seen[2] or lease_ms)

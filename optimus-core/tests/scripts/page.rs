@@ -23,7 +23,7 @@ fn refusals(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn each_script_has_its_row_with_its_refusals() {
-    let rows = rows("| script | from → to | arguments | reply behind `OK` | refuses |");
+    let rows = rows("| script | from → to | arguments | reply after `OK` | refuses |");
     let names: Vec<String> = rows.iter().map(|row| row[0].replace('`', "")).collect();
     assert_eq!(names, TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     for (row, (name, text)) in rows.iter().zip(TEXTS) {
@@ -55,7 +55,7 @@ fn each_script_has_its_keys_in_their_order() {
 
 #[test]
 fn the_list_of_refusals_is_the_one_of_the_broker() {
-    let rows = rows("| word | means | behind it |");
+    let rows = rows("| word | means | after it |");
     let words: Vec<String> = rows.iter().map(|row| row[0].replace('`', "")).collect();
     assert_eq!(words, Refusal::ALL.map(|(_, word)| word));
 }
