@@ -1,12 +1,12 @@
-//! Where the Redis server's program is.
+//! Finds the program of the Redis server.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The environment variable that names the server to use instead of the one in `PATH`.
+/// The environment variable that names the server program to use instead of the one in `PATH`.
 pub const REDIS_SERVER_VAR: &str = "OPTIMUS_REDIS_SERVER";
 
-/// Servers that speak what Optimus needs, in the order of preference.
+/// Servers with the commands that Optimus needs, in the order of preference.
 const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 
 /// The Redis server's program: `$OPTIMUS_REDIS_SERVER`, else the first of `redis-server` and

@@ -1,9 +1,9 @@
 //! A child process that ends with its parent, however the parent ends.
 //!
-//! A test may be killed with -9, and then no destructor runs. So the child is started through
-//! a shell that leaves a watcher behind: it reads a pipe of which only the parent holds the
-//! other end, and kills the child when that end closes. The shell then *becomes* the program
-//! (`exec`), so the child's pid is the program's and there is nothing in between.
+//! A test may be killed with -9, and then no destructor runs. So the child starts through a shell
+//! that leaves a watcher behind. The watcher reads a pipe whose other end only the parent holds,
+//! and kills the child when that end closes. The shell then *becomes* the program (`exec`), so the
+//! child's pid is the program's pid and no process is between them.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -11,8 +11,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-/// `$1` is a directory to remove after an orphan's death ('' for none), the rest the program.
-/// The watcher lets go of the program's output, whose readers wait for its end.
+/// `$1` is a directory to remove after an orphan's death ('' for none), the rest is the program.
+/// The watcher closes the program's output, because readers of that output wait for its end.
 const SCRIPT: &str = r#"
 leftovers=$1
 shift
@@ -35,9 +35,9 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    /// The command that runs `program` tethered: add its arguments, environment and output
-    /// as to any other, then [`spawn`](Self::spawn) it. `leftovers` is a directory to remove
-    /// if this process dies first.
+    /// The command that runs `program` with such a watcher. Add arguments, environment and output
+    /// as to any other command, then [`spawn`](Self::spawn) it. `leftovers` is a directory to
+    /// remove if this process dies first.
     pub fn command(program: impl AsRef<OsStr>, leftovers: Option<&Path>) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "child"]);
@@ -49,12 +49,12 @@ impl ChildGuard {
     ///
     /// # Errors
     ///
-    /// When no shell can be started. A program that is missing is seen as exit status 127.
+    /// When no shell can be started. A missing program shows as exit status 127.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
-        // In a group of its own, Ctrl-C in a terminal reaches the parent alone, and the order
-        // of dying stays the one described above.
+        // The child has its own process group, so Ctrl-C in a terminal reaches only the parent. The
+        // processes then die in the order described above.
         let mut child = command.stdin(Stdio::piped()).process_group(0).spawn()?;
-        let watcher = child.stdin.take().expect("stdin was asked to be a pipe");
+        let watcher = child.stdin.take().expect("stdin is a pipe");
         Ok(Self { child, watcher })
     }
 
@@ -63,7 +63,7 @@ impl ChildGuard {
         self.child.id()
     }
 
-    /// What the program prints, if the command piped it and nobody took it before.
+    /// What the program prints, if the command piped it and no earlier call took it.
     pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
@@ -72,7 +72,7 @@ impl ChildGuard {
     ///
     /// # Errors
     ///
-    /// When the operating system refuses to say.
+    /// When the operating system reports an error.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
@@ -88,7 +88,8 @@ impl ChildGuard {
     /// When the operating system refuses.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.child.kill()?;
-        // Before the pid is given back by waiting: the watcher must not kill its next owner.
+        // This comes before the wait that frees the pid: the watcher must not kill a later process
+        // with the same pid.
         self.release();
         self.child.wait()
     }
@@ -99,7 +100,7 @@ impl ChildGuard {
     ///
     /// When the program has ended or the name is unknown.
     pub fn signal(&self, name: &str) -> io::Result<()> {
-        // The shell's own `kill`: the separate program is missing on small systems.
+        // This uses the shell's builtin `kill`: small systems lack the separate program.
         let kill = r#"kill -s "$1" "$2""#;
         let pid = self.pid().to_string();
         let status = Command::new("sh").args(["-c", kill, "kill", name, &pid]).status()?;
@@ -111,7 +112,7 @@ impl ChildGuard {
     }
 
     fn release(&mut self) {
-        // It fails when the watcher is gone, which is what it asks for.
+        // It fails when the watcher is already gone, which is the desired state.
         let _ = self.watcher.write_all(b"released\n");
     }
 }

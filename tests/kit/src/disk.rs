@@ -1,4 +1,4 @@
-//! A disk that is full, as one server sees it.
+//! A disk that is full for one server.
 
 use std::io;
 
@@ -7,26 +7,26 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use crate::RedisServer;
 
 impl RedisServer {
-    /// Fails every write of the server to a file from now on, as a full disk does. It is to be
-    /// started with [`survives_a_full_disk`](crate::RedisServerBuilder::survives_a_full_disk).
+    /// Fails every write of the server to a file from now on, as a full disk does. The server must
+    /// be started with [`survives_a_full_disk`](crate::RedisServerBuilder::survives_a_full_disk).
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// When the system refuses the change.
     pub fn fill_disk(&self) -> io::Result<()> {
         self.limit_files(Some(0))
     }
 
-    /// Lets it write again.
+    /// Lets the server write again.
     ///
     /// # Errors
     ///
-    /// When the system refuses, or the server has ended.
+    /// When the system refuses the change, or the server has ended.
     pub fn free_disk(&self) -> io::Result<()> {
         self.limit_files(getrlimit(Resource::Fsize).current)
     }
 
-    /// The largest file that it may write.
+    /// Sets the largest file that the server may write.
     fn limit_files(&self, current: Option<u64>) -> io::Result<()> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or(io::ErrorKind::NotFound)?;

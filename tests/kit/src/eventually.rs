@@ -1,18 +1,18 @@
-//! Awaits a condition that nobody signals.
+//! Awaits a condition that has no signal.
 
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-/// Short enough that a test does not feel it, long enough to leave the cores to the tested.
+/// Short enough that a test is not slowed, long enough to leave the cores to the tested code.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Asks `condition` again and again until it holds. Prefer a [`Signal`](crate::Signal) where
-/// the tested code can be made to give one.
+/// Checks `condition` repeatedly until it holds. Prefer a [`Signal`](crate::Signal) if the tested
+/// code can send one.
 ///
 /// # Panics
 ///
-/// Naming `what` was awaited, if it does not hold `within` the bound.
+/// If it does not hold `within` the bound. The message names `what` was awaited.
 pub async fn eventually(what: &str, within: Duration, mut condition: impl AsyncFnMut() -> bool) {
     let polling = async {
         while !condition().await {

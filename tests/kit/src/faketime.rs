@@ -7,16 +7,17 @@ use std::thread;
 use std::time::Duration;
 use std::{fs, io};
 
-/// For programs of several threads.
+/// The variant for programs with several threads.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
-/// Where systems keep libraries. Debian has a folder for each architecture in the last one.
+/// Folders in which systems keep libraries. Debian has a folder for each architecture in the last
+/// one.
 const FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/local/lib", "/usr/lib"];
 
-/// A server that asks for the time before it can, asks for ever.
+/// A server that reads the time before the library is ready never stops trying.
 const TRY_FOR: Duration = Duration::from_secs(5);
 
-/// A clock that somebody sets is that of the day alone.
+/// Setting a clock changes only the time of day, not the monotonic clock.
 const KEEP_MONOTONIC: [(&str, &str); 2] =
     [("FAKETIME_DONT_FAKE_MONOTONIC", "1"), ("DONT_FAKE_MONOTONIC", "1")];
 
@@ -27,30 +28,30 @@ fn library() -> Option<PathBuf> {
     folders.map(|folder| folder.join(LIBRARY)).find(|library| library.is_file())
 }
 
-/// Whether clocks can be made wrong here.
+/// Whether this system can give a process a wrong clock.
 pub fn has_faketime() -> bool {
     library().is_some()
 }
 
-/// Gives the process that this starts a clock that is wrong by `offset`, such as `+1d`, where that
-/// can be had.
+/// Gives the process that this command starts a clock that is wrong by `offset`, such as `+1d`, if
+/// the library is available.
 pub fn fake_clock(command: &mut Command, offset: &str) {
     if let Some(library) = library() {
         command.env("LD_PRELOAD", library).env("FAKETIME", offset).envs(KEEP_MONOTONIC);
     }
 }
 
-/// The clock of a server, which can be set while it runs.
+/// The clock of a server. A test can set it while the server runs.
 #[derive(Debug)]
 pub(crate) struct Clock {
     preload: String,
-    /// What the library reads at each look.
+    /// The file that the library reads for each request of the time.
     file: PathBuf,
     off_s: i64,
 }
 
 impl Clock {
-    /// A clock that is right, kept in that folder, if this server bears it.
+    /// A correct clock, kept in that folder, if this server works with the library.
     pub(crate) fn new(server: &Path, folder: &Path) -> Option<Self> {
         let preload = preload_for(server)?;
         let clock = Self { preload, file: folder.join("clock"), off_s: 0 };
@@ -62,14 +63,15 @@ impl Clock {
         command.env("FAKETIME_NO_CACHE", "1").envs(KEEP_MONOTONIC);
     }
 
-    /// Sets it to so many seconds off the machine's. By how many that moves it.
+    /// Sets the clock to this many seconds off the machine's clock. Returns by how many seconds
+    /// that moves it.
     pub(crate) fn set(&mut self, off_s: i64) -> io::Result<i64> {
         let by_s = off_s - std::mem::replace(&mut self.off_s, off_s);
         self.write()?;
         Ok(by_s)
     }
 
-    /// All at once, for the server may look at any time.
+    /// Replaces the file in one step, because the server may read it at any time.
     fn write(&self) -> io::Result<()> {
         let fresh = self.file.with_extension("new");
         fs::write(&fresh, format!("{:+}\n", self.off_s))?;
@@ -77,8 +79,9 @@ impl Clock {
     }
 }
 
-/// What to preload so that this server's clock can be set, if it bears that. The allocator of the C
-/// library goes along: jemalloc asks for the time before the library can tell it.
+/// What to preload so that this server's clock can be set, if the server works with it. The C
+/// library is preloaded too, for its allocator: jemalloc reads the time before the library is
+/// ready.
 fn preload_for(server: &Path) -> Option<String> {
     let preload = format!("{}:libc.so.6", library()?.to_str()?);
     let mut command = Command::new(server);

@@ -13,22 +13,22 @@ use crate::faketime::Clock;
 use crate::ping::Address;
 use crate::{REDIS_SERVER_VAR, RedisServer, find_redis_server};
 
-/// Below the ports that the system hands to outgoing connections, so that a server that is
-/// restarted finds its port free.
+/// Below the ports that the system gives to outgoing connections, so that a restarted server finds
+/// its port free.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Two tests may pick one port at the same moment; the second takes another.
+/// Two tests may choose the same port at the same moment; the second test then tries another.
 const PORT_ATTEMPTS: usize = 20;
 
-/// The server's own log, and what it says before it has read where to log.
+/// The server's own log, and its output before it has read where to log.
 const LOG: &str = "redis.log";
 const COMPLAINTS: &str = "stderr.log";
 
-/// What a process ignores, the program that takes its place ignores, too.
+/// A program inherits the ignored signals of the process that it replaces.
 const IGNORE_LIMIT: &str = r#"trap '' XFSZ; exec "$@""#;
 
-/// Options of a private server. Without any it listens on a Unix socket in a folder that only
-/// this user can enter, and keeps nothing on disk.
+/// Options of a private server. Without any, it listens on a Unix socket in a folder that only this
+/// user can enter, and stores nothing on disk.
 #[derive(Clone, Debug, Default)]
 pub struct RedisServerBuilder {
     under: Vec<String>,
@@ -51,7 +51,8 @@ pub struct TlsFiles {
 }
 
 impl RedisServerBuilder {
-    /// Adds a setting of redis.conf, such as `.arg("--maxmemory", "64mb")`. It wins over ours.
+    /// Adds a setting of redis.conf, such as `.arg("--maxmemory", "64mb")`. It overrides the
+    /// defaults.
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
         self
@@ -63,7 +64,7 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Writes each command to disk before answering it: what was answered survives
+    /// Writes each command to disk before answering it, so answered commands survive
     /// [`RedisServer::kill`].
     pub fn appendonly_always(self) -> Self {
         self.arg("--appendonly", "yes").arg("--appendfsync", "always")
@@ -75,22 +76,22 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Sees a [full disk](RedisServer::fill_disk) as a write that fails. Otherwise the system
-    /// kills it at the first byte too many.
+    /// Treats a [full disk](RedisServer::fill_disk) as a failed write. Otherwise the system kills
+    /// the server at the first byte above the limit.
     pub fn survives_a_full_disk(self) -> Self {
         self.under(&["sh", "-c", IGNORE_LIMIT, "sh"].map(str::to_owned))
     }
 
-    /// Runs with a clock that [can be set](RedisServer::set_clock), where that can be had.
+    /// Runs with a clock that [can be set](RedisServer::set_clock), if the system supports that.
     pub fn settable_clock(mut self) -> Self {
         self.settable_clock = true;
         self
     }
 
-    /// Asks every client for this password. Letters and digits only: it stands in the URL.
+    /// Requires this password of every client. Letters and digits only: it is part of the URL.
     pub fn password(mut self, password: &str) -> Self {
         let plain = password.chars().all(|c| c.is_ascii_alphanumeric());
-        assert!(plain && !password.is_empty(), "a test's password is made of letters and digits");
+        assert!(plain && !password.is_empty(), "a test's password has only letters and digits");
         self.password = Some(password.to_owned());
         self
     }
@@ -105,7 +106,7 @@ impl RedisServerBuilder {
     ///
     /// # Panics
     ///
-    /// With the server's log, if it does not come up.
+    /// If the server does not start; the message contains its log.
     pub fn start(self) -> RedisServer {
         self.try_start().unwrap_or_else(|failure| panic!("{failure}"))
     }
@@ -125,7 +126,7 @@ impl RedisServerBuilder {
     }
 }
 
-/// All that is needed to start one server, again and again.
+/// Everything that is needed to start one server, also repeatedly.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) address: Address,
@@ -160,7 +161,7 @@ impl Launch {
         Self { address, password, folder, tls, program, under, args, clock }
     }
 
-    /// Starts the server's process, without waiting until it serves.
+    /// Starts the server's process, without waiting until it is ready.
     pub(crate) fn spawn(&self) -> std::io::Result<ChildGuard> {
         let leftovers = Some(self.folder.path());
         let mut command = match self.under.split_first() {
@@ -209,7 +210,7 @@ impl Launch {
         }
     }
 
-    /// The end of the server's log, which says why it did not start.
+    /// The end of the server's log, which explains why it did not start.
     pub(crate) fn log(&self) -> String {
         let read = |name| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         let log = read(LOG) + &read(COMPLAINTS);

@@ -1,16 +1,14 @@
 //! Helpers for the tests of Optimus: real Redis servers that end with the test, real
 //! processes to kill, and signals to wait on instead of sleeping.
 //!
-//! It knows no other Optimus crate, so that every one of them can use it in its tests.
-//! In reading order: [`RedisServer`] is a private server to kill, pause and restart;
-//! [`shared_redis`] a running one that nobody may disturb, in which each test keeps to its
-//! own [`namespace`]. [`Signal`] and [`Gate`] order what happens inside one process,
-//! [`eventually`] awaits what only polling can see, and [`Proc`] runs a program. A
-//! [`ChildGuard`] process, which servers and programs both are, dies with the test. A
-//! [`FaultProxy`] stands between a client and a server and does to their connection what
-//! networks do. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`] is
-//! what all of them write down in a long run, and its judge. A [`Mutant`] is a bug made on purpose,
-//! which tests must notice.
+//! It depends on no other Optimus crate, so every crate can use it in its tests. In reading order:
+//! [`RedisServer`] is a private server to kill, pause and restart. [`shared_redis`] is a running
+//! one that no test may disturb; each test uses its own [`namespace`]. [`Signal`] and [`Gate`]
+//! order what happens inside one process, [`eventually`] awaits conditions that only polling can
+//! detect, and [`Proc`] runs a program. A [`ChildGuard`] process, such as a server or a program,
+//! dies with the test. A [`FaultProxy`] stands between a client and a server and causes network
+//! faults. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`] is the
+//! record of a long run, and its checker. A [`Mutant`] is a deliberate bug that tests must notice.
 
 #[cfg(feature = "soak")]
 mod disk;

@@ -1,5 +1,5 @@
-//! The deliberate bugs of `tests/mutants/`: patch files that say what they break, who had that
-//! bug, be it we ourselves, and which tests must notice.
+//! The deliberate bugs of `tests/mutants/`: patch files that state what they break, which project
+//! had that bug (a peer or Optimus), and which tests must notice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ const KILLED_BY: &str = "Killed by: ";
 /// A deliberate bug: one patch file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutant {
-    /// Its file's name, without the extension: what it breaks.
+    /// The name of its file, without the extension: what it breaks.
     pub name: String,
     /// The patch.
     pub path: PathBuf,
     /// What is broken, in one sentence.
     pub breaks: String,
-    /// Who had it: `project#number, what happened there`, or the commit that mended our own.
+    /// Its origin: `project#number, what happened there`, or the Optimus commit with the fix.
     pub had_by: String,
     /// Arguments of `cargo test` for the tests that must fail.
     pub killed_by: Vec<String>,
@@ -27,7 +27,8 @@ impl Mutant {
     /// All mutants of a folder, by name.
     ///
     /// # Errors
-    /// Names the file that can't be read or lacks a line of its head.
+    ///
+    /// Names the file that cannot be read or lacks a line of its head.
     pub fn all(folder: &Path) -> Result<Vec<Self>, String> {
         let unreadable = |problem| format!("{}: {problem}", folder.display());
         let mut mutants = Vec::new();
@@ -47,12 +48,13 @@ impl Mutant {
     /// empty line.
     ///
     /// # Errors
-    /// Says which line is missing.
+    ///
+    /// Names the line that is missing.
     pub fn parse(path: PathBuf, text: &str) -> Result<Self, String> {
         let missing = |what: &str| format!("{}: its head has no {what}", path.display());
         let mut head = text.lines();
         let breaks = head.next().filter(|line| line.ends_with('.'));
-        let breaks = breaks.ok_or_else(|| missing("sentence that says what is broken"))?;
+        let breaks = breaks.ok_or_else(|| missing("sentence that states what is broken"))?;
         let had_by = head.next().and_then(|line| {
             let peer = line.strip_prefix(PEER).filter(|peer| names_a_thread(peer));
             peer.or_else(|| line.strip_prefix(OURS).filter(|ours| names_a_commit(ours)))
@@ -76,7 +78,7 @@ impl Mutant {
     }
 }
 
-/// Whether it begins as `1a2b3c4, ` and goes on: the commit that mended it.
+/// Whether it begins with a commit hash, as in `1a2b3c4, `, and text follows.
 fn names_a_commit(ours: &str) -> bool {
     ours.split_once(", ").is_some_and(|(commit, what)| {
         let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -84,7 +86,7 @@ fn names_a_commit(ours: &str) -> bool {
     })
 }
 
-/// Whether it begins as `project#number, ` and goes on.
+/// Whether it begins with `project#number, ` and text follows.
 fn names_a_thread(peer: &str) -> bool {
     let thread = peer.split_once(", ").and_then(|(thread, what)| {
         let (project, number) = thread.split_once('#')?;

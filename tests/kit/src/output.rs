@@ -1,4 +1,4 @@
-//! The lines that a process printed so far, and the wait for one of them.
+//! The lines that a process has printed so far, and the wait for one of them.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::thread;
@@ -12,8 +12,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Collects from `stream` until its end, on a thread of its own: a process whose pipe
-    /// nobody reads would block.
+    /// Collects from `stream` until its end, on its own thread: a process blocks if nobody reads
+    /// its pipe.
     pub(crate) fn collect(&self, stream: impl Read + Send + 'static) {
         let lines = self.lines.clone();
         thread::spawn(move || {
@@ -29,7 +29,7 @@ impl Output {
         self.lines.borrow().clone()
     }
 
-    /// The first line that contains `part`, whether it was printed before or comes yet.
+    /// The first line that contains `part`, whether it is already printed or still to come.
     pub(crate) async fn line_with(&self, part: &str) -> String {
         let has = |lines: &Vec<String>| lines.iter().any(|line| line.contains(part));
         let mut lines = self.lines.subscribe();

@@ -1,4 +1,4 @@
-//! Asks a server whether it serves, in the inline form of its protocol: no client crate needed.
+//! Asks a server whether it is ready, in the inline form of its protocol: no client crate needed.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server that loads its data or is paused does not answer; the caller asks again.
+/// A server that loads its data or is paused does not answer; the caller tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where a server listens.
@@ -18,7 +18,7 @@ pub(crate) enum Address {
     Port(u16),
 }
 
-/// Succeeds when the server at `address` takes commands; fails while it starts or loads.
+/// Succeeds when the server at `address` takes commands. Fails while it starts or loads.
 pub(crate) fn ping(address: &Address, password: Option<&str>) -> io::Result<()> {
     match address {
         Address::Socket(path) => {
@@ -35,7 +35,7 @@ pub(crate) fn ping(address: &Address, password: Option<&str>) -> io::Result<()> 
 }
 
 fn exchange(mut stream: impl Read + Write, password: Option<&str>) -> io::Result<()> {
-    // QUIT makes the server close the connection, which ends the reading below.
+    // QUIT makes the server close the connection, which ends the read below.
     let login = password.map(|word| format!("AUTH {word}\r\n")).unwrap_or_default();
     stream.write_all(format!("{login}PING\r\nQUIT\r\n").as_bytes())?;
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! A program under test, as a process of its own: to read, to signal, to kill.
+//! A program under test, as its own process: to read, to signal, to kill.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use crate::child::ChildGuard;
 use crate::output::Output;
 
-/// A running program. Dropping it kills it; so does the death of this process.
+/// A running program. It is killed when this value is dropped or this process dies.
 #[derive(Debug)]
 pub struct Proc {
     name: String,
@@ -33,12 +33,12 @@ impl Proc {
         ProcBuilder { name, command: ChildGuard::command(path, None) }
     }
 
-    /// An example or a binary of the workspace, by its name: what cargo built beside the
-    /// running test.
+    /// An example or a binary of the workspace, by its name: cargo builds it in a folder next to
+    /// the running test.
     ///
     /// # Panics
     ///
-    /// If there is none, saying how to build it.
+    /// If there is none; the message names the command that builds it.
     pub fn built(name: &str) -> ProcBuilder {
         let test = std::env::current_exe().expect("the running test has a file");
         // target/<profile>/deps/<test>: examples and binaries are next to `deps`.
@@ -61,11 +61,11 @@ impl Proc {
         self.output.lines()
     }
 
-    /// The first line that contains `part`, printed already or `within` the bound.
+    /// The first line that contains `part`, already printed or printed `within` the bound.
     ///
     /// # Panics
     ///
-    /// If no such line comes, with what was printed instead.
+    /// If there is no such line; the message contains what was printed instead.
     pub async fn wait_for_line(&self, part: &str, within: Duration) -> String {
         let Ok(line) = timeout(within, self.output.line_with(part)).await else {
             panic!("no {part:?} within {within:?} from {}", self.transcript())
@@ -77,12 +77,12 @@ impl Proc {
     ///
     /// # Panics
     ///
-    /// If it still runs after the bound, with what it printed.
+    /// If it still runs after the bound; the message contains what it printed.
     pub async fn wait(&mut self, within: Duration) -> ExitStatus {
         let process = &mut self.process;
         let ending = async {
             loop {
-                if let Some(status) = process.try_wait().expect("it is a child of ours") {
+                if let Some(status) = process.try_wait().expect("it is a child of this process") {
                     return status;
                 }
                 sleep(Duration::from_millis(2)).await;
@@ -96,7 +96,7 @@ impl Proc {
 
     /// Kills the program with -9 and waits for its end.
     pub fn kill9(&mut self) -> ExitStatus {
-        self.process.kill().expect("a child of one's own can be killed")
+        self.process.kill().expect("a process can kill its child")
     }
 
     /// Asks the program to end (SIGTERM).
@@ -108,7 +108,7 @@ impl Proc {
     ///
     /// # Panics
     ///
-    /// If the program has ended, with what it printed.
+    /// If the program has ended; the message contains what it printed.
     pub fn signal(&self, name: &str) {
         if let Err(error) = self.process.signal(name) {
             panic!("{error}, {}", self.transcript());

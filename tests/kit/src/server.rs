@@ -12,11 +12,11 @@ use crate::ping::ping;
 /// A server that takes longer is broken, not slow.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
-/// A Redis server of one's own. Dropping it kills it and removes its folder; so does the death
-/// of this process.
+/// A private Redis server. When it is dropped or this process dies, the server is killed and its
+/// folder removed.
 #[derive(Debug)]
 pub struct RedisServer {
-    // Declared first, so that the server is dead before its folder goes.
+    // Declared first, so that the server is dead before its folder is removed.
     process: ChildGuard,
     launch: Launch,
 }
@@ -26,7 +26,7 @@ impl RedisServer {
     ///
     /// # Panics
     ///
-    /// With the server's log, if it does not answer within 10 s.
+    /// If it does not answer within 10 s; the message contains the server's log.
     pub fn start() -> Self {
         Self::builder().start()
     }
@@ -64,24 +64,24 @@ impl RedisServer {
         self.process.pid()
     }
 
-    /// Kills the server with -9. Its folder stays, for [`restart`](Self::restart).
+    /// Kills the server with -9. Its folder stays for [`restart`](Self::restart).
     pub fn kill(&mut self) {
-        self.process.kill().expect("a child of one's own can be killed");
+        self.process.kill().expect("a process can kill its child");
     }
 
-    /// Waits until the server, which somebody told to end, has ended.
+    /// Waits until the server has ended. The caller must have asked it to end.
     pub fn wait(mut self) {
-        while self.process.try_wait().expect("a child of one's own can be waited for").is_none() {
+        while self.process.try_wait().expect("a process can wait for its child").is_none() {
             thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// Kills the server if it runs and starts it again, with the same options, at the same
-    /// address and with what it had written to disk.
+    /// Kills the server if it runs, and starts it again with the same options, address and stored
+    /// data.
     ///
     /// # Panics
     ///
-    /// With the server's log, if it does not answer within 10 s.
+    /// If it does not answer within 10 s; the message contains the server's log.
     pub fn restart(&mut self) {
         self.kill();
         self.process = self.launch.spawn().expect("the server started before");
@@ -95,23 +95,23 @@ impl RedisServer {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Freezes the server (SIGSTOP): connections stay open and nothing is answered.
+    /// Freezes the server (SIGSTOP): connections stay open and no command gets a reply.
     pub fn pause(&self) {
         self.process.signal("STOP").expect("the server runs");
         self.await_frozen();
     }
 
-    /// Lets a paused server go on, with what was sent to it meanwhile.
+    /// Lets a paused server continue, with the commands that it received meanwhile.
     pub fn resume(&self) {
         self.process.signal("CONT").expect("the server is paused, not dead");
     }
 
-    /// Sets its clock to so many seconds off the machine's. By how many that moves it; none where
-    /// it has no [settable clock](RedisServerBuilder::settable_clock).
+    /// Sets its clock to this many seconds off the machine's clock. Returns by how many seconds
+    /// that moves it; none if it has no [settable clock](RedisServerBuilder::settable_clock).
     ///
     /// # Errors
     ///
-    /// When the file of the clock can't be written.
+    /// When the file of the clock cannot be written.
     pub fn set_clock(&mut self, off_s: i64) -> io::Result<Option<i64>> {
         self.launch.clock.as_mut().map(|clock| clock.set(off_s)).transpose()
     }
@@ -135,8 +135,8 @@ impl RedisServer {
         }
     }
 
-    /// A signal is delivered a moment after it was sent. Where the system shows the state of a
-    /// process, that moment is awaited, so that no command slips through after `pause`.
+    /// The system delivers a signal a moment after the call. If the system shows the state of a
+    /// process, this waits for that moment, so that no command is executed after `pause`.
     fn await_frozen(&self) {
         let state = format!("/proc/{}/stat", self.pid());
         while let Ok(stat) = std::fs::read_to_string(&state) {

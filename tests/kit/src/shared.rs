@@ -1,4 +1,4 @@
-//! The server that tests share which do it no harm.
+//! The server that harmless tests share.
 
 use std::env;
 
@@ -7,12 +7,12 @@ use crate::RedisServer;
 /// The environment variable with the URL of the shared server; `cargo xtask test` sets it.
 pub const SHARED_REDIS_VAR: &str = "OPTIMUS_TEST_REDIS";
 
-/// A Redis server to use but not to disturb: no `FLUSHALL`, no `CONFIG SET`, no restart, and
-/// only keys of one's own [`namespace`](crate::namespace).
+/// A Redis server to use but not to disturb: no `FLUSHALL`, no `CONFIG SET`, no restart, and only
+/// keys of the test's own [`namespace`](crate::namespace).
 #[derive(Debug)]
 pub struct SharedRedis {
     url: String,
-    // Held for its drop alone.
+    // Kept only for its drop.
     _own: Option<RedisServer>,
 }
 
@@ -23,7 +23,7 @@ impl SharedRedis {
     }
 }
 
-/// The server named by `$OPTIMUS_TEST_REDIS`; without it a private one, which lives as long as
+/// The server that `$OPTIMUS_TEST_REDIS` names. Without it, a private server that lives as long as
 /// the handle, so that a single `cargo test` works too.
 pub fn shared_redis() -> SharedRedis {
     if let Some(url) = env::var(SHARED_REDIS_VAR).ok().filter(|url| !url.is_empty()) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// No signal of a healthy test takes this long, and a broken test should say so soon.
+/// In a correct test no signal takes this long, and a broken test must fail soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counts hits. Clones share the count.
@@ -20,7 +20,7 @@ impl Signal {
         Self::default()
     }
 
-    /// Counts one more hit and wakes who waits for it.
+    /// Counts one more hit and wakes the waiting tests.
     pub fn hit(&self) {
         self.hits.send_modify(|hits| *hits += 1);
     }
@@ -30,11 +30,11 @@ impl Signal {
         *self.hits.borrow()
     }
 
-    /// Returns as soon as there were `n` hits or more, earlier ones included.
+    /// Returns as soon as there are `n` hits or more, earlier ones included.
     ///
     /// # Panics
     ///
-    /// After 30 s, with the number of hits there were.
+    /// After 30 s; the message contains the number of hits.
     pub async fn wait_for(&self, n: u64) {
         let mut hits = self.hits.subscribe();
         let arrival = timeout(PATIENCE, hits.wait_for(|hits| *hits >= n)).await.is_ok();

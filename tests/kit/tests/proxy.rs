@@ -1,4 +1,4 @@
-//! The fault proxy does to a connection what a test asks for, and nothing else.
+//! The fault proxy causes exactly the faults that a test requests.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use optimus_testkit::{FaultProxy, RedisServer, SharedRedis, Way, namespace, shar
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands as _, AsyncConnectionConfig, RedisResult};
 
-/// Longer than any answer takes; what is silent for so long is held up.
+/// Longer than any reply takes: a longer silence means that the reply is held up.
 const SILENCE: Duration = Duration::from_millis(150);
 const SOON: Duration = Duration::from_secs(10);
 
@@ -27,7 +27,7 @@ async fn count(connection: &mut MultiplexedConnection, key: &str) -> u64 {
     connection.get::<_, Option<u64>>(key).await.unwrap().unwrap_or(0)
 }
 
-/// Whether it is not done within [`SILENCE`]; if it is, that is a finding.
+/// Whether it does not finish within [`SILENCE`]. If it finishes, the test fails.
 async fn is_held_up(action: impl Future) -> bool {
     tokio::time::timeout(SILENCE, action).await.is_err()
 }
@@ -47,7 +47,7 @@ async fn everything_passes_at_first_and_a_pipeline_keeps_its_order() {
 }
 
 #[tokio::test]
-async fn a_dropped_request_is_not_executed_and_what_came_before_it_is_answered() {
+async fn a_dropped_request_is_not_executed_and_earlier_ones_are_answered() {
     let (redis, proxy) = proxied().await;
     let (mut client, mut direct) = (connect(&proxy.url()).await, connect(redis.url()).await);
     let key = namespace();
@@ -59,12 +59,12 @@ async fn a_dropped_request_is_not_executed_and_what_came_before_it_is_answered()
     assert_eq!(count(&mut direct, &key).await, 1);
 
     let again: u64 = connect(&proxy.url()).await.incr(&key, 1).await.unwrap();
-    assert_eq!(again, 2, "one fault strikes once");
+    assert_eq!(again, 2, "one fault hits once");
     assert_eq!(proxy.requests(), ["INCRBY", "INCRBY", "INCRBY"]);
 }
 
 #[tokio::test]
-async fn a_request_whose_reply_is_dropped_is_executed_all_the_same() {
+async fn a_request_whose_reply_is_dropped_is_still_executed() {
     let (redis, proxy) = proxied().await;
     let (mut client, mut direct) = (connect(&proxy.url()).await, connect(redis.url()).await);
     let key = namespace();
@@ -132,7 +132,7 @@ async fn cut_and_reset_connections_fail_at_once_and_new_ones_work() {
         let _: Option<u64> = client.get(namespace()).await.unwrap();
         let begun = Instant::now();
         end(&proxy);
-        // The end may still be on its way to the client when it sends.
+        // The end of the connection may not have reached the client when it sends.
         while client.get::<_, Option<u64>>(namespace()).await.is_ok() {
             assert!(begun.elapsed() < SOON, "the connection goes on");
         }

@@ -1,4 +1,4 @@
-//! The helpers do what the other tests rely on: above all, nothing outlives a test.
+//! The helpers keep the promises that other tests rely on: above all, no process outlives a test.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use redis::AsyncCommands as _;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A process that was killed but not yet collected by its parent runs no more.
+/// A process that was killed but not yet collected by its parent no longer runs.
 fn runs(pid: u32) -> bool {
     let seen = std::process::Command::new("sh")
         .args(["-c", r#"kill -0 "$1" 2>/dev/null && ! grep -qs '^State:.Z' "/proc/$1/status""#])
@@ -158,7 +158,7 @@ async fn a_signal_counts_and_wakes() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_who_arrives_until_it_is_opened() {
+async fn a_gate_holds_arrivals_until_it_is_opened() {
     let gate = Gate::new();
     let handler = tokio::spawn({
         let gate = gate.clone();
@@ -195,7 +195,7 @@ async fn a_full_disk_fails_writes_until_it_is_freed() {
     let mut server = persistent.start();
     let mut admin = server.admin().await;
     server.fill_disk().unwrap();
-    // The first ones are taken before the server notices.
+    // The first ones succeed before the server notices.
     let refused = async || admin.set::<_, _, ()>("key", "value").await.is_err();
     eventually("writes are refused", SOON, refused).await;
     assert!(!server.has_ended());

@@ -1,5 +1,5 @@
-//! Starts a private Redis server, prints its pid, folder and address, and holds it until
-//! killed: a Redis to play with, and the parent that a test kills.
+//! Starts a private Redis server, prints its pid, folder and address, and keeps it until killed.
+//! Use it as a Redis to experiment with. A test uses it as the parent process to kill.
 
 use optimus_testkit::RedisServer;
 

@@ -3,7 +3,7 @@
 use super::requests::{Requests, Told};
 use super::{Event, Found, How, What};
 
-/// What clients and handlers wrote down of one task.
+/// What clients and handlers recorded about one task.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) invoked: Option<Invoked>,
@@ -11,10 +11,10 @@ pub(super) struct Account {
     pub(super) cancels: Requests,
     pub(super) requeues: Requests,
     pub(super) deletes: Requests,
-    /// By their fences, once [sorted](Self::sort).
+    /// Ordered by fence, once [sorted](Self::sort).
     pub(super) executions: Vec<Execution>,
     pub(super) found: Option<(Found, u64)>,
-    /// What can't be, such as the end of something that never began.
+    /// Events that are impossible, such as the end of an execution that never began.
     pub(super) oddities: Vec<&'static str>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Invoked {
     pub(super) delay_ms: u64,
 }
 
-/// What its client was told.
+/// The answer that its client received.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Acked { id: String },
@@ -34,7 +34,7 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// One time that its handler ran.
+/// One execution of its handler.
 #[derive(Debug)]
 pub(super) struct Execution {
     pub(super) pid: u32,
@@ -78,12 +78,12 @@ impl Account {
         }
     }
 
-    /// Brings the executions into the order of their fences.
+    /// Sorts the executions by their fences.
     pub(super) fn sort(&mut self) {
         self.executions.sort_by_key(|execution| (execution.fence, execution.begun));
     }
 
-    /// When it was acknowledged as a task of its own.
+    /// When its submit was acknowledged as a new task.
     pub(super) fn acked_at(&self) -> Option<u64> {
         match &self.answer {
             Some((at, Answer::Acked { .. })) => Some(*at),
@@ -91,7 +91,7 @@ impl Account {
         }
     }
 
-    /// What the queue calls it, as its client was told.
+    /// Its id in the queue, as its client received it.
     pub(super) fn acked_id(&self) -> Option<&str> {
         match &self.answer {
             Some((_, Answer::Acked { id })) => Some(id),
@@ -111,7 +111,7 @@ impl Account {
         }
     }
 
-    /// An operator was told that nothing was done of what it asked for last.
+    /// The latest request of this operator had the answer that nothing was done.
     fn undone(&mut self, pid: u32, at: u64) {
         let all = [&mut self.cancels, &mut self.requeues, &mut self.deletes];
         if let Some(last) = all.into_iter().max_by_key(|requests| requests.last_of(pid)) {
@@ -119,7 +119,7 @@ impl Account {
         }
     }
 
-    /// A process writes the begin of an execution before its end.
+    /// A process records the begin of an execution before its end.
     fn end(&mut self, at: u64, pid: u32, fence: u64, how: How) {
         let mut open = self.executions.iter_mut().rev();
         match open.find(|run| run.pid == pid && run.fence == fence && run.end.is_none()) {

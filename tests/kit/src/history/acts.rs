@@ -1,4 +1,4 @@
-//! What a nemesis did, and what therefore may have happened to whom: [`Acts`].
+//! What the nemesis did, and what each process may have suffered from it: [`Acts`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use super::account::Execution;
 use super::{Event, How, What, Why};
 
-/// How long a worker takes at most to hand in a report while nothing is wrong.
+/// How long a worker takes at most to deliver a report while nothing is wrong.
 const REPORT_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long it may take once something was: a lost answer is given up after 8 s, and the wait
-/// for a new connection grows to 3 s.
+/// How long it may take after an outage: a lost reply is given up after 8 s, and the wait for a new
+/// connection grows to 3 s.
 const REPORT_AFTER_OUTAGE: Duration = Duration::from_secs(12);
 
-/// A worker that was frozen or away may begin so much later what it claimed before.
+/// A worker that was frozen or away may begin a task this long after its claim.
 pub(super) const LATE_BEGIN: Duration = Duration::from_secs(30);
 
-/// From when to when, in ns.
+/// An interval in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) since: u64,
@@ -28,12 +28,13 @@ impl Span {
         self.since <= until && since <= self.until
     }
 
-    /// How much of it lies in another.
+    /// How much of it is inside another interval.
     fn within(self, other: Self) -> u64 {
         self.until.min(other.until).saturating_sub(self.since.max(other.since))
     }
 
-    /// Who tries to connect waits for up to as long again as the outage lasts, within limits.
+    /// A client that tries to connect waits for up to as long again as the outage lasts, within
+    /// limits.
     fn works_on(self, lease: Duration) -> Self {
         Self { until: self.until + self.lasts().min(ns(lease * 5 / 8)), ..self }
     }
@@ -43,18 +44,18 @@ impl Span {
     }
 }
 
-/// By whom they were suffered.
+/// The acts, by the process that they affected.
 #[derive(Debug, Default)]
 pub(super) struct Acts {
     /// When a process was killed.
     pub(super) killed: HashMap<u32, u64>,
     pub(super) left: HashMap<u32, Span>,
     pub(super) frozen: HashMap<u32, Vec<Span>>,
-    /// Of one process, or of all.
+    /// The process, or none for all of them.
     pub(super) outages: Vec<(Span, Option<u32>)>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
-    /// Of those workers that have told.
+    /// The leases of the workers that reported one.
     leases: HashMap<u32, Duration>,
     /// When the clock of Redis was set forward.
     pub(super) hastened: Vec<u64>,
@@ -80,13 +81,13 @@ impl Acts {
         }
     }
 
-    /// Brings outages into their order, which [`held_until`](Self::held_until) relies on.
+    /// Sorts outages by their begin, which [`held_until`](Self::held_until) relies on.
     pub(super) fn sort(&mut self) {
         self.outages.sort_by_key(|(span, _)| span.since);
     }
 
-    /// Until when the worker may have held the report of this execution; for ever if it has not
-    /// ended.
+    /// Until when the worker may have held the report of this execution; without bound if it has
+    /// not ended.
     pub(super) fn held_until(&self, execution: &Execution) -> u64 {
         let Some((ended, how)) = execution.end else { return u64::MAX };
         let mut until = ended + ns(REPORT_WITHIN);
@@ -101,13 +102,14 @@ impl Acts {
                 until = until.max(span.until + ns(REPORT_AFTER_OUTAGE));
             }
         }
-        // Nothing is reported of what was stopped.
+        // A stopped execution has no report.
         if how == How::Stopped { u64::MAX } else { until }
     }
 
-    /// What kept a process from its heartbeats in this time, if for so long that its lease may have
-    /// run out. Several short hindrances that follow each other count together, and one that is
-    /// just over counts until the next heartbeat. Its lease is `usual` unless it told another.
+    /// What kept a process from its heartbeats in this interval, if it lasted so long that the
+    /// lease may have run out. Several short hindrances that follow each other count together. One
+    /// that has just ended counts until the next heartbeat. The lease is `usual` unless the worker
+    /// reported another.
     pub(super) fn kept(&self, pid: u32, since: u64, until: u64, usual: Duration) -> Option<Why> {
         let lease = self.leases.get(&pid).copied().unwrap_or(usual);
         let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
@@ -124,7 +126,8 @@ impl Acts {
         spans.iter().find(too_long).map(|(_, why)| *why)
     }
 
-    /// Whether some worker may have lost in this time what it had claimed and did not begin.
+    /// Whether some worker may have lost, in this interval, a task that it had claimed and not
+    /// begun.
     pub(super) fn may_have_lost(&self, since: u64, until: u64, usual: Duration) -> bool {
         let killed = self.killed.values().any(|at| (since..=until).contains(at));
         let away = self.outages.iter().map(|(_, of)| of.unwrap_or_default());
@@ -137,12 +140,13 @@ impl Acts {
         outages.filter(move |(_, of)| of.is_none_or(|of| of == pid)).map(|(span, _)| span)
     }
 
-    /// Whether something that was due later may have been due at once.
+    /// Whether the clock moved forward, so that a task with a later due time may have been due at
+    /// once.
     pub(super) fn hastened(&self, since: u64, until: u64) -> bool {
         self.hastened.iter().any(|at| (since..=until).contains(at))
     }
 
-    /// Whether something that was acknowledged in this time may be gone.
+    /// Whether something that was acknowledged in this interval may be gone.
     pub(super) fn rolled_back(&self, since: u64, until: u64) -> bool {
         self.rollbacks.iter().any(|span| span.meets(since, until))
     }

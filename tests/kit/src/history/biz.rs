@@ -1,4 +1,4 @@
-//! Of all tasks with one biz id, at most one may be alive.
+//! Checks that of all tasks with one biz id at most one is alive.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use super::acts::Acts;
 use super::verdict::Findings;
 use super::{Found, How};
 
-/// A task that was admitted under a biz id, and when it was alive for certain.
+/// A task that was admitted under a biz id, and when it was certainly alive.
 struct Admitted {
     task: u64,
     invoked: u64,
@@ -49,22 +49,21 @@ fn admission(task: u64, account: &Account) -> Option<Admitted> {
     let (invoked, acked) = (account.invoked?.at, account.acked_at()?);
     let done = account.executions.iter().filter(|run| run.ended_as(How::Ok));
     let done = done.filter_map(|run| run.end).map(|(at, _)| at).min();
-    // A dead task keeps its biz id. One that ended otherwise may have ended at any time.
+    // A dead task keeps its biz id. A task that ended in another state may have ended at any time.
     let keeps = account.requeues.possible().next().is_none()
         && account.found.is_some_and(|(state, _)| state == Found::Dead);
-    // One that was cancelled or deleted gave its biz id away, even if a requeue took it again
-    // later.
+    // A cancelled or deleted task gave its biz id away, even if a requeue took it again later.
     let until = done.unwrap_or(if keeps { u64::MAX } else { acked });
     let may_be_free = account.cancels.possible().chain(account.deletes.possible()).next().is_some();
     let alive_until = if may_be_free { acked } else { until };
     Some(Admitted { task, invoked, acked, alive_until })
 }
 
-/// Who is told of a duplicate is told of a task that there is.
+/// A duplicate names an owner that exists and has the biz id.
 fn known_owners(biz: u64, tasks: &[(u64, &Account)], acts: &Acts, findings: &mut Findings) {
     let mut known: HashSet<&str> = tasks.iter().filter_map(|(_, task)| task.acked_id()).collect();
     known.extend(tasks.iter().flat_map(|(_, task)| &task.executions).map(|run| run.id.as_str()));
-    // An admission whose client heard nothing may own it, and never have run.
+    // An admission without an answer to its client may be the owner, and may never have run.
     let silent = |account: &Account| !matches!(account.answer, Some((_, Answer::Acked { .. })));
     let may_be_silent = tasks.iter().any(|(_, account)| {
         silent(account) && !matches!(account.answer, Some((_, Answer::Duplicate { .. })))
@@ -73,7 +72,7 @@ fn known_owners(biz: u64, tasks: &[(u64, &Account)], acts: &Acts, findings: &mut
         let Some((at, Answer::Duplicate { owner })) = &account.answer else { continue };
         let asked = account.invoked.map_or(*at, |invoked| invoked.at);
         if !known.contains(owner.as_str()) && !may_be_silent && !acts.rolled_back(asked, *at) {
-            findings.add(*task, format!("is a duplicate of {owner}, which has not biz id {biz}"));
+            findings.add(*task, format!("is a duplicate of {owner}, which lacks biz id {biz}"));
         }
     }
 }

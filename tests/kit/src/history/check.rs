@@ -15,33 +15,32 @@ use super::{Event, Found, How, Why, biz, read_history};
 /// Delays are rounded to ms on their way.
 const EARLY_NS_MAX: u64 = 3_000_000;
 
-/// What the checker must know of the run.
+/// What the checker must know about the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// The lease of a worker that told none. What keeps one from its work for half of it is
-    /// harmless.
+    /// The lease of a worker that reported none. A hindrance of up to half a lease is harmless.
     pub lease: Duration,
 }
 
-/// Judges all histories in a folder.
+/// Checks all histories in a folder.
 ///
 /// # Errors
 ///
-/// When they can't be read. What they prove is in the verdict.
+/// When they cannot be read. A broken invariant is in the verdict, not an error.
 pub fn check(folder: &Path, rules: &Rules) -> io::Result<Verdict> {
     let mut all = All::default();
     read_history(folder, |event| all.add(event))?;
     Ok(all.check_all(rules))
 }
 
-/// Judges a history that was never written to a file.
+/// Checks a history that was never written to a file.
 pub fn check_events(events: impl IntoIterator<Item = Event>, rules: &Rules) -> Verdict {
     let mut all = All::default();
     events.into_iter().for_each(|event| all.add(event));
     all.check_all(rules)
 }
 
-/// A whole history: what happened to each task, and what was done to queues and processes.
+/// A whole history: what happened to each task, to queues and to processes.
 #[derive(Default)]
 struct All {
     accounts: HashMap<u64, Account>,
@@ -94,7 +93,7 @@ fn count(account: &Account, verdict: &mut Verdict) {
         Some((_, Answer::Acked { .. })) => verdict.acked += 1,
         Some((_, Answer::Duplicate { .. })) => verdict.duplicates += 1,
         Some((_, Answer::Refused)) => verdict.refused += 1,
-        // A client that was killed was told nothing.
+        // A client that was killed received no answer.
         Some((_, Answer::Unknown)) | None => {
             verdict.unknown += u64::from(account.invoked.is_some());
         }
@@ -103,7 +102,7 @@ fn count(account: &Account, verdict: &mut Verdict) {
     verdict.executions += account.executions.len() as u64;
 }
 
-/// How long it took until another worker began what a killed one was running.
+/// The time from a worker's kill until another worker began its running tasks.
 fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
     for pair in account.executions.windows(2) {
         let [lost, next] = pair else { continue };
@@ -115,7 +114,7 @@ fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
     }
 }
 
-/// One task before the rules.
+/// The check of one task.
 pub(super) struct Checker<'a> {
     pub(super) task: u64,
     pub(super) account: &'a Account,
@@ -124,7 +123,7 @@ pub(super) struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Nothing runs that was not submitted, and one submit makes one task.
+    /// Only submitted tasks run, and one submit makes one task.
     fn submit(&self, findings: &mut Findings) {
         let account = self.account;
         for oddity in &account.oddities {
@@ -147,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Each attempt has a fence of its own, higher than those before.
+    /// Each attempt has its own fence, higher than those before.
     fn fences(&self, findings: &mut Findings) {
         for pair in self.account.executions.windows(2) {
             let [lower, higher] = pair else { continue };
@@ -168,18 +167,19 @@ impl Checker<'_> {
             || self.acts.rolled_back(lower.begun, higher.begun)
     }
 
-    /// Whether its worker was kept from its heartbeats meanwhile, so that another may have it.
+    /// Whether its worker missed its heartbeats meanwhile, so that another worker may have the
+    /// task.
     pub(super) fn may_be_taken_over(&self, run: &Execution, until: u64) -> bool {
         self.acts.kept(run.pid, run.begun, until, self.rules.lease).is_some()
     }
 
-    /// Whether a worker was kept from beginning what it had claimed, until its lease was over.
+    /// Whether its worker was kept from beginning a claimed task until its lease was over.
     pub(super) fn may_begin_late(&self, run: &Execution) -> bool {
         let since = run.begun.saturating_sub(ns(LATE_BEGIN));
         self.acts.kept(run.pid, since, run.begun, self.rules.lease).is_some()
     }
 
-    /// Whatever ran once more has a reason.
+    /// Each repeated execution has a reason.
     fn second_executions(&self, verdict: &mut Verdict, findings: &mut Findings) {
         for pair in self.account.executions.windows(2) {
             let [previous, next] = pair else { continue };
@@ -195,12 +195,12 @@ impl Checker<'_> {
         explain(self.account, previous, until, self.acts, self.rules)
     }
 
-    /// Nothing runs before its time.
+    /// Nothing runs before its due time.
     fn times(&self, findings: &mut Findings) {
         let account = self.account;
         if let (Some(invoked), Some(first)) = (account.invoked, account.executions.first()) {
             let due = invoked.at + invoked.delay_ms * 1_000_000;
-            // One that was cancelled and requeued is due at once.
+            // A task that was cancelled and requeued is due at once.
             let mut possible = account.requeues.possible();
             let requeued = possible.any(|requeue| requeue.asked <= first.begun);
             let hastened = self.acts.hastened(invoked.at, first.begun);
@@ -210,13 +210,13 @@ impl Checker<'_> {
         }
     }
 
-    /// What was acknowledged has ended, once, and as its last attempt did.
+    /// Each acknowledged task has ended once, in the state of its last attempt.
     fn ending(&self, verdict: &mut Verdict, findings: &mut Findings) {
         let account = self.account;
         let last = account.executions.last();
         let Some((state, fence)) = account.found else {
             if account.acked_at().is_some() {
-                findings.add(self.task, "was acknowledged, and nobody looked what became of it");
+                findings.add(self.task, "was acknowledged, and nobody checked its end");
             }
             return;
         };
@@ -224,7 +224,7 @@ impl Checker<'_> {
             Found::Live => findings.add(self.task, "has not ended"),
             Found::Success | Found::Forgotten => match last {
                 Some(run) if run.ended_as(How::Ok) => self.recorded(run, fence, findings),
-                // A rollback may undo that another had taken it over.
+                // A rollback may undo a later attempt that had taken the task over.
                 _ if self.may_be_of_earlier(fence) => {}
                 _ if account.acked_at().is_none() => {}
                 _ if self.may_be_deleted(state) => {}
@@ -241,7 +241,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether its last attempt may have failed or been lost; one that never began was lost with
+    /// Whether its last attempt may have failed or been lost. A task that never began was lost with
     /// the worker that had claimed it.
     fn may_have_died(&self) -> bool {
         let Self { account, acts, rules, .. } = self;
@@ -252,14 +252,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the result that is kept may be that of an earlier attempt, because of a rollback.
+    /// Whether the stored result may belong to an earlier attempt, because of a rollback.
     fn may_be_of_earlier(&self, fence: u64) -> bool {
         let mut runs = self.account.executions.iter();
         let kept = runs.find(|run| run.fence == fence && run.ended_as(How::Ok));
         kept.is_some_and(|run| self.acts.rolled_back(run.begun, u64::MAX))
     }
 
-    /// The result that is kept is that of the last attempt: a late one was refused.
+    /// The stored result belongs to the last attempt: a late one was refused.
     fn recorded(&self, last: &Execution, fence: u64, findings: &mut Findings) {
         if fence == 0 || fence == last.fence {
             return;
@@ -274,12 +274,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether nothing is known of it because somebody may have deleted it.
+    /// Whether it may be forgotten because an operator deleted it.
     fn may_be_deleted(&self, state: Found) -> bool {
         state == Found::Forgotten && self.account.deletes.possible().next().is_some()
     }
 
-    /// Whether its submit was acknowledged by a Redis that rolled back, be it on the answer's way.
+    /// Whether a Redis that rolled back may have acknowledged its submit, even before the answer
+    /// arrived.
     fn may_be_gone(&self) -> bool {
         let since = |at| self.account.invoked.map_or(at, |invoked| invoked.at);
         self.account.acked_at().is_some_and(|at| self.acts.rolled_back(since(at), at))

@@ -2,19 +2,19 @@
 
 /// One thing that happened, when and in which process.
 ///
-/// As a line: `<ns> <pid> <word> <its words…>`, such as `17 4711 begin 1 mail/0a1b 1 4096`.
+/// As a line: `<ns> <pid> <word> <its words…>`, for example `17 4711 begin 1 mail/0a1b 1 4096`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// By the machine's monotonic clock, in ns.
+    /// The time by the machine's monotonic clock, in ns.
     pub at: u64,
-    /// The process that wrote it down.
+    /// The process that recorded it.
     pub pid: u32,
     /// What happened.
     pub what: What,
 }
 
-/// What happened. Tasks are known by the number that their submitter gave them as an argument,
-/// so that it does not depend on the queue which task is which.
+/// What happened. An event names a task by the number that its submitter passed as an argument. So
+/// the identity of a task does not depend on the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// `invoke <task> <biz id or -> <delay ms>`: a client is about to submit it.
@@ -23,14 +23,14 @@ pub enum What {
         task: u64,
         /// Its biz id, if it has one.
         biz: Option<u64>,
-        /// Not to run before so much time has passed.
+        /// The delay before it may run.
         delay_ms: u64,
     },
-    /// `acked <task> <id>`: the submit was acknowledged, and the queue calls it so.
+    /// `acked <task> <id>`: the submit was acknowledged with this id.
     Acked {
         /// Its number.
         task: u64,
-        /// The id that it got.
+        /// The id that it has.
         id: String,
     },
     /// `duplicate <task> <owner's id>`: its biz id was taken; it does not exist.
@@ -40,68 +40,68 @@ pub enum What {
         /// The id of the task that has the biz id.
         owner: String,
     },
-    /// `refused <task>`: the client was told that nothing was done.
+    /// `refused <task>`: the client received the answer that nothing was done.
     Refused {
         /// Its number.
         task: u64,
     },
-    /// `unknown <task>`: the client was told that nobody knows.
+    /// `unknown <task>`: the client does not know the outcome.
     Unknown {
         /// Its number.
         task: u64,
     },
-    /// `cancel <task>`: an operator asks to cancel it.
+    /// `cancel <task>`: an operator requests its cancel.
     Cancel {
         /// Its number.
         task: u64,
     },
-    /// `cancelled <task>`: an operator was told that it is cancelled.
+    /// `cancelled <task>`: an operator received the answer that it is cancelled.
     Cancelled {
         /// Its number.
         task: u64,
     },
-    /// `stopping <task>`: an operator who asked to cancel it was told that its worker is asked to
-    /// stop it.
+    /// `stopping <task>`: an operator who requested a cancel received the answer that its worker is
+    /// asked to stop it.
     Stopping {
         /// Its number.
         task: u64,
     },
-    /// `requeue <task>`: an operator asks to run it again.
+    /// `requeue <task>`: an operator requests its requeue.
     Requeue {
         /// Its number.
         task: u64,
     },
-    /// `requeued <task>`: an operator was told that it will run again.
+    /// `requeued <task>`: an operator received the answer that it will run again.
     Requeued {
         /// Its number.
         task: u64,
     },
-    /// `delete <task>`: an operator asks to delete it.
+    /// `delete <task>`: an operator requests its deletion.
     Delete {
         /// Its number.
         task: u64,
     },
-    /// `deleted <task>`: an operator was told that nothing is left of it.
+    /// `deleted <task>`: an operator received the answer that it is deleted.
     Deleted {
         /// Its number.
         task: u64,
     },
-    /// `undone <task>`: an operator was told that nothing was done of what was asked last.
+    /// `undone <task>`: an operator received the answer that the last request changed nothing.
     Undone {
         /// Its number.
         task: u64,
     },
-    /// `pause <queue>`: an operator asks to stop its claims.
+    /// `pause <queue>`: an operator requests a pause of the queue.
     Pause {
         /// Its name.
         queue: String,
     },
-    /// `paused <queue>`: an operator was told that nothing of it is claimed.
+    /// `paused <queue>`: an operator received the answer that nothing is claimed from it.
     Paused {
         /// Its name.
         queue: String,
     },
-    /// `resume <queue>`: an operator asks to restart its claims.
+    /// `resume <queue>`: an operator requests that its claims go on.
     Resume {
         /// Its name.
         queue: String,
@@ -110,9 +110,9 @@ pub enum What {
     Begin {
         /// Its number.
         task: u64,
-        /// What the queue calls it.
+        /// Its id in the queue.
         id: String,
-        /// Which attempt the handler was told.
+        /// The number of the attempt, as the handler received it.
         attempt: u32,
         /// The attempt's fence.
         fence: u64,
@@ -123,10 +123,10 @@ pub enum What {
         task: u64,
         /// The attempt's fence.
         fence: u64,
-        /// With what.
+        /// How it ended.
         how: How,
     },
-    /// `found <task> <state> <fence>`: where it was when all was over.
+    /// `found <task> <state> <fence>`: its state at the end of the run.
     Found {
         /// Its number.
         task: u64,
@@ -140,21 +140,21 @@ pub enum What {
         /// The process.
         victim: u32,
     },
-    /// `left <pid> <since ns>`: a worker was asked to end then, and has ended now.
+    /// `left <pid> <since ns>`: a worker was asked to end at `since`, and has ended now.
     Left {
         /// The process.
         worker: u32,
         /// When it was asked.
         since: u64,
     },
-    /// `frozen <pid> <since ns>`: a process was stopped from then until now.
+    /// `frozen <pid> <since ns>`: a process was stopped from `since` until now.
     Frozen {
         /// The process.
         victim: u32,
         /// When it was stopped.
         since: u64,
     },
-    /// `outage <since ns> <pid or ->`: from then until now Redis was dead or silent, or
+    /// `outage <since ns> <pid or ->`: from `since` until now Redis was dead or silent, or
     /// connections to it broke: for one process, or for all.
     Outage {
         /// When it began.
@@ -162,24 +162,24 @@ pub enum What {
         /// The process; none for all of them.
         of: Option<u32>,
     },
-    /// `stalled <since ns>`: the machine let nobody work from then until now.
+    /// `stalled <since ns>`: the machine ran no process from `since` until now.
     Stalled {
         /// When it began.
         since: u64,
     },
-    /// `clock <ms>`: the clock of Redis was set forward by so much, or back.
+    /// `clock <ms>`: the clock of Redis was set forward by this much, or back.
     ClockSet {
-        /// By how much; negative for back.
+        /// The difference; negative for back.
         by_ms: i64,
     },
-    /// `lease <pid> <ms>`: a worker keeps its tasks for so long when nothing is heard of it.
+    /// `lease <pid> <ms>`: a worker keeps its tasks for this long after its last heartbeat.
     Lease {
         /// The process.
         worker: u32,
         /// Its lease.
         ms: u64,
     },
-    /// `rollback <since ns>`: what Redis acknowledged from then until now may be gone.
+    /// `rollback <since ns>`: what Redis acknowledged from `since` until now may be gone.
     Rollback {
         /// When it began.
         since: u64,
@@ -189,15 +189,15 @@ pub enum What {
 /// How a handler ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// `ok`: well.
+    /// `ok`: with success.
     Ok,
     /// `failed`: with an error of its own, or a panic.
     Failed,
-    /// `stopped`: it was told to stop, or dropped.
+    /// `stopped`: it was asked to stop, or dropped.
     Stopped,
 }
 
-/// Where a task was found at the end.
+/// The state of a task at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// `success`.
@@ -206,16 +206,15 @@ pub enum Found {
     Dead,
     /// `cancelled`.
     Cancelled,
-    /// `forgotten`: it has ended well so long ago that nothing is known of it, or it was deleted,
-    /// or it never was.
+    /// `forgotten`: it succeeded so long ago that nothing is kept of it, or it was deleted, or it
+    /// never existed.
     Forgotten,
     /// `live`: it has not ended.
     Live,
 }
 
 impl What {
-    /// The number of the task that it is about; none for what is done to a queue
-    /// or a process.
+    /// The number of the task that the event is about; none for an event of a queue or a process.
     pub fn task(&self) -> Option<u64> {
         match *self {
             Self::Invoke { task, .. }

@@ -1,4 +1,4 @@
-//! Why a task ran once more: [`Why`].
+//! The reason of a repeated execution: [`Why`].
 
 use std::time::Duration;
 
@@ -6,35 +6,35 @@ use super::account::{Account, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
 use super::{How, Rules};
 
-/// A task may begin so long after its claim: the claim's answer waits for those of the reports that
-/// it was sent with, and one of them may get none.
+/// A task may begin this long after its claim: the reply to the claim waits for the reports that
+/// were sent with it, and one of those may get no reply.
 const TAKEN_IN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The reason of a second execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// The one before failed, as its handler wrote down.
+    /// The previous attempt failed, as its handler recorded.
     Failure,
-    /// The worker of the one before was asked to end, and gave it back.
+    /// The worker of the previous attempt was asked to end, and gave the task back.
     GivenBack,
-    /// The worker of the one before was killed.
+    /// The worker of the previous attempt was killed.
     Killed,
-    /// The worker of the one before was stopped for so long that its lease may have run out.
+    /// The worker of the previous attempt was stopped for so long that its lease may have run out.
     Frozen,
-    /// Redis was away, or not to be reached, for so long that a lease may have run out.
+    /// Redis was unavailable for so long that a lease may have run out.
     Outage,
-    /// The machine stood still for so long.
+    /// The machine stalled for so long.
     Stalled,
-    /// An operator asked for it.
+    /// An operator requeued it.
     Requeued,
-    /// Redis came back without what it had acknowledged last.
+    /// Redis came back without its last acknowledged writes.
     RolledBack,
-    /// None of them: the queue is wrong.
+    /// None of these reasons: the queue is wrong.
     Unexplained,
 }
 
 impl Why {
-    /// All of them, in the order of the table.
+    /// All reasons, in the order of the table.
     pub const ALL: [Self; 9] = [
         Self::Failure,
         Self::GivenBack,
@@ -47,7 +47,7 @@ impl Why {
         Self::Unexplained,
     ];
 
-    /// What it is called in the table.
+    /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Failure => "after a failure",
@@ -63,7 +63,7 @@ impl Why {
     }
 }
 
-/// Why the task was not done with this execution: what happened until that instant.
+/// The reason why this execution did not finish the task: what happened until that instant.
 pub(super) fn explain(
     account: &Account,
     previous: &Execution,
@@ -71,7 +71,7 @@ pub(super) fn explain(
     acts: &Acts,
     rules: &Rules,
 ) -> Why {
-    // It began late if it was claimed before the next one, and its worker then kept from it.
+    // It began late if it was claimed before the next one and its worker was then hindered.
     let late = previous.begun > until;
     let since = if late { until.saturating_sub(ns(LATE_BEGIN)) } else { previous.begun };
     if account.requeues.possible().any(|requeue| (since..=until).contains(&requeue.asked)) {
@@ -80,7 +80,7 @@ pub(super) fn explain(
     if previous.end.is_some_and(|(ended, how)| how == How::Failed && ended <= until) {
         return Why::Failure;
     }
-    // Only while its report was not handed in could the queue still hold it for running.
+    // Only until its report is delivered does the queue hold the task as running.
     let held = until.min(acts.held_until(previous));
     if acts.killed.get(&previous.pid).is_some_and(|at| (since..=held).contains(at)) {
         return Why::Killed;

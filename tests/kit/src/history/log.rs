@@ -1,4 +1,4 @@
-//! Writes a process' part of the history, and reads all parts: [`HistoryLog`].
+//! Writes one process' part of the history, and reads all parts: [`HistoryLog`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -10,17 +10,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Event, What};
 
-/// What the files of a history end in.
+/// The extension of history files.
 const EXTENSION: &str = "history";
 
-/// The machine's monotonic clock in ns: the same for all processes, and never set.
+/// The machine's monotonic clock in ns. It is the same for all processes and is never set.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let (s, ns) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
     s.unwrap_or(0) * 1_000_000_000 + ns.unwrap_or(0)
 }
 
-/// This process' file in a folder of histories.
+/// The file of this process in a folder of histories.
 #[derive(Debug)]
 pub struct HistoryLog {
     file: File,
@@ -31,14 +31,14 @@ impl HistoryLog {
     ///
     /// # Errors
     ///
-    /// When the folder can't be written to.
+    /// When the folder is not writable.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(format!("{}.{EXTENSION}", process::id()));
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file })
     }
 
-    /// Writes down what happens now.
+    /// Records an event with the current time.
     ///
     /// # Panics
     ///
@@ -47,7 +47,7 @@ impl HistoryLog {
         self.write_all([what]);
     }
 
-    /// Writes down several things at once, with one write.
+    /// Records several events with one write.
     ///
     /// # Panics
     ///
@@ -66,8 +66,8 @@ impl HistoryLog {
 ///
 /// # Errors
 ///
-/// When a file can't be read, or a line is no event. A last line without its end is passed over:
-/// its writer was killed.
+/// When a file cannot be read, or a line is not an event. A last line without its end is skipped:
+/// the process was killed while it wrote that line.
 pub fn read_history(folder: &Path, mut take: impl FnMut(Event)) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,11 +1,10 @@
-//! What clients, handlers and a nemesis did, as files of lines, and the judge over it.
+//! A record of what clients, handlers and a nemesis did, as files of lines, and its checker.
 //!
-//! Every process appends what it does to a file of its own, each event with one write, so that
-//! what was written survives a kill -9. [`check`] replays all files of a folder: nothing that was
-//! acknowledged may be lost, nothing may run that was not submitted, and whatever ran twice must
-//! have a reason that the history shows. An outcome that its client does not know counts as one
-//! that may or may not have happened. So does what an operator asked for and was not told of; what
-//! one was told must be so.
+//! Every process appends its events to its own file, each event with one write, so that the events
+//! survive a kill -9. [`check`] replays all files of a folder. No acknowledged task may be lost. No
+//! task may run that was not submitted. Each repeated execution must have a reason in the history.
+//! If a client or an operator received no answer, the action may or may not have happened. If it
+//! received an answer, the answer must be true.
 
 mod account;
 mod acts;

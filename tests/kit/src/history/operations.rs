@@ -1,4 +1,4 @@
-//! What operators were told of a task must be so.
+//! Checks the answers that operators received about a task.
 
 use super::account::Execution;
 use super::check::Checker;
@@ -7,7 +7,7 @@ use super::verdict::Findings;
 use super::{Found, How};
 
 impl Checker<'_> {
-    /// Checks the answer of each cancel, each requeue and each delete.
+    /// Checks the answer to each cancel, each requeue and each delete.
     pub(super) fn operations(&self, findings: &mut Findings) {
         for (cancel, told) in self.account.cancels.told(Told::Done) {
             self.cancelled(cancel, told, findings);
@@ -23,7 +23,7 @@ impl Checker<'_> {
         }
     }
 
-    /// It is cancelled: it does not run, and stays so.
+    /// A cancelled task does not run, and stays cancelled.
     fn cancelled(&self, cancel: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let ran = account.executions.iter().any(|run| {
@@ -45,7 +45,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Nothing is left of it: it does not run, and nobody finds it.
+    /// A deleted task does not run, and no call finds it.
     fn deleted(&self, delete: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let ran = account.executions.iter().any(|run| {
@@ -59,11 +59,11 @@ impl Checker<'_> {
         let is_gone = account.found.is_none_or(|(state, _)| state == Found::Forgotten);
         let has_succeeded = account.executions.iter().any(|run| run.ended_as(How::Ok));
         if !is_gone && !has_succeeded && !delete.may_be_lost(self.acts) {
-            findings.add(self.task, "was deleted, and is still there");
+            findings.add(self.task, "was deleted, and still exists");
         }
     }
 
-    /// Its worker was asked to stop it: however that attempt ends, none follows.
+    /// Its worker was asked to stop it: no attempt follows the current one.
     fn stopping(&self, cancel: &Request, told: u64, findings: &mut Findings) {
         for pair in self.account.executions.windows(2) {
             let [held, next] = pair else { continue };
@@ -80,7 +80,7 @@ impl Checker<'_> {
         }
     }
 
-    /// It runs again, and had something to come back from.
+    /// A requeued task runs again, and was dead or cancelled before.
     fn requeued(&self, requeue: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let runs = |at: &dyn Fn(&Execution) -> bool| account.executions.iter().any(at);

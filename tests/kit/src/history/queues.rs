@@ -1,4 +1,4 @@
-//! What operators were told of a queue must be so: [`Queues`].
+//! Checks the answers that operators received about a queue: [`Queues`].
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use super::requests::{Requests, Told};
 use super::verdict::Findings;
 use super::{Event, What};
 
-/// What was asked of one queue.
+/// The requests for one queue.
 #[derive(Debug, Default)]
 struct Asked {
     pauses: Requests,
     resumes: Requests,
 }
 
-/// What was asked of all of them, by their names.
+/// The requests for all queues, by queue name.
 #[derive(Debug, Default)]
 pub(super) struct Queues(HashMap<String, Asked>);
 
 impl Queues {
-    /// Adds what was asked or told.
+    /// Adds a request or an answer.
     pub(super) fn add(&mut self, event: Event) {
         let Event { at, pid, what } = event;
         match what {
@@ -34,7 +34,7 @@ impl Queues {
 }
 
 impl Checker<'_> {
-    /// What was submitted while its queue was paused is not claimed before somebody resumes it.
+    /// A task that was submitted while its queue was paused is claimed only after a resume.
     pub(super) fn pauses(&self, queues: &Queues, findings: &mut Findings) {
         let Some(invoked) = self.account.invoked else { return };
         let Some(run) = self.account.executions.first() else { return };

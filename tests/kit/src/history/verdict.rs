@@ -6,49 +6,49 @@ use std::time::Duration;
 
 use super::Why;
 
-/// So many findings are told in full.
+/// At most this many findings are printed in full.
 const FINDINGS_MAX: usize = 50;
 
 /// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Tasks that somebody tried to submit.
+    /// Tasks that a client tried to submit.
     pub submitted: u64,
-    /// Of them, those that were acknowledged.
+    /// The acknowledged ones among them.
     pub acked: u64,
-    /// Those that were not, because their biz id was taken.
+    /// The ones that were not admitted because their biz id was taken.
     pub duplicates: u64,
-    /// Those whose client was told that nothing was done.
+    /// The ones whose client received the answer that nothing was done.
     pub refused: u64,
-    /// Those whose outcome the client does not know.
+    /// The ones whose outcome the client does not know.
     pub unknown: u64,
-    /// Tasks that ran, be it several times.
+    /// Tasks that ran at least once.
     pub executed: u64,
     /// How often handlers began.
     pub executions: u64,
-    /// Acknowledged tasks that a Redis which rolled back may lose, and did.
+    /// Acknowledged tasks that are lost because Redis rolled back.
     pub rolled_back: u64,
-    /// The executions that were not the first of their task, by their reason.
+    /// The repeated executions, by their reason.
     pub second: BTreeMap<Why, u64>,
-    /// Processes killed.
+    /// The number of killed processes.
     pub kills: u64,
-    /// Processes stopped and let go on.
+    /// The number of processes that were stopped and continued.
     pub freezes: u64,
-    /// From a worker's kill until another began each of the tasks that it was running.
+    /// The time from a worker's kill until another worker began each of its running tasks.
     pub recoveries: Vec<Duration>,
-    /// What must not be, the first ones in full.
+    /// The broken invariants, the first ones in full.
     pub findings: Vec<String>,
-    /// How many of them there are.
+    /// The number of broken invariants.
     pub found: u64,
 }
 
 impl Verdict {
-    /// Nothing was found that must not be.
+    /// Whether no invariant is broken.
     pub fn is_good(&self) -> bool {
         self.found == 0
     }
 
-    /// The recovery time that this share of all (0.0 to 1.0) stays within.
+    /// The recovery time that this share (0.0 to 1.0) of all recoveries stays within.
     pub fn recovery(&self, share: f64) -> Option<Duration> {
         let mut sorted = self.recoveries.clone();
         sorted.sort_unstable();
@@ -62,7 +62,7 @@ impl Verdict {
         sorted.get(at).copied()
     }
 
-    /// How many second executions have this reason.
+    /// The number of repeated executions with this reason.
     pub fn second_by(&self, why: Why) -> u64 {
         self.second.get(&why).copied().unwrap_or(0)
     }
@@ -96,7 +96,7 @@ impl Display for Verdict {
     }
 }
 
-/// Gathers what must not be.
+/// Collects broken invariants.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) told: Vec<(u64, String)>,
@@ -104,7 +104,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds one about a task.
+    /// Adds a finding about a task.
     pub(super) fn add(&mut self, task: u64, what: impl Into<String>) {
         self.count += 1;
         if self.told.len() < FINDINGS_MAX {

@@ -13,18 +13,18 @@ use super::flow::{Paced, Way};
 use super::frame::frame_len;
 use super::{Ending, Shared};
 
-/// What becomes of the next reply.
+/// What happens to the next reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Relay,
     Swallow,
-    /// It is swallowed, and the connection ends.
+    /// The proxy drops it and ends the connection.
     SwallowAndCut,
-    /// There is none: the connection ends here.
+    /// There is no reply: the connection ends here.
     Cut,
 }
 
-/// The fates of the replies to come, in the order of the requests.
+/// What happens to the next replies, in the order of the requests.
 #[derive(Default)]
 struct Fates {
     queue: Mutex<VecDeque<Fate>>,
@@ -42,10 +42,10 @@ impl Fates {
     }
 }
 
-/// Carries one client's connection to its end.
+/// Carries one client's connection until its end.
 pub(super) async fn carry(shared: Arc<Shared>, mut client: TcpStream) {
     let mut ending = shared.ending.subscribe();
-    // A failure of either shows as the end of the connection, as it would without a proxy.
+    // An error in either direction shows as the end of the connection, as it does without a proxy.
     let _ = client.set_nodelay(true);
     let upstream = shared.upstream.borrow().clone();
     let Ok(server) = upstream.connect().await else { return };
@@ -66,7 +66,7 @@ pub(super) async fn carry(shared: Arc<Shared>, mut client: TcpStream) {
     }
 }
 
-/// Carries requests until the client's end, or until one is to be the last.
+/// Carries requests until the client's end, or until a request is the last one.
 async fn requests(
     shared: &Shared,
     fates: &Fates,
@@ -105,7 +105,7 @@ async fn requests(
     }
 }
 
-/// Carries replies until the server's end, or until a request was to be the last.
+/// Carries replies until the server's end, or until the reply to the last request.
 async fn replies(
     fates: &Fates,
     mut server: impl AsyncRead + Unpin,
@@ -115,7 +115,7 @@ async fn replies(
     loop {
         while let Some(length) = frame_len(&read) {
             let reply: Vec<u8> = read.drain(..length).collect();
-            // A push answers nothing. Nor does a server that refuses a connection.
+            // A push is not a reply. A server that refuses a connection sends no reply either.
             let fate = if reply[0] == b'>' { None } else { fates.queue().pop_front() };
             match fate.unwrap_or(Fate::Relay) {
                 Fate::Relay => ready.extend(&reply),

@@ -1,13 +1,14 @@
-//! Counts requests, and knows which of them a fault strikes: [`Counter`].
+//! Counts requests, and chooses the one that a fault hits: [`Counter`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frame::first_words;
 
-/// Commands that a client sends to set up a connection: how many there are is its own affair.
+/// Commands that set up a connection. They do not count, because their number is an internal detail
+/// of the client.
 const SET_UP: [&str; 6] = ["AUTH", "CLIENT", "COMMAND", "HELLO", "PING", "SELECT"];
 
-/// What becomes of one request.
+/// What happens to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     DropRequest,
@@ -27,12 +28,12 @@ struct State {
 }
 
 impl Counter {
-    /// Strikes the `k`-th request from now, in place of a fault that was set before.
+    /// Hits the `k`-th request from now, in place of a fault that was set before.
     pub(super) fn arm(&self, k: u64, fault: Fault) {
         *self.state() = State { armed: Some((k, fault)), ..State::default() };
     }
 
-    /// Counts a request, and answers with the fault that strikes it.
+    /// Counts a request, and returns the fault that hits it.
     pub(super) fn count(&self, command: &[u8]) -> Option<Fault> {
         let mut words = first_words(command, 2);
         let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();

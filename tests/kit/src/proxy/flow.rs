@@ -1,4 +1,4 @@
-//! How bytes come through, each way: [`Flow`].
+//! How bytes pass in each direction: [`Flow`].
 
 use std::io;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-/// So many writes a second make a rate.
+/// The number of writes each second that make up a rate.
 const RATE_PARTS: usize = 20;
 
-/// A direction, or both.
+/// One direction, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// From clients to the server.
     Up,
     /// From the server to clients.
     Down,
-    /// Each of them.
+    /// Both directions.
     Both,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Pace {
     Pass,
     Delay(Duration),
     Slices,
-    /// Bytes per second, of each connection.
+    /// Bytes per second, for each connection.
     Rate(usize),
     Hole,
 }
@@ -56,7 +56,7 @@ impl Flow {
     }
 }
 
-/// One direction of one connection: writes at the pace of the moment.
+/// One direction of one connection: writes at the current pace.
 pub(super) struct Paced<W> {
     pub(super) way: Way,
     pub(super) flow: watch::Receiver<Flow>,
@@ -97,7 +97,7 @@ impl<W: AsyncWrite + Unpin> Paced<W> {
         Ok(())
     }
 
-    /// The pace once it is no hole.
+    /// Waits until the pace is not a black hole, and returns it.
     async fn next_pace(&mut self) -> io::Result<Pace> {
         let way = self.way;
         let open = self.flow.wait_for(|flow| flow.pace(way) != Pace::Hole).await;

@@ -12,7 +12,7 @@ pub(super) fn frame_len(bytes: &[u8]) -> Option<usize> {
             Some(b'$' | b'!' | b'=') => at += count.map_or(0, |length| length + 2),
             Some(b'*' | b'~' | b'>') => items += count.unwrap_or(0),
             Some(b'%') => items += 2 * count.unwrap_or(0),
-            // Behind the attributes comes the reply that has them.
+            // The reply follows its attributes.
             Some(b'|') => items += 2 * count.unwrap_or(0) + 1,
             _ => {}
         }
@@ -54,7 +54,7 @@ fn line_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     Some(&rest[..end])
 }
 
-/// The number behind a line's first byte; `None` for the -1 of nothing.
+/// The number after a line's first byte; `None` for -1, which means nothing.
 fn number(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(line.get(1..)?).ok()?.parse().ok()
 }

@@ -1,7 +1,7 @@
-//! A proxy between clients and a Redis that does what networks do: [`FaultProxy`].
+//! A proxy between clients and a Redis that causes network faults: [`FaultProxy`].
 //!
-//! It knows Redis' protocol just far enough to count commands and to pair them with their
-//! replies, so that a test can lose exactly the k-th request or the k-th reply.
+//! It parses Redis' protocol only to count commands and to pair them with their replies. So a test
+//! can lose exactly the k-th request or the k-th reply.
 
 mod carry;
 mod fault;
@@ -23,8 +23,8 @@ use upstream::Upstream;
 
 pub use flow::Way;
 
-/// A proxy on a free port of the loopback interface. Everything can be set while it runs, and
-/// applies to what is sent from then on. It ends, and cuts its connections, when dropped.
+/// A proxy on a free port of the loopback interface. All settings can change while it runs, and
+/// apply to what is sent from then on. When dropped, it ends and closes its connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
@@ -36,28 +36,28 @@ pub struct FaultProxy {
 struct Shared {
     upstream: watch::Sender<Upstream>,
     flow: watch::Sender<Flow>,
-    /// How the connections of this moment end; each change is told to all of them.
+    /// How the current connections end; every connection receives each change.
     ending: watch::Sender<Ending>,
     counter: Counter,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// In good order (FIN).
+    /// With a normal close (FIN).
     Close,
     /// With RST.
     Reset,
-    /// Not at all: nothing comes through any more, and nobody is told.
+    /// Never: nothing passes any more, and neither side receives an end.
     Freeze,
 }
 
 impl FaultProxy {
-    /// A proxy to the server at `url` (`redis://host:port/` or `unix:///path`), which lets
-    /// everything pass. It runs on the runtime of the caller.
+    /// A proxy to the server at `url` (`redis://host:port/` or `unix:///path`), which passes
+    /// everything at first. It runs on the caller's runtime.
     ///
     /// # Panics
     ///
-    /// If the URL is none of a server of the test kit.
+    /// If the URL does not belong to a server of the test kit.
     pub async fn start(url: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.expect("a port of the loopback interface is free");
@@ -72,16 +72,16 @@ impl FaultProxy {
         Self { address, shared, accepting }
     }
 
-    /// Where clients connect: `redis://127.0.0.1:…/`.
+    /// The address for clients: `redis://127.0.0.1:…/`.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address)
     }
 
-    /// Takes new connections to that server from now on, as a name does after a failover.
+    /// Connects new clients to that server from now on, as a name does after a failover.
     ///
     /// # Panics
     ///
-    /// If the URL is none of a server of the test kit.
+    /// If the URL does not belong to a server of the test kit.
     pub fn lead_to(&self, url: &str) {
         self.shared.upstream.send_replace(Upstream::parse(url));
     }
@@ -91,62 +91,62 @@ impl FaultProxy {
         self.shared.flow.send_replace(Flow::default());
     }
 
-    /// Delivers everything so much later, each way.
+    /// Delays everything by this time, in each direction.
     pub fn delay(&self, by: Duration) {
         self.set(Way::Both, Pace::Delay(by));
     }
 
-    /// Delivers byte by byte, each a packet of its own.
+    /// Delivers byte by byte, each in its own packet.
     pub fn slices(&self) {
         self.set(Way::Both, Pace::Slices);
     }
 
-    /// Delivers so many bytes per second that way, on each connection.
+    /// Delivers this many bytes per second in that direction, on each connection.
     pub fn rate(&self, way: Way, per_second: usize) {
         self.set(way, Pace::Rate(per_second));
     }
 
-    /// Delivers nothing that way. As in a network that lost its packets, what was sent arrives
+    /// Delivers nothing in that direction. As in a network that lost its packets, the data arrives
     /// late, after [`pass`](Self::pass), unless the connection ends first.
     pub fn black_hole(&self, way: Way) {
         self.set(way, Pace::Hole);
     }
 
-    /// Closes every connection (FIN). New ones are taken.
+    /// Closes every connection (FIN). New connections are accepted.
     pub fn cut(&self) {
         self.shared.ending.send_replace(Ending::Close);
     }
 
-    /// Resets every connection (RST). New ones are taken.
+    /// Resets every connection (RST). New connections are accepted.
     pub fn reset(&self) {
         self.shared.ending.send_replace(Ending::Reset);
     }
 
-    /// Makes every connection a half-open one: it stays, and nothing passes it ever again. New
-    /// ones are taken.
+    /// Makes every connection half-open: it stays, and nothing passes it again. New connections are
+    /// accepted.
     pub fn half_open(&self) {
         self.shared.ending.send_replace(Ending::Freeze);
     }
 
-    /// Loses the `k`-th request from now, counted from 1 over all connections, before it reaches
-    /// the server, and its connection with it.
+    /// Drops the `k`-th request from now, counted from 1 over all connections, before it reaches
+    /// the server. Its connection ends too.
     pub fn drop_request(&self, k: u64) {
         self.shared.counter.arm(k, Fault::DropRequest);
     }
 
-    /// Loses the reply to the `k`-th request from now, and its connection with it: the command
-    /// was executed, and the client can't know.
+    /// Drops the reply to the `k`-th request from now, and ends its connection: the command was
+    /// executed, and the client cannot know that.
     pub fn drop_reply(&self, k: u64) {
         self.shared.counter.arm(k, Fault::DropReply);
     }
 
-    /// Sends the `k`-th request from now twice; the client hears the second answer.
+    /// Sends the `k`-th request from now twice; the client receives the second reply.
     pub fn duplicate(&self, k: u64) {
         self.shared.counter.arm(k, Fault::Duplicate);
     }
 
-    /// The requests since the last of the three above was called, without those that set up a
-    /// connection: each as its command, of a script with the script's hash.
+    /// The requests since the last call of one of the three methods above, without those that set
+    /// up a connection. Each is its command; a script call also has the script's hash.
     pub fn requests(&self) -> Vec<String> {
         self.shared.counter.requests()
     }
@@ -167,7 +167,7 @@ impl Drop for FaultProxy {
     }
 }
 
-/// Until the task is aborted, and all connections with it.
+/// Runs until the task is aborted, with all its connections.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {

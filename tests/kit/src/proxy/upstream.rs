@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Either kind of connection to it.
+/// A connection to it, of either kind.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -25,7 +25,7 @@ impl Upstream {
         }
         let address = url.strip_prefix("redis://").map(|rest| rest.trim_end_matches('/'));
         let address = address.filter(|address| !address.contains(['@', '/']));
-        Self::Tcp(address.expect("a URL as servers of the test kit have it").to_owned())
+        Self::Tcp(address.expect("a URL of a server of the test kit").to_owned())
     }
 
     pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {

@@ -1,5 +1,4 @@
-//! The judge of histories: hand-made bad ones are rejected, each for its reason, and good ones
-//! accepted.
+//! The history checker rejects hand-made bad histories, each for its reason, and accepts good ones.
 //!
 //! The first word of a line is a time in ms, the second a process: 1 submits, 2 and 3 work, 4 is
 //! the nemesis.
@@ -21,7 +20,7 @@ const PLAIN: &str = "
     20 2 end 7 100 ok
 ";
 
-/// Judges a history of one file, written with times in ms.
+/// Checks a history of one file, written with times in ms.
 fn judge(history: &str) -> Verdict {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = String::new();
@@ -33,7 +32,7 @@ fn judge(history: &str) -> Verdict {
     check(folder.path(), &Rules { lease: LEASE }).unwrap()
 }
 
-/// The first word of a line is a time, and so is one that ends in `ms`.
+/// The first word of a line is a time, and so is a word that ends in `ms`.
 fn in_ns((at, word): (usize, &str)) -> String {
     let ms = if at == 0 { Some(word) } else { word.strip_suffix("ms") };
     let ns = ms.map(|ms| (ms.parse::<u64>().unwrap() * 1_000_000).to_string());
@@ -73,7 +72,7 @@ fn a_plain_life_is_good_and_counted() {
 }
 
 #[test]
-fn a_worker_is_judged_by_its_own_lease() {
+fn a_worker_is_checked_by_its_own_lease() {
     let began = "0 1 invoke 7 - 0\n5 1 acked 7 q/a\n10 2 begin 7 q/a 1 100\n";
     let away = "3000 4 outage 1500ms 2\n";
     ran_again(&format!("{began}{away}"), Why::Outage);
@@ -83,7 +82,7 @@ fn a_worker_is_judged_by_its_own_lease() {
 }
 
 #[test]
-fn what_ran_once_more_is_told_by_its_reason() {
+fn each_repeated_execution_is_counted_by_its_reason() {
     let submit = "0 1 invoke 7 - 0\n5 1 acked 7 q/a\n";
     let began = format!("{submit}10 2 begin 7 q/a 1 100\n");
     ran_again(&format!("{began}20 2 end 7 100 failed"), Why::Failure);
@@ -131,7 +130,7 @@ fn short_hindrances_that_follow_each_other_count_together() {
 }
 
 #[test]
-fn an_outage_works_on_for_as_long_as_it_lasted() {
+fn an_outage_has_effects_for_as_long_again_as_it_lasted() {
     let began = PLAIN.replace("20 2 end 7 100 ok", "");
     ran_again(&format!("{began}5600 4 outage 5000ms -"), Why::Outage);
     let again = "9000 3 begin 7 q/a 2 200\n9010 3 end 7 200 ok\n9990 1 found 7 success 200";
@@ -162,7 +161,7 @@ fn an_acknowledged_task_that_is_gone_is_lost() {
     is_bad(&format!("{began}90 1 found 7 forgotten 0"), "is lost");
     is_bad(&format!("{began}90 1 found 7 success 0"), "is lost");
     is_bad(&format!("{began}90 1 found 7 live 0"), "has not ended");
-    is_bad(&began, "nobody looked");
+    is_bad(&began, "nobody checked its end");
 }
 
 #[test]
@@ -184,12 +183,12 @@ fn a_rollback_may_give_a_task_back_to_the_one_before() {
 }
 
 #[test]
-fn what_nobody_acknowledged_may_have_happened_or_not() {
+fn a_submit_without_an_answer_may_have_happened_or_not() {
     let unknown = "0 1 invoke 7 - 0\n5 1 unknown 7\n";
     assert_eq!(is_good(unknown).unknown, 1);
     is_good(&format!("{unknown}10 2 begin 7 q/a 1 100\n20 2 end 7 100 ok"));
     is_good(&format!("{unknown}90 1 found 7 forgotten 0"));
-    // Its client was killed before it heard.
+    // Its client was killed before it received an answer.
     assert_eq!(is_good("0 1 invoke 7 - 0").unknown, 1);
 }
 
@@ -307,7 +306,7 @@ fn a_biz_id_has_one_task_at_a_time() {
     is_good(&format!("{first}{cancelled}{}", second(8)));
 
     is_good(&format!("{first}6 1 invoke 8 3 0\n7 1 duplicate 8 q/a\n"));
-    is_bad(&format!("{first}6 1 invoke 8 3 0\n7 1 duplicate 8 q/x\n"), "has not biz id 3");
+    is_bad(&format!("{first}6 1 invoke 8 3 0\n7 1 duplicate 8 q/x\n"), "lacks biz id 3");
 }
 
 #[test]
@@ -325,7 +324,7 @@ fn the_time_to_recover_is_from_the_kill_to_the_next_begin() {
 }
 
 #[test]
-fn a_history_is_read_as_it_was_written_but_for_a_torn_last_line() {
+fn a_history_is_read_as_it_was_written_except_a_torn_last_line() {
     let folder = tempfile::tempdir().unwrap();
     let log = HistoryLog::open(folder.path()).unwrap();
     let written = [What::Invoke { task: 1, biz: Some(2), delay_ms: 3 }, What::Unknown { task: 1 }];

@@ -1,9 +1,9 @@
-//! What operators were told: a lie of each kind is found.
+//! Each kind of false answer to an operator is found.
 
 use super::{PLAIN, is_bad, is_good};
 
 #[test]
-fn what_was_cancelled_stays_so_unless_somebody_requeues_it() {
+fn a_cancelled_task_stays_so_unless_somebody_requeues_it() {
     let cancelled = "6 1 cancel 7\n7 1 cancelled 7\n";
     let delayed = "0 1 invoke 7 - 500\n5 1 acked 7 q/a\n";
     is_good(&format!("{delayed}{cancelled}90 1 found 7 cancelled 0"));
@@ -31,7 +31,7 @@ fn no_attempt_follows_the_one_that_a_worker_was_asked_to_stop() {
 }
 
 #[test]
-fn what_was_requeued_runs_again() {
+fn a_requeued_task_runs_again() {
     let died = PLAIN.replace("100 ok", "100 failed");
     let requeued = format!("{died}30 1 requeue 7\n35 1 requeued 7\n");
     let again = "40 3 begin 7 q/a 1 200\n50 3 end 7 200 ok\n90 1 found 7 success 200";
@@ -40,27 +40,27 @@ fn what_was_requeued_runs_again() {
     is_good(&format!("{requeued}50 4 rollback 33ms\n90 1 found 7 dead 0"));
     is_bad(&format!("{requeued}50 4 rollback 36ms\n90 1 found 7 dead 0"), "never ran again");
     is_good(&format!("{requeued}38 1 cancel 7\n39 1 cancelled 7\n90 1 found 7 cancelled 0"));
-    // Nobody knows whether it was done.
+    // The outcome of the request is unknown.
     is_good(&format!("{died}30 1 requeue 7\n90 1 found 7 dead 0"));
     let waits = "0 1 invoke 7 - 0\n5 1 acked 7 q/a\n6 1 requeue 7\n7 1 requeued 7\n";
     is_bad(&format!("{waits}{again}"), "neither dead nor cancelled");
 }
 
 #[test]
-fn what_was_deleted_is_gone() {
+fn a_deleted_task_is_gone() {
     let deleted = "6 1 delete 7\n7 1 deleted 7\n";
     let delayed = "0 1 invoke 7 - 500\n5 1 acked 7 q/a\n";
     let gone = "90 1 found 7 forgotten 0\n";
     is_good(&format!("{delayed}{deleted}{gone}"));
     is_bad(&format!("{delayed}{gone}"), "acknowledged and is lost");
     is_bad(&format!("{delayed}6 1 delete 7\n7 1 undone 7\n{gone}"), "acknowledged and is lost");
-    // Nobody knows whether it was done.
+    // The outcome of the request is unknown.
     is_good(&format!("{delayed}6 1 delete 7\n{gone}"));
     is_bad(&format!("{PLAIN}{deleted}90 1 found 7 success 100"), "ran after it was deleted");
     let died = PLAIN.replace("100 ok", "100 failed");
     let late = "30 1 delete 7\n35 1 deleted 7\n";
     is_good(&format!("{died}{late}{gone}"));
-    is_bad(&format!("{died}{late}90 1 found 7 dead 0"), "still there");
+    is_bad(&format!("{died}{late}90 1 found 7 dead 0"), "still exists");
     is_good(&format!("{died}{late}50 4 rollback 33ms\n90 1 found 7 dead 0"));
     is_good(&format!("{delayed}6 1 cancel 7\n7 1 cancelled 7\n{late}{gone}"));
     let requeued = "22 1 requeue 7\n24 1 requeued 7\n";
@@ -68,7 +68,7 @@ fn what_was_deleted_is_gone() {
 }
 
 #[test]
-fn the_biz_id_of_what_was_deleted_is_free() {
+fn the_biz_id_of_a_deleted_task_is_free() {
     let first = "0 1 invoke 7 3 500\n5 1 acked 7 q/a\n";
     let second = "10 1 invoke 8 3 500\n15 1 acked 8 q/b\n";
     let dead = "90 1 found 7 dead 0\n90 1 found 8 cancelled 0\n";
@@ -80,7 +80,7 @@ fn the_biz_id_of_what_was_deleted_is_free() {
 }
 
 #[test]
-fn what_an_operator_was_told_is_undone_explains_nothing() {
+fn a_request_that_was_answered_as_undone_explains_nothing() {
     let again = "30 3 begin 7 q/a 2 200\n40 3 end 7 200 ok\n90 1 found 7 success 200";
     is_good(&format!("{PLAIN}25 1 requeue 7\n{again}"));
     let undone = "25 1 requeue 7\n26 1 undone 7\n";
@@ -109,7 +109,7 @@ fn nothing_is_claimed_from_a_queue_that_is_paused() {
     is_good(&format!("{}{paused}10025 2 resume q\n", life(10_020)));
     is_bad(&format!("{}{paused}10050 2 resume q\n", life(10_020)), "while its queue was paused");
     is_good(&format!("{}{paused}10022 4 rollback 10005ms\n", life(10_020)));
-    // A resume of before may arrive late, but not so late.
+    // An earlier resume may arrive late, but not so late.
     is_good(&format!("{}{paused}100 2 resume q\n", life(10_020)));
     let later = paused.replace("100", "300");
     is_bad(&format!("{}{later}100 2 resume q\n", life(30_020)), "while its queue was paused");
