@@ -1,4 +1,4 @@
-//! Rules of the documents: each page is in the book, its code is run, and its links lead somewhere.
+//! Rules of the documents: each page is in the book, its code is run, and its links are valid.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::files::{File, repository, root};
 use crate::{Finding, hold, none};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// Where the code of pages is made doctests.
+/// Turns the code of pages into doctests.
 const DOCTESTS: &str = "examples/lib.rs";
 
 /// The lines outside of code blocks, by their index, without code in backticks.
@@ -25,7 +25,7 @@ fn prose(text: &str) -> Vec<(usize, String)> {
     prose
 }
 
-/// What the links of a page lead to, with their lines.
+/// The targets of a page's links, with their lines.
 fn links(text: &str) -> Vec<(usize, String)> {
     let of = |(index, line): (usize, String)| {
         let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -34,7 +34,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     prose(text).into_iter().flat_map(of).collect()
 }
 
-/// What a link to a heading says behind `#`.
+/// The texts after `#` that link to the headings of a page.
 fn anchors(text: &str) -> HashSet<String> {
     let mut in_code = false;
     let heading = |line: &&str| {
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// The pages that the list of the book leaves out or names twice.
+/// The pages that the list of the book omits or names twice.
 fn unlisted(summary: &File, pages: &[&str]) -> Vec<Finding> {
     let listed: Vec<String> = links(&summary.text).into_iter().map(|(_, page)| page).collect();
     let times = |page: &str| listed.iter().filter(|listed| *listed == page).count();
@@ -85,7 +85,7 @@ fn unlisted(summary: &File, pages: &[&str]) -> Vec<Finding> {
     odd.map(|page| format!("docs/{page}: is in {SUMMARY} {} times", times(page))).collect()
 }
 
-/// Pages with Rust that nobody compiles.
+/// Pages with Rust that no doctest compiles.
 fn untested(doctests: &File, page: &File) -> Vec<Finding> {
     let has_rust = is_page(&page.path) && page.text.contains("```rust");
     let is_run = doctests.text.contains(&format!("\"../{}\"", page.path));
@@ -101,7 +101,7 @@ fn file(path: &str) -> &'static File {
 }
 
 #[test]
-fn every_link_of_a_document_leads_somewhere() {
+fn every_link_of_a_document_is_valid() {
     hold("correct the path or the heading behind #", broken_links);
 }
 
@@ -122,7 +122,7 @@ fn the_code_of_every_page_is_run() {
 }
 
 #[test]
-fn what_a_page_must_not_do_is_found() {
+fn a_page_that_breaks_a_rule_is_found() {
     let page = |text: &str| File::new("docs/page.md", text);
     let good = "# A page: of `code`\n[a](#a-page-of-code) [b](../README.md) [c](https://x.y/#z)\n\
                 ```rust\n# not_a_heading [d](nowhere)\n```\n`[e](nowhere)`";

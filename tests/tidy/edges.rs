@@ -1,4 +1,4 @@
-//! Who may know whom: the edges between our crates, and the one door to Redis.
+//! The allowed dependencies between the crates of Optimus, and the one place that uses Redis.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::files::{File, root};
 use crate::{Finding, hold, none};
 
-/// Our crates, each with those of ours that it may depend on. A crate that is not here is
-/// refused, so that adding one is a decision.
+/// The crates of Optimus, each with those that it may depend on. A crate that is not in this table
+/// is refused, so that adding one is a deliberate decision.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-macros", &[]),
     ("optimus-tasks-embedded", &[]),
@@ -47,7 +47,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("xtask", &["optimus-testkit"]),
 ];
 
-/// An example is written against what users have.
+/// An example uses only what users have.
 const EXAMPLES_KNOW: &[&str] = &["optimus-tasks"];
 
 const KNOW_REDIS: [&str; 8] = [
@@ -61,7 +61,7 @@ const KNOW_REDIS: [&str; 8] = [
     "xtask",
 ];
 
-/// Where `redis::` may stand besides test code.
+/// The places that may use `redis::` in addition to test code.
 const DOORS: [&str; 8] = [
     "benches/",
     "tests/fuzz/",
@@ -82,8 +82,8 @@ fn named_redis(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Where the subscriber of the user's may be called: on the runtime of handlers or on the task of
-/// who submits, guarded; or on the thread for that.
+/// The files that may call the user's subscriber: on the runtime of handlers or on the task that
+/// submits, guarded, or on the thread for it.
 const SPEAKERS: [&str; 5] = [
     "optimus-core/src/client/told.rs",
     "optimus-core/src/log.rs",
@@ -117,8 +117,8 @@ fn names_crate(code: &str, name: &str) -> bool {
         || code.trim_start().trim_start_matches("pub ").starts_with(&format!("use {name};"))
 }
 
-/// The edges that nobody allowed, of packages as `cargo metadata` describes them. What only
-/// tests depend on is not looked at.
+/// The dependencies that the table does not allow, from packages as `cargo metadata` describes
+/// them. Dependencies that only tests have are ignored.
 fn strange_edges(packages: &[Value]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages {
@@ -159,16 +159,16 @@ fn packages() -> Vec<Value> {
 
 #[test]
 fn only_the_broker_names_redis() {
-    hold("say it as a method of the broker and call that", named_redis);
+    hold("add a method to the broker and call it", named_redis);
 }
 
 #[test]
 fn only_the_log_and_the_executor_call_the_subscriber() {
-    hold("a subscriber may block or panic; say it through `tell!`", called_subscriber);
+    hold("a subscriber may block or panic; log it through `tell!`", called_subscriber);
 }
 
 #[test]
-fn no_crate_knows_another_that_it_should_not() {
+fn no_crate_depends_on_another_that_it_should_not() {
     let remedy = "move the code to a crate that may know both, or argue for the edge in \
                   ARCHITECTURE.md and add it to the table";
     none(remedy, strange_edges(&packages()));

@@ -1,4 +1,4 @@
-//! The files that the rules are about: what git tracks, or would if one added everything.
+//! The files that the rules apply to: the files that git tracks or would add.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::scan::{Line, scan};
 
 /// A text file of the repository.
 pub(crate) struct File {
-    /// Relative to the root, with forward slashes.
+    /// The path relative to the root, with forward slashes.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Of Rust only: the code of each line, without comments and contents of strings.
+    /// For Rust only: the code of each line, without comments and contents of strings.
     pub(crate) code: Vec<Line>,
 }
 
@@ -23,7 +23,8 @@ impl File {
         Self { path: path.to_owned(), text: text.to_owned(), code }
     }
 
-    /// Rust of ours. The cases of a compile-fail suite are not: they show mistakes.
+    /// Whether it is Rust code. The cases of a compile-fail suite do not count: they contain
+    /// mistakes.
     pub(crate) fn is_rust(&self) -> bool {
         has_extension(&self.path, "rs") && !self.path.contains("/tests/ui/")
     }
@@ -32,7 +33,7 @@ impl File {
         has_extension(&self.path, "lua")
     }
 
-    /// A script, as opposed to a piece that scripts include.
+    /// Whether it is a script, not an include of scripts.
     pub(crate) fn is_script(&self) -> bool {
         self.is_lua() && self.path.starts_with("lua/") && self.path.matches('/').count() == 1
     }
@@ -41,7 +42,7 @@ impl File {
     /// tests (`tests.rs`, `record_tests.rs`).
     pub(crate) fn is_test(&self) -> bool {
         let stem = self.stem();
-        // The packages in `tests` have a `src` of helpers, which are not tests themselves.
+        // The packages in `tests` have a `src` of helpers, which are not tests.
         let inner = self.path.strip_prefix("tests/").unwrap_or(&self.path);
         stem == "tests"
             || stem.ends_with("_tests")
@@ -55,13 +56,13 @@ impl File {
         name.split('.').next().unwrap_or_default()
     }
 
-    /// A finding at the line with this index, counted from 0.
+    /// A finding at the line with this index, which counts from 0.
     pub(crate) fn at(&self, index: usize, what: impl std::fmt::Display) -> Finding {
         format!("{}:{}: {what}", self.path, index + 1)
     }
 }
 
-/// All text files, read once.
+/// All text files, read only once.
 pub(crate) fn repository() -> &'static [File] {
     static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         let paths = listed_by_git().unwrap_or_else(walked);
@@ -91,14 +92,14 @@ fn listed_by_git() -> Option<Vec<String>> {
     Some(list.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
-/// For a copy without git: everything but what is built.
+/// For a copy without git: all files except build output.
 fn walked() -> Vec<String> {
     let (mut paths, mut folders) = (Vec::new(), vec![String::new()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root().join(&folder)).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            // A link to a folder is not followed, nor is it by git.
+            // Neither this function nor git follows a link to a folder.
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 paths.push(path);
             } else if name != "target" && name != ".git" {
@@ -111,7 +112,7 @@ fn walked() -> Vec<String> {
 }
 
 #[test]
-fn test_code_is_told_from_code_by_its_path() {
+fn test_code_is_recognized_by_its_path() {
     let is_test = |path| File::new(path, "").is_test();
     assert!(is_test("optimus-core/tests/scripts/claim.rs"));
     assert!(is_test("optimus-core/src/record_tests.rs"));

@@ -1,4 +1,4 @@
-//! Rules of what must not stand in a file at all.
+//! Rules about what a file must not contain.
 
 use crate::files::File;
 use crate::{Finding, hold};
@@ -27,7 +27,7 @@ fn unreasoned_allowances(file: &File) -> Vec<Finding> {
 }
 
 fn postponed(file: &File) -> Vec<Finding> {
-    // Written so that this file is not itself a finding.
+    // Written so that this file is not a finding.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     let lines = file.text.lines().enumerate().filter(|_| file.is_rust() || file.is_lua());
     lines
@@ -49,7 +49,7 @@ fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a path begins with the folder, as opposed to having it in its middle.
+/// Whether a path begins with the folder, and not only contains it.
 fn is_absolute_in(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -69,7 +69,7 @@ fn every_allowance_has_its_reason() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    hold("do it now, or take the mark out and open an issue", postponed);
+    hold("do it now, or remove the mark and open an issue", postponed);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn no_path_of_one_machine_is_named() {
 }
 
 #[test]
-fn what_must_not_be_there_is_found() {
+fn forbidden_text_is_found() {
     let library = |text: &str| File::new("a/src/b.rs", text);
     let text = "x.unwrap();\n/// y.unwrap()\n#[cfg(test)]\nmod tests { fn t() { z.unwrap(); } }";
     assert_eq!(unwraps(&library(text)), ["a/src/b.rs:1: x.unwrap();"]);

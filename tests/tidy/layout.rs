@@ -5,7 +5,7 @@ use crate::{Finding, hold};
 
 fn unopened(file: &File) -> Vec<Finding> {
     let bare = file.is_rust() && !file.text.starts_with("//! ");
-    bare.then(|| file.at(0, "does not open with //!")).into_iter().collect()
+    bare.then(|| file.at(0, "does not begin with //!")).into_iter().collect()
 }
 
 fn unlinted(file: &File) -> Vec<Finding> {
@@ -19,12 +19,12 @@ fn unlinted(file: &File) -> Vec<Finding> {
 }
 
 #[test]
-fn every_rust_file_opens_by_saying_what_it_is() {
-    hold("begin it with a //! sentence: what the file is, and why it is there", unopened);
+fn every_rust_file_begins_with_a_description() {
+    hold("begin it with a //! sentence: what the file is and why it exists", unopened);
 }
 
 #[test]
-fn every_package_takes_the_lints_of_the_workspace() {
+fn every_package_uses_the_lints_of_the_workspace() {
     hold("add the two lines `[lints]` and `workspace = true` to the manifest", unlinted);
 }
 

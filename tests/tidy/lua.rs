@@ -1,5 +1,5 @@
-//! Rules of the scripts: a header, one block that names every key and argument, and no script
-//! that the table or the page forgets.
+//! Rules of the scripts: a header, one block that names every key and argument, and a place in the
+//! table and on the page.
 
 use crate::files::{File, repository};
 use crate::{Finding, hold, none};
@@ -11,11 +11,11 @@ const TABLE: &str = "optimus-core/src/broker/scripts.rs";
 fn headless(file: &File) -> Vec<Finding> {
     let header = format!("-- {}: ", file.stem());
     let headless = file.is_lua() && !file.text.starts_with(&header);
-    headless.then(|| file.at(0, format!("does not open with {header:?}"))).into_iter().collect()
+    headless.then(|| file.at(0, format!("does not begin with {header:?}"))).into_iter().collect()
 }
 
-/// `KEYS` and `ARGV` by number below the naming block. A batch may go through them from a base
-/// that the block names: `ARGV[base + i]`.
+/// Uses of `KEYS` and `ARGV` by number below the naming block. A batch may iterate over them from a
+/// base that the block names: `ARGV[base + i]`.
 fn late_numbers(file: &File) -> Vec<Finding> {
     if !file.is_script() {
         return Vec::new();
@@ -36,7 +36,7 @@ fn has_number(line: &str, list: &str) -> bool {
     line.split(list).skip(1).any(numbered)
 }
 
-/// Whether the page has a mention of the script, `claim` or `claim.lua` in code style.
+/// Whether the page mentions the script, as `claim` or `claim.lua` in code style.
 fn is_on_page(page: &str, name: &str) -> bool {
     [format!("`{name}`"), format!("`{name}.lua`"), format!("`lua/{name}.lua`")]
         .iter()
@@ -52,8 +52,8 @@ fn text_of(path: &str) -> &'static str {
 }
 
 #[test]
-fn every_lua_file_opens_with_its_name() {
-    hold("begin it with `-- <name>: <what it does>`, the name being the file's", headless);
+fn every_lua_file_begins_with_its_name() {
+    hold("begin it with `-- <name>: <what it does>`, where the name is the file's name", headless);
 }
 
 #[test]

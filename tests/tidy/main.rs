@@ -1,8 +1,8 @@
-//! The structural rules of this repository, one test a rule.
+//! The structural rules of this repository, one test for each rule.
 //!
-//! A rule is a function from a file to its findings, so that beside the test that holds the
-//! repository to it stands one that plants an offence and sees it found. CONTRIBUTING.md says
-//! why each rule is there.
+//! A rule is a function from a file to its findings. One test applies it to the repository. A
+//! second test gives it an offence and expects a finding. CONTRIBUTING.md explains why each rule
+//! exists.
 
 mod book;
 mod edges;
@@ -17,16 +17,16 @@ mod size;
 
 use files::{File, repository};
 
-/// One offence, as `path:line: what is wrong`.
+/// One offence, as `path:line: description`.
 type Finding = String;
 
-/// Holds every file of the repository to a rule.
+/// Applies a rule to every file of the repository.
 #[track_caller]
 fn hold(remedy: &str, rule: impl Fn(&File) -> Vec<Finding>) {
     none(remedy, repository().iter().flat_map(rule));
 }
 
-/// Fails with the findings, if there are any, and what to do about them.
+/// Fails if there are findings, and prints them with a remedy.
 #[track_caller]
 fn none(remedy: &str, findings: impl IntoIterator<Item = Finding>) {
     let findings: Vec<Finding> = findings.into_iter().collect();

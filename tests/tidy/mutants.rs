@@ -1,4 +1,4 @@
-//! The mutants are kept alive: each says what it is, and still applies.
+//! Keeps the mutants usable: each has its head and still applies.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +8,14 @@ use optimus_testkit::Mutant;
 use crate::files::root;
 use crate::{Finding, none};
 
-/// Fewer would leave out a class of bugs that other queues had.
+/// With fewer, a class of bugs that other queues had is missing.
 const MUTANTS_MIN: usize = 30;
 
 fn mutants() -> Vec<Mutant> {
     Mutant::all(&root().join("tests/mutants")).unwrap_or_else(|problem| panic!("{problem}"))
 }
 
-/// What `git apply` says against it, if anything.
+/// The error of `git apply`, if there is one.
 fn misfit(patch: &Path) -> Option<Finding> {
     let mut git = Command::new("git");
     let git = git.args(["apply", "--check"]).arg(patch).current_dir(root());
@@ -44,7 +44,7 @@ fn there_are_enough_mutants_and_each_has_its_head() {
 
 #[test]
 fn every_mutant_still_applies() {
-    let remedy = "write it anew against the code as it is now; what it breaks must stay the same";
+    let remedy = "rewrite it for the current code; it must break the same thing";
     none(remedy, mutants().iter().filter_map(|mutant| misfit(&mutant.path)));
 }
 

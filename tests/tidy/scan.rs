@@ -1,4 +1,4 @@
-//! Reads Rust just far enough to tell code from comments, strings and tests.
+//! Parses Rust only to distinguish code from comments, strings and tests.
 
 /// One line of a Rust file.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,10 +12,10 @@ pub(crate) struct Line {
 enum Mode {
     Code,
     LineComment,
-    /// Nested this deep.
+    /// With this nesting depth.
     BlockComment(usize),
     Text,
-    /// Closed by a quote and this many `#`.
+    /// Ends with a quote and this many `#`.
     RawText(usize),
 }
 
@@ -41,8 +41,8 @@ fn blank(text: &str) -> String {
     code
 }
 
-/// What begins at `at`: the mode that follows if it changes, how many characters belong to it,
-/// and whether they are code.
+/// The token that begins at `at`: the next mode if it changes, its number of characters, and
+/// whether they are code.
 fn step(mode: &Mode, chars: &[char], at: usize) -> (Option<Mode>, usize, bool) {
     let two = (chars[at], chars.get(at + 1).copied().unwrap_or('\0'));
     match (mode, two) {
@@ -132,7 +132,7 @@ fn comments_and_the_contents_of_strings_are_not_code() {
 }
 
 #[test]
-fn a_quote_or_a_brace_as_a_character_is_no_string_and_no_block() {
+fn a_quote_or_a_brace_as_a_character_is_not_a_string_or_a_block() {
     let code = |text: &str| scan(text).remove(0).code;
     assert_eq!(code(r#"a('"'); b("c")"#), r#"a(   ); b(" ")"#);
     assert_eq!(code(r"a('\''); '{'"), "a(    );    ");

@@ -1,4 +1,4 @@
-//! Rules of size: what is small is read.
+//! Rules of size: small files and functions are easier to read.
 
 use crate::files::File;
 use crate::functions::functions;
@@ -36,7 +36,7 @@ fn wide_lines(file: &File) -> Vec<Finding> {
 
 #[test]
 fn no_file_is_above_400_lines() {
-    hold("split it: one noun, one role or one verb a file", long_file);
+    hold("split it: one noun, one role or one verb in each file", long_file);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn no_line_is_wider_than_100_columns() {
 }
 
 #[test]
-fn what_is_too_large_is_found() {
+fn a_file_function_or_line_that_is_too_large_is_found() {
     let lines = |n: usize| "//\n".repeat(n);
     assert!(long_file(&File::new("a/src/b.rs", &lines(400))).is_empty());
     assert_eq!(long_file(&File::new("lua/b.lua", &lines(401))), ["lua/b.lua:401: 401 lines"]);

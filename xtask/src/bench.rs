@@ -15,7 +15,7 @@ pub(crate) const COMMAND: Command = Command {
     run: bench,
 };
 
-/// The option whose value is a path, relative to where the user is.
+/// The option whose value is a path, relative to the folder of the user.
 const JSON: &str = "--json";
 
 fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
@@ -32,11 +32,12 @@ fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
     harness(&program, &args).map(|()| true)
 }
 
-/// Little of everything: that each task runs exactly once, and that Redis is asked no more than
-/// it was.
+/// A short version of everything: each task must run exactly once, and Redis must not do more work
+/// than before.
 ///
 /// # Errors
-/// When either does not hold.
+///
+/// When one of these does not hold.
 pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
     harness(redis_server, &["--quick".to_owned()])
 }
@@ -46,7 +47,7 @@ fn harness(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
 }
 
-/// What shows a regression without a quiet machine: parts by themselves, allocations, and
+/// Measurements that show a regression without a quiet machine: separate parts, allocations, and
 /// instructions.
 fn micro(redis_server: &Path) -> anyhow::Result<()> {
     let mut parts = cargo(&["bench", "--quiet", "--package", "optimus-bench"]);

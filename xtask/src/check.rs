@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what can be judged without running anything.
+//! `cargo xtask check`: the checks that run no test.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ pub(crate) const COMMAND: Command = Command {
     },
 };
 
-/// What is published, in the order in which it must be.
+/// The published packages, in the order of publication.
 const PACKAGES: [&str; 5] = [
     "optimus-tasks-macros",
     "optimus-tasks-embedded",
@@ -30,7 +30,7 @@ const PACKAGES: [&str; 5] = [
     "optimus-tasks",
 ];
 
-/// Does the four checks.
+/// Runs the four checks.
 pub(crate) fn check(steps: &mut Steps) {
     steps.run("format", || {
         need("fmt", "rustfmt")?;

@@ -1,4 +1,4 @@
-//! Installs what is missing through the package manager that the system has.
+//! Installs missing programs through the system's package manager.
 
 use std::process::{Command, Stdio};
 
@@ -6,9 +6,9 @@ use anyhow::{Context as _, bail};
 
 use crate::cargo::run;
 
-/// Debian starts a service with each server it installs; nobody asked for one. Its own switch
-/// for that is a policy file, put there for the time of the installation unless the system has
-/// one. (`RUNLEVEL` does the same where there is no systemd.)
+/// Debian starts a service for each server that it installs, which is not wanted here. A policy
+/// file prevents that. The script creates it during the installation unless the system has one.
+/// (`RUNLEVEL` has the same effect on a system without systemd.)
 const APT: &str = r#"
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -18,7 +18,7 @@ if [ ! -e "$policy" ]; then
     chmod 755 "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-# One unreachable source need not matter; if it does, installing says so.
+# An unreachable source may not matter. If it does, the installation reports it.
 apt-get -o DPkg::Lock::Timeout=300 update || true
 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends redis-server
 "#;
@@ -37,8 +37,7 @@ apt-get -o DPkg::Lock::Timeout=300 update || true
 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends python3-pip
 ";
 
-/// A package manager: the program that shows it is there, the scripts that install, and whether
-/// it works as root.
+/// A package manager: its program, the scripts that install, and whether it needs root.
 struct Manager {
     program: &'static str,
     redis: &'static str,
@@ -72,11 +71,11 @@ const MANAGERS: [Manager; 4] = [
     },
 ];
 
-/// Installs a server, saying so.
+/// Installs a server, with a message.
 ///
 /// # Errors
 ///
-/// When the system has none of the package managers above, or the one it has fails.
+/// When the system has none of the package managers above, or its package manager fails.
 pub(crate) fn redis_server() -> anyhow::Result<()> {
     install("Redis server", |manager| manager.redis)
 }
@@ -85,39 +84,39 @@ pub(crate) fn redis_server() -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// As [`redis_server`].
+/// The same as for [`redis_server`].
 pub(crate) fn faketime() -> anyhow::Result<()> {
     install("libfaketime", |manager| manager.faketime)
 }
 
-/// Installs pip, whose registry has packages with Redis servers in them.
+/// Installs pip, whose registry has packages that contain Redis servers.
 ///
 /// # Errors
 ///
-/// As [`redis_server`].
+/// The same as for [`redis_server`].
 pub(crate) fn pip() -> anyhow::Result<()> {
     install("pip", |manager| manager.pip)
 }
 
 fn install(what: &str, script: fn(&Manager) -> &'static str) -> anyhow::Result<()> {
     let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
-        bail!("no package manager that could install one (apt-get, dnf, apk, brew)");
+        bail!("no supported package manager to install it (apt-get, dnf, apk, brew)");
     };
-    eprintln!("No {what} here: installing one with {}.", manager.program);
+    eprintln!("No {what} found: installing it with {}.", manager.program);
     let mut words = vec!["sh", "-c", script(manager)];
     if manager.as_root && !quiet(&["sh", "-c", r#"[ "$(id -u)" = 0 ]"#]) {
-        // -n: never a question, which nobody might be there to answer.
+        // -n: no password prompt, because nobody may be there to answer it.
         words.splice(0..0, ["sudo", "-n"]);
     }
     let mut command = Command::new(words[0]);
-    // Standard output is for the path of the server alone.
+    // Standard output is only for the path of the server.
     command.args(&words[1..]).stdin(Stdio::null()).stdout(std::io::stderr());
-    run(&mut command).with_context(|| format!("{} could not install one", manager.program))
+    run(&mut command).with_context(|| format!("{} could not install it", manager.program))
 }
 
 /// Whether a program can be run by its name.
 pub(crate) fn is_there(program: &str) -> bool {
-    // `which` is a package of its own on some systems; `command` is part of every shell.
+    // `which` is a separate package on some systems; `command` is part of every shell.
     quiet(&["sh", "-c", r#"command -v "$1""#, "sh", program])
 }
 

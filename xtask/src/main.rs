@@ -1,6 +1,6 @@
-//! `cargo xtask`: the commands of this repository, one a file.
+//! `cargo xtask`: the commands of this repository, one in each file.
 //!
-//! To add one, write its file with a `COMMAND` and name it in [`COMMANDS`].
+//! To add a command, write its file with a `COMMAND` and add it to [`COMMANDS`].
 
 mod bench;
 mod cargo;
@@ -20,8 +20,8 @@ mod test;
 use std::env;
 use std::process::ExitCode;
 
-/// What a command says about itself, and the function that does it. The function returns
-/// whether all went well; an error is what kept it from finding out.
+/// The description of a command, and its function. The function returns whether the command
+/// succeeded; an error means that it could not find out.
 struct Command {
     name: &'static str,
     usage: &'static str,
@@ -97,7 +97,7 @@ impl Command {
     }
 }
 
-/// Refuses arguments that a command has no use for.
+/// Refuses arguments that a command does not use.
 fn refuse(args: &[String]) -> anyhow::Result<()> {
     anyhow::ensure!(args.is_empty(), "unknown argument {:?}; see `cargo xtask help`", args[0]);
     Ok(())

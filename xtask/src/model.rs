@@ -1,4 +1,4 @@
-//! `cargo xtask model`: random calls against the readable model of the queue, at length.
+//! `cargo xtask model`: many random calls against the readable model of the queue.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ const STEPS: u64 = 300;
 fn model(mut args: Vec<String>) -> anyhow::Result<bool> {
     let cases = number(&mut args, "--cases")?.unwrap_or(CASES);
     let steps = number(&mut args, "--steps")?.unwrap_or(STEPS);
-    // Every run of the command explores other sequences, unless it is to see some again.
+    // Every run explores other sequences, unless a seed is given.
     let seed = number(&mut args, "--seed")?.unwrap_or_else(seconds);
     refuse(&args)?;
 
@@ -36,16 +36,16 @@ fn model(mut args: Vec<String>) -> anyhow::Result<bool> {
     run(&mut command).map(|()| true)
 }
 
-/// Takes an option with its number out of the arguments.
+/// Removes an option and its number from the arguments.
 fn number(args: &mut Vec<String>, option: &str) -> anyhow::Result<Option<u64>> {
     let Some(at) = args.iter().position(|arg| arg == option) else { return Ok(None) };
     args.remove(at);
     let value = (at < args.len()).then(|| args.remove(at));
-    let value = value.with_context(|| format!("{option} is without its number"))?;
-    value.parse().map(Some).with_context(|| format!("{option} {value:?} is no number"))
+    let value = value.with_context(|| format!("{option} needs a number"))?;
+    value.parse().map(Some).with_context(|| format!("{option} {value:?} is not a number"))
 }
 
-/// The time, as a number that is another in each run.
+/// The time, as a number that differs in each run.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

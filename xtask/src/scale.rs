@@ -1,4 +1,4 @@
-//! `cargo xtask scale`: workers at full size, in a release build, one test after the other.
+//! `cargo xtask scale`: workers at full size, in a release build, one test at a time.
 
 use optimus_testkit::REDIS_SERVER_VAR;
 
@@ -8,18 +8,18 @@ use crate::{Command, redis};
 pub(crate) const COMMAND: Command = Command {
     name: "scale",
     usage: "scale [fleet|held|poison|shares|spinner]",
-    about: "Large workers: 4,096 slots, 200 queues, 100,000 tasks held; prints what was seen.",
+    about: "Large workers: 4,096 slots, 200 queues, 100,000 tasks held; prints the measurements.",
     run: |args| scale(&args).map(|()| true),
 };
 
-/// The module of a file that has its tests of minutes.
+/// The module with the tests that take minutes.
 const LONG: &str = "long::";
 
 fn scale(args: &[String]) -> anyhow::Result<()> {
     let program = redis::find_or_install()?;
     let mut command = cargo(&["test", "--release", "--workspace", "--test", "scale", "--"]);
     command.args(["--ignored", "--nocapture", "--test-threads", "1"]);
-    // A test runs if its name holds any of these.
+    // A test runs if its name contains one of these.
     command.args(args.iter().map(|file| format!("{file}::{LONG}")));
     if args.is_empty() {
         command.arg(LONG);

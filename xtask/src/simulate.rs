@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: whole clients and workers on virtual time, at length.
+//! `cargo xtask simulate`: many runs of whole clients and workers on virtual time.
 
 use crate::Command;
 use crate::cargo::{cargo, run};

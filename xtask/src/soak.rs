@@ -1,5 +1,4 @@
-//! `cargo xtask soak`: breaks everything around a release build, and judges what became of the
-//! tasks.
+//! `cargo xtask soak`: breaks everything around a release build, and checks the fate of the tasks.
 
 use std::path::Path;
 
@@ -15,10 +14,11 @@ pub(crate) const COMMAND: Command = Command {
     run: |args| soak(&redis::find_or_install()?, &args).map(|()| true),
 };
 
-/// Little of everything, in about a minute.
+/// A short version of everything, in about a minute.
 ///
 /// # Errors
-/// When a promise was broken. What was printed has the seed.
+///
+/// When a promise was broken. The output contains the seed.
 pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
     soak(redis_server, &["--quick".to_owned()])
 }
@@ -27,7 +27,7 @@ fn soak(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
     if !has_faketime()
         && let Err(problem) = install::faketime()
     {
-        eprintln!("No clock will be wrong: {problem:#}");
+        eprintln!("No process gets a wrong clock: {problem:#}");
     }
     let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-soak", "--"]);
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))

@@ -1,8 +1,8 @@
-//! Steps of a command: announced when they begin, timed when they end, summed up at last.
+//! Steps of a command: announced when they begin, timed when they end, and summarized.
 
 use std::time::{Duration, Instant};
 
-/// What was done so far.
+/// The steps that are done.
 #[derive(Default)]
 pub(crate) struct Steps {
     done: Vec<Step>,
@@ -15,8 +15,8 @@ struct Step {
 }
 
 impl Steps {
-    /// Does one step. A failure is printed and remembered, and the next step is done all the
-    /// same: one run shows everything that is wrong. Returns whether this one went well.
+    /// Runs one step. A failure is printed and remembered, and the next step still runs: one run
+    /// shows everything that is wrong. Returns whether this step succeeded.
     pub(crate) fn run(
         &mut self,
         name: &'static str,
@@ -34,7 +34,7 @@ impl Steps {
         result.is_ok()
     }
 
-    /// How many steps failed.
+    /// The number of failed steps.
     pub(crate) fn failed(&self) -> usize {
         self.done.iter().filter(|step| !step.passed).count()
     }
@@ -50,7 +50,7 @@ impl Steps {
 
 impl Step {
     fn line(&self) -> String {
-        let verdict = if self.passed { "ok" } else { "FAILED" };
-        format!("{:<24} {verdict:<6} {:>7.1} s", self.name, self.took.as_secs_f64())
+        let result = if self.passed { "ok" } else { "FAILED" };
+        format!("{:<24} {result:<6} {:>7.1} s", self.name, self.took.as_secs_f64())
     }
 }

@@ -9,8 +9,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; …`; any other line
-    /// is passed over.
+    /// Adds a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; …`; ignores any other
+    /// line.
     pub(crate) fn add(&mut self, line: &str) {
         let Some(result) = line.trim_start().strip_prefix("test result: ") else { return };
         let counts = result.split_once(". ").map_or("", |(_verdict, counts)| counts);
@@ -32,7 +32,7 @@ mod tests {
     use super::Tally;
 
     #[test]
-    fn results_are_added_up_and_other_lines_passed_over() {
+    fn results_are_added_up_and_other_lines_ignored() {
         let mut tally = Tally::default();
         for line in [
             "running 4 tests",

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold, on a machine that has nothing but cargo.
+//! `cargo xtask test`: all checks and tests, on a machine that needs nothing but cargo.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -19,13 +19,13 @@ use crate::{Command, bench, redis, refuse, soak};
 pub(crate) const COMMAND: Command = Command {
     name: "test",
     usage: "test [--fast] [--redis all|6.2|8.2] [-- <arguments of cargo test>]",
-    about: "All tests, with a private Redis; format, clippy, rustdoc, bench, soak but for --fast; \
-            with --redis the tests once more on those releases.",
+    about: "All tests, with a private Redis; format, clippy, rustdoc, bench, soak except with \
+            --fast; with --redis the tests again on those releases.",
     run: test,
 };
 
-/// How long the output may stay open after the tests have ended. Longer, and a test has left a
-/// process behind that will never close it.
+/// How long the output may stay open after the tests have ended. If it stays open longer, a test
+/// has left a process behind that never closes it.
 const OUTPUT_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 fn test(args: Vec<String>) -> anyhow::Result<bool> {
@@ -48,32 +48,32 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     let mut tally = Tally::default();
     let before = steps.failed();
     steps.run("tests", || {
-        let program = program.as_deref().context("they need a Redis server")?;
+        let program = program.as_deref().context("the tests need a Redis server")?;
         tests(&cargos, program, &mut tally)
     });
     for release in releases {
         steps.run(release.step, || tests(&cargos, &release.find_or_download()?, &mut tally));
     }
-    // A step that failed otherwise than by a failed test counts as one failure, so that the
-    // last line never shows a clean sheet that is none.
+    // A step that failed for another reason than a failed test counts as one failure. So the last
+    // line never hides a failure.
     let mut other = if tally.failed > 0 { before } else { steps.failed() };
     if !fast {
         let measured = steps.run("bench --quick", || {
-            bench::quick(program.as_deref().context("it needs a Redis server")?)
+            bench::quick(program.as_deref().context("the bench needs a Redis server")?)
         });
         let soaked = steps.run("soak --quick", || {
-            soak::quick(program.as_deref().context("it needs a Redis server")?)
+            soak::quick(program.as_deref().context("the soak needs a Redis server")?)
         });
         other += usize::from(!measured) + usize::from(!soaked);
     }
 
     steps.print_overview();
-    println!("  {} tests ignored; {other} steps failed otherwise than by a test\n", tally.ignored);
+    println!("  {} tests ignored; {other} steps failed without a failed test\n", tally.ignored);
     println!("{} passed, {} failed", tally.passed, tally.failed + other);
     Ok(steps.failed() == 0)
 }
 
-/// Takes `--redis <releases>` from our arguments.
+/// Removes `--redis <releases>` from the arguments of this command.
 fn take_releases(args: &mut Vec<String>) -> anyhow::Result<Vec<&'static Release>> {
     let Some(at) = args.iter().position(|arg| arg == "--redis") else { return Ok(Vec::new()) };
     let wanted = args.drain(at..args.len().min(at + 2)).nth(1).unwrap_or_default();
@@ -83,7 +83,7 @@ fn take_releases(args: &mut Vec<String>) -> anyhow::Result<Vec<&'static Release>
     Ok(releases)
 }
 
-/// Our own arguments, and after `--` those of cargo test.
+/// The arguments of this command, and after `--` those of cargo test.
 fn split(mut args: Vec<String>) -> (Vec<String>, Vec<String>) {
     let Some(at) = args.iter().position(|arg| arg == "--") else { return (args, Vec::new()) };
     let cargos = args.split_off(at + 1);
@@ -111,7 +111,7 @@ fn tests(args: &[String], program: &std::path::Path, tally: &mut Tally) -> anyho
     Ok(())
 }
 
-/// Reads on a thread of its own, because nothing else can stop waiting for a line.
+/// Reads on a separate thread, because nothing else can interrupt the wait for a line.
 fn read_lines(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     let stdout = child.stdout.take().expect("it was piped");
@@ -126,8 +126,8 @@ fn read_lines(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-/// Prints each line as it comes and counts the results in it. Returns whether the output came
-/// to its end, as it does unless a test left a process behind.
+/// Prints each line as it comes and counts the results in it. Returns whether the output ended. It
+/// does not end if a test left a process behind.
 fn relay(lines: &Receiver<String>, child: &mut Child, tally: &mut Tally) -> anyhow::Result<bool> {
     let mut ended: Option<Instant> = None;
     loop {

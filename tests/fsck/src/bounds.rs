@@ -1,4 +1,4 @@
-//! Nothing is kept that nobody knows, and nothing for ever that has to go by itself.
+//! No unknown key exists, and no temporary key stays without an expiry.
 
 use super::view::View;
 use crate::Dump;
@@ -56,17 +56,17 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     for name in view.names() {
         let kind = name.find(':').map_or(name, |colon| &name[..=colon]);
         if !NAMES.contains(&kind) {
-            wrong.push(format!("nobody knows the key {name}"));
+            wrong.push(format!("{name} is an unknown key"));
         }
     }
     for field in view.pairs("meta").keys().filter(|field| !META.contains(&field.as_str())) {
-        wrong.push(format!("nobody knows {field} of meta"));
+        wrong.push(format!("{field} is an unknown field of meta"));
     }
 }
 
-/// What is wrong with how long keys last, told the ms that each of the dump has left, in its order;
-/// -1 for one that stays. Hints and results go by themselves, and so does the mark of a success;
-/// nothing else may.
+/// Checks the expiry of each key. `left` has the ms that each key of the dump has left, in the
+/// dump's order; -1 for a key that stays. Hints, results and marks of successes must expire; no
+/// other key may.
 pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
@@ -76,8 +76,8 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             .any(|kind| name.starts_with(kind))
             || (name.starts_with("biz:") && done());
         match (passes, *left) {
-            (true, -1) => Some(format!("{name} would stay for ever")),
-            (false, left) if left >= 0 => Some(format!("{name} is gone in {left} ms")),
+            (true, -1) => Some(format!("{name} has no expiry")),
+            (false, left) if left >= 0 => Some(format!("{name} expires in {left} ms")),
             _ => None,
         }
     });

@@ -1,16 +1,16 @@
-//! All that a queue keeps at one moment: [`Dump`].
+//! The whole content of a queue at one moment: [`Dump`].
 
 use std::{collections::BTreeMap, fmt};
 
-/// Every key of the queue, without the prefix they share, and its content.
+/// Every key of the queue, without their common prefix, and its content.
 pub type Dump = BTreeMap<String, Content>;
 
-/// The content of a key. What Redis keeps without order is sorted.
+/// The content of a key. Sorted if Redis keeps it without order.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
     /// A string.
     Text(Vec<u8>),
-    /// A list, the first first.
+    /// A list, in its order.
     List(Vec<Vec<u8>>),
     /// Field and value.
     Hash(Vec<(Vec<u8>, Vec<u8>)>),

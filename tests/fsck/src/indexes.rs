@@ -1,4 +1,4 @@
-//! What is kept beside records is of tasks that are there, and is as long as it may be.
+//! What is kept in addition to records belongs to existing tasks and is bounded.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::view::View;
 const SIDES: [&str; 6] = ["blobs", "priorities", "tries", "errors", "cancel", "waiters"];
 
 const ERRORS_MAX: usize = 10;
-/// 1,000, and those that wait to be cut off.
+/// 1,000, plus those that are not cut off yet.
 const SUCCESS_MAX: usize = 1_128;
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
@@ -22,12 +22,12 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     for (id, record) in &records {
         let beside = blobs.contains_key(id);
         if record.lines().next().is_some_and(|header| header.contains("\"x\":true")) != beside {
-            wrong.push(format!("{id}: its record and `blobs` differ on where its payload is"));
+            wrong.push(format!("{id}: its record and `blobs` disagree on where its payload is"));
         }
     }
     let held: Vec<_> = view.owners("working:").map(|worker| view.held(worker)).collect();
     for id in view.pairs("cancel").keys().filter(|id| !held.iter().any(|h| h.contains_key(*id))) {
-        wrong.push(format!("{id} is asked to stop and nobody holds it"));
+        wrong.push(format!("{id} is asked to stop and no worker holds it"));
     }
     let ended = [view.pairs("dead"), view.pairs("cancelled")];
     for (id, clients) in view.pairs("waiters") {

@@ -1,11 +1,12 @@
-//! Whether what a queue keeps is sound in itself: each task in one state, each index beside its
-//! records, nothing without its bound. It knows the keys alone, not what was done to them.
+//! Checks that the content of a queue is sound: each task is in one state, each index agrees with
+//! the records, and everything has a bound. The checks know only the keys, not the calls that wrote
+//! them.
 
 mod bounds;
 mod content;
 mod indexes;
-mod line;
 mod owners;
+mod ready;
 mod states;
 mod view;
 
@@ -14,11 +15,11 @@ pub use self::{
     content::{Content, Dump},
 };
 
-/// What is wrong, a sentence each; empty for a sound store.
+/// The problems, one sentence each; empty for a sound store.
 pub fn fsck(dump: &Dump) -> Vec<String> {
     let view = view::View::new(dump);
     let mut wrong = Vec::new();
-    for check in [states::check, line::check, indexes::check, owners::check, bounds::check] {
+    for check in [states::check, ready::check, indexes::check, owners::check, bounds::check] {
         check(&view, &mut wrong);
     }
     wrong

@@ -1,4 +1,4 @@
-//! Workers own tasks, tasks own biz ids, clients own ledgers: each both ways.
+//! Workers own tasks, tasks own biz ids, clients own ledgers: both directions must agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn check_workers(view: &View<'_>, wrong: &mut Vec<String>) {
     let registered = view.pairs("workers");
     for worker in registered.keys() {
         if view.pairs(&format!("worker:{worker}")).is_empty() {
-            wrong.push(format!("nothing is known of the worker {worker}"));
+            wrong.push(format!("the worker {worker} has no description"));
         }
     }
     for kind in ["worker:", "working:"] {
@@ -29,7 +29,8 @@ fn check_workers(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// One fence a claim: a worker's tasks of one claim share it, and nobody else has it.
+/// Each claim has its own fence: a worker's tasks of one claim share it, and no other worker has
+/// it.
 fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
     let mut holders: BTreeMap<u64, (&str, u64)> = BTreeMap::new();
     for worker in view.owners("working:") {
@@ -57,8 +58,8 @@ fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// A live mark names a task that has this very biz id; and every task that is not cancelled has
-/// the mark of its own.
+/// A live mark names a task that has exactly this biz id. Every task with a biz id that is not
+/// cancelled has its mark.
 fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
     let mut of_tasks: BTreeMap<String, String> = BTreeMap::new();
     let cancelled = view.pairs("cancelled");
@@ -84,7 +85,7 @@ fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
         }
     }
     for (name, id) in of_tasks.iter().filter(|(name, _)| !live.contains(*name)) {
-        wrong.push(format!("{id} is {name} and has no mark that says so"));
+        wrong.push(format!("{id} is {name} and has no mark"));
     }
 }
 
@@ -99,7 +100,7 @@ fn check_ledgers(view: &View<'_>, wrong: &mut Vec<String>) {
             let is_gap = slot != field;
             let mut numbers: Vec<_> = stored.split(' ').map(str::parse::<u64>).collect();
             if !is_gap {
-                // Behind an answer's number there may be words.
+                // Words may follow the number of an answer.
                 numbers.truncate(1);
             }
             let fits = |number: &Result<u64, _>| match number {

@@ -1,4 +1,4 @@
-//! The line: as many entries as it has tasks and tombstones, and one token of its bell at most.
+//! The ready list: its entries are tasks and tombstones, and its wakeup list has at most one token.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,20 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         tombstones += count;
     }
     if view.meta("tombstones") != tombstones {
-        let told = view.meta("tombstones");
-        wrong.push(format!("meta counts {told} tombstones, skips {tombstones}"));
+        let counted = view.meta("tombstones");
+        wrong.push(format!("meta counts {counted} tombstones, skips {tombstones}"));
     }
-    // A tombstone is passed over, whatever became of its task: it was requeued, say.
+    // A tombstone is skipped, whatever happened to its task; for example, it may have been
+    // requeued.
     let (tried, skipped) = (view.pairs("tries"), view.pairs("skips"));
-    let is_passed_over = |entry: &String| skipped.contains_key(entry);
-    let plain = line.iter().filter(|entry| !is_passed_over(entry));
+    let is_skipped = |entry: &String| skipped.contains_key(entry);
+    let plain = line.iter().filter(|entry| !is_skipped(entry));
     for entry in plain.filter(|entry| tried.contains_key(*entry)) {
-        wrong.push(format!("{entry} was tried, and its entry does not say so"));
+        wrong.push(format!("{entry} was tried, and its entry does not show it"));
     }
     let ranked = view.pairs("priorities");
     for entry in line.iter().filter(|entry| ranked.contains_key(entry_id(entry))) {
-        wrong.push(format!("{entry} is in the line and has a priority"));
+        wrong.push(format!("{entry} is in the ready list and has a priority"));
     }
     for id in view.pairs("priority").keys().filter(|id| !ranked.contains_key(*id)) {
         wrong.push(format!("{id} is ranked and has no priority"));

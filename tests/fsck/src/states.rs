@@ -1,10 +1,10 @@
-//! Each task is in exactly one state, and what is in a state has its record.
+//! Each task is in exactly one state, and each task in a state has its record.
 
 use std::collections::BTreeMap;
 
 use super::view::{View, entry_id};
 
-/// The zsets whose members are in a state by that alone.
+/// The zsets that are a state: each member is in that state.
 const ZSETS: [&str; 5] = ["delayed", "retry", "dead", "cancelled", "priority"];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
@@ -25,20 +25,20 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// No claim looks at what is due before `due` in `meta`.
+/// No claim reads the due tasks before `due` in `meta`.
 fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
     let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
     for name in ["delayed", "retry"] {
         for (id, due) in view.pairs(name) {
             let due = due.parse::<u64>().ok();
             if hint.is_none_or(|hint| due.is_none_or(|due| hint > due)) {
-                wrong.push(format!("{id} is due before anybody will look for it"));
+                wrong.push(format!("{id} is due before any claim will read it"));
             }
         }
     }
 }
 
-/// Where each task is: by its zsets, its holders, and its entries that are no tombstones.
+/// The places of each task: its zsets, its holders, and its entries that are not tombstones.
 fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |id: String, place: String| places.entry(id).or_default().push(place);

@@ -1,4 +1,4 @@
-//! A dump by what its keys are, to look things up in.
+//! A dump with its keys as typed values, for lookups.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A hash's values as they are.
+    /// A hash's values, unchanged.
     pub(crate) fn bytes(&self, name: &str) -> Vec<(String, Vec<u8>)> {
         match self.0.get(name) {
             Some(Content::Hash(pairs)) => {
@@ -58,12 +58,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A number of `meta`; 0 if it is not there.
+    /// A number of `meta`; 0 if it is absent.
     pub(crate) fn meta(&self, field: &str) -> u64 {
         self.pairs("meta").get(field).and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
-    /// What a worker holds, without the field that is no task.
+    /// The tasks that a worker holds, without the field that is not a task.
     pub(crate) fn held(&self, worker: &str) -> BTreeMap<String, String> {
         let mut held = self.pairs(&format!("working:{worker}"));
         held.remove(LAST_CLAIM);
@@ -74,7 +74,7 @@ impl<'a> View<'a> {
 /// The field of `working:<worker>` with its last claim.
 pub(crate) const LAST_CLAIM: &str = "#";
 
-/// The id of an entry of the line.
+/// The id of an entry of the ready list.
 pub(crate) fn entry_id(entry: &str) -> &str {
     entry.split_once(':').map_or(entry, |(_, id)| id)
 }

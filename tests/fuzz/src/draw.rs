@@ -1,8 +1,9 @@
-//! Values drawn from bytes: [`Draw`]. Where the bytes end, all that is drawn is zero or empty.
+//! Values drawn from bytes: [`Draw`]. After the end of the bytes every drawn value is zero or
+//! empty.
 
 use std::time::Duration;
 
-/// What is left to draw from.
+/// The bytes that are left to draw from.
 pub(crate) struct Draw<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Draw<'a> {
@@ -14,7 +15,7 @@ impl<'a> Draw<'a> {
         self.byte() % 2 == 1
     }
 
-    /// Of up to 64 bits, and as often of few.
+    /// A number of up to 64 bits; small numbers are as likely as large ones.
     pub(crate) fn number(&mut self) -> u64 {
         let count = usize::from(self.byte() % 9);
         self.bytes(count).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -35,12 +36,12 @@ impl<'a> Draw<'a> {
         String::from_utf8_lossy(self.bytes(count)).into_owned()
     }
 
-    /// Something, or nothing.
+    /// A value or none.
     pub(crate) fn option<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.is().then(|| draw(self))
     }
 
-    /// Up to so many bytes.
+    /// Up to this many bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (drawn, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

@@ -1,4 +1,4 @@
-//! The patterns of the embedded store: they match as a plain definition says.
+//! The patterns of the embedded store: they match as a simple definition does.
 
 use crate::draw::Draw;
 
@@ -7,10 +7,10 @@ mod matcher;
 
 use matcher::matches;
 
-/// The definition takes time without bound where there are many stars.
+/// The definition takes exponential time for many stars.
 const DEFINED_BYTES_MAX: usize = 12;
 
-/// Literals match themselves alone, stars anything, and all else does not panic.
+/// A literal matches only itself, a star matches anything, and no other pattern panics.
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
     let (pattern_bytes, other_bytes) = (usize::from(draw.byte()), usize::from(draw.byte()));
@@ -31,7 +31,7 @@ fn escaped(text: &[u8]) -> Vec<u8> {
     text.iter().flat_map(|byte| [b'\\', *byte]).collect()
 }
 
-/// What `*` and `?` mean.
+/// The meaning of `*` and `?`.
 fn is_match(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], _) => text.is_empty(),

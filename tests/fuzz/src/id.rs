@@ -1,4 +1,4 @@
-//! Names and ids: what is read is printed as it was, and nothing can escape its key.
+//! Names and ids: what is read is printed unchanged, and no name can escape its key.
 
 use optimus_core::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, Token, WorkerId};
 

@@ -1,5 +1,5 @@
-//! The JSON of the embedded store's scripts: what is written is read back, and nothing that is JSON
-//! is refused.
+//! The JSON of the embedded store's scripts: written JSON is read back, and no valid JSON is
+//! refused.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use optimus_embedded::{Clock, Connection, Store};
 use redis::{Cmd, Value, aio::ConnectionLike as _};
 use tokio::runtime::{Builder, Runtime};
 
-/// Decodes; answers what it encodes to, or `nil` where it is refused or holds what JSON can't say.
+/// Decodes and encodes again. Returns `nil` if the text is refused or has a value that JSON lacks.
 const SCRIPT: &str = "local ok, value = pcall(cjson.decode, ARGV[1])
     if not ok then return { 'refused', value } end
     local encoded, text = pcall(cjson.encode, value)
@@ -25,21 +25,21 @@ thread_local! {
     });
 }
 
-/// Any bytes are read, or refused with a word on where.
+/// Any bytes are read, or refused with the position of the error.
 pub(crate) fn check(data: &[u8]) {
     let (word, text) = through_lua(data);
     if word == "refused" {
-        // Lua's numbers hold what is too large for a text of JSON elsewhere, never the reverse.
+        // Lua's numbers hold values that are too large for other JSON readers, never the reverse.
         assert!(serde_json::from_slice::<serde_json::Value>(data).is_err(), "{text:?}");
         assert!(String::from_utf8_lossy(&text).contains("at character"), "{text:?}");
     } else if word == "ok" {
         let (word, again) = through_lua(&text);
         assert_eq!(word, "ok");
-        assert_eq!(meaning(&again), meaning(&text), "written twice, it differs");
+        assert_eq!(meaning(&again), meaning(&text), "the second encoding differs");
     }
 }
 
-/// What a text says, for names come in any order; nothing where it is nested too deep for here.
+/// The meaning of a text, because the order of names may change; none if it is nested too deep.
 fn meaning(json: &[u8]) -> Option<serde_json::Value> {
     serde_json::from_slice(json).ok()
 }

@@ -1,8 +1,8 @@
-//! What must hold whatever bytes come, one decoder a file: [`PROPERTIES`].
+//! Properties that hold for all bytes, one decoder in each file: [`PROPERTIES`].
 //!
-//! Each property is a function of bytes that panics where it does not hold. `tests/short.rs` tries
-//! each on its seeds and on some thousands of mutations of them; `libfuzzer/` on as many as one
-//! likes, under coverage, with the same functions:
+//! Each property is a function of bytes that panics if the property does not hold. `tests/short.rs`
+//! tries each on its seeds and on some thousands of mutations of them. `libfuzzer/` runs the same
+//! functions with coverage for as long as needed:
 //!
 //! ```sh
 //! mkdir -p tests/fuzz/libfuzzer/corpus/record
@@ -21,15 +21,15 @@ mod reply;
 mod url;
 mod wait;
 
-/// Something that holds for all bytes.
+/// A property that holds for all bytes.
 pub struct Property {
-    /// That of its target and of its folder of seeds.
+    /// The name of its target and of its folder of seeds.
     pub name: &'static str,
-    /// Panics where it does not hold.
+    /// Panics if the property does not hold.
     pub check: fn(&[u8]),
 }
 
-/// All of them.
+/// All properties.
 pub const PROPERTIES: [Property; 10] = [
     Property { name: "duration", check: duration::check },
     Property { name: "glob", check: glob::check },
@@ -46,7 +46,8 @@ pub const PROPERTIES: [Property; 10] = [
 /// Checks the property of that name.
 ///
 /// # Panics
-/// Where it does not hold, and for a name that none has.
+///
+/// If the property does not hold, and if no property has that name.
 pub fn check(name: &str, data: &[u8]) {
     let property = PROPERTIES.iter().find(|property| property.name == name);
     (property.expect("a property of that name").check)(data);

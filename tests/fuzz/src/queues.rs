@@ -1,4 +1,4 @@
-//! `OPTIMUS_QUEUES`: what is printed is read back, and no idle slot is offered twice.
+//! `OPTIMUS_QUEUES`: printed queues are read back, and no idle slot is offered twice.
 
 use crate::draw::Draw;
 
@@ -6,7 +6,7 @@ use crate::draw::Draw;
 #[allow(dead_code, reason = "what is parsed goes into a worker's settings, which have no parser")]
 mod config;
 #[path = "../../../optimus-worker/src/shares.rs"]
-#[allow(dead_code, reason = "one turn is divided here, which nothing answers")]
+#[allow(dead_code, reason = "this test divides one turn and has no answers to it")]
 mod shares;
 
 use std::time::Instant;
@@ -15,10 +15,10 @@ use config::{Order, parse_queues};
 use optimus_core::QueueName;
 use shares::{Open, Shares};
 
-/// More than a machine has.
+/// More than a real worker has.
 const IDLE_MAX: u64 = 100_000;
 
-/// Any text is read as queues, or refused with the fault and the syntax.
+/// Any text is read as queues, or refused with the error and the syntax.
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
     let (idle, running) = (draw.number() % IDLE_MAX, draw.number() % IDLE_MAX);
@@ -33,8 +33,8 @@ pub(crate) fn check(data: &[u8]) {
         }
     };
     let printed = print(order, &queues);
-    let again = parse_queues(&printed).expect("it was read before");
-    // A single queue is as strict as it is weighted.
+    let again = parse_queues(&printed).expect("it was read once");
+    // A single queue has the same order in both forms.
     assert!(again.0 == order || queues.len() == 1);
     assert_eq!(again.1, queues);
 
@@ -48,7 +48,7 @@ pub(crate) fn check(data: &[u8]) {
     assert!(given.iter().all(|(at, want)| *at < queues.len() && *want > 0), "{given:?}");
 }
 
-/// As `OPTIMUS_QUEUES` has them.
+/// The text that `OPTIMUS_QUEUES` takes.
 fn print(order: Order, queues: &[(QueueName, u32)]) -> String {
     let strict = queues.iter().map(|(name, _)| name.to_string());
     let weighted = queues.iter().map(|(name, weight)| format!("{name}={weight}"));

@@ -1,4 +1,4 @@
-//! Stored records: what is written is read back, and what is not ours is refused.
+//! Stored records: a written record is read back, and other bytes are refused.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::draw::Draw;
 
-/// A task whose one argument is a text.
+/// A task with one text argument.
 #[derive(Serialize, Deserialize)]
 struct Echo(String);
 
@@ -23,7 +23,7 @@ impl Task for Echo {
     }
 }
 
-/// Any bytes are a record with its payload untouched, or refused by their version or their fault.
+/// Any bytes are a record with its payload unchanged, or refused with their version or the error.
 pub(crate) fn check(data: &[u8]) {
     match TaskRecord::decode(data.to_vec()) {
         Ok(record) => {
@@ -41,7 +41,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// Any call is refused by the name of what is wrong, or stored and read back as it was.
+/// Any call is refused with the name of the wrong option, or stored and read back unchanged.
 pub(crate) fn check_submission(data: &[u8]) {
     let mut draw = Draw(data);
     let (call, options) = call(&mut draw);
@@ -53,7 +53,7 @@ pub(crate) fn check_submission(data: &[u8]) {
             return;
         }
     };
-    let read = TaskRecord::decode(submission.stored()).expect("it was written by this code");
+    let read = TaskRecord::decode(submission.stored()).expect("this code wrote it");
     assert_eq!(read.task, "echo");
     assert_eq!((read.priority, read.timeout), (options.priority, options.timeout));
     assert_eq!((read.max_retry, read.biz_id), (options.max_retry, options.biz_id));
@@ -68,7 +68,7 @@ pub(crate) fn check_submission(data: &[u8]) {
     assert_eq!(read.payload, if read.has_blob { Vec::new() } else { argument });
 }
 
-/// What a call says.
+/// The options of a call.
 struct Said {
     argument: String,
     priority: i8,

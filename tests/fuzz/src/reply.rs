@@ -1,4 +1,4 @@
-//! Answers of scripts, as they come over the wire.
+//! Replies of scripts, as Redis sends them.
 
 use std::fmt::Debug;
 
@@ -9,11 +9,11 @@ use optimus_core::{
 
 use crate::draw::Draw;
 
-/// Tasks that a batch is said to have had.
+/// The number of tasks in the batch of a submit.
 const TASKS: usize = 3;
 
-/// Any bytes are an answer to each script, a refusal, or odd; and a claim's that was written by the
-/// book says what was written.
+/// Any bytes are a reply to each script, a refusal, or an unexpected reply. A correct reply to a
+/// claim is read as it was written.
 pub(crate) fn check(data: &[u8]) {
     let queue = QueueName::new("q").expect("a plain name");
     let reply = || Reply::from_bytes("verb", data);
@@ -33,7 +33,7 @@ pub(crate) fn check(data: &[u8]) {
     check_claim(&queue, &mut Draw(data));
 }
 
-/// What was read. A failure names the script or the value that does not fit.
+/// The value that was read. An error names the script or the wrong value.
 fn tried<T: Debug>(read: Result<T, BrokerError>) -> Option<T> {
     match read {
         Ok(value) => Some(value),
@@ -63,8 +63,8 @@ fn check_claim(queue: &QueueName, draw: &mut Draw<'_>) {
     words.extend(records.iter().map(|record| record.to_vec()));
     words.extend(failures.iter().flat_map(|n| vec![format!("{n}:0:1").into_bytes(); count]));
 
-    let reply = Reply::from_bytes("claim", &written(&words)).expect("an answer by the book");
-    let claimed = Broker::read_claim(queue, reply).expect("an answer by the book");
+    let reply = Reply::from_bytes("claim", &written(&words)).expect("a correct reply");
+    let claimed = Broker::read_claim(queue, reply).expect("a correct reply");
     assert_eq!((claimed.token, claimed.now_ms, claimed.more), (token, now_ms, more));
     let wait = claimed.next_due.map(|wait| wait.as_millis());
     assert_eq!(wait, next_due.map(u128::from));
@@ -75,7 +75,7 @@ fn check_claim(queue: &QueueName, draw: &mut Draw<'_>) {
     }
 }
 
-/// An array of byte strings, in Redis' own protocol.
+/// An array of byte strings in Redis' protocol.
 fn written(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

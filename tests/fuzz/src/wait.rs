@@ -1,4 +1,4 @@
-//! Waits: no formula overflows, and none retries earlier than asked.
+//! Waits: no formula overflows, and none retries earlier than requested.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Each property on its seeds, and on mutations of them: the short form of `tests/fuzz/libfuzzer/`.
+//! Each property on its seeds and on mutations of them: the short form of `tests/fuzz/libfuzzer/`.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn seeds(property: &Property) -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// One to four changes of a kind that decoders trip over.
+/// One to four changes of kinds that often break decoders.
 fn mutated(seed: &[u8], others: &[Vec<u8>], random: &mut Rng) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..random.usize(1..=4) {
@@ -88,7 +88,7 @@ properties! {
     json_that_a_script_wrote_is_read_back_and_no_json_is_refused: "json";
     queues_are_read_as_they_are_printed_and_no_slot_is_offered_twice: "queues";
     a_record_keeps_its_payload_or_is_refused_with_its_fault: "record";
-    an_answer_is_read_as_it_was_written_or_is_odd: "reply";
+    a_reply_is_read_as_it_was_written_or_is_unexpected: "reply";
     a_call_is_stored_as_it_was_made_or_refused_with_its_fault: "submission";
     no_url_is_printed_with_its_password: "url";
     no_wait_overflows_or_is_shorter_than_asked: "wait";

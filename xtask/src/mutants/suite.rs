@@ -1,4 +1,4 @@
-//! The tests that must notice a mutant: built, then run under a time limit.
+//! The tests that must notice a mutant: built, then run with a time limit.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -13,10 +13,10 @@ use optimus_testkit::{ChildGuard, REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VA
 use super::tree::Tree;
 use crate::tally::Tally;
 
-/// Tests that take longer hang, and that is a way to notice, too.
+/// Tests that take longer hang; that counts as noticed, too.
 const ENDS_WITHIN: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A script that does not compile fails every test, and shows nothing of any.
+/// A script that does not compile fails every test and proves nothing.
 const BROKEN_SCRIPT: &str = "Error compiling script";
 
 /// Arguments of `cargo test`, to be run in a copy.
@@ -32,13 +32,13 @@ pub(crate) enum Outcome {
     /// The tests that failed.
     Red(Vec<String>),
     Hung,
-    /// What the compiler says; this tells nothing of the tests.
+    /// The compiler's error; it proves nothing about the tests.
     NotBuilt(String),
     NothingRan,
 }
 
 impl Suite<'_> {
-    /// Builds and runs the tests; what they print goes to the log of that name.
+    /// Builds and runs the tests, with their output in the log of that name.
     pub(crate) fn run(&self, log: &str) -> anyhow::Result<Outcome> {
         let split = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
         let (of_cargo, of_tests) = self.args.split_at(split);
@@ -48,7 +48,7 @@ impl Suite<'_> {
         let said = String::from_utf8_lossy(&built.stderr).into_owned();
         if !built.status.success() {
             let error = said.lines().find(|line| line.starts_with("error"));
-            return Ok(Outcome::NotBuilt(error.unwrap_or("cargo says no more").to_owned()));
+            return Ok(Outcome::NotBuilt(error.unwrap_or("cargo printed no error").to_owned()));
         }
         let (mut failed, mut tally) = (Vec::new(), Tally::default());
         for program in programs(&said) {
@@ -71,7 +71,7 @@ impl Suite<'_> {
         })
     }
 
-    /// Runs a test program on a Redis server of its own; `false` if it hung.
+    /// Runs a test program with its own Redis server; `false` if it hung.
     fn run_program(&self, program: &Path, args: &[String], log: &Path) -> anyhow::Result<bool> {
         let server = RedisServer::start();
         let output = File::create(log)?;
@@ -104,7 +104,7 @@ fn failed_test(line: &str) -> Option<&str> {
 }
 
 impl Outcome {
-    /// Whether the tests noticed.
+    /// Whether the tests noticed the mutant.
     pub(crate) fn is_kill(&self) -> bool {
         matches!(self, Self::Red(_) | Self::Hung)
     }
@@ -121,8 +121,8 @@ impl fmt::Display for Outcome {
             Self::Red(failed) if failed.len() == 1 => f.write_str(&failed[0]),
             Self::Red(failed) => write!(f, "{} and {} more", failed[0], failed.len() - 1),
             Self::Hung => write!(f, "still running after {} s", ENDS_WITHIN.as_secs()),
-            Self::NotBuilt(why) => write!(f, "not tried, for it does not compile: {why}"),
-            Self::NothingRan => f.write_str("not tried, for no test has that name"),
+            Self::NotBuilt(why) => write!(f, "not tried, because it does not compile: {why}"),
+            Self::NothingRan => f.write_str("not tried, because no test has that name"),
         }
     }
 }

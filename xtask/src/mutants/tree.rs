@@ -13,14 +13,14 @@ use optimus_testkit::Mutant;
 
 use crate::cargo::{cargo, root, run};
 
-/// What git knows of the repository, at a place that stays the same, so that building a mutant
-/// builds no more than what it changes.
+/// A copy of the files that git knows, in a fixed place, so that building a mutant builds only what
+/// it changes.
 pub(crate) struct Tree {
     home: PathBuf,
 }
 
 impl Tree {
-    /// Copies the repository as it is in the working tree.
+    /// Copies the current working tree.
     pub(crate) fn make() -> anyhow::Result<Self> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
         let tree = Self { home: root().join(target).join("mutants") };
@@ -48,12 +48,12 @@ impl Tree {
     pub(crate) fn apply(&self, mutant: &Mutant) -> anyhow::Result<()> {
         let mut git = Command::new("git");
         git.args(["apply", "--whitespace=nowarn"]).arg(&mutant.path).current_dir(self.folder());
-        // Else it takes the copy for a folder of the repository, and changes nothing.
+        // Otherwise git takes the copy for a folder of the repository, and changes nothing.
         git.env_remove("GIT_DIR").env("GIT_CEILING_DIRECTORIES", &self.home);
         run(&mut git).with_context(|| format!("{} no longer applies", mutant.path.display()))
     }
 
-    /// Makes each file what it is in the repository. One that is so already is not touched.
+    /// Gives each file the content that it has in the repository. An equal file is not touched.
     pub(crate) fn restore(&self) -> anyhow::Result<()> {
         let tracked = tracked()?;
         for path in &tracked {
@@ -67,7 +67,7 @@ impl Tree {
     }
 }
 
-/// The files that git tracks, or would if one added everything.
+/// The files that git tracks or would add.
 fn tracked() -> anyhow::Result<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -75,7 +75,7 @@ fn tracked() -> anyhow::Result<Vec<PathBuf>> {
     ensure!(output.status.success(), "git ls-files ended with {}", output.status);
     let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let paths = names.map(|name| PathBuf::from(OsStr::from_bytes(name)));
-    // What was deleted and not yet committed is still listed.
+    // Deleted files that are not yet committed are still listed.
     Ok(paths.filter(|path| root().join(path).symlink_metadata().is_ok()).collect())
 }
 
@@ -94,7 +94,7 @@ fn mirror(from: &Path, to: &Path) -> io::Result<()> {
     if fs::read(to).is_ok_and(|found| found == wanted) { Ok(()) } else { fs::write(to, wanted) }
 }
 
-/// Removes what the repository does not have, below a folder of the tree.
+/// Removes files that the repository does not have, below a folder of the tree.
 fn remove_others(tree: &Path, folder: &Path, tracked: &HashSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(tree.join(folder))? {
         let entry = entry?;
