@@ -1,4 +1,4 @@
-//! The keys of all queues, as the fsck takes them.
+//! The keys of all queues, in the form that fsck takes.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use optimus_fsck::{Content, Dump};
 
 use crate::world::NAMESPACE;
 
-/// A key's name within its queue, what it holds, and the ms that it has left.
+/// A key's name within its queue, its content, and the ms that it has left.
 type Key = (String, Held, Option<u64>);
 
 /// All keys of one queue.
 pub struct QueueDump {
-    /// What they hold.
+    /// Their content.
     pub keys: Dump,
-    /// The ms that each has left, in their order; -1 for one that stays.
+    /// The ms that each has left, in their order; -1 for a key that stays.
     pub lifetimes: Vec<i64>,
 }
 
-/// The keys of each queue that has some, by its name.
+/// The keys of each queue that has keys, by its name.
 pub fn dump(store: &Store) -> BTreeMap<String, QueueDump> {
     let prefix = format!("{{{NAMESPACE}:");
     let mut queues: BTreeMap<String, Vec<Key>> = BTreeMap::new();

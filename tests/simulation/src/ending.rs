@@ -1,4 +1,4 @@
-//! Heals all, drains the queue, looks where every task is, and judges.
+//! Removes all faults, drains the queues, finds the state of every task, and checks the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::queues::ALL;
 use crate::user::Shared;
 use crate::world::{LEASE, Member, Setup, World};
 
-/// A task that nobody knew waits for up to a minute; all else is far quicker.
+/// A task that no worker knows waits for up to a minute; everything else is far quicker.
 const DRAINS_WITHIN: Duration = Duration::from_secs(180);
-/// A handle looks every 5 s.
+/// A handle checks every 5 s.
 const HEARS_WITHIN: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Workers that were asked to end.
+/// The time for workers that were asked to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
-/// The worker that is there in any case.
+/// A worker that always exists.
 const HELPER: Setup = Setup {
     concurrency: 8,
     poll: Duration::from_secs(5),
@@ -36,9 +36,8 @@ const HELPER: Setup = Setup {
     serves: ALL,
 };
 
-/// From here on nothing goes wrong. Waits until nothing is under way, and complains if that does
-/// not come about. Workers that may stay do so: what they have been through must not show. The
-/// worker that helped them.
+/// Nothing goes wrong from here on. Waits until no task is left, and complains if that does not
+/// happen. Workers that may stay do so: earlier faults must have no effect. Returns the helper.
 pub async fn drain(
     world: &Arc<World>,
     shared: &Shared,
@@ -50,11 +49,11 @@ pub async fn drain(
     while network.is_late() {
         sleep(LOOK_EVERY).await;
     }
-    let client = judge(world).await;
+    let client = observer(world).await;
     for queue in world.queues.names() {
         network.journal.write(0, What::Resume { queue: queue.to_string() });
         if let Err(problem) = client.resume(queue).await {
-            network.complain(format!("queue {queue} can't be resumed: {problem}"));
+            network.complain(format!("queue {queue} cannot be resumed: {problem}"));
         }
     }
     nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
@@ -62,7 +61,7 @@ pub async fn drain(
     let deadline = Instant::now() + DRAINS_WITHIN;
     while let Some(left) = is_left(world, &client).await {
         if Instant::now() > deadline {
-            network.complain(format!("does not run empty: {left}"));
+            network.complain(format!("does not become empty: {left}"));
             break;
         }
         sleep(LOOK_EVERY).await;
@@ -72,7 +71,7 @@ pub async fn drain(
     }
     for (process, task, wait) in shared.take_waits() {
         if network.is_alive(process) && timeout(HEARS_WITHIN, wait).await.is_err() {
-            network.complain(format!("the handle of task {task} hears nothing"));
+            network.complain(format!("the handle of task {task} receives nothing"));
         }
     }
     helper
@@ -88,7 +87,7 @@ pub async fn dismiss(world: &Arc<World>, nemesis: &mut Nemesis, helper: Member) 
     }
 }
 
-/// A queue that has not run empty, and what it says of itself; none if all have.
+/// A queue that is not empty, and its counts; none if all are empty.
 async fn is_left(world: &World, client: &Client) -> Option<String> {
     for queue in world.queues.names() {
         match client.inspector().counts(queue).await {
@@ -99,12 +98,12 @@ async fn is_left(world: &World, client: &Client) -> Option<String> {
     None
 }
 
-/// Judges a run whose processes have ended.
-pub async fn judge_all(world: &Arc<World>) {
+/// Checks a run whose processes have ended.
+pub async fn check_run(world: &Arc<World>) {
     let network = &world.network;
-    let client = judge(world).await;
+    let client = observer(world).await;
     if let Err(problem) = look(network, &client).await {
-        network.complain(format!("nobody can look: {problem}"));
+        network.complain(format!("the states of tasks cannot be read: {problem}"));
     }
     check_structure(network);
     let events = events(network);
@@ -115,30 +114,31 @@ pub async fn judge_all(world: &Arc<World>) {
     }
 }
 
-/// What happened, but to the tasks of a trial, which judges them itself.
+/// The events, except those of a trial, which checks its tasks itself.
 fn events(network: &Network) -> impl Iterator<Item = Event> {
     let events = network.journal.events().into_iter();
     events.filter(|event| event.what.task().is_none_or(|task| task < TRIAL))
 }
 
-/// Complains of what is wrong with the keys.
+/// Complains about what is wrong with the keys.
 pub fn check_structure(network: &Network) {
     for (queue, dump) in dump(&network.store) {
         let lifetimes = check_lifetimes(&dump.keys, &dump.lifetimes);
         let wrong = fsck(&dump.keys).into_iter().chain(lifetimes);
-        // Scripts ring only if nobody has; a worker that passes a ring on does not ask.
+        // A script adds a wakeup only if the list is empty. A worker that passes a wakeup on does
+        // not check.
         for wrong in wrong.filter(|wrong| !wrong.starts_with("the wakeup list holds")) {
             network.complain(format!("fsck: {queue}: {wrong}"));
         }
     }
 }
 
-/// The one who looks from outside.
-async fn judge(world: &Arc<World>) -> Client {
-    world.client(0).await.expect("nothing goes wrong for the judge")
+/// The client that observes the run from outside.
+async fn observer(world: &Arc<World>) -> Client {
+    world.client(0).await.expect("nothing goes wrong for the observer")
 }
 
-/// Writes down where each task is that has an id.
+/// Records the state of each task that has an id.
 async fn look(network: &Network, client: &Client) -> Result<(), Error> {
     let mut ids: BTreeMap<u64, String> = BTreeMap::new();
     for event in events(network) {

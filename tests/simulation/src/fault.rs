@@ -2,48 +2,48 @@
 
 use std::time::Duration;
 
-/// What happens to one exchange: the commands that a process sends in one write, and their answers.
+/// What happens to one exchange: the commands that a process sends in one write, and their replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The commands never arrive.
+    /// The commands do not arrive.
     RequestLost(Silence),
-    /// They are done, and the answers never come.
+    /// They are done, and the replies do not arrive.
     ReplyLost(Silence),
-    /// Only so many of them arrive before the connection breaks.
+    /// Only some of them arrive before the connection breaks.
     Torn {
-        /// How many.
+        /// The number of commands that arrive.
         arrive: usize,
     },
-    /// Each script is called twice, and the second answer comes.
+    /// Each script is called twice, and the second reply arrives.
     Doubled,
-    /// They arrive this late, and are answered.
+    /// They arrive this late, and their replies arrive.
     Delayed(Duration),
-    /// The connection breaks, and they arrive this late all the same.
+    /// The connection breaks, and they still arrive this late.
     Late(Duration),
-    /// In one script one `redis.call` is refused.
+    /// One `redis.call` of a script is refused.
     CallFails {
-        /// Which script of the exchange, from 0.
+        /// The index of the script in the exchange.
         script: usize,
-        /// Which of its calls, from 0.
+        /// The index of the call in the script.
         nth: usize,
-        /// Whether the refusal passes by itself.
+        /// Whether the refusal is temporary.
         passing: bool,
     },
     /// The process dies before it sends them.
     DiesBefore,
-    /// The process dies before their answers come.
+    /// The process dies before their replies arrive.
     DiesAfter,
-    /// The store comes back without the last so many script calls, and every connection breaks.
+    /// The store loses the last script calls, and every connection breaks.
     RolledBack {
-        /// How many.
+        /// The number of lost script calls.
         calls: usize,
     },
 }
 
-/// How a process learns that an answer will not come.
+/// How a process notices that a reply does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// At once: the connection is broken.
+    /// At once: the connection breaks.
     Broken,
     /// By its own timeout.
     Kept,
@@ -64,7 +64,7 @@ impl Fault {
         "rolled back",
     ];
 
-    /// Which of [`KINDS`](Self::KINDS) it is.
+    /// Its index in [`KINDS`](Self::KINDS).
     pub fn kind(self) -> usize {
         match self {
             Self::RequestLost(_) => 0,

@@ -1,4 +1,4 @@
-//! Who decides what goes wrong: [`FaultPlan`].
+//! Decides what goes wrong: [`FaultPlan`].
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use crate::fault::{Fault, Silence};
 /// One exchange that is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
-    /// How many there were before it, over all processes.
+    /// The number of exchanges before it, over all processes.
     pub number: u64,
-    /// How many commands it carries.
+    /// The number of its commands.
     pub commands: usize,
-    /// How many of them call scripts.
+    /// The number of its script calls.
     pub scripts: usize,
-    /// What it asks for first: a script or a command.
+    /// Its first script or command.
     pub verb: &'static str,
 }
 
-/// How long an exchange is on its way, there and back.
+/// How long an exchange travels, to the store and back.
 pub type Latency = (Duration, Duration);
 
-/// A ms there and a ms back.
+/// One ms in each direction.
 pub const SHORT: Option<Latency> = Some((Duration::from_millis(1), Duration::from_millis(1)));
 
 /// Decides what happens to each exchange.
 pub trait FaultPlan: Send {
-    /// What goes wrong with it, if anything.
+    /// The fault of this exchange, if there is one.
     fn fault(&mut self, exchange: &Exchange) -> Option<Fault>;
 
-    /// How long it takes; none for no time at all.
+    /// How long it travels; none for no time at all.
     fn latency(&mut self) -> Option<Latency> {
         None
     }
 }
 
-/// Nothing goes wrong.
+/// A plan without faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Fair;
 
@@ -44,12 +44,12 @@ impl FaultPlan for Fair {
     }
 }
 
-/// Nothing goes wrong, and exchanges take up to some ms.
+/// A plan without faults, in which exchanges take up to some ms.
 #[derive(Clone, Debug)]
 pub struct Calm(fastrand::Rng);
 
 impl Calm {
-    /// How long each takes is decided by that.
+    /// A plan whose latencies come from this random generator.
     pub fn new(random: fastrand::Rng) -> Self {
         Self(random)
     }
@@ -85,7 +85,7 @@ impl FaultPlan for Once {
     }
 }
 
-/// No heartbeat arrives, and all else does.
+/// No heartbeat arrives; all other exchanges do.
 #[derive(Clone, Copy, Debug)]
 pub struct NoHeartbeats;
 
@@ -95,19 +95,19 @@ impl FaultPlan for NoHeartbeats {
     }
 }
 
-/// Faults at random, some seeds with more of them.
+/// Random faults; some seeds have more of them.
 #[derive(Debug)]
 pub struct Rough {
     random: fastrand::Rng,
     /// Faults in 1,000 exchanges.
     rate: u32,
-    /// So many processes may still die.
+    /// The number of processes that may still die.
     deaths: u32,
     lease: Duration,
 }
 
 impl Rough {
-    /// What that seed decides.
+    /// The plan of that seed.
     pub fn new(seed: u64, lease: Duration) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let rate = [2, 10, 30, 80, 200][random.usize(..5)];
@@ -156,7 +156,7 @@ impl FaultPlan for Rough {
     }
 
     fn latency(&mut self) -> Option<Latency> {
-        // Half of the time nothing takes any, so that much happens in one instant.
+        // Half of the exchanges take no time, so that much happens at the same instant.
         if self.random.bool() {
             return None;
         }

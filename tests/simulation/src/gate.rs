@@ -1,4 +1,4 @@
-//! One process' way to the store: [`ProcessGate`].
+//! The connection of one process to the store: [`ProcessGate`].
 
 use std::future::pending;
 use std::io;
@@ -15,16 +15,16 @@ use tokio::time::sleep;
 use crate::fault::{Fault, Silence};
 use crate::network::{Network, Passage, is_script};
 
-/// When an answer is given up while nothing moves, as `broker/pulse.rs` has it.
+/// When a reply is given up while nothing moves, as in `broker/pulse.rs`.
 const SILENCE_MAX: Duration = Duration::from_secs(8);
 
-/// Where the network does to a process what the fault plan says.
+/// Applies the fault plan to the exchanges of a process.
 pub struct ProcessGate {
     network: Arc<Network>,
     process: u32,
 }
 
-/// Commands that are sent, and over what.
+/// Commands to send, and their connection.
 struct Request {
     number: u64,
     behind: Connection,
@@ -32,7 +32,7 @@ struct Request {
     blocks: bool,
 }
 
-/// Writes down, once it is over, that a process was kept from the store.
+/// Records, when it is over, that a process was cut off from the store.
 struct Hindrance<'a> {
     gate: &'a ProcessGate,
     since: u64,
@@ -46,7 +46,7 @@ impl Drop for Hindrance<'_> {
 }
 
 impl ProcessGate {
-    /// The gate of the process with this number. That of number 0 is always open.
+    /// The gate of the process with this number. The gate of number 0 is always open.
     pub fn new(network: Arc<Network>, process: u32) -> Self {
         Self { network, process }
     }
@@ -88,7 +88,8 @@ impl ProcessGate {
                 Err(broken())
             }
             Fault::CallFails { script, nth, passing } => {
-                // As long as without the fault, or the script meets another state than was seen.
+                // It takes as long as without the fault. Otherwise the script meets another state
+                // than the one that was seen.
                 let (there, back) = passage.latency.unwrap_or_default();
                 sleep(there).await;
                 let answers = self.with_failing_call(&request, script, (nth, passing)).await;
@@ -107,12 +108,12 @@ impl ProcessGate {
         }
     }
 
-    /// Has some commands of a batch done.
+    /// Performs some commands of a batch.
     async fn perform(&self, request: &Request, commands: &[Cmd]) -> RedisResult<Vec<Value>> {
         self.network.perform((self.process, request.number), &request.behind, commands).await
     }
 
-    /// There and back. What was sent arrives, whether or not anybody still waits.
+    /// Travels to the store and back. A sent command arrives even if nobody waits for its reply.
     async fn deliver(&self, request: Request, passage: &Passage) -> RedisResult<Vec<Value>> {
         let Some((there, back)) = passage.latency else {
             return self.perform(&request, &request.commands).await;
@@ -212,8 +213,7 @@ impl Gate for ProcessGate {
     }
 }
 
-/// What a client makes of an answer that does not come. One that may take any time has no
-/// timeout.
+/// The error that a client reports for a lost reply. A blocking command has no timeout.
 async fn lost<T>(silence: Silence, blocks: bool) -> RedisResult<T> {
     match silence {
         Silence::Broken => Err(broken()),

@@ -1,4 +1,4 @@
-//! Tasks whose code panics where the worker calls it beside the handler itself: [`Hostile`].
+//! Tasks whose code panics outside the handler, where the worker calls it: [`Hostile`].
 
 use std::error::Error;
 use std::fmt;
@@ -14,33 +14,33 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::queues::QUEUE;
 use crate::work::{LOSSES_MAX, PANIC, Run};
 
-/// A future that never ends is dropped after so long.
+/// The timeout after which a future that never ends is dropped.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Where it panics.
+/// The place of the panic.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Place {
-    /// As its error is written.
+    /// When its error is formatted.
     ErrorText,
-    /// As its error is dropped.
+    /// When its error is dropped.
     ErrorDrop,
-    /// As what it panicked with is dropped.
+    /// When its panic payload is dropped.
     PanicDrop,
-    /// As its future is dropped.
+    /// When its future is dropped.
     FutureDrop,
-    /// As what it returned is dropped.
+    /// When its return value is dropped.
     OutputDrop,
     /// In its back-off.
     Backoff,
-    /// As a value of the worker's is cloned for it.
+    /// When a value of the worker is cloned for it.
     DataClone,
 }
 
-/// What an error of such a task says.
+/// The error of such a task.
 const ASKED: &str = "asked to fail";
 
 impl Place {
-    /// All of them.
+    /// All places.
     pub const ALL: [Self; 7] = [
         Self::ErrorText,
         Self::ErrorDrop,
@@ -51,7 +51,7 @@ impl Place {
         Self::DataClone,
     ];
 
-    /// What is recorded of an attempt that panics there.
+    /// The recorded reason and text of an attempt that panics there.
     fn recorded(self) -> (Reason, &'static str) {
         match self {
             Self::ErrorText => (Reason::Failed, "(the text of the error panicked: asked to panic)"),
@@ -63,14 +63,14 @@ impl Place {
     }
 }
 
-/// What is wrong with the error history of a dead task, if it is one of these: each attempt has
-/// ended for the reason of its own place, unless its worker was lost.
+/// What is wrong with the error history of a dead task of this type: each attempt must have the
+/// reason of its place, unless its worker was lost.
 pub(crate) fn misrecorded(task: &TaskView) -> Option<String> {
     let Some(Ok(record)) = task.record.as_ref() else { return None };
     if record.task != Hostile::NAME {
         return None;
     }
-    // Its arguments are JSON, in which the place stands by its name.
+    // Its arguments are JSON, which contains the name of the place.
     let arguments = String::from_utf8_lossy(&record.payload);
     let named = |place: &Place| arguments.contains(&format!("\"{place:?}\""));
     let place = Place::ALL.into_iter().find(named)?;
@@ -83,12 +83,12 @@ pub(crate) fn misrecorded(task: &TaskView) -> Option<String> {
     Some(format!("{} panics in its {place:?}, and is recorded as {other:?}", task.id))
 }
 
-/// Panics there, each time.
+/// A task that panics at this place in each attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hostile {
     /// Its number in the history.
     pub number: u64,
-    /// Where.
+    /// The place of its panic.
     pub place: Place,
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for BadError {
 
 impl Error for BadError {}
 
-/// Panics when it is dropped, but in a panic: that would end the process.
+/// Panics when it is dropped, except during a panic: that would end the process.
 #[derive(Debug)]
 pub struct Bomb;
 
@@ -182,7 +182,7 @@ impl<'de> Deserialize<'de> for Bomb {
     }
 }
 
-/// A value of the worker's that panics as it is cloned.
+/// A value of the worker that panics when it is cloned.
 pub(crate) struct Unclonable;
 
 impl Clone for Unclonable {

@@ -1,4 +1,4 @@
-//! What clients, handlers and the nemesis did, for the checker of histories: [`Journal`].
+//! The events of clients, handlers and the nemesis, for the history checker: [`Journal`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use optimus_testkit::history::{Event, How, What};
 use tokio::time::Instant;
 
-/// Histories look back from their first events, so that is not at zero.
+/// The checker looks back from the first events, so their time is not zero.
 const START_NS: u64 = 1_000_000_000_000;
 
 /// The history of one run, in memory.
@@ -22,7 +22,7 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct Written {
     events: Vec<Event>,
-    /// How often the handler of each task began.
+    /// How often the handler of each task has begun.
     begun: HashMap<u64, u32>,
 }
 
@@ -42,12 +42,12 @@ impl Journal {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Now, in the ns of the events.
+    /// The current time in the ns of the events.
     pub fn now_ns(&self) -> u64 {
         START_NS + u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX / 2)
     }
 
-    /// Writes down what happens now in a process.
+    /// Records an event of a process with the current time.
     pub fn write(&self, process: u32, what: What) {
         let at = self.now_ns();
         let mut written = self.written();
@@ -66,7 +66,7 @@ impl Journal {
         self.written().begun.get(&task).copied().unwrap_or(0)
     }
 
-    /// The process in which the task began last.
+    /// The process in which the task last began.
     pub fn runner(&self, task: u64) -> Option<u32> {
         let written = self.written();
         let mut events = written.events.iter().rev();
@@ -75,13 +75,13 @@ impl Journal {
         events.find(begin).map(|event| event.pid)
     }
 
-    /// Whether the task ended well under that fence.
+    /// Whether the task succeeded under that fence.
     pub fn ended_well(&self, task: u64, fence: u64) -> bool {
         let well = What::End { task, fence, how: How::Ok };
         self.written().events.iter().any(|event| event.what == well)
     }
 
-    /// Whether any attempt at the task ended well.
+    /// Whether any attempt of the task succeeded.
     pub fn has_succeeded(&self, number: u64) -> bool {
         let is_well = |event: &Event| match event.what {
             What::End { task, how, .. } => task == number && how == How::Ok,
@@ -90,13 +90,13 @@ impl Journal {
         self.written().events.iter().any(is_well)
     }
 
-    /// Whether the store came back as it had been.
+    /// Whether the store was rolled back.
     pub fn was_rolled_back(&self) -> bool {
         let back = |event: &Event| matches!(event.what, What::Rollback { .. });
         self.written().events.iter().any(back)
     }
 
-    /// All of it.
+    /// All events.
     pub fn events(&self) -> Vec<Event> {
         self.written().events.clone()
     }

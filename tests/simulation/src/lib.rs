@@ -1,16 +1,15 @@
-//! Whole clients and workers on the embedded store and on virtual time, where one seed decides all:
-//! ids, jitter, who runs when, and what goes wrong.
+//! Whole clients and workers on the embedded store and on virtual time. One seed decides
+//! everything: ids, jitter, the order of tasks, and faults.
 //!
-//! In reading order: [`world`] is a store with all who use it, on one thread, and its [`queues`];
-//! [`network`] and [`gate`] are what lies between, where [`fault_plan`] decides about each
-//! [`fault`]; [`probe`] sees each `redis.call` of each script, and [`sites`] knows which there are.
-//! [`work`] and [`hostile`] are the tasks, a [`user`] submits and operates, a [`nemesis`] does
-//! harm, and [`ending`] heals, drains and judges; [`calm`] has plain tasks after that, and judges
-//! shares. [`run`] is all of that by a seed; [`sweep`] is one fault at each place of short scenes.
+//! In reading order: [`world`] is a store with all its processes, on one thread, and its
+//! [`queues`]. [`network`] and [`gate`] connect them; there [`fault_plan`] decides about each
+//! [`fault`]. [`probe`] sees each `redis.call` of each script, and [`sites`] lists them. [`work`]
+//! and [`hostile`] are the tasks, a [`user`] submits and operates, a [`nemesis`] causes harm, and
+//! [`ending`] removes faults, drains and checks. [`calm`] then runs plain tasks and checks shares.
+//! [`run`] is all of that from a seed; [`sweep`] is one fault at each place of short scenes.
 //!
-//! What it is not: handlers never block their thread, and a connection is never refused, only
-//! broken. A store that comes back as it was never has its clock set back, too: then a fence could
-//! be given twice.
+//! Limits: handlers never block their thread, and a connection is never refused, only broken. A
+//! store that is rolled back never has its clock set back, too: then a fence could be given twice.
 
 pub mod calm;
 pub mod dump;

@@ -1,4 +1,4 @@
-//! `cargo xtask simulate` runs this: seeds, one after the other, until so many scripts were called.
+//! `cargo xtask simulate` runs this: seeds, one after the other, until enough scripts were called.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,14 +18,14 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// A run takes a tenth of a second to some seconds, and far longer on a machine that is busy.
 const ENDS_WITHIN: Duration = Duration::from_secs(180);
 
-/// What is asked for.
+/// The options.
 struct Options {
     seed: u64,
     calls: u64,
     voice: Voice,
 }
 
-/// What all threads add to.
+/// The sum of all threads.
 #[derive(Default)]
 struct Sum {
     seeds: u64,
@@ -75,13 +75,13 @@ fn run_all(options: &Options, begun: Instant) -> Sum {
     sum.into_inner().expect("no thread panicked")
 }
 
-/// Ends the whole program if a run does not end: virtual time stands still while anything is busy,
-/// so who spins does so for ever.
+/// Ends the whole program if a run does not end: virtual time stops while a task is busy, so a busy
+/// loop never ends.
 fn watched<T>(seed: u64, work: impl FnOnce() -> T) -> T {
     let (ended, waits) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
         if waits.recv_timeout(ENDS_WITHIN) == Err(RecvTimeoutError::Timeout) {
-            println!("VIOLATION something spins, and time stands still\n  {}", replay(seed));
+            println!("VIOLATION a busy loop, and virtual time stops\n  {}", replay(seed));
             process::exit(1);
         }
     });
@@ -105,7 +105,7 @@ impl Sum {
         }
     }
 
-    /// Says now and then how far it is.
+    /// Prints the progress from time to time.
     fn tell(&mut self, begun: Instant) {
         let periods = begun.elapsed().as_secs() / TELL_EVERY.as_secs();
         if periods > self.told {
@@ -115,7 +115,7 @@ impl Sum {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "it is told without decimals")]
+#[expect(clippy::cast_precision_loss, reason = "it is printed without decimals")]
 fn rate(tally: &Tally, took: Duration) -> f64 {
     tally.script_calls as f64 / took.as_secs_f64()
 }
@@ -123,13 +123,13 @@ fn rate(tally: &Tally, took: Duration) -> f64 {
 /// `--seed S`, `--calls N`, `--loud`.
 fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Options> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Every run explores other seeds, unless it is to see some again; they are far apart.
+    // Every run explores other seeds, unless a seed is given; the seeds are far apart.
     let seed = since_epoch.as_secs() * 1_000_000;
     let mut options = Options { seed, calls: CALLS, voice: Voice::Quiet };
     while let Some(arg) = args.next() {
         let mut number = || -> anyhow::Result<u64> {
-            let value = args.next().with_context(|| format!("{arg} is without its number"))?;
-            value.parse().with_context(|| format!("{arg} {value:?} is no number"))
+            let value = args.next().with_context(|| format!("{arg} needs a number"))?;
+            value.parse().with_context(|| format!("{arg} {value:?} is not a number"))
         };
         match arg.as_str() {
             "--seed" => options.seed = number()?,

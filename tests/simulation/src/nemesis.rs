@@ -1,4 +1,4 @@
-//! What is done to processes and the store while users go on: [`Nemesis`].
+//! Harms processes and the store while users go on: [`Nemesis`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use tokio::time::{Instant, sleep};
 use crate::queues::ALL;
 use crate::world::{Member, Setup, World};
 
-/// How many tasks a worker runs at once; most run few, so that they stand in each other's way.
+/// How many tasks a worker runs at once; most run few, so that they compete for slots.
 const SLOTS: [usize; 10] = [1, 1, 2, 4, 4, 16, 16, 64, 256, 4_096];
 
 /// What a run may suffer beside its [fault plan](crate::fault_plan).
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Workers at once.
+    /// The number of workers at the same time.
     pub workers: usize,
-    /// The store may come back as it was.
+    /// Whether the store may be rolled back.
     pub fails_over: bool,
-    /// The store's clock may be set. Never both: then a fence could be given twice.
+    /// Whether the store's clock may be set. Never both: then a fence could be given twice.
     pub sets_clock: bool,
-    /// How each of them is set up; at random, if it is not said.
+    /// The setup of each worker; random if absent.
     pub setup: Option<Setup>,
-    /// One in so many looks does something; none if it is 0.
+    /// One in this many checks does harm; none if it is 0.
     pub rarity: u32,
 }
 
-/// Keeps up a set of workers, and does them harm.
+/// Keeps a set of workers running, and harms them.
 pub struct Nemesis {
     world: Arc<World>,
     plan: Plan,
@@ -36,7 +36,7 @@ pub struct Nemesis {
 }
 
 impl Nemesis {
-    /// One with a whole set of workers.
+    /// A nemesis with a whole set of workers.
     pub fn new(world: Arc<World>, plan: Plan, random: fastrand::Rng) -> Self {
         let (processes, leaving) = (Vec::new(), Vec::new());
         let mut nemesis = Self { world, plan, random, processes, leaving };
@@ -65,7 +65,7 @@ impl Nemesis {
         self.leaving.retain(|member| !member.main.is_finished());
     }
 
-    /// The workers that run, and how each is set up.
+    /// The running workers, and the setup of each.
     pub fn processes(&self) -> impl Iterator<Item = (u32, Setup)> {
         let running = self.processes.iter().filter(|member| !member.main.is_finished());
         running.map(|member| (member.process, member.setup))
@@ -116,7 +116,7 @@ impl Nemesis {
         Duration::from_millis(self.random.u64(50..5_000))
     }
 
-    /// Asks those to end whose setup is such, and waits for it.
+    /// Asks the workers with a matching setup to end, and waits for it.
     pub async fn dismiss(&mut self, whose: impl Fn(&Setup) -> bool, within: Duration) {
         while let Some(at) = self.processes.iter().position(|member| whose(&member.setup)) {
             self.ask_to_leave(at);

@@ -1,4 +1,4 @@
-//! Sees each `redis.call` of each script, and lets one fail: [`Probe`].
+//! Observes each `redis.call` of each script, and makes one fail: [`Probe`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use optimus_embedded::simulation::{Observer, RedisCall};
 
 use crate::sites::{Coverage, Place};
 
-/// What replaces the answer of the call that is to fail, by what the command is.
+/// The error that replaces the reply of the failing call, by the kind of the command.
 const READS_FAIL: [&str; 2] = [
     "NOPERM this user has no permissions to run a command or to access a key",
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -18,18 +18,18 @@ const WRITES_FAIL: [&str; 2] = [
     "READONLY You can't write against a read only replica.",
 ];
 
-/// Clones watch the same store.
+/// Clones observe the same store.
 #[derive(Clone, Debug, Default)]
 pub struct Probe(Arc<Mutex<State>>);
 
-/// Where in a run a call is made.
+/// The position of a call in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting {
     /// The number of the exchange.
     pub exchange: u64,
-    /// Which of its scripts, from 0.
+    /// The index of its script in the exchange.
     pub script: usize,
-    /// Which of the script's calls, from 0.
+    /// The index of the call in the script.
     pub nth: usize,
 }
 
@@ -38,11 +38,11 @@ struct State {
     names: HashMap<&'static str, &'static str>,
     script: &'static str,
     calls: usize,
-    /// Which call of the next script is to fail, and whether the refusal passes by itself.
+    /// The call of the next script that must fail, and whether the refusal is temporary.
     armed: Option<(usize, bool)>,
-    /// The exchange under way, and which of its scripts.
+    /// The current exchange, and its current script.
     moment: (u64, usize),
-    /// Where each call was seen first before its script had written.
+    /// Where each call was first seen before its script had written.
     sightings: BTreeMap<(Place, String), Sighting>,
     coverage: Coverage,
 }
@@ -67,18 +67,18 @@ impl Probe {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In the script that runs next, call `nth` fails, from 0; if it comes before the first write.
-    /// Later none can: Redis itself refuses nothing to a script that has written.
+    /// Makes call `nth` of the next script fail, counted from 0, if it comes before the first
+    /// write. A later call cannot fail: Redis refuses nothing to a script that has written.
     pub fn arm(&self, nth: usize, passing: bool) {
         self.state().armed = Some((nth, passing));
     }
 
-    /// Nothing is to fail any more.
+    /// Removes the pending failure.
     pub fn disarm(&self) {
         self.state().armed = None;
     }
 
-    /// A script of an exchange is about to be called.
+    /// Notes that a script of an exchange is about to run.
     pub(crate) fn enter(&self, exchange: u64, script: usize) {
         self.state().moment = (exchange, script);
     }
@@ -88,7 +88,7 @@ impl Probe {
         self.state().sightings.clone()
     }
 
-    /// Which calls were seen and failed so far.
+    /// The calls that were seen and failed so far.
     pub fn coverage(&self) -> Coverage {
         self.state().coverage.clone()
     }

@@ -1,15 +1,15 @@
-//! The queues of a world, and how its workers divide themselves between them: [`Queues`].
+//! The queues of a world, and how its workers share them: [`Queues`].
 
 use std::sync::Arc;
 
 use optimus_core::QueueName;
 use optimus_worker::WorkerBuilder;
 
-/// The first queue of each world, and the one of tasks that name none.
+/// The first queue of each world, and the queue of tasks that name none.
 pub const QUEUE: &str = "work";
-/// The most queues of a world; a worker names those that it serves by the bits of a number.
+/// The maximum number of queues in a world; a worker selects its queues by the bits of a number.
 pub const QUEUES_MAX: usize = 40;
-/// All queues of a world.
+/// Selects all queues of a world.
 pub const ALL: u64 = u64::MAX;
 
 const WEIGHTS: [u32; 8] = [1, 1, 1, 2, 3, 5, 10, 100];
@@ -19,12 +19,12 @@ const WEIGHTS: [u32; 8] = [1, 1, 1, 2, 3, 5, 10, 100];
 pub struct Queues {
     names: Arc<[QueueName]>,
     weights: Arc<[u32]>,
-    /// A queue gets what those before it leave.
+    /// Whether a queue gets only the slots that earlier queues leave.
     pub strict: bool,
 }
 
 impl Queues {
-    /// So many queues as there are weights.
+    /// One queue for each weight.
     ///
     /// # Panics
     /// If there are more than [`QUEUES_MAX`].
@@ -34,7 +34,7 @@ impl Queues {
         Self { names, weights: weights.into(), strict: false }
     }
 
-    /// What chance decides: one in half of all worlds, else up to [`QUEUES_MAX`].
+    /// A random choice: half of all worlds have one queue, the others have up to [`QUEUES_MAX`].
     pub fn random(random: &mut fastrand::Rng) -> Self {
         let count = match random.u8(..8) {
             0..4 => 1,
@@ -57,19 +57,19 @@ impl Queues {
         &self.weights
     }
 
-    /// One of them, the first ones more often, so that much meets there.
+    /// One of the queues. The first ones are more likely, so that they have many tasks.
     pub fn pick(&self, random: &mut fastrand::Rng) -> &QueueName {
         let all = self.names.len();
         let among = if random.bool() { all.min(2) } else { all };
         &self.names[random.usize(..among)]
     }
 
-    /// Which of them has that name.
+    /// The index of the queue with that name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|queue| queue.as_str() == name)
     }
 
-    /// Has a worker serve those of them whose bits are set.
+    /// Makes a worker serve the queues whose bits are set.
     pub(crate) fn serve(&self, builder: WorkerBuilder, serves: u64) -> WorkerBuilder {
         let chosen = (0..self.names.len()).filter(|at| serves >> at & 1 == 1);
         let chosen = chosen.map(|at| (self.names[at].as_str(), self.weights[at]));
@@ -94,5 +94,5 @@ pub fn queue() -> QueueName {
 
 fn name(at: usize) -> QueueName {
     let name = if at == 0 { QUEUE.to_owned() } else { format!("{QUEUE}{at}") };
-    QueueName::new(name).expect("our own name is valid")
+    QueueName::new(name).expect("the name is valid")
 }

@@ -1,4 +1,4 @@
-//! One run: what a seed makes of users, workers and faults, and the verdict.
+//! One run: a seed decides about users, workers and faults, and the run has an outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::calm::trial;
-use crate::ending::{dismiss, drain, judge_all};
+use crate::ending::{check_run, dismiss, drain};
 use crate::fault_plan::Rough;
 use crate::nemesis::{Nemesis, Plan};
 use crate::queues::Queues;
@@ -15,35 +15,35 @@ use crate::tally::Tally;
 use crate::user::{NUMBERS, Shared, User};
 use crate::world::{LEASE, World, simulate};
 
-/// Whatever a user does comes to an end by then, once nothing goes wrong any more.
+/// The time in which every user's call ends, once nothing goes wrong any more.
 const USERS_END_WITHIN: Duration = Duration::from_secs(120);
 
-/// What came out of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// By which it can be repeated.
+    /// The seed that repeats it.
     pub seed: u64,
-    /// The hash of all that passed.
+    /// The hash of everything that passed.
     pub trace: u64,
-    /// What was counted.
+    /// The counts.
     pub tally: Tally,
-    /// What must not be.
+    /// The broken promises.
     pub wrong: Vec<String>,
 }
 
-/// Whether a run prints all that passes.
+/// Whether a run prints everything that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
-    /// It says nothing.
+    /// Prints nothing.
     Quiet,
-    /// Each command, each fault.
+    /// Prints each command and each fault.
     Loud,
 }
 
-/// Does the run of a seed.
+/// Runs a seed.
 pub fn run(seed: u64, voice: Voice) -> Outcome {
     simulate(seed, async |mut world| {
-        // Not that of the product's own random numbers.
+        // Another seed than that of the product's own random numbers.
         let mut random = fastrand::Rng::with_seed(!seed);
         world.queues = Queues::random(&mut random);
         let world = Arc::new(world);
@@ -59,7 +59,7 @@ pub fn run(seed: u64, voice: Voice) -> Outcome {
 async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     let network = &world.network;
     let fails_over = random.u8(..4) == 0;
-    // Many share the looks at a queue, and have longer leases while they are idle.
+    // Many workers share the polls of a queue, and have longer leases while they are idle.
     let workers = if random.u8(..4) == 0 { random.usize(9..17) } else { random.usize(1..4) };
     let plan = Plan {
         workers,
@@ -90,15 +90,15 @@ async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     if timeout(USERS_END_WITHIN, ended).await.is_err() {
         network.complain("a user's call does not end");
     }
-    // Who does not know every task could keep one from who does.
+    // Workers that do not know every task could hold up those that do.
     let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
     let running = || nemesis.processes().chain([(helper.process, helper.setup)]).collect();
     trial(world, running, random).await;
     dismiss(world, &mut nemesis, helper).await;
-    judge_all(world).await;
+    check_run(world).await;
 }
 
-/// Starts a user in a process of its own; one that can't connect starts again.
+/// Starts a user in its own process. A user that cannot connect starts again.
 fn enlist(
     world: &Arc<World>,
     shared: &Arc<Shared>,

@@ -1,4 +1,4 @@
-//! The `redis.call`s of the scripts, and which of them were seen and failed: [`Coverage`].
+//! The `redis.call`s of the scripts, and which of them were made and failed: [`Coverage`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -11,50 +11,50 @@ use optimus_embedded::simulation::RedisCall;
 pub struct Place {
     /// The script.
     pub script: &'static str,
-    /// From 1.
+    /// Counted from 1.
     pub line: usize,
 }
 
-/// What was seen of one line. A line may hold several calls; they differ in command or key.
+/// The calls of one line. A line may contain several calls; they differ in command or key.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Command and key of each call that was made.
     made: BTreeSet<String>,
-    /// Of each that was made before the script's first write.
+    /// The calls that were made before the script's first write.
     early: BTreeSet<String>,
-    /// Of each that failed.
+    /// The calls that failed.
     failed: BTreeSet<String>,
 }
 
-/// What was seen of all lines.
+/// The calls of all lines.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     seen: BTreeMap<Place, Seen>,
     failures: u64,
 }
 
-/// A line with calls that a script can reach, and what became of it.
+/// A line with calls that a script can reach, and its coverage.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Where it is.
+    /// The place of the line.
     pub place: Place,
     /// Its text.
     pub text: &'static str,
-    /// How many calls it has.
+    /// The number of its calls.
     pub calls: usize,
-    /// How many of them were made, were made before the first write, and failed.
+    /// How many of them were made.
     pub made: usize,
-    /// Before the script's first write.
+    /// How many were made before the script's first write.
     pub early: usize,
-    /// By an error that was put in its place.
+    /// How many failed because of an injected error.
     pub failed: usize,
 }
 
 impl Coverage {
-    /// Adds a call. What tells it from others of its line is returned.
+    /// Adds a call. Returns what distinguishes it from other calls of its line.
     pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>, fails: bool) -> String {
         let seen = self.seen.entry(place).or_default();
-        // Most lines have one call and are seen a thousand times: they need no text.
+        // Most lines have one call and run a thousand times: they need no text.
         let what = if is_crowded(place) { what(call.arguments) } else { String::new() };
         if !call.wrote && !seen.early.contains(&what) {
             seen.early.insert(what.clone());
@@ -74,12 +74,12 @@ impl Coverage {
         self.seen.get(&place).is_some_and(|seen| seen.failed.contains(what))
     }
 
-    /// How many calls failed.
+    /// The number of calls that failed.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// Adds what another run saw.
+    /// Adds the coverage of another run.
     pub fn merge(&mut self, other: Self) {
         self.failures += other.failures;
         for (place, theirs) in other.seen {
@@ -102,7 +102,7 @@ impl Coverage {
     }
 }
 
-/// The text of each line that has calls and can be reached, and how many calls it has.
+/// The text of each line that has calls and can be reached, and its number of calls.
 static ALL: LazyLock<BTreeMap<Place, (&'static str, usize)>> = LazyLock::new(|| {
     let mut all = BTreeMap::new();
     for (script, text, _) in script_texts() {
@@ -117,7 +117,8 @@ fn is_crowded(place: Place) -> bool {
     ALL.get(&place).is_some_and(|(_, calls)| *calls > 1)
 }
 
-/// Command and kind of key: a queue's keys differ behind their prefix, and by owners behind that.
+/// The command and the kind of key: the names of keys differ after the queue's prefix, and after
+/// that by owners.
 fn what(arguments: &[Vec<u8>]) -> String {
     let text = |at: usize| arguments.get(at).map(|bytes| String::from_utf8_lossy(bytes));
     let key = text(1).unwrap_or_default();
@@ -126,8 +127,8 @@ fn what(arguments: &[Vec<u8>]) -> String {
     format!("{} {kind}", text(0).unwrap_or_default())
 }
 
-/// The lines with calls of a joined text, without those of functions that nobody calls in it.
-/// Functions begin and end at the first column.
+/// The lines with calls in a joined text, without those of functions that it never calls. A
+/// function begins and ends at the first column.
 fn reachable_calls(text: &'static str) -> Vec<(usize, &'static str, usize)> {
     let mut functions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let (mut main, mut inside) = (Vec::new(), None);

@@ -1,35 +1,35 @@
-//! What was done in runs, added up: [`Tally`].
+//! The sum of what was done in runs: [`Tally`].
 
 use std::fmt::{self, Display};
 
 use crate::fault::Fault;
 use crate::sites::Coverage;
 
-/// Counts of one run, or of many.
+/// The counts of one run, or of many.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Commands that the store did, scripts among them.
+    /// Commands that the store performed, including script calls.
     pub commands: u64,
-    /// Calls of scripts that the store did.
+    /// Script calls that the store performed.
     pub script_calls: u64,
     /// Faults by [kind](Fault::kind).
     pub faults: [u64; Fault::KINDS.len()],
     /// Processes killed.
     pub deaths: u64,
-    /// Times that the store came back as it had been.
+    /// Rollbacks of the store.
     pub rollbacks: u64,
-    /// Times that a clock was set.
+    /// Settings of a clock.
     pub clock_steps: u64,
-    /// Tasks that somebody tried to submit.
+    /// Tasks that a user tried to submit.
     pub submitted: u64,
     /// How often handlers began.
     pub executions: u64,
-    /// Which `redis.call`s were made, and failed.
+    /// The `redis.call`s that were made, and that failed.
     pub coverage: Coverage,
 }
 
 impl Tally {
-    /// Adds those of another run.
+    /// Adds the counts of another run.
     pub fn merge(&mut self, other: Self) {
         self.commands += other.commands;
         self.script_calls += other.script_calls;

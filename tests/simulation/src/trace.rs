@@ -1,12 +1,12 @@
-//! All that passed between processes and the store, as one hash: [`Trace`].
+//! Everything that passed between processes and the store, as one hash: [`Trace`].
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use redis::{Cmd, Value};
 
-/// A running hash of each command, its answer and its virtual time.
+/// A running hash of each command, its reply and its virtual time.
 ///
-/// Two runs with one hash did the same: the hasher has no key of its own.
+/// Two runs with equal hashes did the same: the hasher has no random key.
 #[derive(Debug, Default)]
 pub struct Trace {
     hasher: DefaultHasher,
@@ -32,13 +32,13 @@ impl Trace {
         });
     }
 
-    /// Adds something else that happened.
+    /// Adds another event.
     pub fn note(&mut self, at_us: u64, process: u32, what: &str) {
         (at_us, process, what).hash(&mut self.hasher);
         self.line(|| format!("{at_us} {process} {what}"));
     }
 
-    /// The hash of all so far.
+    /// The hash so far.
     pub fn hash(&self) -> u64 {
         self.hasher.finish()
     }
@@ -50,7 +50,7 @@ impl Trace {
     }
 }
 
-/// Hashes an answer with all that is in it.
+/// Hashes a reply with all its values.
 fn hash(value: &Value, hasher: &mut DefaultHasher) {
     std::mem::discriminant(value).hash(hasher);
     match value {

@@ -18,18 +18,18 @@ use crate::work::{Kind, Mute, Poison, Rare, Work};
 
 /// Biz ids that tasks share.
 const BIZ_IDS: u64 = 4;
-/// A payload of so many bytes is kept beside its record.
+/// A payload of this size is stored separately from its record.
 const LARGE: usize = 20 * 1024;
 const PAUSE_MS: u64 = 300;
-/// The numbers of one user's tasks.
+/// The range of numbers of one user's tasks.
 pub const NUMBERS: u64 = 1_000_000;
 
-/// What users share.
+/// The state that users share.
 #[derive(Default)]
 pub struct Shared {
-    /// Tasks that somebody may operate on.
+    /// Tasks that a user may operate on.
     known: Mutex<Vec<(u64, TaskId)>>,
-    /// Waits for results: whose, for which task.
+    /// Waits for results: the process, the task and the wait.
     waits: Mutex<Vec<(u32, u64, JoinHandle<()>)>>,
 }
 
@@ -38,34 +38,34 @@ impl Shared {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the waits that were begun.
+    /// Takes the waits that have begun.
     pub fn take_waits(&self) -> Vec<(u32, u64, JoinHandle<()>)> {
         std::mem::take(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// One user, in a process of its own.
+/// One user, in its own process.
 pub struct User {
     /// Its connection.
     pub client: Client,
     /// Its process.
     pub process: u32,
-    /// What lies between it and the store.
+    /// The network between it and the store.
     pub network: Arc<Network>,
-    /// What it shares with others.
+    /// The state that it shares with others.
     pub shared: Arc<Shared>,
-    /// Where it submits to.
+    /// The queues that it submits to.
     pub queues: Queues,
     /// Decides what it does.
     pub random: fastrand::Rng,
     /// The number of its next task.
     pub next: u64,
-    /// It may still submit so many tasks that kill their workers.
+    /// The number of tasks that kill their workers and that it may still submit.
     pub poisons: u32,
 }
 
 impl User {
-    /// Does so many things, one after the other.
+    /// Does this many acts, one after the other.
     pub async fn run(mut self, acts: u32) {
         for _ in 0..acts {
             self.act().await;
@@ -117,7 +117,7 @@ impl User {
         }
     }
 
-    /// A call with options of all sorts; its biz id and how long it is to wait.
+    /// A call with random options; its biz id and its delay.
     fn call(&mut self, number: u64) -> (Call<Work>, Option<u64>, u64) {
         let kind = self.kind();
         let padding = if self.random.u8(..40) == 0 { "x".repeat(LARGE) } else { String::new() };
@@ -155,7 +155,7 @@ impl User {
         self.write(What::Invoke { task, biz, delay_ms });
     }
 
-    /// Writes down how a submit ended.
+    /// Records how a submit ended.
     pub(crate) fn answered<T>(&self, task: u64, answer: &Result<TaskHandle<T>, Error>) {
         self.write(match answer {
             Ok(handle) if handle.is_duplicate() => {
@@ -179,7 +179,7 @@ impl User {
         }
     }
 
-    /// Submits a task; none if it was not, or nobody knows.
+    /// Submits a task; none if it was not submitted, or the outcome is unknown.
     pub(crate) async fn submit<C: Submit>(
         &self,
         number: u64,
@@ -193,7 +193,7 @@ impl User {
         answer.ok().filter(|handle| !handle.is_duplicate())
     }
 
-    /// Submits calls together. The answer of each.
+    /// Submits calls together. Returns the answer of each.
     pub(crate) async fn submit_all(
         &self,
         calls: Vec<Call<Work>>,
@@ -222,7 +222,7 @@ impl User {
 
     async fn submit_plain(&mut self, number: u64, call: impl Submit) {
         drop(self.submit(number, call, None, 0).await);
-        // Nobody operates on it.
+        // No user operates on it.
         self.shared.known().retain(|(known, _)| *known != number);
     }
 
@@ -232,7 +232,7 @@ impl User {
         self.submit_plain(number, Call::new(Rare { number }).queue(queue)).await;
     }
 
-    /// One of whose success nothing is kept, and waits for it later.
+    /// Submits a task whose success leaves no result, and waits for it later.
     async fn submit_mute(&mut self) {
         let number = self.number();
         let queue = self.queues.pick(&mut self.random).to_string();
@@ -259,13 +259,13 @@ impl User {
         self.submit_plain(number, Call::new(Poison { number }).queue(queue)).await;
     }
 
-    /// Waits for a result beside all else.
+    /// Waits for a result in the background.
     pub(crate) fn await_result(&self, number: u64, handle: TaskHandle<u64>) {
         let network = self.network.clone();
         let wait = tokio::spawn(async move {
             loop {
                 match handle.result().await {
-                    // The look was refused by a `redis.call` that failed.
+                    // The injected failure of a `redis.call` refused the check.
                     Err(problem) if problem.is_rejected() => {
                         sleep(Duration::from_millis(200)).await;
                     }
@@ -280,8 +280,8 @@ impl User {
         self.keep_wait(number, wait);
     }
 
-    /// Waits so much later for the end of a task that returns nothing. Its success is told if there
-    /// was one and no failover could lose it, and else never.
+    /// Waits, after this delay, for the end of a task that returns nothing. The handle reports its
+    /// success if it succeeded and no failover could lose it, and otherwise never.
     pub(crate) fn await_success(&self, number: u64, handle: TaskHandle<()>, late: Duration) {
         let network = self.network.clone();
         let wait = tokio::spawn(async move {
@@ -296,7 +296,9 @@ impl User {
             };
             match told {
                 Ok(()) if !network.journal.has_succeeded(number) => {
-                    network.complain(format!("task {number} has succeeded, and never did"));
+                    network.complain(format!(
+                        "task {number} is reported as a success, and did not succeed"
+                    ));
                 }
                 Err(problem) if problem.is_forgotten() && !network.journal.was_rolled_back() => {
                     network.complain(format!("the success of task {number} is forgotten"));
@@ -314,7 +316,7 @@ impl User {
 
     fn some_task(&mut self) -> Option<(u64, TaskId)> {
         let known = self.shared.known();
-        // Mostly one of the last, which has not ended yet.
+        // Often one of the last tasks, which has not ended yet.
         let from = if self.random.bool() { known.len().saturating_sub(8) } else { 0 };
         (!known.is_empty()).then(|| known[self.random.usize(from..known.len())].clone())
     }
@@ -333,14 +335,14 @@ impl User {
         }
     }
 
-    /// Who is told that the store is away is told that nothing was done.
+    /// An answer that the store is away means that nothing was done.
     fn refused(&self, task: u64, problem: &Error) {
         if problem.is_unavailable() {
             self.write(What::Undone { task });
         }
     }
 
-    /// Pauses a queue. Whether it is known to be paused.
+    /// Pauses a queue. Returns whether the pause was acknowledged.
     pub(crate) async fn pause_queue(&self, name: &QueueName) -> bool {
         self.write(What::Pause { queue: name.to_string() });
         let is_told = self.client.pause(name).await.is_ok();
@@ -350,7 +352,7 @@ impl User {
         is_told
     }
 
-    /// Resumes a queue, again and again until it is known to be.
+    /// Resumes a queue, repeatedly until that is acknowledged.
     pub(crate) async fn resume_queue(&self, name: &QueueName) {
         loop {
             self.write(What::Resume { queue: name.to_string() });
@@ -376,7 +378,7 @@ impl User {
     async fn pause(&mut self) {
         let queue = self.queues.pick(&mut self.random).clone();
         if self.pause_queue(&queue).await {
-            // Now and then so long that a resume of before has arrived, if it ever does.
+            // Sometimes so long that an earlier resume has arrived, if it ever does.
             let most = if self.random.u8(..4) == 0 { 15_000 } else { 500 };
             sleep(Duration::from_millis(self.random.u64(..most))).await;
         }

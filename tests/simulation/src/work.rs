@@ -1,4 +1,4 @@
-//! The tasks: handlers that write down when they begin and how they end.
+//! The tasks: their handlers record when they begin and how they end.
 
 use std::panic;
 use std::sync::{Arc, Once};
@@ -15,14 +15,14 @@ use crate::hostile::Bomb;
 use crate::network::Network;
 use crate::queues::QUEUE;
 
-/// No task but a poisonous one is marked Dead for its lost workers: many are killed.
+/// Only a poisonous task is marked Dead for its lost workers, because many workers are killed.
 pub(crate) const LOSSES_MAX: u32 = 100_000;
 const SOON: Backoff = Backoff::Fixed { wait: Duration::from_millis(50), jitter: 1.0 };
 
-/// What a handler says when it panics.
+/// The text of a handler's panic.
 pub(crate) const PANIC: &str = "asked to panic";
 
-/// From now on nothing is told of panics that handlers were asked for: they are part of the play.
+/// Suppresses the output of deliberate panics from now on.
 pub fn be_quiet_about_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -39,19 +39,19 @@ pub fn be_quiet_about_panics() {
 /// What a handler does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// Ends well after so many ms.
+    /// Succeeds after this many ms.
     Lasts(u64),
-    /// Fails at its first so many attempts.
+    /// Fails in this many first attempts.
     Fails(u32),
-    /// Panics the first time.
+    /// Panics in the first attempt.
     Panics,
     /// Never ends by itself.
     Hangs,
-    /// Waits to be told to stop, the first time.
+    /// Waits for a stop request in the first attempt.
     HangsOnce,
-    /// Comes back later, once.
+    /// Snoozes once.
     Snoozes,
-    /// Asks for a retry, the first time.
+    /// Requests a retry in the first attempt.
     RetriesAfter,
     /// Fails for good.
     Fatal,
@@ -59,25 +59,25 @@ pub enum Kind {
     GivesUp,
 }
 
-/// Most tasks. Its result is the fence of the attempt that was recorded.
+/// Most tasks. The result is the fence of the attempt that was recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
     /// Its number in the history.
     pub number: u64,
-    /// What it does.
+    /// Its behaviour.
     pub kind: Kind,
-    /// Makes its arguments large.
+    /// Text that makes its arguments large.
     pub padding: String,
 }
 
-/// Kills its worker, each time.
+/// Kills its worker in each attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Poison {
     /// Its number in the history.
     pub number: u64,
 }
 
-/// Stands beside a poisonous one, and may be marked Dead for its lost workers, too.
+/// Runs next to a poisonous task, and may be marked Dead for its lost workers, too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Its number in the history.
@@ -91,24 +91,24 @@ pub struct Mute {
     pub number: u64,
 }
 
-/// Not every worker knows it.
+/// A task that some workers do not know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rare {
     /// Its number in the history.
     pub number: u64,
 }
 
-/// What a worker's handlers know of the process they are in.
+/// What a worker's handlers know about their process.
 #[derive(Clone)]
 pub struct Desk {
-    /// What lies between it and the store.
+    /// The network between it and the store.
     pub network: Arc<Network>,
     /// Its number.
     pub process: u32,
 }
 
 impl Work {
-    /// A call of it with the options that all have.
+    /// A call of it with the common options.
     pub fn new(number: u64, kind: Kind) -> Call<Self> {
         Self { number, kind, padding: String::new() }.call()
     }
@@ -213,14 +213,14 @@ impl Task for Rare {
     }
 }
 
-/// One execution, written down from its begin to its end, however it ends.
+/// One execution, recorded from its begin to its end, however it ends.
 pub(crate) struct Run {
     number: u64,
     fence: u64,
     desk: Desk,
     deadline: Instant,
     how: How,
-    /// It began before.
+    /// An execution that has already begun.
     again: bool,
 }
 
@@ -235,7 +235,7 @@ impl Run {
         run
     }
 
-    /// A dead process writes nothing.
+    /// A dead process records nothing.
     fn write(&self, what: What) {
         if self.desk.network.is_alive(self.desk.process) {
             self.desk.network.journal.write(self.desk.process, what);
@@ -246,7 +246,7 @@ impl Run {
         tokio::select! {
             biased;
             () = sleep(wait) => Ok(()),
-            () = ctx.cancelled() => Err("told to stop".into()),
+            () = ctx.cancelled() => Err("asked to stop".into()),
         }
     }
 
@@ -271,7 +271,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // One that is dropped before it said how it ends was stopped, be it by its own timeout.
+        // An execution that is dropped without an end was stopped, possibly by its own timeout.
         let late = self.how == How::Stopped && Instant::now() >= self.deadline;
         let how = if late { How::Failed } else { self.how };
         self.write(What::End { task: self.number, fence: self.fence, how });

@@ -1,4 +1,4 @@
-//! A store with all who use it, on one thread and on virtual time: [`World`].
+//! A store with all its processes, on one thread and on virtual time: [`World`].
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,20 +25,20 @@ use crate::work::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_pani
 
 /// The prefix of all keys.
 pub const NAMESPACE: &str = "simulation";
-/// That of a worker of which nothing else is said.
+/// The lease of a worker without another setting.
 pub const LEASE: Duration = Duration::from_secs(2);
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 /// The instant at which every run begins, in ms since the epoch.
 const START_MS: u64 = 1_800_000_000_000;
 
-/// Names of stores are shared by all threads.
+/// All threads share the names of stores.
 static WORLDS: AtomicU64 = AtomicU64::new(0);
 
-/// One store, and the processes around it.
+/// One store, and its processes.
 pub struct World {
-    /// What lies between them.
+    /// The network between them.
     pub network: Arc<Network>,
-    /// What there is to serve.
+    /// The queues.
     pub queues: Queues,
     name: u64,
     processes: AtomicU32,
@@ -49,7 +49,7 @@ pub struct World {
 pub struct Member {
     /// Its number.
     pub process: u32,
-    /// How it is set up.
+    /// Its setup.
     pub setup: Setup,
     /// Asks it to end.
     pub stop: CancellationToken,
@@ -57,7 +57,7 @@ pub struct Member {
     pub main: JoinHandle<Result<(), Error>>,
 }
 
-/// A name under which a process finds the store; forgotten when dropped.
+/// The name by which a process finds the store; forgotten when dropped.
 struct Published(String);
 
 impl Drop for Published {
@@ -66,32 +66,32 @@ impl Drop for Published {
     }
 }
 
-/// How a worker is set up.
+/// The setup of a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// How many tasks it runs at once.
+    /// The number of tasks that it runs at once.
     pub concurrency: usize,
-    /// How often it looks by itself.
+    /// The interval of its polls.
     pub poll: Duration,
-    /// How long it lets tasks run when it is asked to end.
+    /// How long its tasks may run after it is asked to end.
     pub grace: Duration,
     /// Whether it knows every task.
     pub knows_all: bool,
-    /// How long it keeps its tasks when nothing is heard of it.
+    /// How long it keeps its tasks after its last heartbeat.
     pub lease: Duration,
-    /// The queues that it serves, by their bits.
+    /// The queues that it serves, as bits.
     pub serves: u64,
 }
 
 impl Setup {
-    /// Of a worker of all queues with so many slots, which knows every task.
+    /// The setup of a worker of all queues with this many slots, which knows every task.
     pub fn of(concurrency: usize) -> Self {
         let (poll, grace) = (Duration::from_secs(1), Duration::from_secs(1));
         Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL }
     }
 }
 
-/// Runs something on one thread, on virtual time, with all its random numbers from the seed.
+/// Runs a future on one thread, on virtual time, with all random numbers from the seed.
 pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
     be_quiet_about_panics();
     let runtime = runtime::Builder::new_current_thread()
@@ -122,7 +122,7 @@ impl World {
         self.processes.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Where a process finds the store, for as long as `using` takes.
+    /// The URL of the store for a process, valid for as long as `using` takes.
     async fn at_url<T>(&self, process: u32, using: impl AsyncFnOnce(&str) -> T) -> T {
         let name = format!("simulation-{}-{process}", self.name);
         let gate = Arc::new(ProcessGate::new(self.network.clone(), process));
@@ -135,7 +135,8 @@ impl World {
     /// Connects a client of that process.
     ///
     /// # Errors
-    /// As those of a client.
+    ///
+    /// The same as for a client.
     pub async fn client(&self, process: u32) -> Result<Client, Error> {
         self.at_url(process, async |url| {
             Client::builder(url)
@@ -147,7 +148,7 @@ impl World {
         .await
     }
 
-    /// The same, again and again until it is connected.
+    /// The same, repeatedly until it is connected.
     pub async fn client_at_last(&self, process: u32) -> Client {
         loop {
             match self.client(process).await {
@@ -157,7 +158,7 @@ impl World {
         }
     }
 
-    /// Starts a process of its own, which can be killed.
+    /// Starts a process that can be killed.
     pub fn spawn(
         &self,
         process: u32,

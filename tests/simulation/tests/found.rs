@@ -1,4 +1,4 @@
-//! What the simulation found once.
+//! Bugs that the simulation found.
 
 use std::{
     sync::{Arc, mpsc},
@@ -16,7 +16,7 @@ use optimus_simulation::{
 };
 use optimus_testkit::eventually;
 
-/// How many script calls a scene took. Who spins lets no virtual time pass, so it takes for ever.
+/// The number of script calls of a scene. A busy loop lets no virtual time pass, so it never ends.
 fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
@@ -27,14 +27,14 @@ fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
         });
         tell.send(calls)
     });
-    told.recv_timeout(Duration::from_secs(60)).expect("nobody spins")
+    told.recv_timeout(Duration::from_secs(60)).expect("there is no busy loop")
 }
 
 fn due_in(number: u64, ms: u64) -> Call<Work> {
     Work::new(number, Kind::Lasts(0)).due(Due::In(Duration::from_millis(ms)))
 }
 
-/// What is left of the only worker's lease; none before it has one.
+/// The time that is left of the only worker's lease; none before it has one.
 async fn lease_left(client: &Client) -> Option<Duration> {
     let workers = client.inspector().workers(&queue()).await.unwrap();
     let until = UNIX_EPOCH + Duration::from_millis(workers.first()?.lease_until_ms);
@@ -77,7 +77,7 @@ fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
 }
 
 #[test]
-fn what_a_client_does_once_is_done_again_after_a_failover_that_lost_it() {
+fn a_client_repeats_its_one_time_calls_after_a_failover_that_lost_them() {
     calls_of(async |world| {
         world.network.keep_copies();
         let client = world.client(world.next_process()).await.unwrap();
@@ -87,21 +87,21 @@ fn what_a_client_does_once_is_done_again_after_a_failover_that_lost_it() {
         client.submit(Work::new(2, Kind::Lasts(0))).await.unwrap();
         check_structure(&world.network);
         assert_eq!(world.network.wrong(), [""; 0], "the ledger will be purged");
-        // The call before found the connection broken, and this one knows.
+        // The previous call found the connection broken, and this one knows that.
         client.submit(Work::new(3, Kind::Lasts(0))).await.unwrap();
         assert_eq!(client.inspector().queues().await.unwrap(), [queue()]);
     });
 }
 
 #[test]
-fn each_call_that_was_on_its_way_at_a_failover_does_again_what_is_done_once() {
+fn each_call_that_was_on_its_way_at_a_failover_repeats_one_time_calls() {
     calls_of(async |world| {
         world.network.keep_copies();
         let client = world.client(world.next_process()).await.unwrap();
         let call = |number, queue: &'static str| Work::new(number, Kind::Lasts(0)).queue(queue);
         client.submit_all([call(1, "work"), call(2, "work1")]).await.unwrap();
         world.network.roll_back(8);
-        // The first finds the connection broken, the second has a new one.
+        // The first call finds the connection broken, the second has a new one.
         client.submit_all([call(3, "work"), call(4, "work1")]).await.unwrap();
         check_structure(&world.network);
         assert_eq!(world.network.wrong(), [""; 0], "the ledgers will be purged");

@@ -1,4 +1,4 @@
-//! One seed is one run, to the last byte.
+//! One seed is one run, in every detail.
 use std::sync::Arc;
 
 use optimus_simulation::{
@@ -22,7 +22,7 @@ async fn scene(world: World) -> (u64, u64, Vec<u64>) {
 }
 
 #[test]
-fn a_seed_runs_twice_alike() {
+fn a_seed_runs_the_same_twice() {
     let first = simulate(7, scene);
     println!("{first:?}");
     assert_eq!(first, simulate(7, scene));

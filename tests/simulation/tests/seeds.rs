@@ -1,11 +1,11 @@
-//! Some seeds: `cargo xtask simulate` runs many.
+//! Some seeds; `cargo xtask simulate` runs many.
 
 use optimus_simulation::run::{Voice, run};
 
 const SEEDS: std::ops::Range<u64> = 0..24;
 
 #[test]
-fn nothing_goes_wrong_that_must_not() {
+fn no_promise_is_broken() {
     let mut calls = 0;
     for seed in SEEDS {
         let outcome = run(seed, Voice::Quiet);
@@ -16,7 +16,7 @@ fn nothing_goes_wrong_that_must_not() {
 }
 
 #[test]
-fn a_seed_with_all_its_faults_runs_twice_alike() {
+fn a_seed_with_all_its_faults_runs_the_same_twice() {
     for seed in [3, 13, 16] {
         let (first, again) = (run(seed, Voice::Quiet), run(seed, Voice::Quiet));
         assert!(first.tally.faults.iter().sum::<u64>() > 0, "{seed} has no faults");

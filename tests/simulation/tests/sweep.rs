@@ -1,6 +1,6 @@
 //! One fault at each exchange of each scene.
 //!
-//! A part of all combinations, in some seconds; `cargo xtask simulate --sweep` plays all of them.
+//! A part of all combinations, in some seconds; `cargo xtask simulate --sweep` runs all of them.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use optimus_simulation::{
     sweep::{FAULTS, Scene, fail_each_call, rehearse, run_with},
 };
 
-/// One of so many combinations is played; coprime to the number of faults, so that each exchange
-/// and each fault have their turn.
+/// One in this many combinations runs. The number is coprime to the number of faults, so that each
+/// exchange and each fault have their turn.
 fn step() -> usize {
     let step = std::env::var("OPTIMUS_SWEEP_STEP").ok().and_then(|step| step.parse().ok());
     step.unwrap_or(STEP)
@@ -22,8 +22,8 @@ const STEP: usize = 27;
 fn sweep(scene: Scene) {
     let rehearsal = rehearse(scene);
     assert_eq!(rehearsal.outcome.wrong, [""; 0], "without any fault");
-    // Else a fault meets another exchange than the one that it was meant for.
-    assert_eq!(rehearsal.outcome.trace, rehearse(scene).outcome.trace, "it runs twice alike");
+    // Otherwise a fault hits another exchange than the intended one.
+    assert_eq!(rehearsal.outcome.trace, rehearse(scene).outcome.trace, "it runs the same twice");
     let (mut wrong, mut played) = (Vec::new(), 0);
     let all = (0..rehearsal.exchanges).flat_map(|at| FAULTS.map(|fault| (at, fault)));
     let all = all.filter(|(_, fault)| scene.bears(*fault));
@@ -79,9 +79,9 @@ scenes! {
     crowd = Crowd;
 }
 
-/// What no scene makes. It takes more tasks than fit: a call that cuts off what is above 1,128
-/// successes, and one for more than 128 due at once. Or it takes a key of another type, which only
-/// somebody else would write.
+/// Calls that no scene makes. Some need more tasks than fit: a call that cuts off what is above
+/// 1,128 successes, and one for more than 128 tasks due at once. One needs a key of another type,
+/// which only a foreign program would write.
 const MADE_NOWHERE: [&str; 3] = [
     "redis.call('LTRIM', success",
     "local left = redis.call('ZRANGEBYSCORE', zset",
@@ -96,7 +96,7 @@ fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     let made: HashSet<&str> = made.map(|site| site.text).collect();
     for site in coverage.sites() {
         let is_excepted = MADE_NOWHERE.iter().any(|text| site.text.contains(text));
-        // Not every script that shares a function comes to each of its calls.
+        // Not every script that shares a function reaches each of its calls.
         let is_shared = made.contains(site.text);
         let may_miss = is_excepted || is_shared;
         assert!(site.made == site.calls || may_miss, "never made: {site:?}");

@@ -1,43 +1,44 @@
-//! Starts are shared by weight while all queues have work, or in strict order: [`check`].
+//! Checks that starts are shared by weight while all queues have work, or in strict order:
+//! [`check`].
 
 use super::record::{Happened, Member, Record};
 use super::trial::LASTS_MS;
 
-/// A queue that goes first has so much time until its claims are answered.
+/// The time that claims of an earlier queue may take before a later queue must wait.
 const STRICT_AFTER_NS: u64 = 200_000_000;
 
-/// What begins within 20 ms of the last queue's work may have been claimed before, and the slots
-/// that it fills are the others' once it has ended.
+/// A task that begins within 20 ms after the last queue has work may have been claimed before that.
+/// The other queues have a claim on its slot after it has ended.
 const HELD_BEFORE_NS: u64 = (20 + LASTS_MS.end) * 1_000_000;
 
-/// What is wrong, a sentence a worker.
+/// The problems, one sentence for each worker.
 pub(super) fn check(record: &Record, strict: bool) -> Vec<String> {
-    let judge = if strict { check_order } else { check_shares };
+    let check = if strict { check_order } else { check_shares };
     let several = |worker: &Member| served(record, worker).len() > 1;
-    let judged = record.workers.iter().enumerate().filter(|(_, worker)| several(worker));
-    judged.filter_map(|(at, worker)| judge(record, at, worker)).collect()
+    let checked = record.workers.iter().enumerate().filter(|(_, worker)| several(worker));
+    checked.filter_map(|(at, worker)| check(record, at, worker)).collect()
 }
 
 fn served(record: &Record, worker: &Member) -> Vec<usize> {
     (0..record.weights.len()).filter(|queue| worker.serves(*queue)).collect()
 }
 
-/// A call carries up to 128 tasks of one queue.
+/// The deviation that one call can cause: it carries up to 128 tasks of one queue.
 fn slack(slots: usize) -> usize {
     slots.min(128) + 4
 }
 
-/// So many starts are enough to tell the shares of so many queues.
+/// The number of starts that is enough to check the shares of this many queues.
 pub(super) fn enough(slots: usize, queues: usize) -> usize {
     4 * queues * slack(slots)
 }
 
-/// What a worker began of each queue, while all of them had work.
+/// The tasks of each queue that a worker began while all of its queues had work.
 struct Window<'a> {
     record: &'a Record,
     worker: &'a Member,
     served: Vec<usize>,
-    /// Of fewer starts nothing is told.
+    /// Fewer starts are not checked.
     enough: usize,
     begun: Vec<usize>,
 }
@@ -47,7 +48,7 @@ impl Window<'_> {
         self.begun.iter().sum()
     }
 
-    /// The first queue whose share is wrong by more than a tenth of it and what one call carries.
+    /// The first queue whose share is wrong by more than a tenth plus what one call carries.
     fn wrong(&self) -> Option<String> {
         let total = self.total();
         if total < self.enough {
@@ -76,7 +77,7 @@ impl Window<'_> {
     }
 }
 
-/// Whatever it began while all of its queues had work, in the whole and piece by piece.
+/// Checks all starts while all of the worker's queues had work, as a whole and in pieces.
 fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
     let served = served(record, worker);
     let enough = enough(worker.setup.concurrency, served.len());
@@ -100,7 +101,7 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
             Happened::Ends { .. } => {}
         }
         let all_have_work = served.iter().all(|queue| waiting[*queue] >= record.under_way_max());
-        let judged = if !all_have_work {
+        let wrong = if !all_have_work {
             counts_from = u64::MAX;
             let wrong = whole.wrong();
             whole.clear();
@@ -114,14 +115,14 @@ fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
             counts_from = counts_from.min(step.at + HELD_BEFORE_NS);
             None
         };
-        if judged.is_some() {
-            return judged;
+        if wrong.is_some() {
+            return wrong;
         }
     }
     whole.wrong()
 }
 
-/// Nothing of a queue begins while one before it has had enough work for a time.
+/// Checks that no task of a queue begins while an earlier queue has had enough work for some time.
 fn check_order(record: &Record, at: usize, worker: &Member) -> Option<String> {
     let mut waiting = vec![0_i64; record.weights.len()];
     let mut plenty_since = vec![u64::MAX; record.weights.len()];

@@ -1,12 +1,12 @@
-//! No slot is idle beside a task that its worker could run: [`check`].
+//! Checks that no slot is idle while there is a task that its worker could run: [`check`].
 
 use super::record::{Happened, Member, Record};
 
-/// How long a worker may leave slots idle beside work. It is a tenth of the poll, so whoever was
-/// saved by looking by itself is found.
+/// How long a worker may leave slots idle while there is work. It is a tenth of the poll, so a
+/// worker that only its poll saves is found.
 pub(super) const IDLE_NS_MAX: u64 = 500_000_000;
 
-/// What is wrong, a sentence a worker.
+/// The problems, one sentence for each worker.
 pub(super) fn check(record: &Record) -> Vec<String> {
     let mut waiting = vec![0_i64; record.weights.len()];
     let mut busy = vec![0_usize; record.workers.len()];
@@ -22,7 +22,7 @@ pub(super) fn check(record: &Record) -> Vec<String> {
             }
             Happened::Ends { worker } => busy[worker] -= 1,
         }
-        // What happens in one instant is one change.
+        // Events at the same instant are one change.
         if steps.peek().is_some_and(|next| next.at == step.at) {
             continue;
         }
@@ -38,7 +38,7 @@ pub(super) fn check(record: &Record) -> Vec<String> {
             let until = steps.peek().map_or(step.at, |next| next.at);
             if until - since > longest[at].0 {
                 let told = format!(
-                    "{idle} of {} slots idle beside queue {queue}",
+                    "{idle} of {} slots idle while queue {queue} had work",
                     worker.setup.concurrency
                 );
                 longest[at] = (until - since, told);
@@ -52,7 +52,7 @@ pub(super) fn check(record: &Record) -> Vec<String> {
     .collect()
 }
 
-/// Some slots are always about to be filled again; of so many none was all the time.
+/// The number of idle slots that counts: a few slots are always between two tasks.
 fn noticeable(worker: &Member) -> usize {
     (worker.setup.concurrency / 4).max(1)
 }

@@ -1,8 +1,9 @@
-//! What must hold while nothing goes wrong, whatever went wrong before: a worker shares its starts
-//! between its queues by their weights, and leaves no slot idle beside a task that it could run.
+//! Promises that hold while nothing goes wrong, whatever went wrong before: a worker shares its
+//! starts between its queues by their weights, and leaves no slot idle while there is a task that
+//! it could run.
 //!
-//! In reading order: a [`trial`] submits plain tasks once the rest of a run is over; its `record`
-//! is what then happened, in order; `live` and `fair` judge it.
+//! In reading order: a [`trial`] submits plain tasks after the other parts of a run are over. Its
+//! `record` has the events in order. `live` and `fair` check it.
 
 mod fair;
 mod live;

@@ -1,4 +1,4 @@
-//! What happened in a trial, in order: [`Record`].
+//! The events of a trial, in order: [`Record`].
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use optimus_testkit::history::{Event, What};
 
 use crate::world::Setup;
 
-/// A trial as its judges see it.
+/// A trial as its checks see it.
 pub(super) struct Record {
     pub(super) workers: Vec<Member>,
     pub(super) weights: Vec<u32>,
@@ -20,17 +20,17 @@ pub(super) struct Member {
     pub(super) setup: Setup,
 }
 
-/// One thing that happened, in ns.
+/// One event, with its time in ns.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     pub(super) at: u64,
     pub(super) what: Happened,
 }
 
-/// Workers and queues by their places in the record.
+/// An event. Workers and queues are named by their places in the record.
 #[derive(Clone, Copy)]
 pub(super) enum Happened {
-    /// From now on a task of this queue can be claimed.
+    /// A task of this queue can be claimed from now on.
     Waits {
         queue: usize,
     },
@@ -47,7 +47,7 @@ pub(super) enum Happened {
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
     pub(super) queue: usize,
-    /// Since when it can be claimed.
+    /// The time from which it can be claimed.
     pub(super) since: u64,
 }
 
@@ -58,7 +58,7 @@ impl Member {
 }
 
 impl Record {
-    /// Of these tasks by these workers.
+    /// A record of these tasks and workers.
     pub(super) fn new(
         (workers, weights): (Vec<Member>, Vec<u32>),
         tasks: &BTreeMap<u64, Plain>,
@@ -83,7 +83,7 @@ impl Record {
         steps.sort_by_key(|step| step.at);
         Self { workers, weights, steps }
     }
-    /// So many tasks may be on their way to workers that have not begun them yet.
+    /// This many tasks may be claimed and not begun yet.
     pub(super) fn under_way_max(&self) -> i64 {
         let slots: usize = self.workers.iter().map(|worker| worker.setup.concurrency).sum();
         i64::try_from(slots.min(256)).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! Hand-made records: what is wrong in them is found, and what may be is not.
+//! Hand-made records: the checks find what is wrong in them, and accept what is right.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::world::Setup;
 
 const MS: u64 = 1_000_000;
 
-/// What a worker of so many slots did, with queues of these weights.
+/// The events of a worker with one set of slots and queues with these weights.
 struct Story(Record);
 
 impl Story {
@@ -23,7 +23,7 @@ impl Story {
         self.0.steps.push(Step { at: ms * MS, what });
     }
 
-    /// Has so many tasks in each queue from the beginning.
+    /// A story with this many tasks in each queue from the beginning.
     fn filled(slots: usize, weights: &[u32], each: usize) -> Self {
         let mut story = Self::of(slots, weights);
         for queue in 0..weights.len() {
@@ -32,7 +32,7 @@ impl Story {
         story
     }
 
-    /// One task after the other, from these queues in turn, a ms each.
+    /// The worker runs one task after the other, from these queues in turn, one ms each.
     fn runs(mut self, queues: impl IntoIterator<Item = usize>) -> Record {
         for (ms, queue) in (1..).zip(queues) {
             self.add(ms, Happened::Begins { queue, worker: 0 });
@@ -48,7 +48,7 @@ fn only(wrong: &[String]) -> &str {
 }
 
 #[test]
-fn an_idle_slot_beside_a_task_is_found_after_half_a_second() {
+fn an_idle_slot_while_a_task_waits_is_found_after_half_a_second() {
     let begins_after = |ms: u64| {
         let mut story = Story::of(4, &[1]);
         story.add(1_000, Happened::Waits { queue: 0 });
@@ -58,7 +58,7 @@ fn an_idle_slot_beside_a_task_is_found_after_half_a_second() {
     assert!(begins_after(499).is_empty());
     assert_eq!(
         only(&begins_after(501)),
-        "worker 1 left 4 of 4 slots idle beside queue 0 for 501 ms"
+        "worker 1 left 4 of 4 slots idle while queue 0 had work for 501 ms"
     );
 }
 
@@ -73,7 +73,7 @@ fn a_busy_worker_may_let_tasks_wait() {
 }
 
 #[test]
-fn a_worker_may_leave_alone_what_it_does_not_serve() {
+fn a_worker_may_ignore_a_queue_that_it_does_not_serve() {
     let mut story = Story::of(4, &[1, 1]);
     let setup = Setup { serves: 0b01, lease: Duration::from_secs(6), ..Setup::of(4) };
     story.0.workers[0].setup = setup;
@@ -91,7 +91,7 @@ fn a_queue_that_starves_is_found_and_one_that_has_its_share_is_not() {
 }
 
 #[test]
-fn what_fills_slots_of_before_all_queues_had_work_is_nobodys_share() {
+fn tasks_begun_before_all_queues_had_work_do_not_count() {
     let story = |late: u64| {
         let mut story = Story::filled(4_096, &[1, 1], 2_000);
         (0..1_024).for_each(|_| story.add(late, Happened::Begins { queue: 0, worker: 0 }));
@@ -105,14 +105,14 @@ fn what_fills_slots_of_before_all_queues_had_work_is_nobodys_share() {
 }
 
 #[test]
-fn nothing_is_owed_to_a_queue_without_work() {
+fn a_queue_without_work_has_no_share() {
     let mut story = Story::filled(1, &[1, 1], 1_000);
     story.0.steps.retain(|step| !matches!(step.what, Happened::Waits { queue: 1 }));
     assert!(fair::check(&story.runs([0; 600]), false).is_empty());
 }
 
 #[test]
-fn a_queue_that_goes_first_is_found_to_wait() {
+fn an_earlier_queue_that_waits_is_found() {
     let story = || Story::filled(1, &[1, 1], 1_000);
     assert!(fair::check(&story().runs([0; 600]), true).is_empty());
     let wrong = fair::check(&story().runs([1; 600]), true);

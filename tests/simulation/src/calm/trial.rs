@@ -1,4 +1,4 @@
-//! Plain tasks for workers to whom nothing happens any more: [`trial`].
+//! Plain tasks for workers after all faults: [`trial`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,16 +15,16 @@ use crate::fault_plan::{Calm, Fair};
 use crate::work::{Kind, Work};
 use crate::world::{Setup, World};
 
-/// The numbers of the trials' tasks begin here.
+/// The first number of the trials' tasks.
 pub const TRIAL: u64 = 1_000_000_000;
-/// Whoever was kept from the store works as usual again: an answer is given up after 8 s, and the
-/// wait for a connection grows to 3 s.
+/// The time after which a worker that was cut off works as usual again: a lost answer is given up
+/// after 8 s, and the wait for a connection grows to 3 s.
 const SETTLES: Duration = Duration::from_secs(15);
-/// More tell no more, and take long.
+/// More tasks prove no more, and take long.
 const TASKS_MAX: usize = 8_000;
 const ALL_BEGIN_WITHIN: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long its tasks take.
+/// How long a task of the trial runs.
 pub(super) const LASTS_MS: Range<u64> = 20..60;
 const PAUSES_MS: [u64; 6] = [1, 5, 30, 300, 1_200, 7_000];
 
@@ -37,8 +37,8 @@ struct Trial {
     tasks: BTreeMap<u64, Plain>,
 }
 
-/// Has workers run plain tasks, one by one and many at once, and judges them. `running` tells who
-/// they are: one that could not connect at its start ends while all others settle.
+/// Lets workers run plain tasks, one by one and many at once, and checks them. `running` returns
+/// the workers: one that could not connect at its start ends while the others settle.
 pub async fn trial(
     world: &Arc<World>,
     running: impl FnOnce() -> Vec<(u32, Setup)>,
@@ -46,7 +46,7 @@ pub async fn trial(
 ) {
     let (network, process) = (&world.network, world.next_process());
     let Ok(client) = world.client(process).await else {
-        network.complain("nobody can connect, though nothing goes wrong");
+        network.complain("a client cannot connect, though nothing goes wrong");
         return;
     };
     sleep(SETTLES).await;
@@ -60,7 +60,7 @@ pub async fn trial(
         trial.one_by_one().await;
     }
     network.set_fault_plan(Fair);
-    trial.judge(workers);
+    trial.check(workers);
 }
 
 impl Trial {
@@ -76,7 +76,7 @@ impl Trial {
         self.all_begin().await;
     }
 
-    /// So many for each queue, by its weight, that its share shows.
+    /// Enough tasks for each queue, by its weight, to show its share.
     async fn all_at_once(&mut self, workers: &[(u32, Setup)]) {
         let queues = self.world.queues.clone();
         let slots: Vec<usize> = workers.iter().map(|(_, setup)| setup.concurrency).collect();
@@ -148,7 +148,7 @@ impl Trial {
         }
     }
 
-    fn judge(self, workers: Vec<(u32, Setup)>) {
+    fn check(self, workers: Vec<(u32, Setup)>) {
         let network = &self.world.network;
         for task in self.tasks.keys() {
             let begun = network.journal.begun(*task);

@@ -1,4 +1,4 @@
-//! What is done to processes, to the store and to what lies between, on purpose.
+//! Deliberate harm to processes, to the store and to their connections.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Cut, Network};
 
 impl Network {
-    /// Ends a process as kill -9 does: nothing of it ever reaches the store again.
+    /// Ends a process as kill -9 does: none of its commands reaches the store again.
     pub fn kill(&self, process: u32) {
         let at_us = self.time.now_us();
         let mut state = self.state();
@@ -30,7 +30,7 @@ impl Network {
         main.inspect(AbortHandle::abort);
     }
 
-    /// The store comes back as it was so many script calls ago, and every connection breaks.
+    /// Rolls the store back by this many script calls, and breaks every connection.
     pub fn roll_back(&self, calls: usize) {
         let at_us = self.time.now_us();
         let mut state = self.state();
@@ -48,7 +48,7 @@ impl Network {
         reset.cancel();
     }
 
-    /// For so long no exchange of that process arrives, or of any.
+    /// For this time no exchange of that process arrives, or of any process.
     pub fn cut(&self, of: Option<u32>, lasting: Duration) {
         let at_us = self.time.now_us();
         let mut state = self.state();
@@ -57,7 +57,7 @@ impl Network {
         state.cuts.push(Cut { of, since, until });
     }
 
-    /// Ends all that lasts: no process is cut off, and the store's clock is right.
+    /// Ends lasting faults: no process is cut off, and the store's clock is right.
     pub fn heal(&self) {
         let until = Instant::now();
         let mut state = self.state();
@@ -70,7 +70,7 @@ impl Network {
         }
     }
 
-    /// Writes down which cuts are over.
+    /// Records the cuts that are over.
     pub(super) fn note_ended_cuts(&self) {
         let now = Instant::now();
         let mut state = self.state();
@@ -90,12 +90,12 @@ impl Network {
         state.clock_ms += by_ms;
         self.time.set_by_ms(by_ms);
         self.journal.write(0, What::ClockSet { by_ms });
-        // All leases are shorter by that.
+        // All leases become shorter by that.
         let since = now_ns.saturating_sub(by_ms.max(0).unsigned_abs() * 1_000_000);
         self.journal.write(0, What::Stalled { since });
     }
 
-    /// The store forgets the scripts that it was told.
+    /// The store forgets its loaded scripts.
     pub fn forget_scripts(&self) {
         self.store.forget_scripts();
     }

@@ -1,4 +1,4 @@
-//! What lies between all processes and the store: [`Network`].
+//! The network between all processes and the store: [`Network`].
 
 mod harm;
 
@@ -23,10 +23,10 @@ use crate::probe::Probe;
 use crate::tally::Tally;
 use crate::trace::Trace;
 
-/// So many copies of the store are kept to roll back to.
+/// The number of copies of the store that are kept for a rollback.
 const COPIES_MAX: usize = 8;
 
-/// The store as all processes reach it, and what goes wrong on the way.
+/// The store as all processes reach it, with the faults on the way.
 pub struct Network {
     pub(crate) store: Store,
     pub(crate) time: Arc<VirtualTime>,
@@ -42,40 +42,40 @@ struct State {
     tally: Tally,
     exchanges: u64,
     lives: BTreeMap<u32, Life>,
-    /// Told when every connection breaks; then there is a new one.
+    /// Cancelled when every connection breaks; then a new one replaces it.
     reset: CancellationToken,
-    /// The store before each of the last script calls, and when that was.
+    /// The store before each of the last script calls, with the time.
     copies: Option<VecDeque<(u64, Snapshot)>>,
-    /// Connections, and how many failovers there had been when each was used first.
+    /// Connections, and the number of failovers when each was first used.
     connections: HashMap<u64, u64>,
     /// When each process was asked to end.
     asked: BTreeMap<u32, u64>,
-    /// Commands that will still arrive, though nobody waits for their answers.
+    /// Commands that will still arrive, though no caller waits for their replies.
     late: usize,
     cuts: Vec<Cut>,
-    /// By how much the store's clock was set.
+    /// The current offset of the store's clock.
     clock_ms: i64,
-    /// After so many script calls the keys are looked at; never, if it is 0.
+    /// The keys are checked after each of this many script calls; never, if it is 0.
     check_every: u64,
     wrong: Vec<String>,
     verbs: HashMap<Vec<u8>, &'static str>,
 }
 
-/// A process that is alive, or was.
+/// A process that is or was alive.
 #[derive(Default)]
 struct Life {
     death: CancellationToken,
     main: Option<AbortHandle>,
 }
 
-/// A time in which nothing arrives.
+/// An interval in which nothing arrives.
 struct Cut {
     of: Option<u32>,
     since: u64,
     until: Instant,
 }
 
-/// What was decided about an exchange as it began.
+/// The decisions about an exchange when it begins.
 pub(crate) struct Passage {
     pub(crate) number: u64,
     pub(crate) fault: Option<Fault>,
@@ -85,7 +85,7 @@ pub(crate) struct Passage {
 }
 
 impl Network {
-    /// A network in which nothing goes wrong, before an empty store.
+    /// A network without faults, with an empty store.
     pub fn new(store: Store, time: Arc<VirtualTime>, journal: Arc<Journal>) -> Arc<Self> {
         let probe = Probe::default();
         store.observe(probe.clone());
@@ -116,71 +116,71 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this decides what goes wrong.
+    /// Sets the plan that decides about faults from now on.
     pub fn set_fault_plan(&self, fault_plan: impl FaultPlan + 'static) {
         self.state().fault_plan = Box::new(fault_plan);
     }
 
-    /// From now on a copy is kept of the store before each script call.
+    /// Keeps a copy of the store before each script call from now on.
     pub fn keep_copies(&self) {
         self.state().copies = Some(VecDeque::new());
     }
 
-    /// Prints all that passes.
+    /// Prints everything that passes.
     pub fn be_loud(&self) {
         self.state().trace.loud = true;
         self.journal.be_loud();
     }
 
-    /// The hash of all that has passed.
+    /// The hash of everything that has passed.
     pub fn trace(&self) -> u64 {
         self.state().trace.hash()
     }
 
-    /// How many exchanges have begun.
+    /// The number of exchanges that have begun.
     pub fn exchanges(&self) -> u64 {
         self.state().exchanges
     }
 
-    /// What was counted.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         let mut tally = self.state().tally.clone();
         tally.coverage = self.probe.coverage();
         tally
     }
 
-    /// How many faults there were.
+    /// The number of faults.
     pub fn faults(&self) -> u64 {
         self.state().tally.faults.iter().sum()
     }
 
-    /// Whether commands may still arrive that nobody waits for.
+    /// Whether commands without a waiting caller may still arrive.
     pub fn is_late(&self) -> bool {
         self.state().late > 0
     }
 
-    /// Notes that something must not be.
+    /// Records a broken promise.
     pub fn complain(&self, what: impl Into<String>) {
         let (at_us, what) = (self.time.now_us(), what.into());
         let mut state = self.state();
-        // What stays wrong is told once.
+        // A lasting problem is reported once.
         if !state.wrong.contains(&what) {
             state.trace.note(at_us, 0, &what);
             state.wrong.push(what);
         }
     }
 
-    /// What must not be, so far.
+    /// The broken promises so far.
     pub fn wrong(&self) -> Vec<String> {
         self.state().wrong.clone()
     }
 
-    /// A process begins, whose main task this is. Its number was never used before.
+    /// Registers a process with this main task. Its number was never used before.
     pub fn begin(&self, process: u32, main: AbortHandle) {
         self.state().lives.entry(process).or_default().main = Some(main);
     }
 
-    /// A process was asked to end.
+    /// Records that a process was asked to end.
     pub fn note_asked(&self, process: u32) {
         let since = self.journal.now_ns();
         self.state().asked.entry(process).or_insert(since);
@@ -191,19 +191,19 @@ impl Network {
         self.state().lives.get(&process).is_none_or(|life| !life.death.is_cancelled())
     }
 
-    /// From now on the structure of the keys is looked at after each so many script calls.
+    /// Checks the structure of the keys after each of this many script calls, from now on.
     pub fn check_every(&self, calls: u64) {
         self.state().check_every = calls;
     }
 
-    /// From now on no copies are kept, and the keys are not looked at: what comes is a lot.
+    /// Keeps no more copies and checks no more keys: the coming load is large.
     pub fn be_quick(&self) {
         let mut state = self.state();
         state.check_every = 0;
         state.copies = None;
     }
 
-    /// Counts what the checker found of tasks.
+    /// Counts the tasks of the checker's verdict.
     pub fn count_tasks(&self, verdict: &Verdict) {
         let mut state = self.state();
         state.tally.submitted += verdict.submitted;
@@ -217,7 +217,7 @@ impl Network {
         let mut state = self.state();
         let scripts = commands.iter().filter(|command| is_script(command)).count();
         let number = state.exchanges;
-        // The judge looks from outside.
+        // The observer is outside of the run.
         state.exchanges += u64::from(process != 0);
         let verb = commands.first().map_or("", |command| state.verb(command));
         let exchange = Exchange { number, commands: commands.len(), scripts, verb };
@@ -233,7 +233,7 @@ impl Network {
             state.tally.faults[fault.kind()] += 1;
             state.trace.note(at_us, process, &format!("{number} {fault:?}"));
         }
-        // A connection from before a failover is broken, whoever has not noticed yet.
+        // A connection from before a failover is broken, even if its process has not noticed yet.
         let failovers = state.tally.rollbacks;
         if *state.connections.entry(connection).or_insert(failovers) != failovers && process != 0 {
             fault = Some(Fault::RequestLost(Silence::Broken));
@@ -242,7 +242,7 @@ impl Network {
         Passage { number, fault, latency, death, reset: state.reset.clone() }
     }
 
-    /// Has the store do commands, one after the other.
+    /// Lets the store perform commands, one after the other.
     pub(crate) async fn perform(
         &self,
         (process, number): (u32, u64),
@@ -273,7 +273,7 @@ impl Network {
         Ok(answers)
     }
 
-    /// Counts a command, and copies the store if it is a script. Its name.
+    /// Counts a command, and copies the store if it is a script. Returns its name.
     fn before(&self, command: &Cmd) -> &'static str {
         let mut state = self.state();
         state.tally.commands += 1;
@@ -289,7 +289,7 @@ impl Network {
         state.verb(command)
     }
 
-    /// So many more commands are on their way without anybody waiting; or fewer.
+    /// Adds to the number of commands without a waiting caller; `by` may be negative.
     pub(crate) fn count_late(&self, by: isize) {
         let mut state = self.state();
         state.late = state.late.saturating_add_signed(by);
@@ -297,7 +297,7 @@ impl Network {
 }
 
 impl State {
-    /// The name of the script that a command calls; of others only whether they listen.
+    /// The name of the script that a command calls. Other commands are only `BLPOP` or `plain`.
     fn verb(&self, command: &Cmd) -> &'static str {
         match word(command, 0) {
             b"BLPOP" => "BLPOP",

@@ -10,17 +10,17 @@ use crate::user::{Shared, User};
 use crate::work::{Kind, Work};
 use crate::world::World;
 
-/// Longer than any fault lasts; who waited so long goes on with the scene.
+/// Longer than any fault lasts; after this wait the scene goes on.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Plays a scene, step by step, whatever goes wrong.
+/// Performs a scene, step by step, whatever goes wrong.
 pub struct Actor {
     pub(super) user: User,
     pub(super) world: Arc<World>,
 }
 
 impl Actor {
-    /// One that has connected.
+    /// An actor that is connected.
     pub async fn new(world: Arc<World>, process: u32, shared: Arc<Shared>) -> Self {
         let client = world.client_at_last(process).await;
         let network = world.network.clone();
@@ -31,7 +31,7 @@ impl Actor {
         Self { user, world }
     }
 
-    /// Submits a task that does that.
+    /// Submits a task of that kind.
     pub(super) async fn submit(&self, number: u64, kind: Kind) -> Option<TaskHandle<u64>> {
         self.call(number, Work::new(number, kind)).await
     }
@@ -45,13 +45,13 @@ impl Actor {
         self.user.submit(number, call, None, 0).await
     }
 
-    /// Submits a call of a biz id.
+    /// Submits a call with a biz id.
     pub(super) async fn unique(&self, number: u64, biz: u64) -> Option<TaskHandle<u64>> {
         let call: Call<Work> = Work::new(number, Kind::Lasts(50)).biz_id(format!("b{biz}"));
         self.user.submit(number, call, Some(biz), 0).await
     }
 
-    /// Waits for a result beside all else, and for as long as patience lasts here.
+    /// Waits for a result in the background, and here for a limited time.
     pub(super) async fn hear(&self, number: u64, handle: Option<TaskHandle<u64>>) {
         if let Some(handle) = handle {
             self.user.await_result(number, handle.clone());
@@ -59,7 +59,7 @@ impl Actor {
         }
     }
 
-    /// Waits until the task has begun so often. Where it runs.
+    /// Waits until the task has begun this often. Returns the process in which it runs.
     pub(super) async fn begun(&self, number: u64, times: u32) -> Option<u32> {
         let (journal, deadline) = (&self.world.network.journal, Instant::now() + PATIENCE);
         while journal.begun(number) < times {

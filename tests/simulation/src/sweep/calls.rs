@@ -7,10 +7,10 @@ use crate::probe::Sighting;
 use crate::run::Voice;
 use crate::sites::{Coverage, Place};
 
-/// Scenes in which a lost answer leads to calls that are made at no other time.
+/// Scenes in which a lost reply leads to calls that do not happen otherwise.
 const LOST_ANSWERS: [Scene; 3] = [Scene::Submit, Scene::CancelRunning, Scene::Release];
 
-/// What goes wrong before a call fails.
+/// The fault before a call fails.
 #[derive(Clone, Copy)]
 enum Before {
     Nothing,
@@ -32,7 +32,7 @@ impl FaultPlan for Before {
     }
 }
 
-/// One fault after another.
+/// Two faults, one after the other.
 #[derive(Clone, Copy)]
 struct Both<First>(First, Once);
 
@@ -46,15 +46,15 @@ impl<First: FaultPlan> FaultPlan for Both<First> {
     }
 }
 
-/// What was seen, and what must not be.
+/// The coverage, and the broken promises.
 #[derive(Default)]
 struct Findings {
     coverage: Coverage,
     wrong: Vec<String>,
 }
 
-/// Plays the scenes with one failing call each, until every call that they make before a script's
-/// first write has failed. What was seen, and what must not be.
+/// Runs the scenes with one failing call each, until every call that they make before a script's
+/// first write has failed. Returns the coverage and the broken promises.
 pub fn fail_each_call() -> (Coverage, Vec<String>) {
     let mut findings = Findings::default();
     for scene in Scene::ALL {
@@ -66,7 +66,7 @@ pub fn fail_each_call() -> (Coverage, Vec<String>) {
             }
         }
     }
-    // Nobody watched when the reaper comes.
+    // Without heartbeats, no worker has watched when the reaper comes.
     findings.fail_calls(Scene::Reap, Before::Heartbeats(NoHeartbeats));
     (findings.coverage, findings.wrong)
 }
@@ -77,8 +77,8 @@ fn fails_at(seen: Sighting) -> Once {
 }
 
 impl Findings {
-    /// Plays the scene, and again for each of its calls that has not failed yet. How many exchanges
-    /// it has.
+    /// Runs the scene, and again for each of its calls that has not failed yet. Returns its number
+    /// of exchanges.
     fn fail_calls(&mut self, scene: Scene, before: Before) -> u64 {
         let performance = run_scene(scene, before, Voice::Quiet);
         self.add(scene, "no call fails", &performance);
@@ -90,7 +90,7 @@ impl Findings {
             let fails = Both(before, fails_at(*seen));
             let again = run_scene(scene, fails, Voice::Quiet);
             self.add(scene, &format!("{call:?} fails"), &again);
-            // What is called only after another call has failed.
+            // Calls that happen only after another call has failed.
             for (later, seen) in again.probe.sightings() {
                 if !usual.contains_key(&later) && self.is_to_fail(&later, seen, &again) {
                     let twice = run_scene(scene, Both(fails, fails_at(seen)), Voice::Quiet);

@@ -1,4 +1,4 @@
-//! An operator who looks at everything, and what can't be done to tasks as they are.
+//! An operator who reads everything, and requests that the state of a task does not allow.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) async fn look(actor: &Actor) {
     refused(actor).await;
 }
 
-/// Pages of one row, so that each but the first begins behind another.
+/// Pages of one row, so that each page except the first begins after another.
 async fn turn_pages(actor: &Actor) {
     let inspector = actor.user.client.inspector();
     let paused = actor.user.pause_queue(&queue()).await;
@@ -57,7 +57,7 @@ async fn turn_pages(actor: &Actor) {
             }
         }
     }
-    // As where the task of the cursor has left.
+    // The cursor of a task that has left.
     for state in [TaskState::Cancelled, TaskState::Delayed] {
         let gone = PageCursor::from("5 gone".to_owned());
         drop(inspector.list(&queue(), state, Some(&gone), 1).await);
@@ -67,7 +67,7 @@ async fn turn_pages(actor: &Actor) {
     }
 }
 
-/// What can't be cancelled or requeued.
+/// Requests to cancel or requeue tasks in other states.
 async fn refused(actor: &Actor) {
     let client = &actor.user.client;
     let mute = Work::new(5, Kind::Lasts(0)).result_ttl(Duration::ZERO);

@@ -1,5 +1,5 @@
-//! One fault at each exchange of each scene, and at each `redis.call` of a script: exhaustive,
-//! where [`run`](crate::run) is at random.
+//! One fault at each exchange of each scene, and at each `redis.call` of a script. This is
+//! exhaustive, while [`run`](crate::run) is random.
 
 mod actor;
 mod calls;
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 pub use self::actor::Actor;
 pub use self::calls::fail_each_call;
 pub use self::scene::Scene;
-use crate::ending::{dismiss, drain, judge_all};
+use crate::ending::{check_run, dismiss, drain};
 use crate::fault::{Fault, Silence};
 use crate::fault_plan::{FaultPlan, Once};
 use crate::nemesis::{Nemesis, Plan};
@@ -32,7 +32,7 @@ const SCENE_ENDS_WITHIN: Duration = Duration::from_secs(120);
 /// No exchange has this number.
 const NEVER: u64 = u64::MAX;
 
-/// What is done to each exchange.
+/// The faults for each exchange.
 pub const FAULTS: [Fault; 10] = [
     Fault::RequestLost(Silence::Broken),
     Fault::RequestLost(Silence::Kept),
@@ -46,18 +46,18 @@ pub const FAULTS: [Fault; 10] = [
     Fault::DiesAfter,
 ];
 
-/// What came out of one performance of a scene.
+/// The outcome of one performance of a scene.
 #[derive(Debug)]
 pub struct Performance {
-    /// The verdict.
+    /// The outcome of the run.
     pub outcome: Outcome,
-    /// How many exchanges it had until its end.
+    /// The number of exchanges until its end.
     pub exchanges: u64,
-    /// Who saw each `redis.call`.
+    /// The observer of each `redis.call`.
     pub probe: Probe,
 }
 
-/// Plays a scene in which nothing goes wrong.
+/// Runs a scene without faults.
 pub fn rehearse(scene: Scene) -> Performance {
     let fault_plan = Once { at: NEVER, fault: Fault::Doubled };
     let mut performance = run_scene(scene, fault_plan, Voice::Quiet);
@@ -68,7 +68,7 @@ pub fn rehearse(scene: Scene) -> Performance {
     performance
 }
 
-/// Plays a scene in which that happens to the exchange of this number.
+/// Runs a scene with that fault at the exchange with this number.
 pub fn run_with(scene: Scene, at: u64, fault: Fault, voice: Voice) -> Performance {
     run_scene(scene, Once { at, fault }, voice)
 }
@@ -91,7 +91,7 @@ fn run_scene(scene: Scene, fault_plan: impl FaultPlan + 'static, voice: Voice) -
     })
 }
 
-/// To its end and the verdict. How many exchanges the scene itself had.
+/// Runs it to its end. Returns the number of exchanges of the scene itself.
 async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
     let (workers, grace, knows_all) = (scene.workers(), Duration::ZERO, scene.knows_all());
     let setup = Setup { grace, knows_all, ..Setup::of(4) };
@@ -115,10 +115,10 @@ async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
         world.network.complain("the scene does not end");
     }
     let exchanges = world.network.exchanges();
-    // A task that waits to be told to stop is told so by that.
+    // A task that waits for a stop request receives one here.
     let helper = drain(world, &shared, (&mut nemesis, |_| false)).await;
     dismiss(world, &mut nemesis, helper).await;
-    judge_all(world).await;
-    scene.judge(world);
+    check_run(world).await;
+    scene.check(world);
     exchanges
 }

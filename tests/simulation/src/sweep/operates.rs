@@ -1,4 +1,4 @@
-//! What an operator does in a scene, step by step.
+//! The scenes of an operator, step by step.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
         }
     }
     actor.hear(4, waits).await;
-    // Two tombstones of one task, far from each other in the line.
+    // Two tombstones of one task, far from each other in the ready list.
     for number in 6..12 {
         let handle = actor.submit(number, Kind::Lasts(0)).await;
         if let Some(handle) = handle.filter(|_| number == 6) {
@@ -40,7 +40,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
         actor.user.requeue_task(6, handle.id()).await;
         actor.user.cancel_task(6, handle.id()).await;
     }
-    // Behind all tombstones.
+    // After all tombstones.
     let behind = actor.submit(5, Kind::Lasts(0)).await;
     actor.user.resume_queue(&queue()).await;
     actor.hear(5, behind).await;
@@ -62,7 +62,7 @@ pub(super) async fn cancel_running(actor: &Actor) {
     cancel_several(actor).await;
 }
 
-/// Two of three that a worker runs; then the third, and two that wait.
+/// Cancels two of three tasks that a worker runs; then the third, and two that wait.
 async fn cancel_several(actor: &Actor) {
     let mut running = Vec::new();
     for number in 3..6 {
@@ -90,7 +90,8 @@ async fn cancel_together(actor: &Actor, tasks: Vec<(u64, TaskHandle<u64>)>) {
     }
 }
 
-/// One of several of a worker is asked to stop and does not; heartbeats look for it meanwhile.
+/// One of a worker's tasks is asked to stop and does not stop; heartbeats report the request
+/// meanwhile.
 pub(super) async fn cancel_deaf(actor: &Actor) {
     for number in 1..6 {
         drop(actor.submit(number, Kind::Lasts(1_200)).await);
@@ -104,7 +105,7 @@ pub(super) async fn cancel_deaf(actor: &Actor) {
     }
 }
 
-/// The attempt after a requeue is not the one that was to stop, though word of that may come late.
+/// The attempt after a requeue must not stop, though the stop request may arrive late.
 pub(super) async fn cancel_requeue(actor: &Actor) {
     let handle = actor.submit(1, Kind::HangsOnce).await;
     actor.begun(1, 1).await;
@@ -123,7 +124,7 @@ pub(super) async fn requeue(actor: &Actor) {
         actor.user.requeue_task(1, handle.id()).await;
         actor.hear(1, Some(handle)).await;
     }
-    // Its biz id is another's when it is to come back.
+    // Another task has its biz id when it is requeued.
     let late = || Due::In(ms(700));
     let call = Work::new(3, Kind::Lasts(0)).biz_id("b3").due(late());
     if let Some(handle) = actor.user.submit(3, call, Some(3), 700).await {
@@ -140,7 +141,7 @@ pub(super) async fn requeue(actor: &Actor) {
     }
 }
 
-/// One in each state; then several at once, of which one works and one is not known.
+/// One in each state; then several at once, one of which is working and one is unknown.
 pub(super) async fn delete(actor: &Actor) {
     let dead = actor.user.submit(1, Work::new(1, Kind::Fatal).biz_id("b1"), Some(1), 0).await;
     if let Some(handle) = dead {

@@ -1,4 +1,4 @@
-//! What a user does in a few seconds, and each feature in one of them: [`Scene`].
+//! What a user does in a few seconds, with each feature in one of them: [`Scene`].
 
 use optimus_core::Call;
 use optimus_testkit::history::{Found, What};
@@ -12,73 +12,73 @@ use crate::queues::Queues;
 use crate::work::{Kind, Rare, Work};
 use crate::world::{LEASE, World};
 
-/// A short play.
+/// A short scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// A task, and its result.
+    /// A task and its result.
     Submit,
-    /// Several in one call, of all sorts.
+    /// Several tasks of all kinds in one call.
     Batch,
-    /// Several of one biz id, before and after the first has ended.
+    /// Several tasks with one biz id, before and after the first has ended.
     BizId,
-    /// One that is due later.
+    /// A task that is due later.
     Later,
-    /// One that fails twice.
+    /// A task that fails twice.
     Retry,
-    /// One that is cancelled while it waits, in each of the ways to wait.
+    /// A task that is cancelled while it waits, in each of the waiting states.
     CancelWaiting,
-    /// One that is cancelled while it runs.
+    /// A task that is cancelled while it runs.
     CancelRunning,
-    /// One of many that is cancelled while it runs, and does not stop.
+    /// A task among many that is cancelled while it runs, and does not stop.
     CancelDeaf,
-    /// One that is cancelled while it runs, and run again at once.
+    /// A task that is cancelled while it runs, and requeued at once.
     CancelRequeue,
     /// Tasks of several queues, one of which is paused.
     Queues,
-    /// Redis is away for longer than the leases of workers that differ in it.
+    /// Redis is away for longer than the workers' leases, which differ.
     Outage,
-    /// Tasks whose code panics beside their handlers.
+    /// Tasks whose code panics outside their handlers.
     Hostile,
-    /// One that runs alone, for it lost its workers, and ends well.
+    /// A task that runs alone, because it lost its workers, and succeeds.
     Quarantine,
-    /// One that is submitted twice under one id.
+    /// A task that is submitted twice with one id.
     SameId,
-    /// A store that comes back as it was.
+    /// A store that is rolled back.
     Failover,
-    /// Some that return nothing, whose client waits late; and some that a failover loses.
+    /// Tasks that return nothing, whose client waits late; a failover loses some of them.
     Elimination,
-    /// One that is dead, and one that is cancelled, and run again.
+    /// A dead task and a cancelled task that are requeued.
     Requeue,
-    /// One that never ends by itself.
+    /// A task that never ends by itself.
     Timeout,
-    /// One whose worker is asked to end.
+    /// A task whose worker is asked to end.
     Release,
-    /// Some whose worker is killed, asked to stop or not.
+    /// Tasks whose worker is killed; some are asked to stop.
     Reap,
-    /// One for whose end two handles wait.
+    /// A task whose end two handles await.
     Await,
-    /// One that kills its workers, beside others.
+    /// A task that kills its workers, next to others.
     Poison,
     /// A queue that is paused.
     Pause,
-    /// Tasks that come back by themselves, or end for good.
+    /// Tasks that return by themselves, or end for good.
     ControlWords,
-    /// An operator who looks at everything.
+    /// An operator who reads everything.
     Look,
-    /// What is old is dropped.
+    /// Old data is dropped.
     Purge,
-    /// Tasks in each state that somebody deletes.
+    /// Tasks in each state that an operator deletes.
     Delete,
-    /// One that the workers don't know.
+    /// A task that the workers do not know.
     Misfit,
-    /// The store's clock goes back, again and again.
+    /// The store's clock goes back repeatedly.
     Clock,
-    /// One that outlasts a lease, for a worker that was idle beside many.
+    /// A task that lasts longer than a lease, for a worker that was idle among many.
     Crowd,
 }
 
 impl Scene {
-    /// All of them.
+    /// All scenes.
     pub const ALL: [Self; 30] = [
         Self::Submit,
         Self::Batch,
@@ -112,12 +112,12 @@ impl Scene {
         Self::Crowd,
     ];
 
-    /// Whether that fault says something in this scene.
+    /// Whether that fault is meaningful in this scene.
     pub fn bears(self, fault: Fault) -> bool {
         match self {
-            // A store that loses a fence and whose clock is set back gives it again.
+            // A store that loses a fence and whose clock is set back would give it again.
             Self::Clock => !matches!(fault, Fault::RolledBack { .. }),
-            // A submit that arrives a year late opens a ledger that its client knows nothing of.
+            // A submit that arrives a year late opens a ledger that its client does not know.
             Self::Purge => !matches!(fault, Fault::Late(_)),
             _ => true,
         }
@@ -128,17 +128,17 @@ impl Scene {
         self != Self::Misfit
     }
 
-    /// Whether nothing of it runs twice while nothing goes wrong.
+    /// Whether each of its tasks runs only once without faults.
     pub(super) fn runs_each_once(self) -> bool {
         matches!(self, Self::Submit | Self::Outage | Self::Crowd)
     }
 
-    /// How many work.
+    /// The number of workers.
     pub(super) fn workers(self) -> usize {
         if self == Self::Crowd { 10 } else { 2 }
     }
 
-    /// What there is to serve.
+    /// The queues.
     pub(super) fn queues(self) -> Queues {
         if self == Self::Queues { Queues::of(&[1, 1, 100]) } else { Queues::default() }
     }
@@ -184,7 +184,7 @@ impl Scene {
             }
             Self::Clock => steps::clock(&actor).await,
             Self::Crowd => {
-                // By then each has had a heartbeat beside all others.
+                // Until then each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;
                 let call = Work::new(1, Kind::Hangs).timeout(2 * LEASE).max_retry(0);
                 actor.hear(1, actor.call(1, call).await).await;
@@ -192,8 +192,8 @@ impl Scene {
         }
     }
 
-    /// What must be true of this scene beside all else.
-    pub(super) fn judge(self, world: &World) {
+    /// The additional promises of this scene.
+    pub(super) fn check(self, world: &World) {
         for event in world.network.journal.events() {
             let What::Found { task, state: Found::Dead, .. } = event.what else { continue };
             if self == Self::Poison && task >= NEIGHBOURS {

@@ -1,4 +1,4 @@
-//! What happens in each [scene](super::Scene), step by step.
+//! The steps of each [scene](super::Scene).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::world::{LEASE, Setup};
 const LARGE: usize = 20 * 1024;
 /// A queue that no worker serves.
 const UNSERVED: &str = "unserved";
-/// Longer than anything is kept.
+/// Longer than any retention time.
 const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1000;
 
 pub(super) fn ms(ms: u64) -> Duration {
@@ -41,7 +41,7 @@ pub(super) async fn batch(actor: &Actor) {
     let answers = actor.user.submit_all(calls).await;
     for (number, answer) in (0..12).zip(answers) {
         actor.user.answered(number, &answer);
-        // Some of them in turn, so that a look at one takes the next along.
+        // Some are awaited in turn, so that a check of one task includes the next.
         if number < 3 || number % 4 == 3 {
             actor.hear(number, answer.ok()).await;
         }
@@ -60,11 +60,12 @@ pub(super) async fn biz_id(actor: &Actor) {
     drop(actor.unique(5, 2).await);
 }
 
-/// One id is one task while it is stored, whoever submits it again.
+/// One id is one task while it is stored, also if it is submitted again.
 pub(super) async fn same_id(actor: &Actor) {
     let (id, delay_ms) = (TaskId::new(queue()), 10_000);
     for number in 1..3 {
-        // Later than a fault keeps the second submit: after a success of the first it is stored.
+        // The delay is longer than a fault holds up the second submit: the first must still be
+        // stored, because after its success the id would be free.
         let call = Work::new(number, Kind::Lasts(0)).id(id.clone()).due(Due::In(ms(delay_ms)));
         let handle = actor.user.submit(number, call, None, delay_ms).await;
         if number == 2 {
@@ -75,7 +76,8 @@ pub(super) async fn same_id(actor: &Actor) {
 }
 
 pub(super) async fn later(actor: &Actor) {
-    // Who waits for the only one finds none, and who waits for the first of two, the second.
+    // A worker that waits for the only task finds none; one that waits for the first of two finds
+    // the second.
     let only = Work::new(5, Kind::Lasts(0)).due(Due::In(ms(150)));
     if let Some(only) = actor.user.submit(5, only, None, 150).await {
         actor.user.cancel_task(5, only.id()).await;
@@ -105,7 +107,7 @@ pub(super) async fn later(actor: &Actor) {
     sleep(ms(900)).await;
 }
 
-/// Each queue has its own, and one that is paused keeps none of the others.
+/// Each queue has its own biz ids, and a paused queue does not hold up the others.
 pub(super) async fn queues(actor: &Actor) {
     let names = actor.world.queues.names().to_vec();
     actor.user.pause_queue(&names[1]).await;
@@ -123,8 +125,8 @@ pub(super) async fn queues(actor: &Actor) {
     }
 }
 
-/// Redis is away for longer than any lease, and one worker has a longer one. The tasks do not stop
-/// when their leases are in doubt.
+/// Redis is away for longer than any lease, and one worker has a longer lease. The tasks do not
+/// stop when their leases are in doubt.
 pub(super) async fn outage(actor: &Actor) {
     let lease = 3 * LEASE;
     let patient = actor.world.worker(Setup { lease, ..Setup::of(4) });
@@ -143,7 +145,7 @@ pub(super) async fn outage(actor: &Actor) {
     actor.world.ask_to_end(patient.process);
 }
 
-/// The store comes back as it was, twice, for a client that goes on in one slot of its ledger.
+/// The store is rolled back twice, for a client that goes on in one slot of its ledger.
 pub(super) async fn failover(actor: &Actor) {
     for number in 1..10 {
         let handle = actor.submit(number, Kind::Lasts(0)).await;
@@ -154,8 +156,8 @@ pub(super) async fn failover(actor: &Actor) {
     }
 }
 
-/// Tasks that return nothing, awaited once nothing is left of their success; then some of which a
-/// failover keeps the first and loses the last, before any of them runs.
+/// Tasks that return nothing, awaited after nothing is left of their success. Then more of them, of
+/// which a failover keeps the first and loses the last before any of them runs.
 pub(super) async fn elimination(actor: &Actor) {
     let submit = async |number: u64| {
         let handle = actor.call(number, Mute { number }.call()).await;
@@ -177,7 +179,7 @@ pub(super) async fn elimination(actor: &Actor) {
     sleep(ms(2_500)).await;
 }
 
-/// Each ends for itself, and the worker goes on.
+/// Each task ends by itself, and the worker goes on.
 pub(super) async fn hostile(actor: &Actor) {
     for (number, place) in (1..).zip(Place::ALL) {
         drop(actor.call(number, Hostile::new(number, place)).await);
@@ -185,7 +187,7 @@ pub(super) async fn hostile(actor: &Actor) {
     actor.hear(20, actor.submit(20, Kind::Lasts(0)).await).await;
 }
 
-/// Once all have begun; the second is ranked, the third has a biz id.
+/// Returns when all have begun; the second is ranked, the third has a biz id.
 async fn three_that_hang(actor: &Actor) -> [Option<TaskHandle<u64>>; 3] {
     let plain = actor.submit(1, Kind::HangsOnce).await;
     let ranked = actor.call(2, Work::new(2, Kind::HangsOnce).priority(1)).await;
@@ -227,7 +229,7 @@ pub(super) async fn reap(actor: &Actor) {
     actor.hear(2, ranked).await;
 }
 
-/// The numbers of those that stand beside the poison.
+/// The numbers of the tasks next to the poison.
 pub(super) const NEIGHBOURS: u64 = 10;
 
 pub(super) async fn poison(actor: &Actor) {
@@ -243,7 +245,7 @@ pub(super) async fn poison(actor: &Actor) {
     }
 }
 
-/// It lost two workers, so it runs alone, and ends well; its worker goes on with others.
+/// The task has lost two workers, so it runs alone, and succeeds; its worker goes on with others.
 pub(super) async fn quarantine(actor: &Actor) {
     drop(actor.call(1, Call::new(Neighbour { number: 1 })).await);
     for losses in 1..3 {
@@ -252,7 +254,7 @@ pub(super) async fn quarantine(actor: &Actor) {
         }
     }
     actor.begun(1, 3).await;
-    // Long enough for its worker to look again, find nothing and take the mark from it.
+    // Long enough for its worker to claim again, find nothing and remove the mark.
     sleep(ms(6_000)).await;
     actor.hear(2, actor.submit(2, Kind::Lasts(0)).await).await;
 }
@@ -284,8 +286,8 @@ impl Task for Misshapen {
     }
 }
 
-/// Past the journal: for the checker of histories, what is forgotten is lost. None of them ever
-/// begins.
+/// Not recorded in the journal: for the history checker, a forgotten task is lost. None of these
+/// tasks ever begins.
 pub(super) async fn purge(actor: &Actor) {
     let (client, network) = (&actor.user.client, &actor.world.network);
     let dead = Misshapen {}.call().biz_id("b1").priority(1).due(Due::In(ms(50)));
@@ -302,12 +304,12 @@ pub(super) async fn purge(actor: &Actor) {
     }
     sleep(ms(300)).await;
     network.set_clock(YEAR_MS);
-    // Who starts cleans up first.
+    // A worker that starts cleans up first.
     network.kill(1);
     sleep(Duration::from_secs(1)).await;
     let is_gone = dump(&network.store).values().all(|queue| !queue.keys.contains_key("tasks"));
     if all && network.faults() == 0 && !is_gone {
-        network.complain("what is a year old is still kept");
+        network.complain("a task that is a year old is still kept");
     }
     let names = client.inspector().queues().await.unwrap_or_default();
     let is_kept = names.iter().any(|name| name.as_str() == UNSERVED);

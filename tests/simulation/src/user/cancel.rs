@@ -16,7 +16,7 @@ impl User {
         }
     }
 
-    /// Cancels several, and one that nobody knows.
+    /// Cancels several tasks, and one that does not exist.
     pub(crate) async fn cancel_tasks(&self, tasks: &[(u64, TaskId)]) {
         for (task, _) in tasks {
             self.write(What::Cancel { task: *task });

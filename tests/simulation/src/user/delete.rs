@@ -7,7 +7,7 @@ use super::User;
 use crate::queues::queue;
 
 impl User {
-    /// Deletes some, and if they are several, one that nobody knows.
+    /// Deletes some tasks; if there are several, also one that does not exist.
     pub(crate) async fn delete_tasks(&self, tasks: &[(u64, TaskId)]) {
         for (task, _) in tasks {
             self.write(What::Delete { task: *task });

@@ -1,5 +1,5 @@
-//! Workers whose tasks last an hour, beside many tasks that may have killed a worker: none of the
-//! workers stands still for them, and in the end each of them runs.
+//! Workers whose tasks last an hour, with many quarantined tasks that may have killed a worker: no
+//! worker stops claiming for them, and all of them run in the end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ const SLOTS: usize = 64;
 const HOUR: Duration = Duration::from_secs(3_600);
 const LEASE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(300);
-/// A worker is given a small task this often: how long it waits shows whether the worker claims.
+/// A worker receives a small task this often: its wait shows whether the worker claims.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// The longest time for which a worker may claim nothing because of quarantined tasks.
 const DRAIN_MAX: Duration = Duration::from_secs(300);
@@ -32,7 +32,7 @@ const SLACK: Duration = Duration::from_secs(1);
 const LONG: u64 = 1_000;
 const PROBES: u64 = 1_000_000;
 
-/// The first queue is everybody's, and each worker has one of its own.
+/// All workers share the first queue, and each worker has its own queue.
 fn setup(worker: usize) -> Setup {
     let serves = 1 | 1 << (worker + 1);
     Setup { lease: LEASE, poll: PROBE_EVERY, serves, ..Setup::of(SLOTS) }
@@ -44,7 +44,7 @@ fn call(world: &World, worker: usize, (number, lasts): (u64, Duration)) -> Call<
     Work::new(number, Kind::Lasts(ms)).queue(queue).timeout(HOUR * 2)
 }
 
-/// Tasks that were lost with two workers: each of them is one that the next loss would mark Dead.
+/// Tasks that were lost with two workers: the next loss would mark each of them Dead.
 async fn quarantine(world: &Arc<World>, client: &Client, count: usize) -> Vec<TaskHandle<u64>> {
     let neighbours = (0..count as u64).map(|number| Call::new(Neighbour { number }));
     let quarantine = client.submit_all(neighbours).await.unwrap();
@@ -69,7 +69,7 @@ fn waits(world: &World, submitted: &BTreeMap<u64, u64>) -> Vec<Vec<(u64, u64)>> 
     waits
 }
 
-/// For how long something waited: in all, and at once.
+/// How long something waited: in total, and at once.
 fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
     let (mut total, mut longest, mut until) = (0, 0, 0);
     for (since, begun) in waits.iter().collect::<BTreeSet<_>>() {
@@ -80,7 +80,7 @@ fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
     (Duration::from_nanos(total), Duration::from_nanos(longest))
 }
 
-/// Workers whose tasks last that long go on claiming, and then run the quarantined tasks.
+/// Workers whose tasks last this long go on claiming, and then run the quarantined tasks.
 fn all_go_on_claiming(count: usize, lasts: Duration) {
     simulate(1, async |mut world| {
         world.queues = Queues::of(&[1; WORKERS + 1]);
@@ -115,10 +115,10 @@ fn all_go_on_claiming(count: usize, lasts: Duration) {
             (most, longest) = (most.max(total), longest.max(at_once));
         }
         println!(
-            "{count} suspects: of {time:.0?} a worker stood still for {most:.1?} at most, at once \
+            "{count} quarantined: of {time:.0?} a worker paused for {most:.1?} at most, at once \
              for {longest:.1?}"
         );
-        assert!(longest > PROBE_EVERY, "nobody drained");
+        assert!(longest > PROBE_EVERY, "no worker drained");
         assert!(longest <= DRAIN_MAX + SLACK, "{longest:?}");
         assert!(most <= time / 5 + longest, "{most:?} of {time:?}");
         for worker in &processes {
@@ -132,7 +132,7 @@ fn all_go_on_claiming(count: usize, lasts: Duration) {
 }
 
 #[test]
-fn sixteen_workers_with_long_tasks_go_on_claiming_beside_suspects() {
+fn sixteen_workers_with_long_tasks_go_on_claiming_with_quarantined_tasks() {
     all_go_on_claiming(3, Duration::from_secs(900));
 }
 
@@ -141,7 +141,7 @@ mod long {
 
     #[test]
     #[ignore = "minutes; cargo xtask scale runs it"]
-    fn sixteen_workers_with_tasks_of_an_hour_go_on_claiming_beside_64_suspects() {
+    fn sixteen_workers_with_tasks_of_an_hour_go_on_claiming_with_64_quarantined_tasks() {
         all_go_on_claiming(64, HOUR);
     }
 }

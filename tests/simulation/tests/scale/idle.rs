@@ -1,4 +1,4 @@
-//! What workers send that have nothing to claim, counted over minutes of virtual time.
+//! The commands of workers that have nothing to claim, counted over minutes of virtual time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use optimus_testkit::eventually;
 use tokio::time::sleep;
 
 const SOON: Duration = Duration::from_secs(60);
-/// By then workers that started together are out of step.
+/// After this time, workers that started together are out of step.
 const SETTLED: Duration = Duration::from_secs(300);
 const SECONDS: u32 = 300;
 
@@ -22,7 +22,7 @@ fn setup() -> Setup {
     Setup { poll, lease, ..Setup::of(1) }
 }
 
-/// Each of the workers runs a task for as long as that.
+/// Each worker runs a task for this time.
 async fn fill_slots(world: &World, client: &Client, workers: usize) {
     let workers = workers as u64;
     let long = |number| Work::new(number, Kind::Lasts(1_000 * 3_600)).timeout(SOON * 60);
@@ -31,7 +31,7 @@ async fn fill_slots(world: &World, client: &Client, workers: usize) {
     eventually("each slot is filled", SOON, begun).await;
 }
 
-/// Commands a second of so many workers that serve so many queues, idle or with full slots.
+/// Commands per second of this many workers that serve this many queues, idle or with full slots.
 fn rate(workers: usize, queues: usize, are_full: bool) -> f64 {
     simulate(1, async |mut world| {
         world.queues = Queues::of(&vec![1; queues]);
@@ -60,9 +60,9 @@ fn an_idle_worker_of_one_queue_sends_three_commands_in_four_seconds() {
 }
 
 #[test]
-fn workers_without_an_idle_slot_share_their_looks_at_queues_without_work() {
+fn workers_without_an_idle_slot_share_their_polls_of_queues_without_work() {
     let (idle, full) = (rate(20, 10, false), rate(20, 10, true));
-    assert!(full <= idle * 1.5, "{full} beside {idle} of idle ones");
+    assert!(full <= idle * 1.5, "{full}, while idle ones send {idle}");
 }
 
 mod long {
@@ -71,7 +71,8 @@ mod long {
     #[test]
     #[ignore = "minutes; cargo xtask scale runs it"]
     fn idle_workers_of_20_queues_send_so_little_that_a_thousand_send_600_commands_a_second() {
-        // Once in 15 s for each queue, and for the others, however many workers there are.
+        // Once in 15 s for each of the 20 queues and once for all other queues, for any number of
+        // workers.
         let upkeep = 21.0 / 15.0;
         // From 80 workers on, each of them sends the same.
         let each = (rate(80, 20, false) - upkeep) / 80.0;

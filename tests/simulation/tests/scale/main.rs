@@ -1,5 +1,5 @@
-//! Many workers on virtual time. As in the tests of the worker, each file has its tests of minutes
-//! in a module `long`, which `cargo xtask scale` runs.
+//! Many workers on virtual time. As in the worker's tests, each file has the tests that take
+//! minutes in a module `long`, which `cargo xtask scale` runs.
 
 mod fleet;
 mod idle;
