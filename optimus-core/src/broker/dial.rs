@@ -37,10 +37,11 @@ pub(super) struct Socket {
     connection: MultiplexedConnection,
     /// `None` where answers may take any time.
     pulse: Option<Arc<Pulse>>,
-    _driver: Arc<AbortOnDropHandle<()>>,
-    /// Logs in again in time.
-    _renewing: Option<Arc<AbortOnDropHandle<()>>>,
+    /// The one that drives it, and one that logs in again in time.
+    _tasks: Arc<(Task, Option<Task>)>,
 }
+
+type Task = AbortOnDropHandle<()>;
 
 impl Socket {
     /// Connects once. A connection for blocking commands never gives up on an answer by itself.
@@ -55,84 +56,17 @@ impl Socket {
         if let Some(credentials) = &credentials {
             settings = settings.set_username(&credentials.user).set_password(&credentials.password);
         }
-        let socket = match (Self::to(place, &settings, blocking).await, old) {
+        let pulse = Arc::new(Pulse::new());
+        let (connection, driver) = match (connect(place, &settings, &pulse).await, old) {
             (Err(problem), Some(why)) if problem.is_unauthorized() => {
                 return Err(DialError::OldCredentials(why));
             }
-            (socket, _) => socket?,
+            (made, _) => made?,
         };
         let renewing = credentials
-            .and_then(|credentials| login.renewing(socket.connection.clone(), credentials, log))
-            .map(Arc::new);
-        Ok(Self { _renewing: renewing, ..socket })
-    }
-
-    async fn to(
-        place: &Place,
-        settings: &RedisConnectionInfo,
-        blocking: bool,
-    ) -> Result<Self, DialError> {
-        let by = Instant::now() + CONNECT_TIMEOUT;
-        let pulse = Arc::new(Pulse::new());
-        match &place.address {
-            Address::Tcp(host, port) => {
-                let stream = in_time(by, "no connection", tcp(host, *port)).await?;
-                let stream = Watched::new(stream, pulse.clone());
-                match Self::over(stream, settings, pulse, by, blocking).await {
-                    Err(problem) if problem.is_no_answer() && place.is_first_doubt() => {
-                        Err(if probe::speaks_tls(host, *port).await {
-                            DialError::Tls(probe::SPEAKS_TLS.to_owned())
-                        } else {
-                            problem
-                        })
-                    }
-                    made => made,
-                }
-            }
-            #[cfg(feature = "tls")]
-            Address::Tls(host, port, tls) => {
-                let stream = in_time(by, "no connection", tcp(host, *port)).await?;
-                // Below TLS, where each byte that moves is seen.
-                let handshake = tls.connect(Watched::new(stream, pulse.clone()));
-                let handshake = tokio::select! {
-                    biased;
-                    stream = in_time(by, "no TLS handshake", handshake) => stream,
-                    () = probe::speaks_plainly(host, *port) => {
-                        Err(DialError::Tls(probe::SPEAKS_PLAINLY.to_owned()))
-                    }
-                };
-                let made = Self::over(handshake?, settings, pulse, by, blocking).await;
-                made.map_err(|problem| tls.explain(problem))
-            }
-            Address::Unix(path) => {
-                let connected = async { Ok(UnixStream::connect(path).await?) };
-                let stream = in_time(by, "no connection", connected).await?;
-                let stream = Watched::new(stream, pulse.clone());
-                Self::over(stream, settings, pulse, by, blocking).await
-            }
-        }
-    }
-
-    async fn over<S>(
-        stream: S,
-        settings: &RedisConnectionInfo,
-        pulse: Arc<Pulse>,
-        by: Instant,
-        blocking: bool,
-    ) -> Result<Self, DialError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_pipeline_buffer_size(PIPELINE_BUFFER)
-            .set_write_backpressure_boundary(WRITE_BOUNDARY_BYTES);
-        let greeted =
-            async { Ok(MultiplexedConnection::new_with_config(settings, stream, config).await?) };
-        let (connection, driver) = in_time(by, "no answer", greeted).await?;
-        let driver = Arc::new(AbortOnDropHandle::new(tokio::spawn(driver)));
+            .and_then(|credentials| login.renewing(connection.clone(), credentials, log));
         let pulse = (!blocking).then_some(pulse);
-        Ok(Self { connection, pulse, _driver: driver, _renewing: None })
+        Ok(Self { connection, pulse, _tasks: Arc::new((driver, renewing)) })
     }
 
     /// Sends `count` commands in one write and reads their answers, however long that takes while
@@ -151,6 +85,65 @@ impl Socket {
             () = pulse.stops() => Err(silent()),
         }
     }
+}
+
+type Made = (MultiplexedConnection, Task);
+
+async fn connect(
+    place: &Place,
+    settings: &RedisConnectionInfo,
+    pulse: &Arc<Pulse>,
+) -> Result<Made, DialError> {
+    let by = Instant::now() + CONNECT_TIMEOUT;
+    match &place.address {
+        Address::Tcp(host, port) => {
+            let stream = in_time(by, "no connection", tcp(host, *port)).await?;
+            match greet(Watched::new(stream, pulse.clone()), settings, by).await {
+                Err(problem) if problem.is_no_answer() && place.is_first_doubt() => {
+                    Err(if probe::speaks_tls(host, *port).await {
+                        DialError::Tls(probe::SPEAKS_TLS.to_owned())
+                    } else {
+                        problem
+                    })
+                }
+                made => made,
+            }
+        }
+        #[cfg(feature = "tls")]
+        Address::Tls(host, port, tls) => {
+            let stream = in_time(by, "no connection", tcp(host, *port)).await?;
+            // Below TLS, where each byte that moves is seen.
+            let handshake = tls.connect(Watched::new(stream, pulse.clone()));
+            let secured = tokio::select! {
+                biased;
+                stream = in_time(by, "no TLS handshake", handshake) => stream?,
+                () = probe::speaks_plainly(host, *port) => {
+                    return Err(DialError::Tls(probe::SPEAKS_PLAINLY.to_owned()));
+                }
+            };
+            greet(secured, settings, by).await.map_err(|problem| tls.explain(problem))
+        }
+        Address::Unix(path) => {
+            let connected = async { Ok(UnixStream::connect(path).await?) };
+            let stream = in_time(by, "no connection", connected).await?;
+            greet(Watched::new(stream, pulse.clone()), settings, by).await
+        }
+    }
+}
+
+/// Logs in, and chooses the database.
+async fn greet<S>(stream: S, settings: &RedisConnectionInfo, by: Instant) -> Result<Made, DialError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(PIPELINE_BUFFER)
+        .set_write_backpressure_boundary(WRITE_BOUNDARY_BYTES);
+    let greeted =
+        async { Ok(MultiplexedConnection::new_with_config(settings, stream, config).await?) };
+    let (connection, driver) = in_time(by, "no answer", greeted).await?;
+    Ok((connection, AbortOnDropHandle::new(tokio::spawn(driver))))
 }
 
 async fn in_time<T>(

@@ -15,8 +15,8 @@ use super::{dial::tcp, refused::DialError};
 pub(super) const SPEAKS_TLS: &str =
     "the server speaks TLS at that port; write rediss:// in place of redis://";
 #[cfg(feature = "tls")]
-pub(super) const SPEAKS_PLAINLY: &str = "the server does not speak TLS at that port; write \
-     redis:// in place of rediss://, or name its TLS port";
+pub(super) const SPEAKS_PLAINLY: &str = "the server does not speak TLS at that port; \
+                                         write redis://, or name its TLS port";
 
 /// How long a server has to answer, or to begin a handshake before it is asked.
 const WITHIN: Duration = Duration::from_secs(1);
