@@ -32,7 +32,14 @@ fn the_page_shows_each_file_of_this_package() {
 async fn the_first_program_needs_no_server() {
     let mut first = Proc::program(env!("CARGO_BIN_EXE_first")).start();
     ends_well(&mut first).await;
-    for part in [" on memory://hello: 64 slots, queues: mail", "  welcome (queue mail)", GREETING] {
+    let printed = [
+        " on memory://hello: 64 slots, queues: mail",
+        "  welcome (queue mail)",
+        "  no tracing subscriber is installed, so nothing is logged; to see the log, call \
+         `tracing_subscriber::fmt().init()` before the worker starts",
+        GREETING,
+    ];
+    for part in printed {
         assert!(PAGE.contains(part), "{part} is not on the page");
         first.wait_for_line(part, SOON).await;
     }

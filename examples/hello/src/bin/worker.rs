@@ -5,5 +5,6 @@ use hello as _;
 
 #[tokio::main]
 async fn main() -> optimus::Result<()> {
+    tracing_subscriber::fmt().init();
     optimus::Worker::from_env()?.run().await
 }
