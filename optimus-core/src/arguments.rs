@@ -130,7 +130,9 @@ impl Serializer for Finite {
         if number.is_finite() {
             return Ok(());
         }
-        Err(Refusal(format!("{number} is no number in JSON; use an Option, or a text")))
+        Err(Refusal(format!(
+            "{number} can't be written as a number in JSON; use an Option or a String"
+        )))
     }
 
     accepted! {

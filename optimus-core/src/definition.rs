@@ -10,7 +10,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The stored arguments do not fit the task's.
-    #[error("the arguments do not match: {0}")]
+    #[error("the arguments don't fit the parameters of the task: {0}")]
     Undecodable(#[source] serde_json::Error),
     /// The handler's result can't be written as JSON.
     #[error("the result can't be encoded: {0}")]

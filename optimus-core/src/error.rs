@@ -48,19 +48,22 @@ enum Kind {
          to their version of Optimus"
     )]
     Outdated(String),
-    #[error("Redis is full (maxmemory) and refused the submit; workers go on draining it")]
+    #[error(
+        "Redis has reached its maxmemory and stored nothing; try again when workers have run some \
+         of its tasks, or raise maxmemory"
+    )]
     Full,
     #[error("Redis refused the credentials: {0}")]
     Unauthorized(String),
     #[error("no connection to {0}")]
     Tls(String),
-    #[error("Redis answered with an error: {0}")]
+    #[error("{0}")]
     Rejected(String),
     #[error("{id} is {state}, so {verb} can't be done{}", remedy(*state, verb))]
     WrongState { id: TaskId, state: TaskState, verb: &'static str },
     #[error("the biz id is held by {owner}; {}", release(*.window_end_ms))]
     Duplicate { owner: TaskId, window_end_ms: Option<u64> },
-    #[error("nothing is known of {0}: it ended and its history has rolled away, or it never was")]
+    #[error("nothing is known of {0}: it ended and its history was removed, or it never existed")]
     Forgotten(TaskId),
     #[error(
         "{0} has succeeded, but what it returned is gone: it was kept for the task's result_ttl \

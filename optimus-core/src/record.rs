@@ -157,7 +157,9 @@ pub struct TaskRecord {
 #[non_exhaustive]
 pub enum RecordError {
     /// Written by newer code.
-    #[error("the record has version {0}, this worker knows up to {RECORD_VERSION}")]
+    #[error(
+        "the record has version {0}, and this worker knows {RECORD_VERSION} at most; upgrade it"
+    )]
     Newer(u32),
     /// Not written by this code, or damaged.
     #[error("the record is damaged: {0}")]

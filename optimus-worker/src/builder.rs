@@ -67,7 +67,7 @@ impl WorkerBuilder {
         let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
         let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
             Error::invalid(
-                "no Redis to work for: set OPTIMUS_URL (or REDIS_URL), for example \
+                "the environment names no Redis: set OPTIMUS_URL (or REDIS_URL), for example \
                  OPTIMUS_URL=redis://127.0.0.1/",
             )
         })?;

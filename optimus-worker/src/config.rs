@@ -61,7 +61,7 @@ impl Config {
         Endpoint::with_credentials(&self.url, self.credentials.clone())?;
         let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
         if self.concurrency == 0 {
-            return refuse("concurrency is 0; it would never run anything");
+            return refuse("the concurrency is 0, so no task would run; set at least 1");
         }
         optimus_core::validate_name(&self.namespace)
             .map_err(|problem| Error::invalid(format!("worker: namespace: {problem}")))?;
@@ -70,10 +70,14 @@ impl Config {
                 .map_err(|problem| Error::invalid(format!("worker: name: {problem}")))?;
         }
         if self.concurrency > CONCURRENCY_MAX {
-            return refuse("the concurrency is above 100,000; no process runs that many tasks");
+            return refuse(
+                "the concurrency is above 100,000, which no process can run; set a lower one",
+            );
         }
         if self.lease > LEASE_MAX {
-            return refuse("the lease is above a day; a lost task would wait that long");
+            return refuse(
+                "the lease is above a day, and a lost task waits as long; set a shorter one",
+            );
         }
         for (at, (queue, _)) in self.queues.iter().enumerate() {
             if self.queues[..at].iter().any(|(other, _)| other == queue) {
@@ -81,10 +85,14 @@ impl Config {
             }
         }
         if self.lease < LEASE_MIN {
-            return refuse("the lease is below 500 ms; no heartbeat could keep it");
+            return refuse(
+                "the lease is below 500 ms, which no heartbeat can keep; set a longer one",
+            );
         }
         if self.poll < POLL_MIN {
-            return refuse("the poll interval is below 10 ms; an idle worker would spin");
+            return refuse(
+                "the poll interval is below 10 ms, which keeps an idle worker busy; set a longer one",
+            );
         }
         if self.poll > POLL_MAX {
             return refuse(
@@ -93,7 +101,7 @@ impl Config {
             );
         }
         if self.queues.iter().any(|(_, weight)| *weight == 0) {
-            return refuse("a queue has weight 0; leave it out instead");
+            return refuse("a queue has weight 0; leave it out, or set at least 1");
         }
         Ok(())
     }

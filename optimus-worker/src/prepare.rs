@@ -120,7 +120,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         _ => mark_dead(Reason::Undecodable, &problem.to_string(), None),
     })?;
     let (definition, formula) = shared.registry.get(&record.task).ok_or_else(|| {
-        misfit(&format!("no task {:?} is known here", record.task), Some(&record.task))
+        misfit(&format!("this worker knows no task {:?}", record.task), Some(&record.task))
     })?;
     if let Some(expires_in) = expired(&record, &lease, start_by, now_ms) {
         let why = format!("not started within {expires_in:?}");

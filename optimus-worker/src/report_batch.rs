@@ -143,10 +143,12 @@ impl ReportBatch {
             return Err(self);
         }
         let (attempt, what) = match self.reports.first() {
-            Some(Report::Complete(done)) => (done.attempt, "it succeeded; its report was refused"),
+            Some(Report::Complete(done)) => {
+                (done.attempt, "it succeeded, but Redis refused its report")
+            }
             Some(Report::Fail(failure)) => {
                 let entry = serde_json::from_str::<AttemptError>(&failure.error);
-                (entry.map_or(0, |entry| entry.attempt), "it failed; its report was refused")
+                (entry.map_or(0, |entry| entry.attempt), "it failed, and Redis refused its report")
             }
             _ => return Err(self),
         };

@@ -34,8 +34,10 @@ impl Running {
     /// Starts the parts of a worker that is registered.
     pub(crate) fn start(shared: Arc<Shared>, process: Option<Process>) -> Result<Self, Error> {
         let claimer = CancellationToken::new();
-        let maintenance = Maintenance::start(shared.clone(), claimer.clone(), process)
-            .map_err(|problem| Error::invalid(format!("the maintenance thread: {problem}")))?;
+        let maintenance =
+            Maintenance::start(shared.clone(), claimer.clone(), process).map_err(|problem| {
+                Error::invalid(format!("can't start the maintenance thread: {problem}"))
+            })?;
         let present = claimer.drop_guard();
         let claiming = Claiming { shared: shared.clone(), is_over: false, _present: present };
         // It ends by itself, and takes in what it is still told.

@@ -65,8 +65,9 @@ impl Worker {
     /// start; after that an outage is waited out. [`Error::is_broken`] if a part of the worker
     /// panicked.
     pub async fn run(self) -> Result<(), Error> {
-        let signals = Signals::listen()
-            .map_err(|problem| Error::invalid(format!("the handlers of signals: {problem}")))?;
+        let signals = Signals::listen().map_err(|problem| {
+            Error::invalid(format!("can't listen for SIGTERM and SIGINT: {problem}"))
+        })?;
         let (process, returning) = Process::own(signals);
         let running = self.start(Some(process)).await?;
         let shared = running.shared();

@@ -79,7 +79,9 @@ impl Connection {
             }
             Err(problem) => {
                 self.forget(generation);
-                Err(BrokerError::Unknown(format!("Redis went away before it answered ({problem})")))
+                Err(BrokerError::Unknown(format!(
+                    "the connection broke before Redis answered ({problem})"
+                )))
             }
         }
     }
@@ -111,7 +113,7 @@ impl Connection {
         loop {
             let _turn = tokio::time::timeout_at(deadline, inner.dialing.lock())
                 .await
-                .map_err(|_| BrokerError::NotDone("still connecting".into()))?;
+                .map_err(|_| BrokerError::NotDone("there is no connection to Redis yet".into()))?;
             if let Some(current) = self.current() {
                 return Ok(current);
             }

@@ -96,7 +96,7 @@ impl Endpoint {
                  it, or use redis://…",
             )),
             _ => Err(Error::invalid(format!(
-                "{:?} is no URL of a store; use redis://[user:password@]host[:port][/db]{}",
+                "{:?} is not the URL of a store; use redis://[user:password@]host[:port][/db]{}",
                 redact(url),
                 OTHER_URLS
             ))),

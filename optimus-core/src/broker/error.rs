@@ -27,7 +27,10 @@ pub enum BrokerError {
     /// The server can't be used as the URL asks for it.
     #[error("{0}")]
     Misconfigured(String),
-    /// Redis says no, and will again: a key of another type, a missing permission.
+    /// The server's user lacks permissions; the text names them.
+    #[error("{0}")]
+    Denied(String),
+    /// Redis says no, and will again: a key of another type.
     #[error("{0}")]
     Rejected(String),
     /// An answer of a form that no script of ours gives.
@@ -83,7 +86,8 @@ impl From<BrokerError> for crate::Error {
             BrokerError::Tls(why) => Self::tls(why),
             BrokerError::Misconfigured(why) => Self::invalid(why),
             BrokerError::Refused(Refusal::Newer, needs) => Self::outdated(&needs),
-            other => Self::rejected(other.to_string()),
+            BrokerError::Denied(why) => Self::rejected(why),
+            other => Self::rejected(format!("Redis answered with an error: {other}")),
         }
     }
 }
@@ -138,7 +142,10 @@ mod tests {
         assert!(public(BrokerError::Unauthorized("no".into())).is_unauthorized());
         assert!(public(BrokerError::Tls("no".into())).is_tls());
         assert!(public(BrokerError::Misconfigured("no".into())).is_invalid());
-        assert!(public(BrokerError::Rejected("no".into())).is_rejected());
+        let rejected = public(BrokerError::Rejected("no".into()));
+        assert!(rejected.is_rejected());
+        assert_eq!(rejected.to_string(), "Redis answered with an error: no");
+        assert_eq!(public(BrokerError::Denied("add +get".into())).to_string(), "add +get");
         assert!(public(BrokerError::UnexpectedReply("what".into())).is_rejected());
     }
 }

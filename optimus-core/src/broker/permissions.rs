@@ -70,7 +70,7 @@ impl Broker {
     pub(super) async fn name_denied(&self, call: &ScriptCall, why: String) -> BrokerError {
         let key = format!("{}probe:{}", call.key_base(), platform::new_uuid().simple());
         match self.denied(&key).await {
-            Ok(missing) if !missing.is_empty() => BrokerError::Rejected(format!(
+            Ok(missing) if !missing.is_empty() => BrokerError::Denied(format!(
                 "the Redis user lacks permissions; add to its ACL: {} (SECURITY.md has the whole \
                  line; {why})",
                 missing.join(" ")

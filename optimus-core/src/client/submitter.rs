@@ -120,7 +120,7 @@ fn refused(count: usize, problem: &Error) -> Answers {
 }
 
 fn out_of_time() -> Error {
-    Error::unavailable("the submit's time was up before it could be sent")
+    Error::unavailable("the submit timeout passed before the submit could be sent")
 }
 
 impl Expected {
