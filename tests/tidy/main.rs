@@ -11,6 +11,7 @@ mod functions;
 mod hygiene;
 mod layout;
 mod lua;
+mod map;
 mod mutants;
 mod scan;
 mod size;
