@@ -7,10 +7,10 @@ use optimus::{Inspector, QueueName};
 use crate::agent::QUEUE;
 use crate::store::Store;
 
-/// What hangs on a task, by id: none of it may outlive the task's record.
+/// Keys with data of a task, by id: none of it may outlive the task's record.
 const BESIDE: [&str; 5] = ["blobs", "priorities", "tries", "errors", "cancel"];
 
-/// What is wrong, a sentence each, in a queue in which nothing waits or runs.
+/// The problems, one sentence each, in a queue in which nothing waits or runs.
 ///
 /// # Errors
 /// When Redis is away.
@@ -43,7 +43,7 @@ pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Resul
     for beside in BESIDE {
         let ids: Vec<String> = store.command(&["HKEYS", &key(beside)]).await?;
         for id in ids.iter().filter(|id| !records.contains(*id)) {
-            wrong.push(format!("{beside} still knows {id}"));
+            wrong.push(format!("{beside} still has {id}"));
         }
     }
     marks(store, &key("biz:"), &records, &mut wrong).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Resul
     Ok(wrong)
 }
 
-/// A biz id belongs to a task that there is.
+/// A biz id belongs to an existing task.
 async fn marks(
     store: &Store,
     prefix: &str,
@@ -63,13 +63,13 @@ async fn marks(
         let mark: String = store.command(&["GET", &key]).await?;
         let owner = mark.split(':').next().unwrap_or_default();
         if !records.contains(owner) {
-            wrong.push(format!("{key} belongs to {owner}, which is no more"));
+            wrong.push(format!("{key} belongs to {owner}, which no longer exists"));
         }
     }
     Ok(())
 }
 
-/// What a worker holds is gone with it, but for the field of its last claim.
+/// A worker's held tasks are removed with it, except for the field of its last claim.
 async fn held_by_nobody(
     store: &Store,
     prefix: &str,

@@ -6,12 +6,12 @@ use anyhow::{Context as _, bail};
 
 use crate::profile::{PROFILES, Profile, QUICK};
 
-/// What shall be broken, and for how long.
+/// What to break, and for how long.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) profile: Profile,
     pub(crate) seed: u64,
-    /// Keeps the histories even if all is well.
+    /// Keeps the histories even after a good run.
     pub(crate) keep: bool,
 }
 
@@ -19,7 +19,8 @@ impl Options {
     /// Reads the arguments.
     ///
     /// # Errors
-    /// Names the argument that is not known, and those that are.
+    ///
+    /// Names the unknown argument, and the known ones.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
         let mut options = Self { profile: PROFILES[0], seed: fastrand::u64(..), keep: false };
         let mut minutes = None;
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_and_a_seed_are_taken_and_what_is_not_known_is_refused() {
+    fn minutes_and_a_seed_are_read_and_unknown_arguments_are_refused() {
         let options = read("--minutes 0.5 --seed 7 --profile kills").unwrap();
         assert_eq!((options.seed, options.profile.name), (7, "kills"));
         assert_eq!(options.profile.time, Some(Duration::from_secs(30)));

@@ -1,4 +1,4 @@
-//! What became of every task, once all is healed: [`Outcome`].
+//! The fate of every task, after all faults are repaired: [`Outcome`].
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -14,19 +14,19 @@ use tokio::time::sleep;
 use crate::agent::{COMPLAINTS, Kind, QUEUE};
 use crate::fsck;
 use crate::nemesis::Done;
-use crate::scene::Stage;
+use crate::scene::Environment;
 
-/// A backlog drains at thousands a second; who takes longer hangs.
+/// A backlog drains at thousands of tasks per second; a longer time is a hang.
 const DRAIN_WITHIN: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Looks at once.
+/// The number of concurrent checks.
 const LOOKS: usize = 128;
 
-/// All that a run has shown.
+/// The results of a run.
 pub(crate) struct Outcome {
     verdict: Verdict,
     done: Done,
-    /// What is wrong with the structure, and errors that no user should see.
+    /// Problems of the structure, and errors that no user should see.
     wrong: Vec<String>,
     redis: String,
     drained: Duration,
@@ -54,33 +54,34 @@ impl Display for Outcome {
     }
 }
 
-/// Waits until all is done, looks where every task is, and judges.
+/// Waits until all tasks are done, reads the state of every task, and checks the histories.
 ///
 /// # Errors
-/// When Redis or the histories can't be read.
+///
+/// When Redis or the histories cannot be read.
 pub(crate) async fn find(
-    stage: &Stage,
+    environment: &Environment,
     folder: &Path,
     done: Done,
     begun: Instant,
 ) -> anyhow::Result<Outcome> {
-    let client = Client::connect(stage.store.url()).await?;
+    let client = Client::connect(environment.store.url()).await?;
     let healed = Instant::now();
     let mut wrong = Vec::new();
-    if let Err(problem) = drain(stage, &client).await {
+    if let Err(problem) = drain(environment, &client).await {
         wrong.push(format!("{problem:#}"));
     }
     let drained = healed.elapsed();
-    look(stage, &client, folder).await?;
-    wrong.extend(fsck::check(&stage.store, &client.inspector()).await?);
+    look(environment, &client, folder).await?;
+    wrong.extend(fsck::check(&environment.store, &client.inspector()).await?);
     let complaints = std::fs::read_to_string(folder.join(COMPLAINTS)).unwrap_or_default();
     wrong.extend(complaints.lines().take(LOOKS).map(|line| format!("a user saw: {line}")));
-    let verdict = check(folder, &Rules { lease: stage.lease })?;
+    let verdict = check(folder, &Rules { lease: environment.lease })?;
     let redis = client.inspector().server().await?.version.unwrap_or_default();
     Ok(Outcome { verdict, done, wrong, redis, drained, took: begun.elapsed() })
 }
 
-async fn drain(stage: &Stage, client: &Client) -> anyhow::Result<()> {
+async fn drain(environment: &Environment, client: &Client) -> anyhow::Result<()> {
     let (begun, queue) = (Instant::now(), QueueName::new(QUEUE)?);
     loop {
         let counts = client.inspector().counts(&queue).await?;
@@ -90,14 +91,14 @@ async fn drain(stage: &Stage, client: &Client) -> anyhow::Result<()> {
         if begun.elapsed() > DRAIN_WITHIN {
             bail!("not drained within {DRAIN_WITHIN:?}: {counts:?}");
         }
-        stage.processes().tend()?;
+        environment.processes().tend()?;
         sleep(LOOK_EVERY).await;
     }
 }
 
-/// Writes down where each task is that has an id. Success has a short memory: what is nowhere
-/// else has ended well, or never was, and the history must show which.
-async fn look(stage: &Stage, client: &Client, folder: &Path) -> anyhow::Result<()> {
+/// Records the state of each task that has an id. A success is kept only for a short time. A task
+/// in no other state has succeeded or never existed, and the history must show which.
+async fn look(environment: &Environment, client: &Client, folder: &Path) -> anyhow::Result<()> {
     let mut ids: HashMap<u64, String> = HashMap::new();
     history::read_history(folder, |event| match event.what {
         What::Acked { task, id } | What::Begin { task, id, .. } => drop(ids.insert(task, id)),
@@ -124,7 +125,7 @@ async fn look(stage: &Stage, client: &Client, folder: &Path) -> anyhow::Result<(
         })
         .buffer_unordered(LOOKS);
     while let Some(found) = looks.next().await {
-        stage.log.write(found?);
+        environment.log.write(found?);
     }
     Ok(())
 }
@@ -142,7 +143,7 @@ async fn list(client: &Client, state: TaskState) -> anyhow::Result<Vec<TaskId>> 
     }
 }
 
-/// With the fence of the attempt whose result is kept.
+/// Adds the fence of the attempt whose result is kept.
 async fn found(client: &Client, task: u64, id: &str, state: Found) -> anyhow::Result<What> {
     let has_result = matches!(state, Found::Success | Found::Forgotten);
     let kept = if has_result && Kind::of(task) == Kind::Answering {

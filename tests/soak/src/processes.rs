@@ -1,4 +1,4 @@
-//! The agents' processes, and what is done to them: [`Processes`].
+//! The processes of the agents, and the actions on them: [`Processes`].
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use optimus_testkit::{ChildGuard, fake_clock};
 
 use crate::agent::{Role, Settings};
 
-/// What agents print, such as why they ended.
+/// The output of agents, such as why they ended.
 const OUTPUT: &str = "agents.log";
-/// An agent that is asked to end and does not within this time hangs.
+/// An agent that is asked to end and does not end within this time hangs.
 const LEAVE_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A place where an agent runs, one after the other.
+/// A place where one agent runs at a time.
 struct Place {
     settings: Settings,
     agent: Option<ChildGuard>,
-    /// It has done all it was to.
+    /// Its work is done.
     is_done: bool,
 }
 
-/// All agents: the workers first, then the clients.
+/// All agents: first the workers, then the clients.
 pub(crate) struct Processes {
     folder: PathBuf,
     workers: Vec<Place>,
     clients: Vec<Place>,
 }
 
-/// Which agent.
+/// Names one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Worker(usize),
@@ -43,7 +43,8 @@ impl Processes {
     /// Starts agents with these settings.
     ///
     /// # Errors
-    /// When a process can't be started.
+    ///
+    /// When a process cannot be started.
     pub(crate) fn start(
         folder: &Path,
         workers: Vec<Settings>,
@@ -66,7 +67,7 @@ impl Processes {
         self.clients.len()
     }
 
-    /// Whether every client has submitted all it was to.
+    /// Whether every client has submitted all its tasks.
     pub(crate) fn has_submitted_all(&self) -> bool {
         self.clients.iter().all(|place| place.is_done)
     }
@@ -76,11 +77,12 @@ impl Processes {
         self.place(who).agent.as_ref().map(ChildGuard::pid)
     }
 
-    /// Starts what does not run: agents end by themselves only if they find no Redis at their
-    /// start, or are done.
+    /// Starts the agents that do not run. An agent ends by itself only if Redis is away at its
+    /// start, or if its work is done.
     ///
     /// # Errors
-    /// When a process can't be started.
+    ///
+    /// When a process cannot be started.
     pub(crate) fn tend(&mut self) -> anyhow::Result<()> {
         let folder = self.folder.clone();
         for place in self.workers.iter_mut().chain(&mut self.clients) {
@@ -100,38 +102,40 @@ impl Processes {
     /// Kills it with -9. [`tend`](Self::tend) starts another.
     ///
     /// # Errors
-    /// When the system refuses.
+    ///
+    /// When the operating system refuses.
     pub(crate) fn kill(&mut self, who: Who, log: &HistoryLog) -> anyhow::Result<bool> {
         let place = self.place_mut(who);
         let Some(mut agent) = place.agent.take() else { return Ok(false) };
         agent.kill()?;
         log.write(What::Killed { victim: agent.pid() });
         if let Role::Client { first, count, .. } = &mut place.settings.role {
-            // Its successor must not use its numbers again.
+            // Its successor must not use the same numbers.
             *first += NUMBERS_EACH;
             place.is_done = count.is_some();
         }
         Ok(true)
     }
 
-    /// Sends a signal to the process with this id, if it is still the one in that place.
+    /// Sends a signal to the process with this id, if it is still in that place.
     pub(crate) fn signal(&self, who: Who, pid: u32, name: &str) -> bool {
         let agent = self.place(who).agent.as_ref().filter(|agent| agent.pid() == pid);
         agent.is_some_and(|agent| agent.signal(name).is_ok())
     }
 
-    /// Asks one to end (SIGTERM) and gives it away, to be [awaited](leave).
+    /// Asks an agent to end (SIGTERM) and returns it, to be [awaited](leave).
     pub(crate) fn dismiss(&mut self, who: Who) -> Option<ChildGuard> {
         let agent = self.place_mut(who).agent.take()?;
-        // It fails only if it has ended, which is what is wanted.
+        // It fails only if the process has ended, which is the desired state.
         let _ = agent.signal("TERM");
         Some(agent)
     }
 
-    /// Asks all clients to end, and waits until they have.
+    /// Asks all clients to end, and waits until they have ended.
     ///
     /// # Errors
-    /// When one hangs.
+    ///
+    /// When a client hangs.
     pub(crate) fn dismiss_clients(&mut self) -> anyhow::Result<()> {
         for client in 0..self.clients.len() {
             self.clients[client].is_done = true;
@@ -157,12 +161,13 @@ impl Processes {
     }
 }
 
-/// Numbers of tasks that each client process has for itself.
+/// The range of task numbers of each client process.
 pub(crate) const NUMBERS_EACH: u64 = 1 << 32;
 
 /// Waits until a worker that was asked to end has ended.
 ///
 /// # Errors
+///
 /// When it hangs.
 pub(crate) fn leave(worker: ChildGuard, asked: u64, log: &HistoryLog) -> anyhow::Result<()> {
     let pid = worker.pid();

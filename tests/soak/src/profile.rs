@@ -14,37 +14,37 @@ pub(crate) struct Profile {
     pub(crate) workers: usize,
     pub(crate) slots: usize,
     pub(crate) clients: usize,
-    /// Submits a second, over all clients.
+    /// Submits per second, over all clients.
     pub(crate) per_s: u64,
-    /// The run goes on until so many tasks were submitted; none: as long as it is disturbed.
+    /// The run ends after this many submitted tasks; none: after the disturbances.
     pub(crate) tasks: Option<u64>,
-    /// How long it is disturbed; none: until the acts are done.
+    /// The time of the disturbances; none: until the acts are done.
     pub(crate) time: Option<Duration>,
-    /// Acts upon processes, and upon Redis and its connections. The two go on beside each other.
-    pub(crate) troupes: [Fleet; 2],
+    /// Acts on processes, and acts on Redis and its connections. Both run at the same time.
+    pub(crate) plans: [Plan; 2],
     pub(crate) sync: Sync,
 }
 
-/// What one nemesis does.
+/// The acts of one nemesis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fleet {
-    /// Acts, each as often as its number says before any comes more often.
+pub(crate) struct Plan {
+    /// Acts, each with the number of times that it occurs before the order starts again.
     pub(crate) acts: &'static [(u32, Act)],
-    /// How many; none: as many as fit into the time.
+    /// The number of acts; none: as many as fit into the time.
     pub(crate) count: Option<u64>,
-    /// Between two of them, on average.
+    /// The average pause between two acts.
     pub(crate) pause: Duration,
 }
 
 /// When Redis' append-only file is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sync {
-    /// With each write for the first half of the time, then once a second.
+    /// With each write in the first half of the time, then once a second.
     Both,
     EverySec,
 }
 
-const NOTHING: Fleet = Fleet { acts: &[], count: Some(0), pause: Duration::ZERO };
+const NOTHING: Plan = Plan { acts: &[], count: Some(0), pause: Duration::ZERO };
 
 const ON_PROCESSES: &[(u32, Act)] = &[
     (4, Act::KillWorker),
@@ -78,27 +78,27 @@ const EVERYTHING: Profile = Profile {
     per_s: 400,
     tasks: None,
     time: Some(Duration::from_secs(600)),
-    troupes: [
-        Fleet { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(1_500) },
-        Fleet { acts: ON_REDIS, count: None, pause: Duration::from_secs(1) },
+    plans: [
+        Plan { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(1_500) },
+        Plan { acts: ON_REDIS, count: None, pause: Duration::from_secs(1) },
     ],
     sync: Sync::Both,
 };
 
-/// Little of everything, for each change.
+/// A short version of everything, for each change.
 pub(crate) const QUICK: Profile = Profile {
     name: "quick",
     about: "the same in 45 s, as a step of the tests",
     time: Some(Duration::from_secs(45)),
     per_s: 200,
-    troupes: [
-        Fleet { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(800) },
-        Fleet { acts: ON_REDIS, count: None, pause: Duration::from_millis(600) },
+    plans: [
+        Plan { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(800) },
+        Plan { acts: ON_REDIS, count: None, pause: Duration::from_millis(600) },
     ],
     ..EVERYTHING
 };
 
-/// All that can be chosen; the first is the default.
+/// All profiles; the first is the default.
 pub(crate) const PROFILES: &[Profile] = &[
     EVERYTHING,
     Profile {
@@ -108,8 +108,8 @@ pub(crate) const PROFILES: &[Profile] = &[
         slots: 64,
         tasks: Some(1_000_000),
         time: None,
-        troupes: [
-            Fleet {
+        plans: [
+            Plan {
                 acts: &[(1, Act::KillWorker)],
                 count: Some(1_000),
                 pause: Duration::from_millis(500),
@@ -124,12 +124,8 @@ pub(crate) const PROFILES: &[Profile] = &[
         about: "100 kill -9 of workers with the default lease of 15 s (8 min)",
         lease: Duration::from_secs(15),
         time: None,
-        troupes: [
-            Fleet {
-                acts: &[(1, Act::KillWorker)],
-                count: Some(100),
-                pause: Duration::from_secs(5),
-            },
+        plans: [
+            Plan { acts: &[(1, Act::KillWorker)], count: Some(100), pause: Duration::from_secs(5) },
             NOTHING,
         ],
         sync: Sync::EverySec,
@@ -139,9 +135,9 @@ pub(crate) const PROFILES: &[Profile] = &[
         name: "redis",
         about: "300 kill -9 of Redis, half of them with AOF always and half with everysec",
         time: None,
-        troupes: [
+        plans: [
             NOTHING,
-            Fleet { acts: &[(1, Act::KillRedis)], count: Some(300), pause: Duration::from_secs(1) },
+            Plan { acts: &[(1, Act::KillRedis)], count: Some(300), pause: Duration::from_secs(1) },
         ],
         ..EVERYTHING
     },
@@ -151,8 +147,8 @@ pub(crate) const PROFILES: &[Profile] = &[
         workers: 10,
         slots: 8,
         time: None,
-        troupes: [
-            Fleet {
+        plans: [
+            Plan {
                 acts: &[(1, Act::FreezeLong), (1, Act::FreezeShort)],
                 count: Some(200),
                 pause: Duration::from_millis(200),
@@ -166,9 +162,9 @@ pub(crate) const PROFILES: &[Profile] = &[
         name: "flush",
         about: "SCRIPT FLUSH 100/s and CLIENT KILL 20/s for 60 s",
         time: Some(Duration::from_secs(60)),
-        troupes: [
-            Fleet { acts: &[(1, Act::FlushOnce)], count: None, pause: Duration::from_millis(7) },
-            Fleet {
+        plans: [
+            Plan { acts: &[(1, Act::FlushOnce)], count: None, pause: Duration::from_millis(7) },
+            Plan {
                 acts: &[(1, Act::KillOneConnection)],
                 count: None,
                 pause: Duration::from_millis(45),
@@ -179,11 +175,11 @@ pub(crate) const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "flushall",
-        about: "FLUSHALL every 5 s beside what is done to processes, for 60 s",
+        about: "FLUSHALL every 5 s, together with acts on processes, for 60 s",
         time: Some(Duration::from_secs(60)),
-        troupes: [
-            Fleet { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(1_500) },
-            Fleet { acts: &[(1, Act::LoseAll)], count: None, pause: Duration::from_secs(5) },
+        plans: [
+            Plan { acts: ON_PROCESSES, count: None, pause: Duration::from_millis(1_500) },
+            Plan { acts: &[(1, Act::LoseAll)], count: None, pause: Duration::from_secs(5) },
         ],
         sync: Sync::EverySec,
         ..EVERYTHING
@@ -192,18 +188,18 @@ pub(crate) const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// All that it does.
+    /// All its acts.
     pub(crate) fn acts(&self) -> impl Iterator<Item = Act> {
-        self.troupes.iter().flat_map(|troupe| troupe.acts).map(|(_, act)| *act)
+        self.plans.iter().flat_map(|plan| plan.acts).map(|(_, act)| *act)
     }
 
-    /// The same for another time, whatever was to be reached.
+    /// The same profile for another time, without its other limits.
     pub(crate) fn lasting(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self.tasks = None;
-        for troupe in &mut self.troupes {
-            if !troupe.acts.is_empty() {
-                troupe.count = None;
+        for plan in &mut self.plans {
+            if !plan.acts.is_empty() {
+                plan.count = None;
             }
         }
         self

@@ -22,29 +22,29 @@ use crate::profile::{Profile, Sync};
 use crate::stall::StallWatch;
 use crate::store::Store;
 
-/// Numbers of tasks that a client's place has for all its processes.
+/// The range of task numbers of a client's place, for all its processes.
 const NUMBERS_A_PLACE: u64 = NUMBERS_EACH << 16;
-/// By how much one worker's clock is wrong, and one client's.
+/// The clock errors of one worker and of one client.
 const AHEAD: &str = "+1d";
 const BEHIND: &str = "-1d";
 const TEND_EVERY: Duration = Duration::from_millis(100);
 const SAY_EVERY: Duration = Duration::from_secs(30);
 
 /// Everything that a nemesis can reach.
-pub(crate) struct Stage {
+pub(crate) struct Environment {
     pub(crate) store: Store,
     /// The workers' lease.
     pub(crate) lease: Duration,
-    /// Some agents see Redis through one of these.
+    /// Some agents reach Redis through one of these.
     pub(crate) proxies: Vec<(Who, FaultProxy)>,
     pub(crate) log: Arc<HistoryLog>,
-    /// So many acts are done.
+    /// The number of acts so far.
     pub(crate) acts: AtomicU64,
     processes: Mutex<Processes>,
     synced_always: AtomicBool,
 }
 
-impl Stage {
+impl Environment {
     pub(crate) fn processes(&self) -> MutexGuard<'_, Processes> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,9 +53,10 @@ impl Stage {
         self.synced_always.load(Ordering::Relaxed)
     }
 
-    /// Tells Redis when to sync its file; it forgets that when it is restarted.
+    /// Sets when Redis syncs its file. A restarted Redis forgets that setting.
     ///
     /// # Errors
+    ///
     /// When Redis is away.
     pub(crate) async fn apply_sync(&self) -> anyhow::Result<()> {
         if !self.is_synced_always() {
@@ -65,17 +66,19 @@ impl Stage {
         Ok(())
     }
 
-    /// Sets the clock of Redis to so many seconds off the machine's, where that can be done.
+    /// Sets the clock of Redis to this many seconds off the machine's clock, if the system supports
+    /// that.
     ///
     /// # Errors
-    /// When the clock's file can't be written.
+    ///
+    /// When the clock's file cannot be written.
     pub(crate) async fn set_clock(&self, off_s: i64) -> anyhow::Result<bool> {
         let Some(by_s) = self.store.server().await.set_clock(off_s)? else { return Ok(false) };
         self.log.write(What::ClockSet { by_ms: by_s * 1_000 });
         Ok(true)
     }
 
-    /// From now on what is acknowledged may be lost by a kill within two seconds.
+    /// From now on a kill within two seconds may lose acknowledged writes.
     async fn sync_every_second(&self) -> anyhow::Result<()> {
         self.synced_always.store(false, Ordering::Relaxed);
         let _server = self.store.server().await;
@@ -83,17 +86,18 @@ impl Stage {
     }
 }
 
-/// Breaks things and judges; `false` if a promise was broken.
+/// Breaks things and checks the tasks; `false` if a promise was broken.
 ///
 /// # Errors
-/// When the run itself could not be carried out.
+///
+/// When the run itself cannot be carried out.
 pub(crate) fn run_scene(options: &Options) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new().prefix("optimus-soak-").tempdir()?;
     println!("profile {}, seed {}", options.profile.name, options.seed);
     if has_faketime() {
         println!("clocks: one worker's {AHEAD}, one client's {BEHIND}");
     } else {
-        println!("clocks: all right, for there is no libfaketime");
+        println!("clocks: all correct, because libfaketime is missing");
     }
     let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
     let outcome = runtime.block_on(run(options, folder.path()));
@@ -111,24 +115,24 @@ pub(crate) fn run_scene(options: &Options) -> anyhow::Result<bool> {
 async fn run(options: &Options, folder: &Path) -> anyhow::Result<Outcome> {
     let (begun, profile) = (Instant::now(), &options.profile);
     let mut random = fastrand::Rng::with_seed(options.seed);
-    let stage = Arc::new(set(profile, folder, &mut random).await?);
+    let environment = Arc::new(set(profile, folder, &mut random).await?);
     if profile.sync == Sync::EverySec {
-        stage.sync_every_second().await?;
+        environment.sync_every_second().await?;
     }
-    let _watch = StallWatch::start(stage.log.clone());
-    let done = disturb(&stage, profile, &mut random).await?;
+    let _watch = StallWatch::start(environment.log.clone());
+    let done = disturb(&environment, profile, &mut random).await?;
     println!("healing and draining after {:.0?}", begun.elapsed());
-    heal(&stage).await?;
-    outcome::find(&stage, folder, done, begun).await
+    heal(&environment).await?;
+    outcome::find(&environment, folder, done, begun).await
 }
 
-/// Starts Redis, the proxies and the agents. Half of the workers and of the clients see Redis
+/// Starts Redis, the proxies and the agents. Half of the workers and of the clients reach Redis
 /// through proxies.
 async fn set(
     profile: &Profile,
     folder: &Path,
     random: &mut fastrand::Rng,
-) -> anyhow::Result<Stage> {
+) -> anyhow::Result<Environment> {
     let store = Store::start(profile.acts().any(|act| act == Act::SetClock));
     let mut proxies = Vec::new();
     let mut url = async |who: Who, index: usize| {
@@ -164,42 +168,42 @@ async fn set(
     let log = Arc::new(HistoryLog::open(folder)?);
     let processes = Mutex::new(Processes::start(folder, workers, clients)?);
     let (acts, synced_always) = (AtomicU64::new(0), AtomicBool::new(true));
-    Ok(Stage { store, lease: profile.lease, proxies, log, acts, processes, synced_always })
+    Ok(Environment { store, lease: profile.lease, proxies, log, acts, processes, synced_always })
 }
 
-/// The last of several has a wrong clock: whose clock it is must not matter.
+/// The last of several agents has a wrong clock: the clock of an agent must not matter.
 fn wrong_clock(index: usize, count: usize, offset: &str) -> Option<String> {
     (index > 0 && index + 1 == count).then(|| offset.to_owned())
 }
 
-/// Lets the nemeses play until the time is over, or they and the clients are done.
+/// Lets the nemeses run until the time is over, or until they and the clients are done.
 async fn disturb(
-    stage: &Arc<Stage>,
+    environment: &Arc<Environment>,
     profile: &Profile,
     random: &mut fastrand::Rng,
 ) -> anyhow::Result<Done> {
     let (begun, stop) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let until = profile.time.map(|time| begun + time);
-    let troupes = profile.troupes.map(|troupe| {
-        let (stage, stop) = (stage.clone(), stop.clone());
+    let nemeses = profile.plans.map(|plan| {
+        let (environment, stop) = (environment.clone(), stop.clone());
         let random = fastrand::Rng::with_seed(random.u64(..));
-        tokio::spawn(Nemesis::new(stage, troupe, random, until, stop).run_scene())
+        tokio::spawn(Nemesis::new(environment, plan, random, until, stop).run())
     });
-    let acts: u64 = profile.troupes.iter().filter_map(|troupe| troupe.count).sum();
+    let acts: u64 = profile.plans.iter().filter_map(|plan| plan.count).sum();
     let mut said = begun;
     let mut is_first_half = profile.sync == Sync::Both;
-    let playing = |troupes: &[JoinHandle<_>]| troupes.iter().any(|troupe| !troupe.is_finished());
-    let submitting = || profile.tasks.is_some() && !stage.processes().has_submitted_all();
-    while playing(&troupes) || submitting() || until.is_some_and(|until| Instant::now() < until) {
+    let running = |all: &[JoinHandle<_>]| all.iter().any(|nemesis| !nemesis.is_finished());
+    let submitting = || profile.tasks.is_some() && !environment.processes().has_submitted_all();
+    while running(&nemeses) || submitting() || until.is_some_and(|until| Instant::now() < until) {
         sleep(TEND_EVERY).await;
-        stage.processes().tend()?;
+        environment.processes().tend()?;
         let half_over = match profile.time {
             Some(time) => begun.elapsed() > time / 2,
-            None => stage.acts.load(Ordering::Relaxed) * 2 >= acts,
+            None => environment.acts.load(Ordering::Relaxed) * 2 >= acts,
         };
         if is_first_half && half_over {
             is_first_half = false;
-            stage.sync_every_second().await?;
+            environment.sync_every_second().await?;
         }
         if said.elapsed() > SAY_EVERY {
             said = Instant::now();
@@ -208,24 +212,24 @@ async fn disturb(
     }
     stop.store(true, Ordering::Relaxed);
     let mut done = Done::new();
-    for troupe in troupes {
-        for (act, victims) in troupe.await.context("a nemesis")?? {
+    for nemesis in nemeses {
+        for (act, victims) in nemesis.await.context("a nemesis")?? {
             *done.entry(act).or_default() += victims;
         }
     }
     Ok(done)
 }
 
-/// Ends what disturbs, and lets the clients finish.
-async fn heal(stage: &Arc<Stage>) -> anyhow::Result<()> {
-    for (_, proxy) in &stage.proxies {
+/// Ends the disturbances, and lets the clients finish.
+async fn heal(environment: &Arc<Environment>) -> anyhow::Result<()> {
+    for (_, proxy) in &environment.proxies {
         proxy.pass();
     }
-    stage.set_clock(0).await?;
-    let stage = stage.clone();
+    environment.set_clock(0).await?;
+    let environment = environment.clone();
     tokio::task::spawn_blocking(move || {
-        stage.processes().tend()?;
-        stage.processes().dismiss_clients()
+        environment.processes().tend()?;
+        environment.processes().dismiss_clients()
     })
     .await?
 }

@@ -1,4 +1,4 @@
-//! Notices when the machine itself stands still, which explains a lease that nobody renewed.
+//! Notices when the machine itself stalls, which explains a lease that was not renewed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Anything shorter is ordinary scheduling.
 const STALL_MIN_NS: u64 = 250_000_000;
 
-/// A thread that sleeps a little again and again, and writes down when it slept too long.
+/// A thread that sleeps for short times, and records when a sleep took too long.
 pub(crate) struct StallWatch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -38,7 +38,7 @@ impl Drop for StallWatch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It ends within a look, and has nothing to say.
+            // It ends within one sleep, and has no result.
             let _ = thread.join();
         }
     }

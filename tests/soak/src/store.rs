@@ -1,4 +1,4 @@
-//! The Redis of a run, and what is done to it: [`Store`].
+//! The Redis of a run, and the actions on it: [`Store`].
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use optimus_testkit::{RedisServer, find_redis_server};
 use redis::{AsyncConnectionConfig, FromRedisValue, RedisResult};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// As long as the longest thing that is done to it.
+/// As long as the longest act on Redis.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Redis closes connections that were idle for so many seconds.
+/// Redis closes connections after this many idle seconds.
 const CLOSES_IDLE_AFTER_S: &str = "2";
 
-/// A Redis of our own with an append-only file, on a port of the loopback interface.
+/// A private Redis with an append-only file, on a port of the loopback interface.
 pub(crate) struct Store {
     url: String,
     server: Mutex<RedisServer>,
 }
 
 impl Store {
-    /// Starts it. It syncs its file with each write until it is told otherwise. A clock that can be
-    /// set slows it down.
+    /// Starts it. It syncs its file with each write until another setting. A settable clock makes
+    /// it slower.
     pub(crate) fn start(sets_clock: bool) -> Self {
         let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
         options = options.arg("--timeout", CLOSES_IDLE_AFTER_S);
@@ -39,15 +39,16 @@ impl Store {
         &self.url
     }
 
-    /// The process, which nobody else kills or stops meanwhile.
+    /// The process. While the caller holds it, no other task kills or stops it.
     pub(crate) async fn server(&self) -> MutexGuard<'_, RedisServer> {
         self.server.lock().await
     }
 
-    /// Sends a command over a connection of its own.
+    /// Sends a command over its own connection.
     ///
     /// # Errors
-    /// When Redis is away, or answers with an error.
+    ///
+    /// When Redis is away, or replies with an error.
     pub(crate) async fn command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))
@@ -61,9 +62,10 @@ impl Store {
         command.query_async(&mut connection).await
     }
 
-    /// A number from what Redis tells of itself.
+    /// A number from Redis' `INFO`.
     ///
     /// # Errors
+    ///
     /// When Redis is away.
     pub(crate) async fn info(&self, name: &str) -> RedisResult<Option<u64>> {
         let info: String = self.command(&["INFO"]).await?;
@@ -72,7 +74,7 @@ impl Store {
     }
 }
 
-/// From Redis 7 on, DEBUG must be allowed.
+/// From Redis 7 on, a setting must allow DEBUG.
 fn needs_leave_to_debug() -> bool {
     let program = find_redis_server().unwrap_or_else(|| "redis-server".into());
     let output = Command::new(program).arg("--version").output();

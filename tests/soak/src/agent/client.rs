@@ -1,4 +1,4 @@
-//! The agent that submits: a client as any program would use it.
+//! The agent that submits: a client as in any program.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -15,13 +15,13 @@ use super::mix::Kind;
 use super::tasks::{answer, doom, overrun, unique, work};
 use super::{Role, Settings};
 
-/// Where clients write errors that no user should ever see.
+/// The file for errors that no user should ever see.
 pub(crate) const COMPLAINTS: &str = "complaints";
 
-/// Batches a second.
+/// Batches per second.
 const TICKS_PER_S: u64 = 20;
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many doomed tasks are remembered, to be requeued.
+/// The number of doomed tasks that are remembered, to be requeued.
 const DOOMED_MAX: usize = 64;
 
 struct Submitter<'a> {
@@ -34,7 +34,7 @@ struct Submitter<'a> {
     doomed: VecDeque<(u64, TaskId)>,
 }
 
-/// Until it is asked to end, or has submitted what it was to.
+/// Runs until it is asked to end, or has submitted all its tasks.
 pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let Role::Client { first, count, per_s, seed } = settings.role else { bail!("it submits") };
     let log = HistoryLog::open(&settings.folder)?;
@@ -45,7 +45,7 @@ pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
         Submitter { client, operator, log, settings, random, doomed: VecDeque::new() };
     let mut terminated = signal(SignalKind::terminate())?;
     let mut ticks = interval(Duration::from_millis(1_000 / TICKS_PER_S));
-    // After an outage the rate goes on as before; there is no flood.
+    // After an outage the rate continues as before, without a burst.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = count.map_or(u64::MAX, |count| first + count);
     let mut next = first;
@@ -99,7 +99,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// What a failed submit means: that nothing was done, or that nobody knows.
+    /// The meaning of a failed submit: nothing was done, or the outcome is unknown.
     fn failed(&self, task: u64, problem: &Error) -> What {
         if problem.is_unavailable() || problem.is_full() {
             return What::Refused { task };
@@ -119,7 +119,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// Now and then an operator runs a dead task again.
+    /// Sometimes an operator requeues a dead task.
     async fn operate(&mut self) {
         if self.random.u8(..) > 12 {
             return;
@@ -138,7 +138,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// An operator who is told that Redis is away is told that nothing was done.
+    /// An answer that Redis is away means that nothing was done.
     fn refused(&self, task: u64, problem: &Error) {
         if problem.is_unavailable() {
             self.log.write(What::Undone { task });
@@ -146,7 +146,7 @@ impl Submitter<'_> {
         self.excuse(problem);
     }
 
-    /// An operator's call may meet a Redis that is away or full, or a task that went on.
+    /// An operator's call may find Redis away or full, or a task in another state.
     fn excuse(&self, problem: &Error) {
         let expected = problem.is_unavailable()
             || problem.is_full()
@@ -162,7 +162,7 @@ impl Submitter<'_> {
         let path = self.settings.folder.join(COMPLAINTS);
         let file = OpenOptions::new().create(true).append(true).open(path);
         let written = file.and_then(|mut file| writeln!(file, "{problem}"));
-        written.expect("the folder of the histories can be written to");
+        written.expect("the folder of the histories is writable");
     }
 }
 

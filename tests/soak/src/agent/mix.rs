@@ -1,41 +1,41 @@
-//! Which tasks there are: a task's number says what it does, so that every process knows.
+//! The mix of tasks. A task's number determines its kind, so that every process knows it.
 
-/// One in so many of the kinds that leave a record behind is left in.
+/// One in this many tasks of the kinds that leave a record is used.
 const RARE: u64 = 4;
 
-/// What a task does.
+/// The behaviour of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing at all.
+    /// Returns at once.
     Nothing,
     /// Waits a few ms.
     Short,
     /// Waits a second or two.
     Long,
-    /// Fails once or twice.
+    /// Fails in the first one or two attempts.
     Flaky,
-    /// Panics at its first attempt.
+    /// Panics in its first attempt.
     Panicking,
-    /// Fails at every attempt.
+    /// Fails in every attempt.
     Doomed,
-    /// Returns its fence, which is kept.
+    /// Returns its fence as a kept result.
     Answering,
     /// Blocks its thread for a while.
     Blocking,
     /// Keeps its thread busy for a while.
     Spinning,
-    /// Goes on beyond its timeout on a thread of its own, at every attempt.
+    /// Runs beyond its timeout on its own thread, in every attempt.
     Overrunning,
-    /// Has a biz id that others have, too.
+    /// Has a biz id that other tasks also have.
     Unique,
     /// Runs some time after its submit.
     Delayed,
-    /// So late that there is time to cancel it.
+    /// Runs so late that there is time to cancel it.
     Cancelled,
 }
 
 impl Kind {
-    /// That of the task with this number.
+    /// The kind of the task with this number.
     pub(crate) fn of(number: u64) -> Self {
         match number % 32 {
             // Few enough that none is purged: a queue keeps 10,000 of them.
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// The biz id of the task with this number: sixteen there are, each for many tasks.
+    /// The biz id of the task with this number. There are sixteen, each for many tasks.
     pub(crate) fn biz(self, number: u64) -> Option<u64> {
         (self == Self::Unique).then_some(number / 64 % 16)
     }
@@ -70,7 +70,7 @@ impl Kind {
         match self {
             Self::Short => 1 + turn % 40,
             Self::Long => 500 + turn % 1_500,
-            // Not so long that a worker with every thread blocked reports late.
+            // Short enough that a worker with every thread blocked does not report late.
             Self::Blocking => 50 + turn % 350,
             Self::Spinning => 20 + turn % 100,
             Self::Overrunning => 700 + turn % 500,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_there_and_few_leave_a_record_behind() {
+    fn every_kind_exists_and_few_leave_a_record() {
         let count = |kind| (0..1_000_000).filter(|number| Kind::of(*number) == kind).count();
         for kind in [Kind::Nothing, Kind::Long, Kind::Flaky, Kind::Panicking, Kind::Unique] {
             assert!(count(kind) > 10_000, "{kind:?}");

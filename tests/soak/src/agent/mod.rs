@@ -1,6 +1,6 @@
-//! The processes that submit and work: this same program, started again.
+//! The processes that submit and work: this program, started again.
 //!
-//! They end when they are asked to (SIGTERM), or when they are killed; whoever started them reads
+//! They end when they are asked to (SIGTERM), or when they are killed. The parent process reads
 //! from their histories what they did.
 
 mod client;
@@ -21,13 +21,13 @@ pub(crate) use tasks::QUEUE;
 /// Threads of an agent's runtime.
 const THREADS: usize = 2;
 
-/// What an agent has to know.
+/// The settings of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) url: String,
-    /// Where its history goes.
+    /// The folder for its history.
     pub(crate) folder: PathBuf,
-    /// By how much its clock is wrong, such as `+1d`, where that can be had.
+    /// The error of its clock, such as `+1d`, if the system supports that.
     pub(crate) clock: Option<String>,
     pub(crate) role: Role,
 }
@@ -36,14 +36,15 @@ pub(crate) struct Settings {
 pub(crate) enum Role {
     /// Submits tasks, numbered from `first`.
     Client { first: u64, count: Option<u64>, per_s: u64, seed: u64 },
-    /// Runs them.
+    /// Runs tasks.
     Worker { slots: usize, lease_ms: u64 },
 }
 
-/// Serves the role in the settings, which are JSON.
+/// Runs the role in the settings, which are JSON.
 ///
 /// # Errors
-/// When the settings can't be read, or Redis is away at the start.
+///
+/// When the settings cannot be read, or Redis is away at the start.
 pub(crate) fn serve(args: &[String]) -> anyhow::Result<()> {
     let [settings] = args else { bail!("an agent has one argument; the soak starts it") };
     let settings: Settings = serde_json::from_str(settings).context("an agent's settings")?;

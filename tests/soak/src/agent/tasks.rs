@@ -1,4 +1,4 @@
-//! The tasks: handlers that write down when they begin and how they end.
+//! The tasks: their handlers record when they begin and how they end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::mix::Kind;
 /// The queue of all tasks.
 pub(crate) const QUEUE: &str = "soak";
 
-/// Why a handler fails.
+/// The reason why a handler fails.
 #[derive(Debug)]
 pub(super) enum Problem {
     Asked,
@@ -22,14 +22,14 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Asked => "asked to fail",
-            Self::Stopped => "told to stop",
+            Self::Stopped => "asked to stop",
         })
     }
 }
 
 impl std::error::Error for Problem {}
 
-/// Most kinds. No task here is marked Dead for its lost workers: that many are killed.
+/// Most kinds. No task here is marked Dead for its lost workers, because many workers are killed.
 #[optimus::task(
     queue = "soak",
     max_retry = 5,
@@ -60,7 +60,7 @@ pub(super) async fn answer(
     Ok(ctx.fence())
 }
 
-/// One at a time of each biz id.
+/// One task at a time for each biz id.
 #[optimus::task(
     queue = "soak",
     max_losses = 100_000,
@@ -77,7 +77,7 @@ pub(super) async fn unique(
     run(number, &log, &ctx).await
 }
 
-/// Fails at every attempt.
+/// Fails in every attempt.
 #[optimus::task(
     queue = "soak",
     max_retry = 1,
@@ -92,7 +92,7 @@ pub(super) async fn doom(
     run(number, &log, &ctx).await
 }
 
-/// Runs on a thread of its own, and never ends in time: so it always fails.
+/// Runs on its own thread and never ends in time, so it always fails.
 #[optimus::task(
     queue = "soak",
     timeout = "300ms",
@@ -106,7 +106,7 @@ pub(super) fn overrun(number: u64, #[data] log: Arc<HistoryLog>, ctx: Context) {
     run.how = How::Failed;
 }
 
-/// One execution, written down from its begin to its end, however it ends.
+/// One execution, recorded from its begin to its end, however it ends.
 struct Run<'a> {
     number: u64,
     fence: u64,
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        // One that is dropped before it said how it ends was stopped by its worker.
+        // An execution that is dropped without an end was stopped by its worker.
         let how = if std::thread::panicking() { How::Failed } else { self.how };
         self.log.write(What::End { task: self.number, fence: self.fence, how });
     }
@@ -151,7 +151,8 @@ async fn run(number: u64, log: &HistoryLog, ctx: &Context) -> Result<(), Problem
             }
         }
     }
-    // Killed workers count as attempts, too: who fails by that number fails seldom enough.
+    // Killed workers also count as attempts, so a task that fails by this number fails rarely
+    // enough.
     let fails = match kind {
         Kind::Flaky => u64::from(attempt) <= 1 + number / 32 % 2,
         Kind::Doomed => true,

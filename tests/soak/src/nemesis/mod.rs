@@ -1,4 +1,4 @@
-//! Breaks things, one after the other, as its seed says: [`Nemesis`].
+//! Breaks things, one after the other, in an order from its seed: [`Nemesis`].
 
 mod network;
 mod operator;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use crate::profile::Fleet;
-use crate::scene::Stage;
+use crate::profile::Plan;
+use crate::scene::Environment;
 
 /// One thing that a nemesis can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,11 +23,11 @@ pub(crate) enum Act {
     KillWorker,
     /// kill -9 of a client.
     KillClient,
-    /// SIGTERM of a worker, and another in its place.
+    /// SIGTERM of a worker, and a new worker in its place.
     ReplaceWorker,
     /// SIGSTOP of workers for longer than their lease.
     FreezeLong,
-    /// SIGSTOP of workers for less than half of it.
+    /// SIGSTOP of workers for less than half of their lease.
     FreezeShort,
     /// kill -9 of Redis, and a restart from its file.
     KillRedis,
@@ -35,90 +35,91 @@ pub(crate) enum Act {
     FreezeRedis,
     /// The clock of Redis jumps.
     SetClock,
-    /// SCRIPT FLUSH, many.
+    /// SCRIPT FLUSH, several times.
     FlushScripts,
     FlushOnce,
     /// FLUSHALL.
     LoseAll,
-    /// CLIENT KILL of all connections, a few times.
+    /// CLIENT KILL of all connections, several times.
     KillConnections,
     KillOneConnection,
     /// CLIENT PAUSE.
     PauseClients,
     /// DEBUG SLEEP.
     SleepRedis,
-    /// `maxmemory` below what is used.
+    /// `maxmemory` below the used memory.
     FillRedis,
-    /// No byte more for the append-only file.
+    /// A full disk for the append-only file.
     FillDisk,
     /// An operator pauses the queue, and resumes it soon.
     PauseQueue,
-    /// Something between a worker and Redis: a hole, a reset, a lost reply, …
+    /// A network fault between a worker and Redis: a hole, a reset, a lost reply, …
     DisturbNetwork,
 }
 
-/// How often each act was done, by its victims.
+/// The number of each act, by its victims.
 pub(crate) type Done = BTreeMap<Act, u64>;
 
-/// Plays one troupe.
+/// Performs one plan.
 pub(crate) struct Nemesis {
-    stage: Arc<Stage>,
-    troupe: Fleet,
+    environment: Arc<Environment>,
+    plan: Plan,
     random: fastrand::Rng,
-    /// The acts that come before any comes again.
+    /// The acts that remain before any act is repeated.
     bag: Vec<Act>,
-    /// When it ends, if it does not end by its count.
+    /// The end of its time, if it does not end by its count.
     until: Option<Instant>,
-    /// Set by whoever wants it to end now.
+    /// Set to make it end now.
     stop: Arc<AtomicBool>,
 }
 
 impl Nemesis {
     pub(crate) fn new(
-        stage: Arc<Stage>,
-        troupe: Fleet,
+        environment: Arc<Environment>,
+        plan: Plan,
         random: fastrand::Rng,
         until: Option<Instant>,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        Self { stage, troupe, random, bag: Vec::new(), until, stop }
+        Self { environment, plan, random, bag: Vec::new(), until, stop }
     }
 
-    /// Plays to the end, and heals what it broke.
+    /// Runs to the end, and repairs what it broke.
     ///
     /// # Errors
-    /// When the system refuses, which is not what is tested.
-    pub(crate) async fn run_scene(mut self) -> anyhow::Result<Done> {
+    ///
+    /// When the operating system refuses, which is not under test.
+    pub(crate) async fn run(mut self) -> anyhow::Result<Done> {
         let (mut done, mut count) = (Done::new(), 0);
         while !self.is_over(count) {
-            let pause = self.troupe.pause.mul_f64(0.5 + self.random.f64());
+            let pause = self.plan.pause.mul_f64(0.5 + self.random.f64());
             sleep(pause).await;
             let act = self.draw();
             let victims = self.perform(act).await?;
             *done.entry(act).or_default() += victims;
             count += 1;
-            self.stage.acts.fetch_add(1, Ordering::Relaxed);
+            self.environment.acts.fetch_add(1, Ordering::Relaxed);
         }
         Ok(done)
     }
 
     fn is_over(&self, count: u64) -> bool {
-        self.troupe.acts.is_empty()
+        self.plan.acts.is_empty()
             || self.stop.load(Ordering::Relaxed)
-            || self.troupe.count.is_some_and(|most| count >= most)
+            || self.plan.count.is_some_and(|most| count >= most)
             || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn draw(&mut self) -> Act {
         if self.bag.is_empty() {
-            let all = self.troupe.acts.iter();
+            let all = self.plan.acts.iter();
             self.bag.extend(all.flat_map(|(times, act)| (0..*times).map(|_| *act)));
             self.random.shuffle(&mut self.bag);
         }
-        self.bag.pop().expect("a troupe that plays has acts")
+        self.bag.pop().expect("a plan that runs has acts")
     }
 
-    /// Does one act, and answers how many it struck.
+    /// Performs one act, and returns the number of its victims.
     async fn perform(&mut self, act: Act) -> anyhow::Result<u64> {
         match act {
             Act::KillWorker => self.kill_worker(),
@@ -143,13 +144,13 @@ impl Nemesis {
         }
     }
 
-    /// A time of so many leases.
+    /// A time of this many leases.
     fn leases(&mut self, range: Range<f64>) -> Duration {
         let share = self.random.f64();
-        self.stage.lease.mul_f64(range.start + (range.end - range.start) * share)
+        self.environment.lease.mul_f64(range.start + (range.end - range.start) * share)
     }
 
-    /// How long something short lasts: below half a lease, so that it explains nothing.
+    /// A short duration: below half a lease, so that it is no reason for a second execution.
     fn shortly(&mut self) -> Duration {
         self.leases(0.05..0.45)
     }

@@ -1,4 +1,4 @@
-//! Acts upon the connections of one agent, through its proxy.
+//! Acts on the connections of one agent, through its proxy.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use tokio::time::sleep;
 
 use super::Nemesis;
 
-/// Within so many requests the one is that is lost or doubled.
+/// A lost or doubled request is one of this many.
 const REQUESTS: u64 = 6;
-/// So many are, one after the other, each within this time.
+/// This many faults follow each other, each within this time.
 const TIMES: u32 = 15;
 const EACH_WITHIN: Duration = Duration::from_millis(50);
 
 impl Nemesis {
-    /// Does one thing to one proxy, and lets it pass everything again.
+    /// Applies one fault to one proxy, and removes it again.
     pub(super) async fn disturb_network(&mut self) -> anyhow::Result<u64> {
-        let stage = self.stage.clone();
-        let Some((who, proxy)) = self.random.choice(&stage.proxies) else { return Ok(0) };
+        let environment = self.environment.clone();
+        let Some((who, proxy)) = self.random.choice(&environment.proxies) else { return Ok(0) };
         let since = now_ns();
-        let before = stage.processes().pid(*who);
+        let before = environment.processes().pid(*who);
         self.disturb(proxy).await;
         proxy.pass();
-        let mut struck = vec![before, stage.processes().pid(*who)];
+        let mut struck = vec![before, environment.processes().pid(*who)];
         struck.dedup();
         for pid in struck.into_iter().flatten() {
-            stage.log.write(What::Outage { since, of: Some(pid) });
+            environment.log.write(What::Outage { since, of: Some(pid) });
         }
         Ok(1)
     }
@@ -38,7 +38,7 @@ impl Nemesis {
             0 => {
                 // A silent connection is given up after half a lease.
                 proxy.half_open();
-                lasting = self.stage.lease / 2;
+                lasting = self.environment.lease / 2;
             }
             1 => proxy.black_hole(way),
             2 => {

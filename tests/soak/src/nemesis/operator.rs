@@ -12,11 +12,11 @@ use crate::agent::QUEUE;
 const AGAIN: Duration = Duration::from_millis(100);
 
 impl Nemesis {
-    /// Pauses the queue, and resumes it until that is answered.
+    /// Pauses the queue, and resumes it until the resume is acknowledged.
     pub(super) async fn pause_queue(&mut self) -> anyhow::Result<u64> {
         let lasting = self.shortly();
-        let Ok(client) = Client::connect(self.stage.store.url()).await else { return Ok(0) };
-        let (log, name, queue) = (&self.stage.log, QueueName::new(QUEUE)?, QUEUE.to_owned());
+        let Ok(client) = Client::connect(self.environment.store.url()).await else { return Ok(0) };
+        let (log, name, queue) = (&self.environment.log, QueueName::new(QUEUE)?, QUEUE.to_owned());
         log.write(What::Pause { queue: queue.clone() });
         let is_told = client.pause(&name).await.is_ok();
         if is_told {

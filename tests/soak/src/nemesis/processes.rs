@@ -1,4 +1,4 @@
-//! Acts upon the processes of workers and clients.
+//! Acts on the processes of workers and clients.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use crate::processes::{Who, leave};
 
 impl Nemesis {
     pub(super) fn kill_worker(&mut self) -> anyhow::Result<u64> {
-        let mut processes = self.stage.processes();
+        let mut processes = self.environment.processes();
         let victim = Who::Worker(self.random.usize(..processes.workers()));
-        let killed = processes.kill(victim, &self.stage.log)?;
+        let killed = processes.kill(victim, &self.environment.log)?;
         processes.tend()?;
         Ok(u64::from(killed))
     }
 
     pub(super) fn kill_client(&mut self) -> anyhow::Result<u64> {
-        let mut processes = self.stage.processes();
+        let mut processes = self.environment.processes();
         let victim = Who::Client(self.random.usize(..processes.clients()));
-        let killed = processes.kill(victim, &self.stage.log)?;
+        let killed = processes.kill(victim, &self.environment.log)?;
         processes.tend()?;
         Ok(u64::from(killed))
     }
@@ -29,24 +29,24 @@ impl Nemesis {
     pub(super) async fn replace_worker(&mut self) -> anyhow::Result<u64> {
         let asked = now_ns();
         let dismissed = {
-            let mut processes = self.stage.processes();
+            let mut processes = self.environment.processes();
             let victim = Who::Worker(self.random.usize(..processes.workers()));
             let dismissed = processes.dismiss(victim);
             processes.tend()?;
             dismissed
         };
         let Some(worker) = dismissed else { return Ok(0) };
-        let stage = self.stage.clone();
-        spawn_blocking(move || leave(worker, asked, &stage.log)).await??;
+        let environment = self.environment.clone();
+        spawn_blocking(move || leave(worker, asked, &environment.log)).await??;
         Ok(1)
     }
 
-    /// Stops half of the workers for so many leases.
+    /// Stops half of the workers for this many leases.
     pub(super) async fn freeze(&mut self, leases: Range<f64>) -> anyhow::Result<u64> {
         let lasting = self.leases(leases);
         let mut victims = Vec::new();
         {
-            let processes = self.stage.processes();
+            let processes = self.environment.processes();
             let workers = processes.workers();
             let mut all: Vec<usize> = (0..workers).collect();
             self.random.shuffle(&mut all);
@@ -61,9 +61,9 @@ impl Nemesis {
         }
         sleep(lasting).await;
         for (victim, pid, since) in &victims {
-            // Meanwhile it may have been killed.
-            self.stage.processes().signal(*victim, *pid, "CONT");
-            self.stage.log.write(What::Frozen { victim: *pid, since: *since });
+            // It may have been killed meanwhile.
+            self.environment.processes().signal(*victim, *pid, "CONT");
+            self.environment.log.write(What::Frozen { victim: *pid, since: *since });
         }
         Ok(victims.len() as u64)
     }

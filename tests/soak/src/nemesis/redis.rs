@@ -1,4 +1,4 @@
-//! Acts upon Redis itself. What fails because Redis is away already is passed over.
+//! Acts on Redis itself. A failure because Redis is already away is ignored.
 
 use std::time::Duration;
 
@@ -9,49 +9,49 @@ use tokio::time::sleep;
 
 use super::Nemesis;
 
-/// Redis syncs its file once a second, and postpones that while an older sync is under way.
+/// Redis syncs its file once a second, and postpones that while an earlier sync runs.
 const UNSYNCED_NS: u64 = 2_000_000_000;
-/// What a full Redis may still take: less than a batch of submits.
+/// The memory that a full Redis may still use: less than a batch of submits.
 const ROOM: u64 = 64 * 1024;
-/// How far off the clock of Redis may be, in s: by more than a lease, and not by so much that what
-/// waits for its time keeps the run waiting.
+/// The maximum error of Redis' clock, in s: more than a lease, and so little that delayed tasks do
+/// not hold up the run.
 const CLOCK_OFF_S: [i64; 5] = [-9, -3, 0, 3, 9];
 const FULL_FOR: Duration = Duration::from_millis(1_200);
 
 impl Nemesis {
     pub(super) async fn kill_redis(&mut self) -> anyhow::Result<u64> {
-        // Sometimes for longer than the lease.
+        // Sometimes longer than the lease.
         let away = if self.random.u8(..4) == 0 { 1.1..1.6 } else { 0.0..0.3 };
         let away = self.leases(away);
-        let mut server = self.stage.store.server().await;
+        let mut server = self.environment.store.server().await;
         let since = now_ns();
         server.kill();
-        if !self.stage.is_synced_always() {
+        if !self.environment.is_synced_always() {
             let since = now_ns().saturating_sub(UNSYNCED_NS);
-            self.stage.log.write(What::Rollback { since });
+            self.environment.log.write(What::Rollback { since });
         }
         sleep(away).await;
         block_in_place(|| server.restart());
         drop(server);
-        self.stage.apply_sync().await?;
-        self.stage.log.write(What::Outage { since, of: None });
+        self.environment.apply_sync().await?;
+        self.environment.log.write(What::Outage { since, of: None });
         Ok(1)
     }
 
     pub(super) async fn freeze_redis(&mut self) -> anyhow::Result<u64> {
         let lasting = self.leases(0.025..1.5);
-        let server = self.stage.store.server().await;
+        let server = self.environment.store.server().await;
         let since = now_ns();
         server.pause();
         sleep(lasting).await;
         server.resume();
-        self.stage.log.write(What::Outage { since, of: None });
+        self.environment.log.write(What::Outage { since, of: None });
         Ok(1)
     }
 
     pub(super) async fn set_clock(&mut self) -> anyhow::Result<u64> {
         let off_s = self.random.choice(CLOCK_OFF_S).unwrap_or_default();
-        Ok(u64::from(self.stage.set_clock(off_s).await?))
+        Ok(u64::from(self.environment.set_clock(off_s).await?))
     }
 
     pub(super) async fn flush(&mut self, times: u32, pause: Duration) -> anyhow::Result<u64> {
@@ -63,10 +63,10 @@ impl Nemesis {
         Ok(flushed)
     }
 
-    /// Redis loses all that it has, and breaks no connection.
+    /// Redis loses all its data, and keeps its connections.
     pub(super) async fn lose_all(&mut self) -> anyhow::Result<u64> {
         let lost = self.struck(&["FLUSHALL"]).await;
-        self.stage.log.write(What::Rollback { since: 0 });
+        self.environment.log.write(What::Rollback { since: 0 });
         Ok(lost)
     }
 
@@ -75,7 +75,7 @@ impl Nemesis {
         for _ in 0..=self.random.u32(..5) {
             let since = now_ns();
             killed += self.struck(&["CLIENT", "KILL", "TYPE", "normal"]).await;
-            self.stage.log.write(What::Outage { since, of: None });
+            self.environment.log.write(What::Outage { since, of: None });
             sleep(Duration::from_millis(50)).await;
         }
         Ok(killed)
@@ -83,13 +83,13 @@ impl Nemesis {
 
     pub(super) async fn kill_one_connection(&mut self) -> anyhow::Result<u64> {
         let since = now_ns();
-        let list: RedisResult<String> = self.stage.store.command(&["CLIENT", "LIST"]).await;
+        let list: RedisResult<String> = self.environment.store.command(&["CLIENT", "LIST"]).await;
         let list = list.unwrap_or_default();
         let ids: Vec<&str> =
             list.lines().filter_map(|line| line.strip_prefix("id=")?.split(' ').next()).collect();
         let Some(id) = self.random.choice(ids) else { return Ok(0) };
         let killed = self.struck(&["CLIENT", "KILL", "ID", id]).await;
-        self.stage.log.write(What::Outage { since, of: None });
+        self.environment.log.write(What::Outage { since, of: None });
         Ok(killed)
     }
 
@@ -100,7 +100,7 @@ impl Nemesis {
         let ms = lasting.as_millis().to_string();
         let paused = self.struck(&["CLIENT", "PAUSE", &ms, mode]).await;
         sleep(lasting).await;
-        self.stage.log.write(What::Outage { since, of: None });
+        self.environment.log.write(What::Outage { since, of: None });
         Ok(paused)
     }
 
@@ -108,13 +108,13 @@ impl Nemesis {
         let lasting = self.leases(0.025..1.5);
         let since = now_ns();
         let slept = self.struck(&["DEBUG", "SLEEP", &lasting.as_secs_f64().to_string()]).await;
-        self.stage.log.write(What::Outage { since, of: None });
+        self.environment.log.write(What::Outage { since, of: None });
         Ok(slept)
     }
 
-    /// A full Redis refuses submits, and nothing else: it is no outage.
+    /// A full Redis refuses submits and nothing else: it is not an outage.
     pub(super) async fn fill_redis(&mut self) -> anyhow::Result<u64> {
-        let store = &self.stage.store;
+        let store = &self.environment.store;
         let Ok(Some(used)) = store.info("used_memory").await else { return Ok(0) };
         let most = (used + ROOM).to_string();
         let filled = self.struck(&["CONFIG", "SET", "maxmemory", &most]).await;
@@ -123,10 +123,10 @@ impl Nemesis {
         Ok(filled)
     }
 
-    /// A Redis that syncs always ends when its disk is full; then this is a kill with a reason.
+    /// A Redis that syncs always ends when its disk is full; then this act is a kill with a reason.
     pub(super) async fn fill_disk(&mut self) -> anyhow::Result<u64> {
         let lasting = self.shortly();
-        let mut server = self.stage.store.server().await;
+        let mut server = self.environment.store.server().await;
         let since = now_ns();
         server.fill_disk()?;
         sleep(lasting).await;
@@ -134,17 +134,17 @@ impl Nemesis {
             block_in_place(|| server.restart());
         } else {
             server.free_disk()?;
-            // It notices at its next try, once a second.
+            // It notices at its next attempt, once a second.
             sleep(Duration::from_millis(1_500)).await;
         }
         drop(server);
-        self.stage.apply_sync().await?;
-        self.stage.log.write(What::Outage { since, of: None });
+        self.environment.apply_sync().await?;
+        self.environment.log.write(What::Outage { since, of: None });
         Ok(1)
     }
 
-    /// Whether Redis took the command.
+    /// Whether Redis accepted the command.
     async fn struck(&self, words: &[&str]) -> u64 {
-        u64::from(self.stage.store.command::<Value>(words).await.is_ok())
+        u64::from(self.environment.store.command::<Value>(words).await.is_ok())
     }
 }
