@@ -1,4 +1,4 @@
-//! Who waits for a list, and how an element gets to them.
+//! Clients that wait for a list, and how an element reaches them.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::value::{Bytes, List};
 pub(crate) struct Delivery {
     pub(crate) key: Bytes,
     pub(crate) element: Bytes,
-    /// When the list was to go by itself, in ms.
+    /// The expiry of the list, in ms.
     expires_at_ms: Option<u64>,
 }
 
-/// The clients that wait, in the order in which they came.
+/// The waiting clients, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     queues: HashMap<Bytes, VecDeque<u64>>,
     waiting: HashMap<u64, Waiter>,
-    /// Awaited lists that something was pushed to since waiters were last served.
+    /// Awaited lists with a push since waiters were last served.
     pushed: Vec<Bytes>,
     last_id: u64,
 }
@@ -35,7 +35,7 @@ struct Waiter {
 }
 
 impl Waiters {
-    /// Notes a push; who waits for it is served when the command or script has ended.
+    /// Notes a push. Its waiters are served when the command or script has ended.
     pub(crate) fn signal(&mut self, key: &[u8]) {
         if self.queues.contains_key(key) {
             self.pushed.push(key.to_vec());
@@ -71,15 +71,15 @@ impl Waiters {
 }
 
 impl Keyspace {
-    /// Hands the elements of lists that were pushed to, to those who wait for them.
+    /// Gives the elements of lists with a push to the clients that wait for them.
     pub(crate) fn serve_waiters(&mut self) {
         for key in std::mem::take(&mut self.waiters.pushed) {
             while let Some(id) = self.waiters.first(&key) {
                 let expires_at_ms = self.expiry(&key);
-                // The key may hold another type by now; then there is nothing to hand out.
+                // The key may have another type now; then there is no element to give.
                 let popped = self.edit(&key, List::pop_front).ok().flatten().flatten();
                 let Some(element) = popped else { break };
-                let waiter = self.waiters.leave(id).expect("who is in a queue is waiting");
+                let waiter = self.waiters.leave(id).expect("a client in a queue is waiting");
                 let delivery = Delivery { key: key.clone(), element, expires_at_ms };
                 if let Err(delivery) = waiter.deliver.send(delivery) {
                     self.give_back(delivery);
@@ -88,7 +88,7 @@ impl Keyspace {
         }
     }
 
-    /// Undoes a pop. An element whose key holds another type by now has nowhere to go back to.
+    /// Undoes a pop. If the key has another type now, the element is lost.
     fn give_back(&mut self, delivery: Delivery) {
         let Delivery { key, element, expires_at_ms } = delivery;
         let is_new = self.data(&key).is_none();
@@ -99,7 +99,7 @@ impl Keyspace {
     }
 }
 
-/// One client's wait; dropping it leaves the queues and gives back what was not taken.
+/// One client's wait. Dropping it leaves the queues and gives back an element that was not taken.
 #[derive(Debug)]
 pub(crate) struct Wait {
     store: Store,
@@ -113,7 +113,7 @@ impl Wait {
         Self { store: store.clone(), id, delivery }
     }
 
-    /// What came within `timeout`, or at all where there is none.
+    /// The element that arrives within `timeout`, or at any time if there is no timeout.
     pub(crate) async fn outcome(mut self, timeout: Option<Duration>) -> Option<Delivery> {
         let clock = self.store.clock().clone();
         let too_late = async {
@@ -126,7 +126,7 @@ impl Wait {
             biased;
             delivery = &mut self.delivery => delivery.ok(),
             () = too_late => {
-                // An element may have come between the look above and the end of the wait.
+                // An element may have arrived between the check above and the end of the wait.
                 self.store.engine().keyspace.waiters.leave(self.id);
                 self.delivery.try_recv().ok()
             }

@@ -1,4 +1,4 @@
-//! The time a store lives in: the machine's, or one that a test moves by hand.
+//! The time of a store: the machine's clock, or a clock that a test moves.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,20 +17,20 @@ enum Source {
     /// Tokio's clock, paused or not.
     #[cfg(feature = "simulation")]
     Virtual(Arc<crate::simulation::VirtualTime>),
-    /// Microseconds since the epoch; a channel, so that sleepers learn of every move.
+    /// Microseconds since the epoch. A channel, so that sleepers notice every move.
     Manual(Arc<watch::Sender<u64>>),
 }
 
 impl Clock {
     /// The machine's clock.
     ///
-    /// Blocking timeouts are measured by tokio, so they follow a paused tokio clock; `TIME` and
-    /// expiry are always the machine's.
+    /// Tokio measures blocking timeouts, so they follow a paused tokio clock. `TIME` and expiry
+    /// always use the machine's clock.
     pub fn system() -> Self {
         Self(Source::System)
     }
 
-    /// A clock that stands at `start_ms` milliseconds since the epoch until it is moved.
+    /// A clock that shows `start_ms` milliseconds since the epoch until it is moved.
     pub fn manual(start_ms: u64) -> Self {
         Self(Source::Manual(Arc::new(watch::Sender::new(start_ms.saturating_mul(1000)))))
     }
@@ -40,16 +40,16 @@ impl Clock {
         Self(Source::Virtual(time))
     }
 
-    /// Now, in milliseconds since the epoch.
+    /// The current time, in milliseconds since the epoch.
     pub fn now_ms(&self) -> u64 {
         self.now_us() / 1000
     }
 
-    /// Moves a manual clock forward and wakes the blocking commands that are due by then.
+    /// Moves a manual clock forward and wakes the blocking commands that are then due.
     ///
     /// # Panics
     ///
-    /// On the system clock, which nobody can move.
+    /// On the system clock, which cannot be moved.
     pub fn advance(&self, by: Duration) {
         self.manual_time().send_modify(|now_us| *now_us = now_us.saturating_add(micros(by)));
     }
@@ -58,16 +58,16 @@ impl Clock {
     ///
     /// # Panics
     ///
-    /// On the system clock, which nobody can move.
+    /// On the system clock, which cannot be moved.
     pub fn set_ms(&self, now_ms: u64) {
         self.manual_time().send_replace(now_ms.saturating_mul(1000));
     }
 
-    /// Now, in microseconds since the epoch.
+    /// The current time, in microseconds since the epoch.
     pub(crate) fn now_us(&self) -> u64 {
         match &self.0 {
             Source::System => {
-                // A machine set before 1970 is treated as standing at the epoch.
+                // A machine whose clock is before 1970 counts as at the epoch.
                 micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
             }
             #[cfg(feature = "simulation")]
@@ -85,7 +85,7 @@ impl Clock {
             Source::Manual(time) => {
                 let mut time = time.subscribe();
                 let due_us = time.borrow().saturating_add(micros(duration));
-                // The sender lives in `self`, so the channel can't close while this waits.
+                // The sender is part of `self`, so the channel cannot close while this waits.
                 let _ = time.wait_for(|now_us| *now_us >= due_us).await;
             }
         }

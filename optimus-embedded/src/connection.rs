@@ -1,4 +1,4 @@
-//! The connection: what the redis crate talks to in place of a socket.
+//! The connection: the redis crate uses it in place of a socket.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -11,17 +11,17 @@ use crate::engine::Arguments;
 use crate::reply::Reply;
 use crate::store::Store;
 
-/// A connection to a [`Store`]. Clones are the same client, as those of a multiplexed connection.
+/// A connection to a [`Store`]. Clones are the same client, as with a multiplexed connection.
 ///
-/// A command takes effect when its future is first polled, and has then happened as a whole. The
-/// exception is `BLPOP`, which waits without holding anything: dropped, it has taken nothing.
+/// A command runs completely when its future is first polled. The exception is `BLPOP`, which waits
+/// without a lock. A dropped `BLPOP` has taken nothing.
 #[derive(Clone, Debug)]
 pub struct Connection {
     store: Store,
     client: Arc<Client>,
 }
 
-/// What the store knows of a connection.
+/// The data that the store keeps about a connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: u64,
@@ -29,9 +29,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The name that CLIENT SETNAME gave, empty at first.
+    /// The name from CLIENT SETNAME, empty at first.
     pub(crate) fn name(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.name.lock().expect("nothing panics while it holds a client's name")
+        self.name.lock().expect("no code panics while it holds a client's name")
     }
 }
 
@@ -40,13 +40,13 @@ impl Connection {
         Self { store, client: Arc::new(Client { id, name: Mutex::default() }) }
     }
 
-    /// Its client id, which no other connection of the store has.
+    /// Its client id, which is unique in the store.
     #[cfg(feature = "simulation")]
     pub fn id(&self) -> u64 {
         self.client.id
     }
 
-    /// Runs one command, waiting where it has to.
+    /// Runs one command, and waits if it has to.
     async fn execute(&self, arguments: Arguments) -> Reply {
         let (wait, timeout) = {
             let mut engine = self.store.engine();
@@ -64,7 +64,7 @@ impl Connection {
         delivery.map_or(Reply::Nil, |delivery| lists::popped(delivery.key, delivery.element))
     }
 
-    /// Runs a pipeline; the replies are those that a server would send, MULTI's and EXEC's too.
+    /// Runs a pipeline. The replies are those of a server, including those of MULTI and EXEC.
     async fn execute_all(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let batch: RedisResult<Vec<Arguments>> = pipeline.cmd_iter().map(arguments).collect();
         let batch = batch?;
@@ -114,13 +114,13 @@ impl ConnectionLike for Connection {
     }
 }
 
-/// A socket makes a task yield now and then. Nothing in here does, so that a loop over commands
-/// would keep its thread for good.
+/// A socket makes a task yield from time to time. This connection has no socket, so without this a
+/// loop over commands would block its thread.
 async fn be_fair() {
     tokio::task::coop::consume_budget().await;
 }
 
-/// The command as the server would read it.
+/// The arguments of the command, as a server reads them.
 fn arguments(cmd: &Cmd) -> RedisResult<Arguments> {
     let plain = cmd.args_iter().map(|argument| match argument {
         Arg::Simple(bytes) => Some(bytes.to_vec()),
@@ -129,7 +129,7 @@ fn arguments(cmd: &Cmd) -> RedisResult<Arguments> {
     if let Some(arguments) = plain.collect() {
         return Ok(arguments);
     }
-    // The value of a cursor shows in the encoded command only.
+    // Only the encoded command contains the value of a cursor.
     let Value::Array(encoded) = redis::parse_redis_value(&cmd.get_packed_command())? else {
         unreachable!("a command is encoded as an array")
     };

@@ -1,4 +1,4 @@
-//! The keyspace with its Lua VM: what runs under the lock of a store.
+//! The keyspace with its Lua VM: the data under the lock of a store.
 
 use crate::clock::Clock;
 use crate::commands::{self, Command, Run};
@@ -8,7 +8,7 @@ use crate::keyspace::Keyspace;
 use crate::lua::Vm;
 use crate::reply::Reply;
 
-/// One command with its arguments, its name first.
+/// One command with its arguments, with the name first.
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// A store's state.
@@ -23,7 +23,7 @@ impl Engine {
         Self { keyspace: Keyspace::new(clock), vm: Vm::new() }
     }
 
-    /// Runs one command to its end; one that would wait answers nil instead.
+    /// Runs one command to its end. A command that would wait replies nil instead.
     pub(crate) fn execute(&mut self, client: &Client, arguments: &[Vec<u8>]) -> Reply {
         self.keyspace.begin();
         let reply =
@@ -32,8 +32,8 @@ impl Engine {
         reply
     }
 
-    /// Runs commands as one transaction: none of them if one is refused beforehand, otherwise all
-    /// of them, whatever each of them answers.
+    /// Runs commands as one transaction. If one is refused before the start, none runs; otherwise
+    /// all run, whatever their replies.
     pub(crate) fn transact(
         &mut self,
         client: &Client,
@@ -52,7 +52,7 @@ impl Engine {
         Ok(replies)
     }
 
-    /// The checks that come before a command is run or queued.
+    /// The checks before a command runs or is queued.
     pub(crate) fn admit(&self, arguments: &[Vec<u8>]) -> Result<&'static Command, CommandError> {
         let command = commands::find(arguments)?;
         if !command.arity.accepts(arguments.len()) {

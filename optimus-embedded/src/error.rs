@@ -1,6 +1,6 @@
-//! What a command can refuse with, in the words of Redis 7.
+//! The errors of commands, with the texts of Redis 7.
 
-/// A server error: the code comes first in its text, as on the wire.
+/// A server error. Its text begins with the code, as in the protocol.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("ERR optimus-embedded does not implement '{0}'")]
@@ -41,18 +41,18 @@ pub(crate) enum CommandError {
     NoSuchKey,
     #[error("ERR index out of range")]
     Index,
-    /// Anything said in one place only, and what scripts raise; the text begins with its code.
+    /// Errors that occur in one place only, and errors of scripts; the text begins with its code.
     #[error("{0}")]
     Other(String),
 }
 
 impl CommandError {
-    /// An error with the general code.
+    /// An error with the code ERR.
     pub(crate) fn general(message: impl std::fmt::Display) -> Self {
         Self::Other(format!("ERR {message}"))
     }
 
-    /// A command or an option that this crate leaves out.
+    /// A command or an option that this crate does not implement.
     pub(crate) fn unimplemented(what: &[u8]) -> Self {
         Self::Unimplemented(String::from_utf8_lossy(what).into_owned())
     }

@@ -3,7 +3,7 @@
 /// Whether `text` matches `pattern`: `*`, `?`, `[a-c]`, `[^a]`, and `\` before a literal.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut pattern_at, mut text_at) = (0, 0);
-    // Where to take up again when what follows the last star doesn't fit.
+    // The position to continue from if the pattern after the last star does not match.
     let mut last_star = None;
     loop {
         if pattern.get(pattern_at) == Some(&b'*') {
@@ -27,7 +27,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The length of the pattern's first element, if that matches `byte`.
+/// The length of the pattern's first element, if it matches `byte`.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -41,14 +41,14 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// The length of the class with its closing bracket, and whether it holds `byte`.
+/// The length of the class with its closing bracket, and whether it contains `byte`.
 fn in_class(class: &[u8], byte: u8) -> (usize, bool) {
     let negated = class.first() == Some(&b'^');
     let mut at = usize::from(negated);
     let mut found = false;
     loop {
         match &class[at..] {
-            // A class that is never closed ends with the pattern, as in Redis.
+            // A class without an end lasts until the end of the pattern, as in Redis.
             [] => return (at, found != negated),
             [b']', ..] => return (at + 1, found != negated),
             [b'\\', literal, ..] => {

@@ -1,4 +1,4 @@
-//! The keys with their values and expiries, as they stand at one frozen moment.
+//! The keys with their values and expiries, at one fixed time.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use crate::clock::Clock;
 use crate::error::CommandError;
 use crate::value::{Bytes, Data, Kind};
 
-/// What HRANDFIELD and SPOP pick is random, but the same in every store.
+/// The choices of HRANDFIELD and SPOP are random, but the same in every store.
 const SEED: u64 = 0;
 
 /// All keys of a store.
 ///
-/// Time stands still while a command, a script or a transaction runs, so a key can't expire in the
-/// middle of one; whatever is due goes when the next one begins.
+/// Time does not move while a command, a script or a transaction runs, so a key cannot expire
+/// during one. Keys that are due are removed when the next one begins.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     pub(crate) entries: IndexMap<Bytes, Entry>,
-    /// Every expiry of `entries`, earliest first.
+    /// Every expiry in `entries`, the earliest first.
     pub(crate) expiries: BTreeSet<(u64, Bytes)>,
     clock: Clock,
     now_us: u64,
@@ -53,7 +53,7 @@ impl Keyspace {
         }
     }
 
-    /// Takes the time for what runs next, and drops the keys that have expired by then.
+    /// Sets the time for the next command, and removes the keys that have expired.
     pub(crate) fn begin(&mut self) {
         self.now_us = self.clock.now_us();
         let now_ms = self.now_ms();
@@ -75,7 +75,7 @@ impl Keyspace {
         self.entries.len()
     }
 
-    /// The keys by their position, which a removal may change, but only to a lower one.
+    /// The keys by their position. A removal may change a position, but only to a lower one.
     pub(crate) fn nth(&self, position: usize) -> Option<&Bytes> {
         self.entries.get_index(position).map(|(key, _)| key)
     }
@@ -93,12 +93,13 @@ impl Keyspace {
         self.entries.get(key).map(|entry| &entry.data)
     }
 
-    /// The value of a key that must be of this type, if it exists.
+    /// The value of a key, if it exists. The key must have this type.
     pub(crate) fn read<T: Kind>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.data(key).map(|data| T::of(data).ok_or(CommandError::WrongType)).transpose()
     }
 
-    /// Lets `change` at the value, if the key exists; a value left empty takes its key along.
+    /// Applies `change` to the value, if the key exists. Removes the key if its value is then
+    /// empty.
     pub(crate) fn edit<T: Kind, R>(
         &mut self,
         key: &[u8],
@@ -112,7 +113,7 @@ impl Keyspace {
         Ok(Some(outcome))
     }
 
-    /// As [`Self::edit`], on a new value where the key does not exist.
+    /// The same as [`Self::edit`], with a new value if the key does not exist.
     pub(crate) fn upsert<T: Kind + Default, R>(
         &mut self,
         key: &[u8],
@@ -122,10 +123,10 @@ impl Keyspace {
             self.put(key, T::default().wrap(), None);
         }
         let outcome = self.edit(key, change)?;
-        Ok(outcome.expect("the key was there or was just made"))
+        Ok(outcome.expect("the key existed or was just created"))
     }
 
-    /// Sets a key, whatever it held before.
+    /// Sets a key, whatever its earlier value.
     pub(crate) fn put(&mut self, key: &[u8], data: Data, expires_at_ms: Option<u64>) {
         match self.entries.get_mut(key) {
             Some(entry) => entry.data = data,
@@ -136,7 +137,7 @@ impl Keyspace {
         self.set_expiry(key, expires_at_ms);
     }
 
-    /// Whether the key was there.
+    /// Whether the key existed.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         self.set_expiry(key, None);
         self.entries.swap_remove(key).is_some()
@@ -146,7 +147,7 @@ impl Keyspace {
         self.entries.get(key)?.expires_at_ms
     }
 
-    /// Sets or takes away the moment at which an existing key vanishes.
+    /// Sets or removes the expiry of an existing key.
     pub(crate) fn set_expiry(&mut self, key: &[u8], expires_at_ms: Option<u64>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if let Some(before) = std::mem::replace(&mut entry.expires_at_ms, expires_at_ms) {

@@ -1,15 +1,15 @@
 //! The engine behind `memory://`: a small keyspace inside the process that runs the project's Lua
-//! files unchanged.
+//! scripts unchanged.
 //!
-//! It serves the quickstart, the unit tests of users and deterministic simulation. **It is not a
-//! server and not for production**: nothing is written to disk, nobody outside the process can
-//! connect, and only the commands that this project uses exist. Any other command or option is
-//! refused with `ERR optimus-embedded does not implement 'X'`, never ignored; a differential test
-//! holds the ones that exist against a real server.
+//! It is for the quickstart, for the unit tests of users and for deterministic simulation. **It is
+//! not a server and not for production**: it writes nothing to disk, no other process can connect,
+//! and it has only the commands that this project uses. Any other command or option is refused with
+//! `ERR optimus-embedded does not implement 'X'`, never ignored. A differential test compares the
+//! existing commands with a real server.
 //!
-//! A [`Store`] is one keyspace with one long-lived Lua 5.1 VM. [`Store::connection`] gives a
-//! [`Connection`], which is a [`redis::aio::ConnectionLike`]: code written for a real connection
-//! runs on it as it is, and gets the same [`redis::Value`]s.
+//! A [`Store`] is one keyspace with one long-lived Lua 5.1 VM. [`Store::connection`] returns a
+//! [`Connection`], which is a [`redis::aio::ConnectionLike`]: code for a real connection runs on it
+//! unchanged, and receives the same [`redis::Value`]s.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -26,19 +26,19 @@
 //! # }
 //! ```
 //!
-//! # Where it differs from a server
+//! # Differences from a server
 //!
-//! - Replies are those of protocol version 2, and texts of errors those of Redis 7.0.
-//! - `HGETALL` and its kin answer in insertion order, which a removal may change.
-//! - A command runs to its end in the thread that polls it, under one lock. Only `BLPOP` waits,
-//!   and each wait is on its own: it delays no other command of the same connection.
-//! - A `BLPOP` whose future is dropped gives back what it was about to return.
-//! - `MULTI` and `EXEC` exist as atomic pipelines only. Where a queued command is refused, the
-//!   error is the server's `EXECABORT`, without the list of causes that redis-rs attaches.
-//! - Scripts get the libraries base, `string`, `table`, `math` and `cjson`, without whatever
-//!   compiles code or reaches into the VM (`load`, `loadstring`, `rawset`, `coroutine`), and
-//!   without `bit`, `struct` and `cmsgpack`. `math.random` yields the same sequence in every store.
-//! - Nothing stops a script that never ends.
+//! - Replies follow protocol version 2. Error texts are those of Redis 7.0.
+//! - `HGETALL` and similar commands reply in insertion order, which a removal may change.
+//! - A command runs to its end in the thread that polls it, under one lock. Only `BLPOP` waits, and
+//!   it delays no other command of the same connection.
+//! - A `BLPOP` whose future is dropped gives back the element that it was about to return.
+//! - `MULTI` and `EXEC` exist only as atomic pipelines. If a queued command is refused, the error
+//!   is the server's `EXECABORT`, without the list of causes that redis-rs attaches.
+//! - Scripts have the libraries base, `string`, `table`, `math` and `cjson`, without functions that
+//!   compile code or access the VM (`load`, `loadstring`, `rawset`, `coroutine`), and without
+//!   `bit`, `struct` and `cmsgpack`. `math.random` returns the same sequence in every store.
+//! - A script that never ends is not stopped.
 
 #![forbid(unsafe_code)]
 

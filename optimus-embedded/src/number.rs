@@ -2,7 +2,7 @@
 
 use crate::error::CommandError;
 
-/// Reads an integer in the one spelling that Redis accepts: no plus, no leading zero, no space.
+/// Reads an integer in the one form that Redis accepts: no plus, no leading zero, no space.
 pub(crate) fn integer(bytes: &[u8]) -> Result<i64, CommandError> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let canonical = match digits {
@@ -19,7 +19,7 @@ pub(crate) fn integer(bytes: &[u8]) -> Result<i64, CommandError> {
         .ok_or(CommandError::NotAnInteger)
 }
 
-/// Reads a count that may not be negative.
+/// Reads a count, which cannot be negative.
 pub(crate) fn count(bytes: &[u8]) -> Result<usize, CommandError> {
     integer(bytes)
         .ok()
@@ -27,13 +27,13 @@ pub(crate) fn count(bytes: &[u8]) -> Result<usize, CommandError> {
         .ok_or(CommandError::NotPositive)
 }
 
-/// Reads a float, `inf` included; `None` for anything else, `nan` included.
+/// Reads a float, including `inf`; `None` for anything else, including `nan`.
 pub(crate) fn float(bytes: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
     (!value.is_nan()).then_some(value)
 }
 
-/// Writes a score as `%.17g`, which gives whole numbers without decimals.
+/// Writes a score as `%.17g`, which prints whole numbers without decimals.
 pub(crate) fn score(value: f64) -> Vec<u8> {
     general(value, 17).into_bytes()
 }
@@ -43,7 +43,7 @@ pub(crate) fn general(value: f64, precision: usize) -> String {
     if !value.is_finite() {
         return value.to_string().to_ascii_lowercase();
     }
-    // Rust rounds as C does, and its exponent is the one that decides the form.
+    // Rust rounds as C does, and its exponent determines the form.
     let scientific = format!("{value:.*e}", precision - 1);
     let (digits, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
     let exponent: i32 = exponent.parse().expect("{:e} writes a whole exponent");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_has_one_spelling() {
+    fn an_integer_has_one_form() {
         for (text, value) in [("0", 0), ("-1", -1), ("10", 10), ("-9223372036854775808", i64::MIN)]
         {
             assert_eq!(integer(text.as_bytes()), Ok(value));

@@ -1,5 +1,5 @@
-//! What a simulation needs of the store: a gate before it, an observer in it, time without a
-//! machine, and copies of its keys.
+//! The interface for a simulation: a gate in front of the store, an observer in it, a clock
+//! independent of the machine, and copies of the keys.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -17,10 +17,10 @@ use crate::number;
 use crate::store::{NAMED, Store};
 use crate::value::{Bytes, Data};
 
-/// Stands where the network is: all that one process asks of the store passes here.
+/// Stands in place of the network: all commands of one process to the store pass through it.
 pub trait Gate: Send + Sync {
-    /// Carries commands to the store, over the connection behind the gate, and brings their
-    /// answers: those of `count` commands, after the first `offset`. It may do neither.
+    /// Carries commands to the store, over the connection behind the gate, and returns the replies
+    /// to `count` commands after the first `offset`. It may lose the commands or the replies.
     fn carry<'a>(
         &'a self,
         behind: Connection,
@@ -30,30 +30,30 @@ pub trait Gate: Send + Sync {
     ) -> RedisFuture<'a, Vec<Value>>;
 }
 
-/// Sees each `redis.call` of each script before it is done.
+/// Observes each `redis.call` of each script before it is done.
 pub trait Observer: Send + Debug {
-    /// A script of this hash begins.
+    /// A script with this hash begins.
     fn begins(&mut self, sha: &str);
 
-    /// A script is about to call a command. The error that this returns, its code first, is what
-    /// the command then answers.
+    /// A script is about to call a command. If this returns an error, with its code first, the
+    /// error replaces the command's reply.
     fn before(&mut self, call: &RedisCall<'_>) -> Option<String>;
 }
 
 /// One `redis.call` of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct RedisCall<'a> {
-    /// Its line in the text of the script, from 1.
+    /// Its line in the text of the script, counted from 1.
     pub line: usize,
-    /// Whether the command is one that writes.
+    /// Whether the command writes.
     pub writes: bool,
-    /// Whether the script has called one that writes before.
+    /// Whether the script has already called a writing command.
     pub wrote: bool,
-    /// The command, its name first.
+    /// The command, with its name first.
     pub arguments: &'a [Vec<u8>],
 }
 
-/// Tokio's clock as a time of day, paused or not; it can be set.
+/// Tokio's clock as a time of day, paused or not. It can be set.
 #[derive(Debug)]
 pub struct VirtualTime {
     origin: Instant,
@@ -62,18 +62,18 @@ pub struct VirtualTime {
 }
 
 impl VirtualTime {
-    /// A clock that shows `start_ms` since the epoch now, and goes on from there.
+    /// A clock that shows `start_ms` since the epoch now, and continues from there.
     pub fn starting_at(start_ms: u64) -> Arc<Self> {
         let set_by_us = AtomicI64::new(0);
         Arc::new(Self { origin: Instant::now(), start_us: start_ms * 1000, set_by_us })
     }
 
-    /// Sets it forward or back by so many ms.
+    /// Sets it forward or back by this many ms.
     pub fn set_by_ms(&self, by_ms: i64) {
         self.set_by_us.fetch_add(by_ms * 1000, Ordering::Relaxed);
     }
 
-    /// What it shows, in µs since the epoch.
+    /// The time it shows, in µs since the epoch.
     pub fn now_us(&self) -> u64 {
         let passed = u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.start_us
@@ -94,12 +94,12 @@ pub struct Snapshot {
     expiries: BTreeSet<(u64, Bytes)>,
 }
 
-/// What a key holds, as a reader gets it.
+/// The value of a key, for a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A string.
     Text(Vec<u8>),
-    /// A list, the first first.
+    /// A list, in its order.
     List(Vec<Vec<u8>>),
     /// Fields and values of a hash, or members and scores of a sorted set.
     Pairs(Vec<(Vec<u8>, Vec<u8>)>),
@@ -107,11 +107,11 @@ pub enum Content {
     Set(Vec<Vec<u8>>),
 }
 
-/// A key, what it holds, and the ms that it has left; none for ever.
+/// A key, its value, and the ms that it has left; none if it does not expire.
 pub type KeyView = (Vec<u8>, Content, Option<u64>);
 
 impl Store {
-    /// The same store as one process reaches it.
+    /// The same store behind one process' gate.
     #[must_use]
     pub fn behind(&self, gate: Arc<dyn Gate>) -> Self {
         let mut store = self.clone();
@@ -127,15 +127,15 @@ impl Store {
         store
     }
 
-    /// Makes this the store that `memory://name` means, until it is [withdrawn](Self::withdraw).
+    /// Makes this the store of `memory://name`, until it is [withdrawn](Self::withdraw).
     pub fn publish(&self, name: &str) {
-        let mut stores = NAMED.lock().expect("nothing panics while it holds the named stores");
+        let mut stores = NAMED.lock().expect("no code panics while it holds the named stores");
         stores.insert(name.to_owned(), self.clone());
     }
 
-    /// Forgets the store of this name.
+    /// Removes the store with this name.
     pub fn withdraw(name: &str) {
-        NAMED.lock().expect("nothing panics while it holds the named stores").remove(name);
+        NAMED.lock().expect("no code panics while it holds the named stores").remove(name);
     }
 
     /// Shows each `redis.call` from now on to this observer.
@@ -154,14 +154,14 @@ impl Store {
         Snapshot { entries: keyspace.entries.clone(), expiries: keyspace.expiries.clone() }
     }
 
-    /// Makes the keys what they were. Who waits for a list goes on waiting.
+    /// Restores the keys from a copy. Clients that wait for a list continue to wait.
     pub fn restore(&self, snapshot: Snapshot) {
         let keyspace = &mut self.engine().keyspace;
         keyspace.entries = snapshot.entries;
         keyspace.expiries = snapshot.expiries;
     }
 
-    /// Every key that has not expired, with what it holds.
+    /// Every key that has not expired, with its value.
     pub fn view(&self) -> Vec<KeyView> {
         let keyspace = &mut self.engine().keyspace;
         keyspace.begin();

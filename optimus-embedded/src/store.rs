@@ -1,4 +1,4 @@
-//! The store: one keyspace, shared by all who hold it.
+//! The store: one keyspace, shared by all its handles.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,17 +26,16 @@ struct Shared {
 }
 
 impl Store {
-    /// The store of this name, which all of the process share.
+    /// The store with this name, which the whole process shares.
     ///
-    /// It is made on first use, lives on the system clock, and keeps its keys until the process
-    /// ends, as a server would: a client that submits and goes leaves its tasks to a worker that
-    /// comes later.
+    /// The first use creates it. It uses the system clock and keeps its keys until the process
+    /// ends, as a server would. So a client can submit and end, and a later worker finds its tasks.
     pub fn named(name: &str) -> Self {
-        let mut stores = NAMED.lock().expect("nothing panics while it holds the named stores");
+        let mut stores = NAMED.lock().expect("no code panics while it holds the named stores");
         stores.entry(name.to_owned()).or_insert_with(|| Self::new(Clock::system())).clone()
     }
 
-    /// A store that nobody else can find; it goes when the last clone and connection goes.
+    /// A private store. It is freed with its last clone and connection.
     pub fn new(clock: Clock) -> Self {
         let engine = Mutex::new(Engine::new(clock.clone()));
         Self {
@@ -51,22 +50,23 @@ impl Store {
         Connection::new(self.clone(), self.shared.last_client.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The time this store lives in.
+    /// The clock of this store.
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
 
     /// Makes the store behave as a server at its `maxmemory`, or ends that.
     ///
-    /// A full store refuses each command that needs memory with `OOM`. A script is refused such a
-    /// command only until its first write: one that begins with a removing write runs to its end.
+    /// A full store refuses each command that needs memory with `OOM`. In a script it refuses such
+    /// a command only before the first write: a script that begins with a removing write runs to
+    /// its end.
     pub fn set_full(&self, full: bool) {
         self.engine().keyspace.full = full;
     }
 
-    /// The state, for as long as nobody else may have it.
+    /// The state, under the store's lock.
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.shared.engine.lock().expect("no command panics; one did, which is a bug of this crate")
+        self.shared.engine.lock().expect("no command panics; a panic is a bug of this crate")
     }
 }
 

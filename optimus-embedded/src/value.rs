@@ -1,4 +1,4 @@
-//! What a key can hold.
+//! The values of keys.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// The name that TYPE gives.
+    /// The name that TYPE returns.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
@@ -33,7 +33,8 @@ impl Data {
         }
     }
 
-    /// Whether nothing is left, so that the key has to vanish. An empty string is something.
+    /// Whether the value is empty, so that the key must be removed. An empty string is not empty in
+    /// this sense.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::String(_) => false,

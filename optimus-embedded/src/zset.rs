@@ -1,4 +1,4 @@
-//! The sorted set: members in the order of (score, bytes), and found by name.
+//! The sorted set: members in the order of (score, bytes), with lookup by name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use crate::number;
 type Member = Arc<[u8]>;
 type EntryBound = Bound<(Score, Member)>;
 
-/// A score; never NaN, so it has an order.
+/// A score. It is never NaN, so it has an order.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 struct Score(f64);
 
@@ -43,19 +43,19 @@ impl ZSet {
         self.scores.get(member).map(|score| score.0)
     }
 
-    /// Adds the member or moves it to another score.
+    /// Adds the member or changes its score.
     pub(crate) fn insert(&mut self, member: &[u8], score: f64) {
         let member = self.take(member).unwrap_or_else(|| Member::from(member));
         self.order.insert((Score(score), member.clone()));
         self.scores.insert(member, Score(score));
     }
 
-    /// Whether the member was there.
+    /// Whether the member existed.
     pub(crate) fn remove(&mut self, member: &[u8]) -> bool {
         self.take(member).is_some()
     }
 
-    /// How many members come before this one.
+    /// The number of members before this one.
     pub(crate) fn rank(&self, member: &[u8]) -> Option<usize> {
         let (member, score) = self.scores.get_key_value(member)?;
         Some(self.order.range(..(*score, member.clone())).count())
@@ -122,10 +122,10 @@ impl ScoreRange {
         Ok(Self { min: ScoreBound::parse(min)?, max: ScoreBound::parse(max)? })
     }
 
-    /// The range over (score, member), or `None` where nothing can be inside.
+    /// The range over (score, member), or `None` if it must be empty.
     ///
     /// No member sorts after all others, so "above this score" is written as "from the next float
-    /// on", and nothing but infinity lies above the greatest float.
+    /// on". Only infinity is above the greatest float.
     fn bounds(self) -> Option<(EntryBound, EntryBound)> {
         let Self { min, max } = self;
         let impossible = (min.exclusive && min.score == f64::INFINITY)

@@ -1,4 +1,4 @@
-//! BLPOP: who waits, who is served, and what happens to those who leave.
+//! BLPOP: which clients wait, which are served, and what happens to those that leave.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -17,7 +17,7 @@ async fn waiting(connection: &Connection, line: &str) -> JoinHandle<String> {
     let (begun, begins) = tokio::sync::oneshot::channel();
     let task = tokio::spawn(async move {
         let mut pop = Box::pin(send(&mut connection, &line));
-        // One poll is enough: it either answers at once or is in the queue.
+        // One poll is enough: the command either replies at once or is in the queue.
         let first: Option<Value> = (&mut pop).now_or_never();
         begun.send(()).expect("the test waits for this");
         show(&match first {
@@ -30,7 +30,7 @@ async fn waiting(connection: &Connection, line: &str) -> JoinHandle<String> {
 }
 
 #[tokio::test]
-async fn what_is_there_is_popped_at_once_from_the_first_list_that_has_something() {
+async fn an_element_is_popped_at_once_from_the_first_list_that_has_one() {
     let mut connection = Store::new(Clock::system()).connection();
     send(&mut connection, &words("RPUSH b 1 2")).await;
     send(&mut connection, &words("RPUSH c 3")).await;
@@ -39,7 +39,7 @@ async fn what_is_there_is_popped_at_once_from_the_first_list_that_has_something(
 }
 
 #[tokio::test]
-async fn who_came_first_is_served_first() {
+async fn the_first_waiter_is_served_first() {
     let mut connection = Store::new(Clock::system()).connection();
     let first = waiting(&connection, "BLPOP l 0").await;
     let second = waiting(&connection, "BLPOP other l 0").await;
@@ -59,7 +59,7 @@ async fn a_wait_delays_no_other_command_of_its_connection() {
 }
 
 #[tokio::test]
-async fn a_script_that_pushes_serves_who_waits_when_it_has_ended() {
+async fn a_script_that_pushes_serves_waiters_when_it_has_ended() {
     let mut connection = Store::new(Clock::system()).connection();
     let wait = waiting(&connection, "BLPOP l 0").await;
     let script = redis::Script::new(
@@ -67,12 +67,12 @@ async fn a_script_that_pushes_serves_who_waits_when_it_has_ended() {
          redis.call('LPUSH', KEYS[1], 'b') return len",
     );
     let len: i64 = script.key("l").invoke_async(&mut connection).await.unwrap();
-    assert_eq!(len, 1, "the script still saw what it had pushed");
+    assert_eq!(len, 1, "the script still sees its own push");
     assert_eq!(wait.await.unwrap(), "[\"l\" \"b\"]");
 }
 
 #[tokio::test]
-async fn what_a_script_takes_back_serves_nobody() {
+async fn an_element_that_a_script_takes_back_serves_nobody() {
     let mut connection = Store::new(Clock::system()).connection();
     let wait = waiting(&connection, "BLPOP l 0").await;
     let script = redis::Script::new(
@@ -86,7 +86,7 @@ async fn what_a_script_takes_back_serves_nobody() {
 }
 
 #[tokio::test]
-async fn who_leaves_before_the_push_takes_nothing() {
+async fn a_waiter_that_leaves_before_the_push_takes_nothing() {
     let mut connection = Store::new(Clock::system()).connection();
     let gone = waiting(&connection, "BLPOP l 0").await;
     let stays = waiting(&connection, "BLPOP l 0").await;
@@ -97,7 +97,7 @@ async fn who_leaves_before_the_push_takes_nothing() {
 }
 
 #[tokio::test]
-async fn who_leaves_after_the_push_gives_the_element_to_the_next() {
+async fn a_waiter_that_leaves_after_the_push_gives_the_element_to_the_next() {
     let store = Store::new(Clock::system());
     let (mut leaver, mut connection) = (store.connection(), store.connection());
     let line = words("BLPOP l 0");
@@ -110,7 +110,7 @@ async fn who_leaves_after_the_push_gives_the_element_to_the_next() {
 }
 
 #[tokio::test]
-async fn what_is_put_back_goes_when_its_list_was_to_go() {
+async fn an_element_that_is_put_back_expires_with_its_list() {
     let clock = Clock::manual(1_000);
     let store = Store::new(clock.clone());
     let (mut leaver, mut connection) = (store.connection(), store.connection());
@@ -126,7 +126,7 @@ async fn what_is_put_back_goes_when_its_list_was_to_go() {
 }
 
 #[tokio::test]
-async fn who_leaves_after_the_push_puts_the_element_back_in_front() {
+async fn a_waiter_that_leaves_after_the_push_puts_the_element_back_in_front() {
     let store = Store::new(Clock::system());
     let (mut leaver, mut connection) = (store.connection(), store.connection());
     let line = words("BLPOP l 0");
@@ -160,7 +160,7 @@ async fn a_timeout_on_the_system_clock_is_tokios() {
 }
 
 #[tokio::test]
-async fn a_timeout_must_make_sense() {
+async fn an_invalid_timeout_is_refused() {
     support::transcript(&[
         ("BLPOP l x", "!ERR timeout is not a float or out of range"),
         ("BLPOP l -1", "!ERR timeout is negative"),

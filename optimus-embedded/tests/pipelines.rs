@@ -22,7 +22,7 @@ async fn a_pipeline_answers_in_order() {
 }
 
 #[tokio::test]
-async fn an_error_in_a_pipeline_stops_nothing_and_is_reported() {
+async fn an_error_in_a_pipeline_does_not_stop_it_and_is_reported() {
     let mut connection = connection();
     let reply: RedisResult<Value> =
         redis::pipe().set("a", "x").incr("a", 1).set("b", 2).query_async(&mut connection).await;
@@ -32,7 +32,7 @@ async fn an_error_in_a_pipeline_stops_nothing_and_is_reported() {
 }
 
 #[tokio::test]
-async fn errors_of_a_pipeline_can_be_looked_at_one_by_one() {
+async fn errors_of_a_pipeline_can_be_read_one_by_one() {
     let mut connection = connection();
     let replies: Vec<RedisResult<Value>> = redis::pipe()
         .ignore_errors()
@@ -63,7 +63,7 @@ async fn a_transaction_runs_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_transaction_with_a_command_that_can_not_be_queued_does_nothing() {
+async fn a_transaction_with_a_command_that_cannot_be_queued_does_nothing() {
     let mut connection = connection();
     let reply: RedisResult<Value> =
         redis::pipe().atomic().set("a", 1).cmd("GET").query_async(&mut connection).await;

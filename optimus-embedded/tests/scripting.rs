@@ -1,4 +1,4 @@
-//! Scripts: how they are known, what they may do, and what a refused one leaves behind.
+//! Scripts: how they are found, what they may do, and what a refused script leaves.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use optimus_embedded::{Clock, Connection, Store};
 use support::{send, show, words};
 
-/// Runs a script with one key, `k`, and writes its reply down.
+/// Runs a script with one key, `k`, and formats its reply.
 async fn eval(connection: &mut Connection, script: &str) -> String {
     let command = ["EVAL", script, "1", "k"].map(|word| word.as_bytes().to_vec());
     show(&send(connection, &command).await)
 }
 
 #[tokio::test]
-async fn a_script_is_known_by_its_hash_once_it_was_loaded() {
+async fn a_loaded_script_is_found_by_its_hash() {
     let sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
     let mut connection = Store::new(Clock::system()).connection();
     let mut say = async |line: &str| show(&send(&mut connection, &words(line)).await);
@@ -44,7 +44,7 @@ async fn the_redis_crate_reloads_a_script_that_was_forgotten() {
 }
 
 #[tokio::test]
-async fn a_refused_command_ends_the_script_and_keeps_what_was_written() {
+async fn a_refused_command_ends_the_script_and_keeps_earlier_writes() {
     let mut connection = Store::new(Clock::system()).connection();
     let script = "redis.call('SET', KEYS[1], 'kept') redis.call('LPUSH', KEYS[1], 1) return 1";
     let reply = eval(&mut connection, script).await;
@@ -54,7 +54,7 @@ async fn a_refused_command_ends_the_script_and_keeps_what_was_written() {
 }
 
 #[tokio::test]
-async fn a_script_finds_nothing_of_the_script_before_it() {
+async fn a_script_sees_nothing_of_the_previous_script() {
     let mut connection = Store::new(Clock::system()).connection();
     let leak = eval(&mut connection, "leak = 1 return leak").await;
     assert!(leak.contains("Attempt to modify a readonly table"), "{leak}");
@@ -65,7 +65,7 @@ async fn a_script_finds_nothing_of_the_script_before_it() {
 }
 
 #[tokio::test]
-async fn what_reaches_out_of_a_script_is_not_there() {
+async fn functions_that_reach_outside_a_script_do_not_exist() {
     let mut connection = Store::new(Clock::system()).connection();
     for name in [
         "print",
@@ -87,7 +87,7 @@ async fn what_reaches_out_of_a_script_is_not_there() {
 }
 
 #[tokio::test]
-async fn what_is_not_implemented_is_as_loud_in_a_script() {
+async fn an_unimplemented_command_is_also_an_error_in_a_script() {
     let mut connection = Store::new(Clock::system()).connection();
     let reply = eval(&mut connection, "return redis.call('XADD', KEYS[1], '*', 'a', 1)").await;
     assert!(reply.starts_with("!ERR optimus-embedded does not implement 'XADD'"), "{reply}");
@@ -149,6 +149,6 @@ async fn taking_from_the_head_of_a_long_list_does_not_move_the_rest() {
                  redis.call('LTRIM', KEYS[1], 100, -1) end return redis.call('LLEN', KEYS[1])";
     let begun = std::time::Instant::now();
     assert_eq!(eval(&mut connection, claim).await, "500000");
-    // Moving half a million elements 5,000 times would take minutes.
+    // With moves of half a million elements, 5,000 calls would take minutes.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

@@ -139,7 +139,7 @@ fn hrandfield(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let Some(count) = count else { return Ok(Reply::bulk_or_nil(at(rng.usize(..hash.len())))) };
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
-        // A negative count asks for that many draws, whatever the hash holds.
+        // A negative count asks for this many draws, whatever the size of the hash.
         return Ok(Reply::bulks((0..wanted).filter_map(|_| at(rng.usize(..hash.len())))));
     }
     Ok(Reply::bulks(rng.choose_multiple(hash.keys(), wanted.min(hash.len()))))

@@ -1,4 +1,4 @@
-//! Lists, and the one command that waits.
+//! Lists, and the only blocking command.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn lrem(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
             !gone
         };
         if count < 0 {
-            // Counted from the tail, so looked at from there.
+            // The count is from the tail, so the search begins there.
             let mut kept: List =
                 std::mem::take(list).into_iter().rev().filter(|e| keep(e)).collect();
             kept.make_contiguous().reverse();
@@ -143,7 +143,7 @@ fn lpos(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(at.map_or(Reply::Nil, Reply::count))
 }
 
-/// Pops from the first of the lists that has something, and answers nil where none has.
+/// Pops from the first list that has an element, and replies nil if none has.
 fn blpop(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let (keys, _) = blocking_arguments(arguments)?;
     for key in keys {
@@ -154,12 +154,12 @@ fn blpop(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(Reply::Nil)
 }
 
-/// The reply of a BLPOP that got something.
+/// The reply of a BLPOP that received an element.
 pub(crate) fn popped(key: Bytes, element: Bytes) -> Reply {
     Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(element)])
 }
 
-/// The lists of a BLPOP, and how long it waits for them: for ever where there is no time.
+/// The lists of a BLPOP and its timeout; without a timeout it waits without bound.
 pub(crate) fn blocking_arguments(
     arguments: &[Vec<u8>],
 ) -> Result<(&[Bytes], Option<Duration>), CommandError> {

@@ -1,6 +1,9 @@
-//! The commands: one family a file, and the table that finds them.
+//! The commands: one family in each file, and the table that finds them.
 
-#![expect(clippy::unnecessary_wraps, reason = "all commands have the one signature of the table")]
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "all commands have the same signature, for the table"
+)]
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -22,44 +25,44 @@ mod strings;
 mod zrange;
 mod zsets;
 
-/// What a command answers, or how it refuses.
+/// The reply of a command, or its refusal.
 pub(crate) type Outcome = Result<Reply, CommandError>;
 
-/// A command that exists.
+/// A command that is implemented.
 pub(crate) struct Command {
-    /// In lower case, as error texts have it.
+    /// In lower case, as in error texts.
     pub(crate) name: &'static str,
     pub(crate) arity: Arity,
     pub(crate) effect: Effect,
     pub(crate) run: Run,
 }
 
-/// How many arguments a command takes, its name counted.
+/// The number of arguments of a command, including its name.
 #[derive(Clone, Copy)]
 pub(crate) enum Arity {
     Exactly(usize),
     AtLeast(usize),
 }
 
-/// What a command may do to the keyspace.
+/// What a command may change in the keyspace.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Effect {
     Reads,
-    /// Writes without needing memory: removals, and changes of an expiry.
+    /// Writes without a need for memory: removals, and changes of an expiry.
     Writes,
-    /// Writes, and is refused where the store is full.
+    /// Writes, and is refused if the store is full.
     Grows,
 }
 
-/// How a command is run, each with its arguments, its name first.
+/// How a command runs. Each form gets the arguments, with the name first.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Keyspace(fn(&mut Keyspace, &[Vec<u8>]) -> Outcome),
-    /// Answers nil where it would have to wait; the connection waits. Not from scripts.
+    /// Replies nil if it would have to wait; the connection then waits. Not allowed in scripts.
     Blocking(fn(&mut Keyspace, &[Vec<u8>]) -> Outcome),
-    /// Not from scripts.
+    /// Not allowed in scripts.
     Engine(fn(&mut Engine, &[Vec<u8>]) -> Outcome),
-    /// Not from scripts.
+    /// Not allowed in scripts.
     Client(fn(&Client, &[Vec<u8>]) -> Outcome),
 }
 
@@ -104,7 +107,7 @@ static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> = LazyLock::n
     all.map(|command| (command.name.as_bytes(), command)).collect()
 });
 
-/// The command that the first argument names, in whatever case.
+/// The command that the first argument names, in upper or lower case.
 pub(crate) fn find(arguments: &[Vec<u8>]) -> Result<&'static Command, CommandError> {
     let name = arguments.first().map_or(&[][..], Vec::as_slice);
     BY_NAME
@@ -113,17 +116,17 @@ pub(crate) fn find(arguments: &[Vec<u8>]) -> Result<&'static Command, CommandErr
         .ok_or_else(|| CommandError::unimplemented(name))
 }
 
-/// Whether the command waits where it has nothing to answer.
+/// Whether the command waits if it has no reply yet.
 pub(crate) fn blocks(arguments: &[Vec<u8>]) -> bool {
     find(arguments).is_ok_and(|command| matches!(command.run, Run::Blocking(_)))
 }
 
-/// The option or subcommand in upper case, to be matched against literals.
+/// The option or subcommand in upper case, for a match with literals.
 fn upper(argument: &[u8]) -> Vec<u8> {
     argument.to_ascii_uppercase()
 }
 
-/// The position that a possibly negative index means in a sequence: `None` before its start.
+/// The position of a possibly negative index in a sequence: `None` before its start.
 fn position(index: i64, len: usize) -> Option<usize> {
     if index >= 0 {
         Some(usize::try_from(index).unwrap_or(usize::MAX))
@@ -133,7 +136,7 @@ fn position(index: i64, len: usize) -> Option<usize> {
     }
 }
 
-/// The positions from `start` to `stop`, both included and possibly negative; clamped.
+/// The positions from `start` to `stop`, both inclusive and possibly negative; clamped.
 fn span(start: i64, stop: i64, len: usize) -> std::ops::Range<usize> {
     let start = position(start, len).unwrap_or(0);
     let end = position(stop, len).map_or(0, |stop| stop.saturating_add(1)).min(len);

@@ -6,7 +6,7 @@ use crate::glob;
 use crate::number;
 use crate::reply::Reply;
 
-/// Where a scan stands.
+/// The state of a scan.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor(usize);
 
@@ -16,7 +16,7 @@ impl Cursor {
     }
 }
 
-/// The reply of a scan over a key that does not exist, whatever its options.
+/// The reply of a scan of a key that does not exist, whatever its options.
 pub(super) fn nothing() -> Reply {
     Reply::Array(vec![Reply::bulk("0"), Reply::Array(Vec::new())])
 }
@@ -24,8 +24,8 @@ pub(super) fn nothing() -> Reply {
 /// A step of a scan.
 ///
 /// It goes from the highest position down, and the cursor is the number of positions left. A
-/// removal moves the last element into the gap, that is, to a lower position: so what stays is
-/// never missed, though it may be seen twice, as with Redis.
+/// removal moves the last element into the gap, so always to a lower position. So an element that
+/// stays is never missed, though it may be returned twice, as with Redis.
 pub(super) struct Scan {
     cursor: usize,
     count: usize,
@@ -53,12 +53,12 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Whether the pattern lets this through.
+    /// Whether the pattern matches.
     pub(super) fn wants(&self, name: &[u8]) -> bool {
         self.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, name))
     }
 
-    /// The reply of one step over `len` positions, of which `visit` adds what it finds.
+    /// The reply of one step over `len` positions. `visit` adds what it finds.
     pub(super) fn over(&self, len: usize, mut visit: impl FnMut(usize, &mut Vec<Reply>)) -> Reply {
         let from = if self.cursor == 0 { len } else { self.cursor.min(len) };
         let to = from.saturating_sub(self.count);

@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::number;
 use crate::reply::Reply;
 
-// Scripts are refused by what they call, so they count as reading themselves.
+// A script is refused when it calls a writing command, so these commands count as reading.
 pub(super) const COMMANDS: &[Command] = &[
     Command::new("eval", AtLeast(3), Reads, On(eval)),
     Command::new("evalsha", AtLeast(3), Reads, On(evalsha)),
@@ -30,7 +30,7 @@ fn evalsha(engine: &mut Engine, arguments: &[Vec<u8>]) -> Outcome {
 
 type KeysAndValues<'a> = (&'a [Vec<u8>], &'a [Vec<u8>]);
 
-/// Splits what follows the number of keys.
+/// Splits the arguments after the number of keys.
 fn keys_and_values(arguments: &[Vec<u8>]) -> Result<KeysAndValues<'_>, CommandError> {
     let keys = number::integer(&arguments[2])?;
     let keys = usize::try_from(keys)

@@ -1,4 +1,4 @@
-//! The server itself, as far as there is one.
+//! The commands about the server.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::Reads;
@@ -23,7 +23,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("client", AtLeast(2), Reads, OnClient(client)),
 ];
 
-/// The Redis whose behaviour this crate follows.
+/// The Redis version whose behaviour this crate follows.
 const VERSION: &str = "7.0.15";
 
 const CONFIG: [(&str, &str); 5] = [
@@ -115,7 +115,7 @@ fn client(client: &Client, arguments: &[Vec<u8>]) -> Outcome {
             let name = client.name();
             Ok(Reply::bulk_or_nil((!name.is_empty()).then_some(&*name)))
         }
-        // Both only tell a server what to show or whom to spare.
+        // Both only affect what a server shows or which client it spares.
         (b"SETINFO", [_, _]) | (b"NO-EVICT", [_]) => Ok(Reply::ok()),
         (b"ID" | b"SETNAME" | b"GETNAME" | b"SETINFO" | b"NO-EVICT", _) => {
             Err(CommandError::Arity("client"))

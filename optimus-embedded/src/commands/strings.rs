@@ -80,7 +80,7 @@ fn set(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(before)
 }
 
-/// What may follow the value in SET.
+/// The options after the value in SET.
 struct SetOptions<'a> {
     /// True for XX, false for NX.
     only_if_exists: Option<bool>,
@@ -130,7 +130,7 @@ impl<'a> SetOptions<'a> {
 }
 
 impl Expiry<'_> {
-    /// The moment at which the key is to vanish; only read once all options are known to fit.
+    /// The expiry of the key; used only after all options are known to be compatible.
     fn due_ms(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<u64>, CommandError> {
         let positive = |amount| match number::integer(amount)? {
             amount @ 1.. => Ok(amount),

@@ -1,4 +1,4 @@
-//! Sorted sets: adding, removing and looking up members.
+//! Sorted sets: adds, removals and lookups of members.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::{Grows, Reads, Writes};
@@ -27,9 +27,9 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("zpopmin", AtLeast(2), Writes, On(zpopmin)),
 ];
 
-/// What stands between the key of ZADD and its first score.
+/// The options between the key of ZADD and its first score.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a word of the command")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 struct Conditions {
     nx: bool,
     xx: bool,
@@ -39,7 +39,7 @@ struct Conditions {
     incr: bool,
 }
 
-/// What ZADD did to a member.
+/// The effect of ZADD on a member.
 #[derive(Clone, Copy)]
 enum Change {
     Added { score: f64 },
@@ -82,7 +82,7 @@ fn zincrby(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
 }
 
 impl Conditions {
-    /// The conditions and the (score, member) pairs that follow them.
+    /// The options and the (score, member) pairs after them.
     fn parse(arguments: &[Vec<u8>]) -> Result<(Self, &[Vec<u8>]), CommandError> {
         let mut conditions = Self::default();
         let is_condition = |argument: &&Vec<u8>| {
@@ -142,7 +142,7 @@ impl Conditions {
 }
 
 impl Change {
-    /// The score that the member has now, unless a condition held it back.
+    /// The new score of the member, unless an option prevents the change.
     fn score(self) -> Option<f64> {
         match self {
             Self::Added { score } | Self::Moved { score } | Self::Same { score } => Some(score),
@@ -201,7 +201,7 @@ fn zremrangebyscore(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     })
 }
 
-/// Removes the members that `chosen` names, and counts them.
+/// Removes the members that `chosen` returns, and counts them.
 fn remove_all(
     keyspace: &mut Keyspace,
     key: &[u8],

@@ -6,7 +6,7 @@ use crate::commands::Outcome;
 use crate::error::CommandError;
 use crate::reply::Reply;
 
-/// Tables nested deeper than this are taken for endless.
+/// Tables with deeper nesting count as endless.
 const MAX_DEPTH: usize = 100;
 
 /// The value that `redis.call` returns for a reply.
@@ -34,7 +34,7 @@ pub(super) fn error_table(lua: &Lua, text: impl AsRef<[u8]>) -> mlua::Result<Tab
     lua.create_table_from([("err", lua.create_string(text)?)])
 }
 
-/// The reply to what a script returned.
+/// The reply for the value that a script returned.
 pub(super) fn to_reply(value: &Value) -> Outcome {
     nested_to_reply(value, 0)
 }
@@ -70,17 +70,17 @@ fn table_to_reply(table: &Table, depth: usize) -> Outcome {
     }
 }
 
-/// A number of either kind that mlua tells apart; Lua 5.1 itself knows doubles only.
+/// A number of either mlua type; Lua 5.1 itself has only doubles.
 pub(super) fn double(value: &Value) -> Option<f64> {
     match value {
-        #[expect(clippy::cast_precision_loss, reason = "it was a double before mlua looked at it")]
+        #[expect(clippy::cast_precision_loss, reason = "it was a double before mlua converted it")]
         Value::Integer(integer) => Some(*integer as f64),
         Value::Number(number) => Some(*number),
         _ => None,
     }
 }
 
-/// What a C cast to `long long` gives on the machines that Redis runs on.
+/// The result of a C cast to `long long` on the machines that Redis runs on.
 fn truncate(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) {

@@ -1,4 +1,4 @@
-//! Errors on their way out of a script.
+//! Errors that leave a script.
 
 use mlua::{Lua, Table, Value};
 
@@ -6,7 +6,7 @@ use super::convert;
 use crate::error::CommandError;
 use crate::number;
 
-/// What scripts are called in error messages, as in Redis 7.
+/// The name of scripts in error messages, as in Redis 7.
 pub(super) const CHUNK_NAME: &str = "@user_script";
 
 /// An error that a function of this crate raises in a script.
@@ -26,7 +26,7 @@ impl From<Raised> for mlua::Error {
     }
 }
 
-/// An error of the function that runs now, at the place that called it.
+/// An error of the current function, at the place that called it.
 pub(super) fn raise(lua: &Lua, message: impl std::fmt::Display) -> mlua::Error {
     let place = lua.inspect_stack(1, |caller| {
         let source = caller.source().short_src.map(std::borrow::Cow::into_owned);
@@ -39,14 +39,14 @@ pub(super) fn raise(lua: &Lua, message: impl std::fmt::Display) -> mlua::Error {
     Raised::Message(message).into()
 }
 
-/// The line that called the function that runs now, from 1; 0 where nobody knows.
+/// The line that called the current function, from 1; 0 if it is unknown.
 #[cfg(feature = "simulation")]
 pub(super) fn line_of_caller(lua: &Lua) -> usize {
     lua.inspect_stack(1, |caller| caller.current_line().unwrap_or(0)).unwrap_or(0)
 }
 
-/// What a script's `pcall` catches: of a refused command its text, as in Redis, and never an error
-/// object of this crate.
+/// The value that a script's `pcall` catches. For a refused command it is the text, as in Redis,
+/// and never an error object of this crate.
 pub(super) fn to_caught(lua: &Lua, error: Value) -> mlua::Result<Value> {
     match &error {
         Value::Error(failure) => {
@@ -64,8 +64,8 @@ pub(super) fn to_caught(lua: &Lua, error: Value) -> mlua::Result<Value> {
     }
 }
 
-/// What a script's `xpcall` gives to the handler: as [`to_caught`], but a refused command comes as
-/// the table that `redis.pcall` would return.
+/// The value that a script's `xpcall` passes to the handler: the same as [`to_caught`], but for a
+/// refused command it is the table that `redis.pcall` would return.
 pub(super) fn to_handled(lua: &Lua, error: Value) -> mlua::Result<Value> {
     match &error {
         Value::Error(failure) => match failure.downcast_ref() {
@@ -81,7 +81,8 @@ pub(super) fn to_handled(lua: &Lua, error: Value) -> mlua::Result<Value> {
 /// The error handler of a script: the text of the error with the line that raised it.
 pub(super) fn locate(lua: &Lua, error: Value) -> mlua::Result<Table> {
     let located = convert::error_table(lua, text(&error)?)?;
-    // Level 1 is what raised the error; where that is a function of the host, its caller counts.
+    // Level 1 is the function that raised the error. If it is a function of the host, its caller
+    // counts.
     let place = |level| {
         lua.inspect_stack(level, |frame| {
             let source = frame.source();
@@ -97,7 +98,7 @@ pub(super) fn locate(lua: &Lua, error: Value) -> mlua::Result<Table> {
     Ok(located)
 }
 
-/// The error a script ended with, from what [`locate`] made of it.
+/// The error that ended a script, from the result of [`locate`].
 pub(super) fn to_error(located: &Value, sha: &str) -> CommandError {
     let Value::Table(located) = located else {
         return CommandError::general("the script failed, and so did its error handler");
@@ -112,7 +113,7 @@ pub(super) fn to_error(located: &Value, sha: &str) -> CommandError {
     })
 }
 
-/// The text of an error, its code first.
+/// The text of an error, with the code first.
 fn text(error: &Value) -> mlua::Result<Vec<u8>> {
     let message = match error {
         Value::Error(error) => match error.downcast_ref() {

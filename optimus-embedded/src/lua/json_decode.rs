@@ -1,6 +1,6 @@
 //! `cjson.decode`: JSON to Lua values, by the rules of the library that Redis ships.
 //!
-//! Where that library also takes numbers that are not JSON (`0x10`, `inf`), this one refuses them.
+//! That library also accepts numbers that are not JSON (`0x10`, `inf`). This module refuses them.
 
 use mlua::{Lua, LuaString, Table, Value};
 
@@ -25,7 +25,7 @@ pub(super) fn decode(lua: &Lua, json: Value) -> mlua::Result<Value> {
     })
 }
 
-/// Keeps the open arrays and objects itself: a thousand of them are too many for the stack of a
+/// Keeps the open arrays and objects itself: a thousand levels are too many for the stack of a
 /// thread.
 struct Decoder<'a> {
     lua: &'a Lua,
@@ -61,8 +61,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// The value that begins with the token, or `None` where it opens something that is not
-    /// empty; the token is then that of the first value inside.
+    /// The value that begins with the token. `None` if the token opens a nonempty array or object;
+    /// the token is then the first one inside.
     fn begin(&mut self, token: &mut Token) -> Result<Option<Value>, Problem> {
         Ok(Some(match token {
             Token::String(bytes) => Value::String(self.lua.create_string(bytes)?),
@@ -93,7 +93,7 @@ impl Decoder<'_> {
         }))
     }
 
-    /// Puts a value where it belongs, and closes whatever ends after it.
+    /// Adds a value to its parent, and closes the arrays and objects that end after it.
     fn end(&mut self, mut value: Value) -> Result<Ended, Problem> {
         while let Some(open) = self.open.pop() {
             value = match open {
@@ -140,7 +140,7 @@ impl Decoder<'_> {
         Ok(self.lua.create_table()?)
     }
 
-    /// The name that the token is, with the colon after it.
+    /// The name in the token, after which a colon must follow.
     fn name(&mut self, token: &Token) -> Result<LuaString, Problem> {
         let Token::String(name) = token else {
             return Err(self.expected("object key string", token));
@@ -157,9 +157,9 @@ impl Decoder<'_> {
     }
 }
 
-/// What comes after a value.
+/// What follows a value.
 enum Ended {
     Document(Value),
-    /// Another one, which begins with this token.
+    /// Another value, which begins with this token.
     Element(Token),
 }

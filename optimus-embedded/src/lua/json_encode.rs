@@ -6,7 +6,7 @@ use super::{convert, failure};
 use crate::number;
 
 const MAX_DEPTH: usize = 1000;
-/// An array may have gaps while it is this short, or while half of it is filled.
+/// An array may have gaps up to this length, or if half of it is filled.
 const GAPS_ALLOWED_BELOW: usize = 10;
 
 /// The function `cjson.encode`.
@@ -22,10 +22,10 @@ pub(super) fn encode(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString
 
 /// A table that is being written.
 ///
-/// These are kept in a list: a thousand levels are too many for the stack of a thread.
+/// The open tables are in a list: a thousand levels are too many for the stack of a thread.
 struct Open {
     is_array: bool,
-    /// What is yet to be written, with its name in an object.
+    /// The entries that are not yet written, with their names in an object.
     items: std::vec::IntoIter<(Value, Value)>,
 }
 
@@ -51,7 +51,7 @@ fn document(value: &Value) -> Result<Vec<u8>, String> {
     Ok(json)
 }
 
-/// Writes a value, or of a table the opening bracket only.
+/// Writes a value; for a table only the opening bracket.
 fn begin(json: &mut Vec<u8>, value: &Value, depth: usize) -> Result<Option<Open>, String> {
     match value {
         Value::Nil => json.extend(b"null"),
@@ -72,7 +72,7 @@ fn begin(json: &mut Vec<u8>, value: &Value, depth: usize) -> Result<Option<Open>
     Ok(None)
 }
 
-/// The entries of a table in the order in which they are written.
+/// The entries of a table in the order of writing.
 fn read(table: &Table) -> Result<Open, String> {
     let entries: mlua::Result<Vec<(Value, Value)>> = table.pairs().collect();
     let entries = entries.map_err(|error| error.to_string())?;
@@ -84,8 +84,7 @@ fn read(table: &Table) -> Result<Open, String> {
     Ok(Open { is_array: true, items: items.map_err(|error| error.to_string())?.into_iter() })
 }
 
-/// The length of a table that has nothing but positive whole numbers as its keys; an empty one is
-/// an object.
+/// The length of a table that has only positive whole numbers as keys; an empty table is an object.
 fn array_len(entries: &[(Value, Value)]) -> Result<Option<usize>, String> {
     let mut len = 0;
     for (key, _) in entries {
@@ -99,7 +98,7 @@ fn array_len(entries: &[(Value, Value)]) -> Result<Option<usize>, String> {
     Ok((len > 0).then_some(len))
 }
 
-/// A number with 14 significant digits, unless JSON can't hold it.
+/// A number with 14 significant digits, if JSON can express it.
 fn number_text(value: &Value) -> Result<Vec<u8>, String> {
     let number = convert::double(value).filter(|number| number.is_finite());
     let number = number.ok_or("Cannot serialise number: must not be NaN or Inf")?;

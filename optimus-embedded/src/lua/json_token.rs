@@ -1,4 +1,4 @@
-//! The tokens of JSON, named as the messages of `cjson` name them.
+//! The tokens of JSON, with their names in the messages of `cjson`.
 
 /// One token.
 pub(super) enum Token {
@@ -13,7 +13,7 @@ pub(super) enum Token {
     Colon,
     Comma,
     End,
-    /// No token, for the reason given.
+    /// An invalid token, with the reason.
     Invalid(&'static str),
 }
 
@@ -36,12 +36,12 @@ impl Token {
     }
 }
 
-/// The tokens of a text, one after the other.
+/// Reads the tokens of a text, one after the other.
 pub(super) struct Tokens<'a> {
     text: &'a [u8],
-    /// Where the token that was read last begins.
+    /// The begin of the last token.
     start: usize,
-    /// Where the next one is looked for.
+    /// The position where the next token is read.
     at: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Tokens<'a> {
         Self { text, start: 0, at: 0 }
     }
 
-    /// The place of the token that was read last, counted from one.
+    /// The position of the last token, counted from one.
     pub(super) fn character(&self) -> usize {
         self.start + 1
     }
@@ -124,14 +124,15 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// A fault inside of a string, reported where it is.
+    /// An error inside a string, reported at its position.
     fn invalid(&mut self, reason: &'static str) -> Token {
         self.start = self.at;
         Token::Invalid(reason)
     }
 }
 
-/// Appends what the escape at the start of `text` stands for, and returns the length of the escape.
+/// Appends the character of the escape at the start of `text`, and returns the length of the
+/// escape.
 fn unescape(text: &[u8], string: &mut Vec<u8>) -> Result<usize, &'static str> {
     let byte = match text.get(1) {
         Some(literal @ (b'"' | b'\\' | b'/')) => *literal,
@@ -151,8 +152,8 @@ fn unescape(text: &[u8], string: &mut Vec<u8>) -> Result<usize, &'static str> {
     Ok(2)
 }
 
-/// The character of a `\u` with its four digits, or of two that are a surrogate pair, and the
-/// length of it all.
+/// The character of a `\u` with its four digits, or of two that are a surrogate pair, and the total
+/// length.
 fn unicode(text: &[u8]) -> Option<(char, usize)> {
     let unit = |text: &[u8]| {
         let digits = text.strip_prefix(b"\\u")?.get(..4)?;

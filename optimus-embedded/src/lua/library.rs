@@ -1,4 +1,4 @@
-//! What a script finds in its globals, all of it locked.
+//! The globals of a script, all of them read-only.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 use super::{convert, failure, json_decode, json_encode};
 use crate::error::CommandError;
 
-/// What scripts may use of Lua's base library; `rawset` could write past the locks.
+/// The functions of Lua's base library that scripts may use; `rawset` could circumvent the locks.
 const BASE: [&str; 15] = [
     "_VERSION",
     "assert",
@@ -29,7 +29,7 @@ const BASE: [&str; 15] = [
 const LOG_LEVELS: [(&str, i64); 4] =
     [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
 
-/// The tables that a run of a script needs to reach.
+/// The tables that each run of a script uses.
 pub(super) struct Library {
     pub(super) environment: Table,
     pub(super) base: Table,
@@ -38,9 +38,9 @@ pub(super) struct Library {
 
 /// Builds the globals of scripts.
 ///
-/// Lua 5.1 has no read-only tables. The environment is an empty table in front of the real one
-/// instead, so that every assignment is one of a new name, which the metatable refuses. The
-/// libraries are locked in the same way.
+/// Lua 5.1 has no read-only tables. So the environment is an empty table in front of the real one.
+/// Every assignment is then one to a new name, which the metatable refuses. The libraries are
+/// locked in the same way.
 pub(super) fn install(lua: &Lua) -> mlua::Result<Library> {
     let globals = lua.globals();
     let base = lua.create_table()?;
@@ -86,7 +86,7 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<Library> {
     Ok(Library { environment, base, redis })
 }
 
-/// A table through which `table` can be read but not written.
+/// A table that allows reads of `table`, but no writes.
 fn locked(lua: &Lua, table: Table, read_only: &Function) -> mlua::Result<Table> {
     let metatable = lua.create_table()?;
     metatable.raw_set("__index", table)?;
@@ -97,14 +97,14 @@ fn locked(lua: &Lua, table: Table, read_only: &Function) -> mlua::Result<Table> 
     Ok(front)
 }
 
-/// The table `redis`, but for `call` and `pcall`, which each run brings along.
+/// The table `redis`, without `call` and `pcall`, which each run provides.
 fn redis(lua: &Lua) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
     redis.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
     redis.raw_set("error_reply", lua.create_function(error_reply)?)?;
     redis.raw_set("status_reply", lua.create_function(status_reply)?)?;
     redis.raw_set("log", lua.create_function(log)?)?;
-    // Scripts have replicated by their effects since Redis 5; there is nothing to switch on.
+    // Since Redis 5, scripts are replicated by their effects; this call does nothing.
     redis.raw_set("replicate_commands", lua.create_function(|_, ()| Ok(true))?)?;
     for (name, level) in LOG_LEVELS {
         redis.raw_set(name, level)?;
@@ -123,7 +123,7 @@ fn sha1hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<String> {
     Ok(digest.digest().to_string())
 }
 
-/// The one string argument of a function that answers misuse with an error table.
+/// The one string argument of a function that returns an error table for misuse.
 fn only_string(arguments: &MultiValue) -> Option<&LuaString> {
     match (arguments.front(), arguments.len()) {
         (Some(Value::String(text)), 1) => Some(text),
@@ -135,7 +135,7 @@ fn error_reply(lua: &Lua, arguments: MultiValue) -> mlua::Result<Table> {
     let Some(text) = only_string(&arguments) else { return misused_reply(lua) };
     let text = text.as_bytes();
     let text = text.strip_prefix(b"-").unwrap_or(&text);
-    // A single word is a message that still lacks its code.
+    // A single word is a message without a code.
     let coded = if text.contains(&b' ') { text.to_vec() } else { [b"ERR ", text].concat() };
     convert::error_table(lua, coded)
 }
@@ -175,7 +175,7 @@ fn cjson(lua: &Lua) -> mlua::Result<Table> {
     Ok(cjson)
 }
 
-/// Replaces the random numbers of C, whose sequence the whole process shares, by the store's own.
+/// Replaces C's random numbers, whose sequence the whole process shares, with the store's own.
 fn seed_random(lua: &Lua, math: &Table) -> mlua::Result<()> {
     let rng = Arc::new(Mutex::new(fastrand::Rng::with_seed(0)));
     let seeded = rng.clone();

@@ -1,6 +1,6 @@
 //! The Lua side: one VM that compiles each script once and runs it against the keyspace.
 
-#![expect(clippy::needless_pass_by_value, reason = "Lua hands arguments over by value")]
+#![expect(clippy::needless_pass_by_value, reason = "Lua passes arguments by value")]
 
 mod convert;
 mod failure;

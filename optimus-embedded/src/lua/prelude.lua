@@ -1,6 +1,6 @@
--- prelude: pcall, xpcall and string.format as scripts know them.
+-- prelude: pcall, xpcall and string.format, as in the scripts of Redis.
 --
--- The host raises errors as objects of its own; a script must only ever see what Redis would show.
+-- The host raises its own error objects; a script must only see what Redis would show.
 local pcall, xpcall, format, modf = pcall, xpcall, string.format, math.modf
 local to_caught, to_handled = ...
 
@@ -17,7 +17,7 @@ local function script_xpcall(body, handler)
   return xpcall(body, function(failure) return handler(to_handled(failure)) end)
 end
 
--- `%d` goes by a `long`, which has 64 bits where Redis runs, and 32 on some of our hosts.
+-- `%d` uses a `long`, which has 64 bits where Redis runs, and 32 bits on some hosts of this crate.
 local function script_format(pattern, ...)
   if pattern == '%d' then
     return format('%.0f', (modf((...))))

@@ -1,4 +1,4 @@
-//! One run of a script, as its calls see it.
+//! One run of a script, for its calls.
 
 use mlua::{MultiValue, Value};
 
@@ -8,10 +8,10 @@ use crate::error::CommandError;
 use crate::keyspace::Keyspace;
 use crate::number;
 
-/// What lasts from the first call of a script to its last.
+/// The state from the first call of a script to its last.
 pub(super) struct Session<'a> {
     keyspace: &'a mut Keyspace,
-    /// Whether a command that writes was called; from then on a full store refuses nothing.
+    /// Whether a writing command was called; from then on a full store refuses nothing.
     wrote: bool,
     /// The line of the call.
     #[cfg(feature = "simulation")]
@@ -28,7 +28,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says where in the script the next call stands.
+    /// Sets the line of the next call.
     #[cfg(feature = "simulation")]
     pub(super) fn stands_at(&mut self, line: impl FnOnce() -> usize) {
         if self.keyspace.observer.is_some() {
@@ -36,7 +36,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Shows the call to who observes the store, and fails as that one wants.
+    /// Shows the call to the observer of the store, and fails if the observer wants that.
     #[cfg(feature = "simulation")]
     fn observe(&mut self, writes: bool, arguments: &[Vec<u8>]) -> Result<(), CommandError> {
         let Some(observer) = &mut self.keyspace.observer else { return Ok(()) };
@@ -75,9 +75,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The bytes that a Lua value becomes as an argument of a command.
+/// The bytes of a Lua value as an argument of a command.
 fn argument(value: &Value) -> Option<Vec<u8>> {
-    /// From here on `%.17g` no longer writes every digit of a whole number.
+    /// Above this value `%.17g` no longer writes every digit of a whole number.
     const PLAIN: mlua::Integer = 100_000_000_000_000_000;
     match value {
         Value::String(string) => Some(string.as_bytes().to_vec()),

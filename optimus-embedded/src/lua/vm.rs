@@ -1,4 +1,4 @@
-//! The VM with the scripts it knows.
+//! The Lua VM with its compiled scripts.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use crate::keyspace::Keyspace;
 /// A Lua 5.1 VM that lives as long as its store.
 pub(crate) struct Vm {
     lua: Lua,
-    /// What scripts see as their globals.
+    /// The globals of scripts.
     environment: Table,
-    /// Where `KEYS` and `ARGV` are found through the environment.
+    /// The table that provides `KEYS` and `ARGV` to the environment.
     base: Table,
     /// The table behind the global `redis`.
     redis: Table,
@@ -42,7 +42,7 @@ impl Vm {
         Ok(Self { lua, environment, base, redis, xpcall, on_error, scripts })
     }
 
-    /// Compiles a script unless it is known, and returns its SHA-1.
+    /// Compiles a script unless it is already compiled, and returns its SHA-1.
     pub(crate) fn load(&mut self, body: &[u8]) -> Result<String, CommandError> {
         let sha = sha1_smol::Sha1::from(body).digest().to_string();
         if self.knows(&sha) {
@@ -72,7 +72,7 @@ impl Vm {
         self.scripts.clear();
     }
 
-    /// Runs a known script to its end.
+    /// Runs a compiled script to its end.
     pub(crate) fn run(
         &self,
         keyspace: &mut Keyspace,
@@ -101,7 +101,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Whether the script ended well, and what it returned or raised.
+    /// Whether the script succeeded, and what it returned or raised.
     fn invoke(&self, keyspace: &mut Keyspace, script: &Function) -> mlua::Result<(bool, Value)> {
         let session = RefCell::new(Session::new(keyspace));
         self.lua.scope(|scope| {

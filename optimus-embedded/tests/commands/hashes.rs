@@ -3,7 +3,7 @@
 use crate::support::transcript;
 
 #[tokio::test]
-async fn fields_come_and_go_and_the_last_takes_the_key_along() {
+async fn fields_are_added_and_removed_and_the_last_removes_the_key() {
     transcript(&[
         ("HSET h a 1 b 2 a 3", "2"),
         ("HGET h a", "\"3\""),
@@ -25,7 +25,7 @@ async fn fields_come_and_go_and_the_last_takes_the_key_along() {
 }
 
 #[tokio::test]
-async fn a_field_can_be_counted_up() {
+async fn a_field_can_be_incremented() {
     transcript(&[
         ("HINCRBY h n 5", "5"),
         ("HINCRBY h n -7", "-2"),

@@ -9,7 +9,7 @@ use redis::AsyncCommands;
 use crate::support::transcript;
 
 #[tokio::test]
-async fn keys_can_be_asked_for_and_removed() {
+async fn keys_can_be_queried_and_removed() {
     transcript(&[
         ("SET s 1", "+OK"),
         ("HSET h f 1", "1"),
@@ -34,7 +34,7 @@ async fn keys_can_be_asked_for_and_removed() {
 }
 
 #[tokio::test]
-async fn a_key_vanishes_when_its_time_has_come() {
+async fn a_key_is_removed_when_it_expires() {
     let clock = Clock::manual(1_000);
     let mut connection = Store::new(clock.clone()).connection();
     let _: () = connection.set("k", 1).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_key_vanishes_when_its_time_has_come() {
 }
 
 #[tokio::test]
-async fn an_expiry_can_be_moved_and_taken_away() {
+async fn an_expiry_can_be_changed_and_removed() {
     transcript(&[
         ("EXPIRE none 5", "0"),
         ("SET k v", "+OK"),
@@ -67,7 +67,7 @@ async fn an_expiry_can_be_moved_and_taken_away() {
 }
 
 #[tokio::test]
-async fn a_scan_misses_nothing_that_stays_while_other_keys_go() {
+async fn a_scan_misses_no_key_that_stays_while_others_are_removed() {
     let mut connection = Store::new(Clock::system()).connection();
     for number in 0..100 {
         let _: () = connection.hset("h", number, number).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_scan_misses_nothing_that_stays_while_other_keys_go() {
         let (next, found): (u64, Vec<(u32, u32)>) =
             step.query_async(&mut connection).await.unwrap();
         seen.extend(found.iter().map(|(field, _)| *field));
-        // Odd ones go as they are seen, which moves others into their place.
+        // Odd keys are removed when they are found, which moves other keys into their places.
         for (field, _) in found.iter().filter(|(field, _)| field % 2 == 1) {
             let _: () = connection.hdel("h", *field).await.unwrap();
         }

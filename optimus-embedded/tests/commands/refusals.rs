@@ -1,11 +1,11 @@
-//! What is refused, and that it is refused aloud.
+//! Commands that are refused, and their errors.
 
 use optimus_embedded::{Clock, Store};
 
 use crate::support::{send, show, transcript, words};
 
 #[tokio::test]
-async fn what_is_not_implemented_is_an_error_that_says_so() {
+async fn an_unimplemented_command_is_an_error_that_names_it() {
     for (line, what) in [
         ("GETDEL k", "GETDEL"),
         ("MULTI", "MULTI"),
@@ -27,7 +27,7 @@ async fn what_is_not_implemented_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_key_of_another_type_is_left_alone() {
+async fn a_key_of_another_type_is_not_changed() {
     let wrong = "!WRONGTYPE Operation against a key holding the wrong kind of value";
     transcript(&[
         ("RPUSH l 1", "1"),
@@ -46,7 +46,7 @@ async fn a_key_of_another_type_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_full_store_refuses_what_needs_memory_and_nothing_else() {
+async fn a_full_store_refuses_only_commands_that_need_memory() {
     let store = Store::new(Clock::system());
     let mut connection = store.connection();
     send(&mut connection, &words("RPUSH l a b")).await;

@@ -1,4 +1,4 @@
-//! What a client asks a server about itself.
+//! The commands with which a client queries a server about itself.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use optimus_embedded::{Clock, Store};
 use crate::support::{send, show, transcript, words};
 
 #[tokio::test]
-async fn the_small_talk_of_a_client_is_answered() {
+async fn the_connection_commands_of_a_client_are_answered() {
     transcript(&[
         ("PING", "+PONG"),
         ("ping hello", "\"hello\""),
@@ -30,7 +30,7 @@ async fn the_small_talk_of_a_client_is_answered() {
 }
 
 #[tokio::test]
-async fn info_says_that_this_is_no_server() {
+async fn info_shows_that_this_is_not_a_server() {
     let mut connection = Store::new(Clock::system()).connection();
     let info = show(&send(&mut connection, &words("INFO")).await);
     for line in

@@ -1,4 +1,4 @@
-//! GET, SET and their kin.
+//! GET, SET and similar commands.
 
 use crate::support::transcript;
 
@@ -45,7 +45,7 @@ async fn set_obeys_its_conditions() {
 }
 
 #[tokio::test]
-async fn set_forgets_an_expiry_unless_it_is_told_to_keep_it() {
+async fn set_removes_an_expiry_unless_keepttl_is_given() {
     transcript(&[
         ("SET k 1 PX 5000", "+OK"),
         ("SET k 2 KEEPTTL", "+OK"),
@@ -64,7 +64,7 @@ async fn set_forgets_an_expiry_unless_it_is_told_to_keep_it() {
 }
 
 #[tokio::test]
-async fn counting_stays_within_64_bits() {
+async fn increments_stay_within_64_bits() {
     transcript(&[
         ("INCR n", "1"),
         ("INCRBY n -5", "-4"),

@@ -45,7 +45,7 @@ async fn zadd_obeys_its_conditions() {
 }
 
 #[tokio::test]
-async fn ranges_by_score_include_their_ends_unless_told_otherwise() {
+async fn ranges_by_score_include_their_ends_unless_excluded() {
     transcript(&[
         ("ZADD z 1 a 2 b 3 c 4 d", "4"),
         ("ZRANGEBYSCORE z 2 3", "[\"b\" \"c\"]"),

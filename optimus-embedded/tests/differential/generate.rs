@@ -1,4 +1,4 @@
-//! Random commands over few keys, so that types clash and collections come and go.
+//! Random commands on few keys, so that types conflict and collections are created and removed.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use proptest::sample::select;
 
 use crate::scripts::SCRIPTS;
 
-/// A command, which shows as one would type it.
+/// A command, which displays as typed text.
 #[derive(Clone)]
 pub(crate) struct Step(pub(crate) Vec<Vec<u8>>);
 
@@ -19,7 +19,7 @@ impl fmt::Debug for Step {
     }
 }
 
-/// One command. In the templates, a word in capitals within braces is drawn anew each time.
+/// One command. In the templates, a capitalized word in braces is drawn each time.
 pub(crate) fn step() -> BoxedStrategy<Step> {
     prop_oneof![
         9 => select(TEMPLATES).prop_flat_map(fill),
@@ -164,7 +164,7 @@ fn word(word: &'static str) -> BoxedStrategy<Vec<u8>> {
             "9223372036854775807",
             "-9223372036854775808",
         ]),
-        // None so short that a key could go on one side first.
+        // Long enough that a key cannot expire on one side first.
         "{LIFETIME}" => of(&[
             "100000",
             "200000",
@@ -188,7 +188,7 @@ fn word(word: &'static str) -> BoxedStrategy<Vec<u8>> {
     }
 }
 
-/// Few short texts that come again and again, and now and then any bytes.
+/// A few short texts that repeat, and sometimes any bytes.
 fn text() -> BoxedStrategy<Vec<u8>> {
     prop_oneof![
         12 => select(&["m", "n", "o", "p", "7", ""][..]).prop_map(|text| text.as_bytes().to_vec()),

@@ -1,6 +1,6 @@
-//! The same random commands and scripts against the embedded store and a real server: every reply
-//! and everything that is left behind must be the same. That goes for servers of the release that
-//! the store follows; others differ in such things as the words of an error.
+//! The same random commands and scripts on the embedded store and on a real server: every reply and
+//! all remaining keys must be equal. The comparison applies to servers of the release that the
+//! store follows; other releases differ, for example in error texts.
 
 mod generate;
 mod scripts;
@@ -64,7 +64,7 @@ fn every_script_answers_as_on_a_real_server() {
     }
 }
 
-/// Says so if it is not.
+/// Prints a message if it is not.
 async fn is_of_the_release(real: &mut impl ConnectionLike) -> bool {
     let info = show(&send(real, &words("INFO server")).await);
     let same = info.contains(&format!("redis_version:{RELEASE}"));
@@ -74,7 +74,7 @@ async fn is_of_the_release(real: &mut impl ConnectionLike) -> bool {
     same
 }
 
-/// Runs the steps on both, beginning with nothing.
+/// Runs the steps on both, from an empty store.
 async fn compare(real: &mut impl ConnectionLike, steps: &[Step]) -> Result<(), String> {
     let mut embedded = Store::new(Clock::system()).connection();
     send(real, &words("FLUSHALL")).await;
@@ -87,14 +87,14 @@ async fn compare(real: &mut impl ConnectionLike, steps: &[Step]) -> Result<(), S
     if ours == theirs {
         Ok(())
     } else {
-        Err(format!("left behind {ours:#?}, should be {theirs:#?}"))
+        Err(format!("the remaining keys are {ours:#?}, should be {theirs:#?}"))
     }
 }
 
 fn same(step: &Step, ours: &Value, theirs: &Value) -> Result<(), String> {
     let name = String::from_utf8_lossy(&step.0[0]).to_ascii_uppercase();
     if let ("TTL" | "PTTL", Value::Int(ours), Value::Int(theirs)) = (&*name, ours, theirs) {
-        // Time passes between the two.
+        // Time passes between the two calls.
         let slack = if name == "TTL" { 2 } else { 2000 };
         if (*ours > 0) == (*theirs > 0) && (ours - theirs).abs() <= slack {
             return Ok(());
@@ -104,7 +104,7 @@ fn same(step: &Step, ours: &Value, theirs: &Value) -> Result<(), String> {
     if ours == theirs { Ok(()) } else { Err(format!("answered {ours}, should be {theirs}")) }
 }
 
-/// The reply with what Redis leaves unordered in order.
+/// The reply, sorted where Redis defines no order.
 fn ordered(name: &str, value: &Value) -> Value {
     let Value::Array(items) = value else { return value.clone() };
     let mut items = items.clone();

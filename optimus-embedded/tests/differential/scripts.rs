@@ -1,6 +1,6 @@
-//! Scripts in which conversions, errors and the locked globals show.
+//! Scripts that test conversions, errors and the locked globals.
 
-/// Each gets two keys, a text, an integer and a score, any of which may be nonsense.
+/// Each script gets two keys, a text, an integer and a score, any of which may be invalid.
 pub(crate) const SCRIPTS: &[&str] = &[
     // Conversions to replies.
     "return {1.9, -1.9, 1e19, 0/0, true, 'x', {err='MY error'}, {ok='fine'}, {{}}, false, 3}",
@@ -111,7 +111,7 @@ pub(crate) const SCRIPTS: &[&str] = &[
     "return cjson.decode('\"\\\\ud83d x\"')",
     "return cjson.decode('nul')",
     "return cjson.decode(nil)",
-    // Loops over what is there.
+    // Loops over stored values.
     "local n = 0 for _, key in ipairs(KEYS) do n = n + redis.call('EXISTS', key) end return n",
     "local moved = 0 while moved < 10 do local v = redis.pcall('LPOP', KEYS[1]) if type(v) ~= \
      'string' then break end redis.call('RPUSH', KEYS[2], v) moved = moved + 1 end return \

@@ -33,7 +33,8 @@ impl Server {
             match client.get_multiplexed_async_connection_with_config(&config).await {
                 Ok(connection) => return connection,
                 Err(refused) => {
-                    let ended = self.process.try_wait().expect("the server is a child of ours");
+                    let ended =
+                        self.process.try_wait().expect("the server is a child of this process");
                     assert!(ended.is_none(), "the server ended ({ended:?}): {refused}");
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
@@ -44,7 +45,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It holds nothing of worth, and may have ended by itself.
+        // It has no valuable data, and may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! A client that speaks in lines, as the command line of Redis does.
+//! A client with lines of text, as Redis' command line has.
 
 use optimus_embedded::{Clock, Store};
 use redis::Value;
@@ -10,16 +10,19 @@ pub(crate) fn words(line: &str) -> Vec<Vec<u8>> {
     line.split(' ').map(plain).collect()
 }
 
-/// Sends one command and returns the reply as the connection gives it, errors included.
+/// Sends one command and returns the reply of the connection, including errors.
 pub(crate) async fn send(connection: &mut impl ConnectionLike, words: &[Vec<u8>]) -> Value {
     let mut command = redis::Cmd::new();
     for word in words {
         command.arg(word);
     }
-    connection.req_packed_command(&command).await.expect("only the server refuses, not the way")
+    connection
+        .req_packed_command(&command)
+        .await
+        .expect("only the server refuses, not the connection")
 }
 
-/// Writes a reply down: `nil`, `1`, `"bulk"`, `+STATUS`, `!ERROR`, `[a b]`.
+/// Formats a reply: `nil`, `1`, `"bulk"`, `+STATUS`, `!ERROR`, `[a b]`.
 pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
@@ -37,8 +40,8 @@ pub(crate) fn show(value: &Value) -> String {
     }
 }
 
-/// Sends the lines to a store of their own and compares each reply with the one beside it.
-#[allow(dead_code, reason = "not every test that shares this file talks in lines")]
+/// Sends the lines to a new store and compares each reply with the expected one.
+#[allow(dead_code, reason = "not every test that shares this file uses it")]
 pub(crate) async fn transcript(lines: &[(&str, &str)]) {
     let store = Store::new(Clock::manual(1_000_000));
     let mut connection = store.connection();
