@@ -1,5 +1,5 @@
-//! How often memory is allocated for a task, on its way in and on its way through a worker. Unlike
-//! time, that is the same on a busy machine.
+//! The number of memory allocations for a task, in a submit and in a worker. Unlike time, it is the
+//! same on a busy machine.
 #![expect(clippy::cast_precision_loss, reason = "counts become means, whose last bits are noise")]
 
 use std::alloc::System;
@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Buffers grow to their size before anything is counted.
+/// Buffers grow to their size before the count begins.
 const WARM_UP: u64 = 2_000;
 const COUNTED: u64 = 10_000;
 const IN_FLIGHT: usize = 100;
-/// Not within this time: something hangs.
+/// A longer time is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static EXECUTED: AtomicU64 = AtomicU64::new(0);

@@ -1,5 +1,5 @@
-//! The parts of a task's way that need no Redis: a call becomes what is sent, a claim's reply
-//! becomes grants, what is stored a record, and the record's arguments a handler's.
+//! The parts of a task's path that need no Redis: a call becomes a submission, a claim's reply
+//! becomes grants, stored text becomes a record, and its arguments become a handler's arguments.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use optimus_core::{
     broker::{Broker, Reply},
 };
 
-/// Bytes of arguments: the usual, and the most that a claim still carries.
+/// Bytes of arguments: the usual size, and the largest that a claim returns directly.
 const PAYLOADS: [usize; 2] = [200, 16 * 1024];
 
 #[optimus::task]
@@ -78,7 +78,7 @@ fn claim_reply(criterion: &mut Criterion) {
     }
 }
 
-/// What a worker does for a task between its claim and its report, but for the bookkeeping.
+/// The work of a worker for a task between claim and report, without the bookkeeping.
 fn execute(criterion: &mut Criterion) {
     let definition = TaskDefinition::registered().next().expect("the task above");
     let id = TaskId::new(QueueName::new("default").expect("a valid name"));

@@ -1,4 +1,4 @@
-//! An agent as the harness holds it: a process with its orders and answers.
+//! An agent in the harness: a process with its orders and replies.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,25 +12,26 @@ use serde::Serialize;
 
 use crate::agent::protocol::Reply;
 
-/// No order takes longer; an agent that does hangs.
+/// A longer order is a hang.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A running agent. Dropping it kills it; it also ends with this process, whose end closes its
-/// input.
+/// A running agent. It is killed when this value is dropped. It also ends with this process, which
+/// closes its input.
 pub(crate) struct AgentProcess {
     role: &'static str,
     child: Child,
-    /// Closed when it shall end.
+    /// Closed when the agent must end.
     orders: Option<ChildStdin>,
     replies: Receiver<Reply>,
 }
 
 impl AgentProcess {
-    /// Starts an agent in this role, and waits until it takes orders. A launcher is a program that
-    /// runs programs, with its arguments; mostly there is none.
+    /// Starts an agent in this role, and waits until it is ready. A launcher is a program that runs
+    /// programs, with its arguments; usually there is none.
     ///
     /// # Errors
-    /// When it can't be started.
+    ///
+    /// When it cannot be started.
     pub(crate) fn start(
         launcher: &[String],
         role: &'static str,
@@ -48,7 +49,7 @@ impl AgentProcess {
         let orders = child.stdin.take();
         let stdout = child.stdout.take().context("its output was piped")?;
         let (sender, replies) = mpsc::channel();
-        // On a thread of its own, because only a channel can be waited on with a limit.
+        // On its own thread, because only a channel has a wait with a time limit.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let reply = serde_json::from_str(&line)
@@ -70,34 +71,37 @@ impl AgentProcess {
         self.child.id()
     }
 
-    /// Gives an order, whose answer is to be [heard](Self::hear) later.
+    /// Sends an order. [`hear`](Self::hear) later returns its reply.
     ///
     /// # Errors
+    ///
     /// When the agent has ended.
     pub(crate) fn tell(&mut self, order: &impl Serialize) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
-        let orders = self.orders.as_mut().context("the agent was told to leave")?;
+        let orders = self.orders.as_mut().context("the agent was asked to end")?;
         orders.write_all(&line).with_context(|| format!("the {} agent ended", self.role))
     }
 
-    /// The answer to the oldest order without one.
+    /// The reply to the oldest order without one.
     ///
     /// # Errors
-    /// When the order failed, or no answer comes.
+    ///
+    /// When the order failed, or no reply arrives.
     pub(crate) fn hear(&self) -> anyhow::Result<Reply> {
         let role = self.role;
         match self.replies.recv_timeout(PATIENCE) {
             Ok(Reply::Failed(why)) => bail!("the {role} agent: {why}"),
             Ok(reply) => Ok(reply),
-            Err(problem) => Err(problem).with_context(|| format!("no answer of the {role} agent")),
+            Err(problem) => Err(problem).with_context(|| format!("no reply of the {role} agent")),
         }
     }
 
-    /// Lets the agent end, which writes what its launcher writes at the end.
+    /// Lets the agent end, so that its launcher writes its results.
     ///
     /// # Errors
-    /// When it ends otherwise than well.
+    ///
+    /// When it does not end with success.
     pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
         self.orders = None;
         let status = self.child.wait()?;
@@ -105,15 +109,15 @@ impl AgentProcess {
         Ok(())
     }
 
-    /// The error of an answer that does not fit its order.
+    /// The error of a reply that does not match its order.
     pub(crate) fn surprised(&self, reply: &Reply) -> anyhow::Error {
-        anyhow!("the {} agent answered out of turn: {reply:?}", self.role)
+        anyhow!("the {} agent sent a wrong reply: {reply:?}", self.role)
     }
 }
 
 impl Drop for AgentProcess {
     fn drop(&mut self) {
-        // Either fails only if it has ended, which is what is wanted.
+        // These fail only if it has ended, which is the desired state.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What every measurement is given: the Redis, the scale, and the way to repeat a run.
+//! The context of every measurement: the Redis, the scale, and the repetition of a run.
 
 use anyhow::Context as _;
 
@@ -14,9 +14,10 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Measures as often as the scale says, and makes a row of it.
+    /// Runs a measurement as often as the scale requires, and returns its row.
     ///
     /// # Errors
+    ///
     /// When a run fails.
     pub(crate) fn repeat(
         &self,
@@ -34,7 +35,7 @@ impl Bench {
     }
 }
 
-/// Tells who waits what is being done.
+/// Prints the progress.
 pub(crate) fn progress(name: &str, params: &Params, what: &str) {
     eprintln!("  {name} {}: {what}", describe(params));
 }

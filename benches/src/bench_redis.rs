@@ -1,4 +1,4 @@
-//! The private Redis server that everything is measured on.
+//! The private Redis server of all measurements.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use optimus_testkit::RedisServer;
 use crate::agent::protocol::queue_names;
 use crate::probe::Probe;
 
-/// A Redis of our own, on a port of the loopback interface; it ends with this value.
+/// A private Redis, on a port of the loopback interface; it ends with this value.
 pub(crate) struct BenchRedis {
     server: RedisServer,
     probe: Probe,
     persistence: Persistence,
 }
 
-/// The tasks of the queue that a load of one queue is in.
+/// The tasks of the queue that a load of one queue uses.
 const TASKS: &str = "{optimus:bench:0}:tasks";
 
 /// What Redis writes to disk.
@@ -30,7 +30,8 @@ impl BenchRedis {
     /// Starts a server.
     ///
     /// # Errors
-    /// When it takes no connection.
+    ///
+    /// When it accepts no connection.
     pub(crate) fn start(persistence: Persistence) -> anyhow::Result<Self> {
         let mut options = RedisServer::builder().tcp();
         if persistence == Persistence::Aof {
@@ -56,31 +57,33 @@ impl BenchRedis {
         &self.probe
     }
 
-    /// How many tasks there are, in whatever state but success, in the queues of a load.
+    /// The number of tasks in all states except success, in the queues of a load.
     ///
     /// # Errors
-    /// When Redis does not answer.
+    ///
+    /// When Redis does not reply.
     pub(crate) fn tasks_in(&self, queues: usize) -> anyhow::Result<u64> {
         let hashes =
             queue_names(queues).into_iter().map(|queue| format!("{{optimus:{queue}:0}}:tasks"));
         self.probe.fields_of(&hashes.collect::<Vec<_>>())
     }
 
-    /// Looks for nothing among the tasks so often that Redis, which moves a part of a growing table
-    /// with each look, has moved a table of so many fields.
+    /// Looks up an absent task so often that Redis has resized a table of this many fields. Redis
+    /// moves a part of a growing table with each lookup.
     ///
     /// # Errors
-    /// When Redis does not answer.
+    ///
+    /// When Redis does not reply.
     pub(crate) fn finish_moving(&self, fields: u64) -> anyhow::Result<()> {
-        const LOOKS: u64 = 100_000;
-        let script = format!("for i = 1, {LOOKS} do redis.call('HEXISTS', KEYS[1], '') end");
-        for _ in 0..fields.div_ceil(LOOKS) {
+        const LOOKUPS: u64 = 100_000;
+        let script = format!("for i = 1, {LOOKUPS} do redis.call('HEXISTS', KEYS[1], '') end");
+        for _ in 0..fields.div_ceil(LOOKUPS) {
             self.probe.command::<()>(&["EVAL", &script, "1", TASKS])?;
         }
         Ok(())
     }
 
-    /// What it writes to disk.
+    /// Its persistence.
     pub(crate) fn persistence(&self) -> Persistence {
         self.persistence
     }

@@ -1,5 +1,5 @@
-//! Hard bounds on what Redis is asked for a task, and on a worker's connections. They do not depend
-//! on how fast the machine is, so a change that asks more of Redis fails on any.
+//! Hard bounds on the work of Redis for a task, and on a worker's connections. They do not depend
+//! on the speed of the machine, so a change that needs more of Redis fails on any machine.
 
 use Param::{Number, Text};
 
@@ -7,22 +7,22 @@ use crate::bench::describe;
 use crate::field::Field;
 use crate::row::Row;
 
-/// The rows that a bound is about, and the most that their median may be.
+/// The rows of a bound, and the maximum of their median.
 struct Bound {
     name: &'static str,
-    /// A parameter and its value; every row of the measurement where there is none.
+    /// A parameter and its value; none for every row of the measurement.
     param: Option<(&'static str, Param)>,
     most: Most,
 }
 
-/// What is bound.
+/// The unit of a bound.
 #[derive(Clone, Copy, Debug)]
 enum Most {
-    /// For a task.
+    /// Per task.
     Asked { calls: f64, reads: f64 },
-    /// Of a worker.
+    /// Per worker.
     Connections(f64),
-    /// Commands in a second, of all workers: what is asked whether there is work or not.
+    /// Commands per second, of all workers, with or without work.
     Rate(f64),
 }
 
@@ -44,8 +44,8 @@ enum Param {
     Text(&'static str),
 }
 
-/// In a quick run. Calls include those that scripts make. A batch is smaller when the machine is
-/// busy and then costs more calls a task, which is why all but the first two have some room.
+/// For a quick run. Calls include those of scripts. On a busy machine batches are smaller and cost
+/// more calls per task, so all bounds except the first two have some reserve.
 const BOUNDS: &[Bound] = &[
     bound("submit_seq", None, 7.1, 1.05),
     bound("drain", Some(("in_flight", Number(1))), 19.5, 1.1),
@@ -85,17 +85,14 @@ const fn rate(name: &'static str, param: (&'static str, Param), most: f64) -> Bo
     Bound { name, param: Some(param), most: Most::Rate(most) }
 }
 
-/// Prints each bound with what was measured, and returns a sentence for each that is broken.
+/// Prints each bound with its measured value, and returns a sentence for each broken bound.
 pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
     let ours = || rows.iter().filter(|row| row.peer.is_none());
     let mut broken = Vec::new();
     println!("\nbounds");
     for bound in BOUNDS.iter().filter(|bound| ours().any(|row| row.name == bound.name)) {
         if !ours().any(|row| bound.is_about(row)) {
-            broken.push(format!(
-                "{}: no row is what the bound {:?} is about",
-                bound.name, bound.param
-            ));
+            broken.push(format!("{}: no row matches the bound {:?}", bound.name, bound.param));
         }
         for row in ours().filter(|row| bound.is_about(row)) {
             let limits = bound.most.limits().into_iter();
@@ -106,7 +103,7 @@ pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
     broken
 }
 
-/// `<what>: <found> of <most>`; what is above its bound is told, too.
+/// `<what>: <found> of <most>`; a value above its bound is also reported.
 fn held(row: &Row, field: Field, most: f64, broken: &mut Vec<String>) -> String {
     let found = row.values.get(&field).map_or(f64::INFINITY, |spread| spread.median);
     let asked = field.heading();
@@ -150,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_its_bound_is_named_with_both_numbers() {
+    fn a_value_above_its_bound_is_reported_with_both_numbers() {
         assert!(broken(&features(0.5)).is_empty());
         let sentences = broken(&features(3.0));
         assert_eq!(sentences.len(), 5, "{sentences:?}");
@@ -159,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_no_row_answers_to_is_broken() {
+    fn a_bound_without_a_row_is_broken() {
         let sentences = broken(&[row(params([]), 0.1)]);
         assert_eq!(sentences.len(), 5, "{sentences:?}");
     }
 
     #[test]
-    fn a_worker_with_one_connection_more_than_its_bound_is_told() {
+    fn a_worker_with_one_connection_more_than_its_bound_is_reported() {
         let with = |connections| {
             let run = Sample::new().with(Field::Connections, connections);
             broken(&[Row::of_runs("connections", params([("queues", 200.into())]), &[run])])
@@ -176,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_row_is_held_to_no_bound() {
+    fn a_peers_row_has_no_bound() {
         let theirs = features(9.0).into_iter().map(|row| row.of_peer("x")).collect::<Vec<_>>();
         assert!(broken(&theirs).is_empty());
     }

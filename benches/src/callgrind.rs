@@ -1,4 +1,4 @@
-//! Counts a program's instructions, by valgrind: almost the same on a busy machine.
+//! Counts a program's instructions with valgrind: almost the same on a busy machine.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// Whether valgrind can be run; says so if it can't.
+/// Whether valgrind is installed; prints a message if it is not.
 pub(crate) fn is_there() -> bool {
     let mut probe = Command::new("valgrind");
     probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -17,24 +17,24 @@ pub(crate) fn is_there() -> bool {
     there
 }
 
-/// Where valgrind writes what it has counted.
+/// The file with the counts of valgrind.
 pub(crate) struct Log(String);
 
 impl Log {
-    /// A log in a folder that somebody removes.
+    /// A log in a folder that the caller removes.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self(folder.join("callgrind.log").display().to_string())
     }
 
-    /// What to put before a program's command line.
+    /// The words before a program's command line.
     pub(crate) fn command_line(&self) -> Vec<String> {
         let log = format!("--log-file={}", self.0);
         let words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log];
         words.map(str::to_owned).into()
     }
 
-    /// The same, but counting within the first function alone, and there not within the second:
-    /// a program's start, or what it does by the clock, is not what a call costs.
+    /// The same, but it counts only inside the first function, and there not inside the second. A
+    /// program's start and its periodic work are not part of a call's cost.
     pub(crate) fn command_line_within(&self, counted: &str, apart: &str) -> Vec<String> {
         let mut words = self.command_line();
         words.push("--collect-atstart=no".to_owned());
@@ -42,9 +42,10 @@ impl Log {
         words
     }
 
-    /// What a program took that has ended.
+    /// The instructions of a program that has ended.
     ///
     /// # Errors
+    ///
     /// When valgrind has counted nothing.
     pub(crate) fn instructions(&self) -> anyhow::Result<u64> {
         let text = fs::read_to_string(&self.0).context("valgrind left no log")?;

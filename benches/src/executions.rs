@@ -1,20 +1,20 @@
-//! Which tasks were executed, over all workers: the proof that each was, and only once.
+//! The tasks that all workers executed: the proof that each was executed exactly once.
 
 use anyhow::ensure;
 
 use crate::agent::protocol::Tallied;
 
-/// What some workers did together.
+/// The executions of some workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Executions {
     words: Vec<u64>,
     doubled: u64,
-    /// How late the stamped tasks started.
+    /// The delays of the stamped tasks.
     pub(crate) latencies_us: Vec<f64>,
 }
 
 impl Executions {
-    /// Adds what one worker did.
+    /// Adds the executions of one worker.
     pub(crate) fn add(&mut self, tallied: Tallied) {
         self.words.resize(self.words.len().max(tallied.words.len()), 0);
         for (ours, others) in self.words.iter_mut().zip(tallied.words) {
@@ -25,7 +25,7 @@ impl Executions {
         self.latencies_us.extend(tallied.latencies_us);
     }
 
-    /// How many different tasks were executed.
+    /// The number of different tasks that were executed.
     pub(crate) fn total(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -33,7 +33,8 @@ impl Executions {
     /// Fails unless this many tasks were executed, each once.
     ///
     /// # Errors
-    /// Says how many were not, or twice.
+    ///
+    /// States how many were not executed, or executed twice.
     pub(crate) fn ensure_exactly(&self, tasks: u64) -> anyhow::Result<()> {
         let (executed, doubled) = (self.total(), self.doubled);
         ensure!(
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn each_task_once_over_all_workers_is_what_is_asked_for() {
+    fn each_task_must_run_once_over_all_workers() {
         assert!(executions(&[&[0b101], &[0b010, 1]]).ensure_exactly(4).is_ok());
     }
 

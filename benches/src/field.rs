@@ -1,4 +1,4 @@
-//! What is measured: [`Field`], the values of one run, and what several runs make of them.
+//! The measured values: [`Field`], the values of one run, and their summary over several runs.
 
 use std::collections::BTreeMap;
 
@@ -8,50 +8,50 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Field {
-    /// Tasks (or records, or calls) in a second of wall time.
+    /// Tasks (or records, or calls) per second of wall time.
     TasksPerS,
-    /// Tasks that were submitted meanwhile, in a second.
+    /// Tasks per second that were submitted meanwhile.
     SubmittedPerS,
     /// `used_cpu_user` + `used_cpu_sys` of Redis.
     RedisCpuUsPerTask,
-    /// The same from the submit on to the report.
+    /// The same from the submit to the report.
     RedisCpuUsWholeLife,
     /// User + system time of the processes that submit.
     ClientCpuUsPerTask,
     /// User + system time of the processes that run the tasks.
     WorkerCpuUsPerTask,
-    /// Calls in `commandstats`, those that scripts make included.
+    /// Calls in `commandstats`, including those of scripts.
     RedisCallsPerTask,
-    /// `total_reads_processed`: how often Redis read from a socket.
+    /// `total_reads_processed`: the number of reads from sockets in Redis.
     ReadsPerTask,
-    /// The rate as a share of what the floor reaches.
+    /// The rate as a share of the floor's rate.
     ShareOfFloor,
-    /// The rate as a share of what one queue reaches.
+    /// The rate as a share of the rate with one queue.
     ShareOfOneQueue,
-    /// What one worker keeps open to Redis.
+    /// The connections of one worker to Redis.
     Connections,
-    /// The time as a multiple of what the drain of the same tasks takes.
+    /// The time as a multiple of the drain time of the same tasks.
     OfDrain,
-    /// Of the processor, in all threads of a process.
+    /// Instructions of the processor, in all threads of a process.
     InstructionsPerTask,
-    /// Of Redis, for one call of a script.
+    /// Instructions of Redis, for one call of a script.
     InstructionsPerCall,
-    /// Resident memory of the processes that are measured, together; of workers at its highest,
-    /// unless the parameters say that they are idle.
+    /// Total resident memory of the measured processes. For workers it is the maximum, unless the
+    /// parameters state that they are idle.
     RssMb,
-    /// Redis' memory for one queued task above the bytes of its arguments.
+    /// Redis' memory for one queued task, without the bytes of its arguments.
     RedisBytesPerTask,
-    /// Redis' memory, above what it needs when empty.
+    /// Redis' memory, without the memory of an empty Redis.
     RedisMb,
-    /// Tasks that wait at the end of the time.
+    /// Tasks that wait at the end of the run.
     Backlog,
-    /// What a feature adds to [`RedisCpuUsWholeLife`](Self::RedisCpuUsWholeLife).
+    /// The additional [`RedisCpuUsWholeLife`](Self::RedisCpuUsWholeLife) of a feature.
     RedisUsOverPlain,
-    /// What a feature adds to [`ClientCpuUsPerTask`](Self::ClientCpuUsPerTask).
+    /// The additional [`ClientCpuUsPerTask`](Self::ClientCpuUsPerTask) of a feature.
     ClientUsOverPlain,
-    /// What a feature adds to [`WorkerCpuUsPerTask`](Self::WorkerCpuUsPerTask).
+    /// The additional [`WorkerCpuUsPerTask`](Self::WorkerCpuUsPerTask) of a feature.
     WorkerUsOverPlain,
-    /// Commands that Redis got in a second, without those that scripts make.
+    /// Commands per second that Redis received, without those of scripts.
     CommandsPerS,
     /// The worker's share of a core.
     WorkerCpuPercent,
@@ -59,16 +59,16 @@ pub(crate) enum Field {
     RedisCpuPercent,
     /// The median of a latency.
     P50Us,
-    /// The latency that one in a hundred is above.
+    /// The latency that one percent of the tasks exceed.
     P99Us,
-    /// The latency that one in a thousand is above.
+    /// The latency that one in a thousand tasks exceeds.
     P999Us,
     /// The highest latency.
     MaxUs,
 }
 
 impl Field {
-    /// What stands above its column.
+    /// The title of its column.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::TasksPerS => "tasks/s",
@@ -108,7 +108,7 @@ impl Field {
 pub(crate) struct Sample(BTreeMap<Field, f64>);
 
 impl Sample {
-    /// A run of which nothing is known yet.
+    /// A run without values.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -119,7 +119,7 @@ impl Sample {
         self
     }
 
-    /// Adds a value, where the system could tell it.
+    /// Adds a value, if the system has it.
     pub(crate) fn with_known(self, field: Field, value: Option<f64>) -> Self {
         match value {
             Some(value) => self.with(field, value),
@@ -127,7 +127,8 @@ impl Sample {
         }
     }
 
-    /// Adds p50, p99, p99.9 and the highest of these, in microseconds. Of none it adds nothing.
+    /// Adds p50, p99, p99.9 and the maximum of these, in microseconds. Adds nothing for an empty
+    /// list.
     pub(crate) fn with_latencies(self, mut us: Vec<f64>) -> Self {
         us.sort_by(f64::total_cmp);
         let at =
@@ -141,7 +142,7 @@ impl Sample {
             .with_known(Field::MaxUs, us.last().copied())
     }
 
-    /// Value by value the sum of two.
+    /// The sum of two runs, for each value.
     pub(crate) fn plus(mut self, other: &Self) -> Self {
         for (field, value) in &other.0 {
             *self.0.entry(*field).or_default() += value;
@@ -161,7 +162,7 @@ impl Sample {
     }
 }
 
-/// The lowest, the middle and the highest of several runs.
+/// The minimum, the median and the maximum of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -170,7 +171,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of these values; none of none.
+    /// The spread of these values; none if there are none.
     pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
@@ -184,7 +185,7 @@ impl Spread {
     }
 }
 
-/// The spread of each field over the runs that know it.
+/// The spread of each field over the runs that have it.
 pub(crate) fn spreads(runs: &[Sample]) -> BTreeMap<Field, Spread> {
     let mut values: BTreeMap<Field, Vec<f64>> = BTreeMap::new();
     for (field, value) in runs.iter().flat_map(|run| &run.0) {
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_become_the_lowest_the_middle_and_the_highest() {
+    fn runs_become_the_minimum_the_median_and_the_maximum() {
         let runs = [30.0, 10.0, 20.0].map(|rate| Sample::new().with(Field::TasksPerS, rate));
         let expected = Spread { min: 10.0, median: 20.0, max: 30.0 };
         assert_eq!(spreads(&runs)[&Field::TasksPerS], expected);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_become_their_quantiles_and_none_of_them_nothing() {
+    fn latencies_become_quantiles_and_an_empty_list_becomes_nothing() {
         let sample = Sample::new().with_latencies((0..1000).rev().map(f64::from).collect());
         let found =
             [Field::P50Us, Field::P99Us, Field::P999Us, Field::MaxUs].map(|f| sample.get(f));

@@ -1,4 +1,4 @@
-//! The floors: what Redis needs for the same records without any queue around them.
+//! The floors: the cost of the same records in Redis without a queue.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use crate::row::params;
 pub(crate) type Floors = BTreeMap<&'static str, Spread>;
 
 const BATCH: u64 = 100;
-/// What a record has beside its arguments: a stamp and a header.
+/// The size of a record without its arguments: a stamp and a header.
 const HEADER_BYTES: usize = 22;
 
-/// The processor time of Redis for each of the commands that a queue can't do with less than:
-/// put a record in, move it to a worker's list, take it away.
+/// The processor time of Redis for each command that a queue needs at least: add a record, move it
+/// to a worker's list, remove it.
 ///
 /// # Errors
-/// When Redis does not answer.
+///
+/// When Redis does not reply.
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Floors> {
     let records = bench.scale.tasks(200_000) / BATCH * BATCH;
     let mut found: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -39,7 +40,7 @@ fn once(bench: &Bench, records: u64) -> anyhow::Result<[f64; 3]> {
     redis.probe().flush()?;
     let mut connection = redis::Client::open(redis.url())?.get_connection()?;
     let mut us_of = |command: fn(u64) -> redis::Cmd| -> anyhow::Result<f64> {
-        let before = redis.probe().look()?;
+        let before = redis.probe().counters()?;
         for batch in 0..records / BATCH {
             let mut pipeline = redis::pipe();
             for number in batch * BATCH..(batch + 1) * BATCH {

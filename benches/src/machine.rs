@@ -1,4 +1,4 @@
-//! Where the figures come from: the machine, the versions, the settings.
+//! The origin of the figures: the machine, the versions, the settings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::bench_redis::{BenchRedis, Persistence};
 
-/// Names and values, as they are shown.
+/// Names and values, for display.
 pub(crate) type Facts = BTreeMap<&'static str, String>;
 
-/// All that a reader must know to judge the figures.
+/// The facts that a reader needs to interpret the figures.
 #[derive(Debug, Serialize)]
 pub(crate) struct Setting {
     pub(crate) machine: Facts,
@@ -21,10 +21,11 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Looks around.
+    /// Collects the facts.
     ///
     /// # Errors
-    /// When Redis does not say what it is.
+    ///
+    /// When Redis does not report its version.
     pub(crate) fn here(redis: &BenchRedis) -> anyhow::Result<Self> {
         let machine = [
             ("cpu", field("/proc/cpuinfo", "model name")),
@@ -46,11 +47,11 @@ fn facts_of(redis: &BenchRedis) -> anyhow::Result<Facts> {
     let info: String = redis.probe().command(&["INFO", "server"])?;
     let line =
         |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_end);
-    // Valkey writes both, and under the first name the Redis that it is compatible with.
+    // Valkey reports both; the first name has the Redis version that it is compatible with.
     let version = match (line("valkey_version:"), line("redis_version:")) {
         (Some(valkey), _) => format!("valkey {valkey}"),
         (None, Some(redis)) => redis.to_owned(),
-        _ => return None.context("INFO does not tell the server's version"),
+        _ => return None.context("INFO does not contain the server's version"),
     };
     let persistence = match redis.persistence() {
         Persistence::None => "none",

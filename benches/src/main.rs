@@ -1,4 +1,4 @@
-//! Measures Optimus, and other queues beside it. `cargo xtask bench` builds and runs it.
+//! Measures Optimus, and compares it with other queues. `cargo xtask bench` builds and runs it.
 #![expect(clippy::cast_precision_loss, reason = "counts become rates, whose last bits are noise")]
 
 mod agent;
@@ -53,8 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures, prints, and returns whether all went well. What fails does not cost the results of
-/// the rest.
+/// Measures, prints, and returns whether everything succeeded. A failure does not lose the other
+/// results.
 fn measure_all(options: &Options) -> anyhow::Result<bool> {
     let bench = Bench { redis: BenchRedis::start(options.persistence)?, scale: options.scale };
     let setting = Setting::here(&bench.redis)?;
@@ -81,7 +81,7 @@ fn measure_all(options: &Options) -> anyhow::Result<bool> {
     report.print();
     if let Some(path) = &options.json {
         let json = serde_json::to_vec_pretty(&report)?;
-        std::fs::write(path, json).with_context(|| format!("can't write {}", path.display()))?;
+        std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if options.scale.is_quick() {
         wrong.extend(bounds::broken(&report.results));

@@ -1,4 +1,4 @@
-//! What clients really send, as `MONITOR` shows it.
+//! The commands that clients send, as `MONITOR` shows them.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +12,20 @@ use crate::submitter::Submitter;
 /// Enough for one submit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection that hears all others.
+/// A connection that receives the commands of all others.
 struct Monitor(redis::Connection);
 
-/// A command as it was sent.
+/// A command as sent.
 struct Monitored {
     words: Vec<Vec<u8>>,
     by_script: bool,
 }
 
-/// How many commands clients send within a time; those of scripts are not among them.
+/// The number of commands that clients send within a time, without those of scripts.
 ///
 /// # Errors
-/// When Redis does not answer.
+///
+/// When Redis does not reply.
 pub(crate) fn commands_within(redis: &BenchRedis, window: Duration) -> anyhow::Result<u64> {
     let mut monitor = Monitor::start(redis)?;
     let until = Instant::now() + window;
@@ -35,15 +36,16 @@ pub(crate) fn commands_within(redis: &BenchRedis, window: Duration) -> anyhow::R
     Ok(commands)
 }
 
-/// What one submit sends behind the hash of its script: the number of keys, the keys, and the
+/// The words of one submit after the hash of its script: the number of keys, the keys, and the
 /// arguments.
 ///
 /// # Errors
+///
 /// When a submit is not one call of a script.
 pub(crate) fn words_of_a_submit(redis: &BenchRedis) -> anyhow::Result<Vec<Vec<u8>>> {
     redis.probe().flush()?;
     let mut submitter = Submitter::start(redis)?;
-    // The first one announces the queue and loads the script.
+    // The first submit announces the queue and loads the script.
     submitter.submit(redis, Load::new(Way::Sequential, 1))?;
     let mut monitor = Monitor::start(redis)?;
     submitter.begin(Load::new(Way::Sequential, 1).first(1))?;
@@ -53,12 +55,12 @@ pub(crate) fn words_of_a_submit(redis: &BenchRedis) -> anyhow::Result<Vec<Vec<u8
         let verb = words.next().unwrap_or_default();
         let carries = words.as_slice().iter().any(|word| word.len() >= PAYLOAD_BYTES);
         if !monitor.by_script && carries {
-            ensure!(verb.eq_ignore_ascii_case(b"EVALSHA"), "a submit is no EVALSHA any more");
+            ensure!(verb.eq_ignore_ascii_case(b"EVALSHA"), "a submit is no longer an EVALSHA");
             submitter.end()?;
             return Ok(words.skip(1).collect());
         }
     }
-    bail!("a submit was not seen by MONITOR")
+    bail!("MONITOR did not show a submit")
 }
 
 impl Monitor {
@@ -68,7 +70,7 @@ impl Monitor {
         Ok(Self(connection))
     }
 
-    /// The next command, if one comes before the instant.
+    /// The next command, if one arrives before the instant.
     fn next(&mut self, until: Instant) -> anyhow::Result<Option<Monitored>> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -86,14 +88,15 @@ impl Monitor {
     }
 }
 
-/// Reads `1700000000.123456 [0 127.0.0.1:4242] "EVALSHA" "…"`, where a script stands as `lua`.
+/// Reads `1700000000.123456 [0 127.0.0.1:4242] "EVALSHA" "…"`, in which a script's address is
+/// `lua`.
 fn parse(line: &str) -> Option<Monitored> {
     let (_, line) = line.split_once(" [")?;
     let (source, words) = line.split_once("] ")?;
     Some(Monitored { words: unquote(words.as_bytes())?, by_script: source.ends_with(" lua") })
 }
 
-/// The words of a line as Redis quotes them.
+/// The words of a line, with Redis' quoting.
 fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (mut words, mut bytes) = (Vec::new(), line.iter().copied());
     while bytes.next()? == b'"' {
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_monitor_becomes_its_words_and_whether_a_script_said_them() {
+    fn a_line_of_monitor_becomes_its_words_and_whether_a_script_sent_them() {
         let sent = parse(r#"1.5 [0 127.0.0.1:4] "SET" "a \"b\"" "\x00\n\\" """#).unwrap();
         assert_eq!(sent.words, [&b"SET"[..], b"a \"b\"", b"\0\n\\", b""]);
         assert!(!sent.by_script && parse(r#"1.5 [0 lua] "GET" "a""#).unwrap().by_script);

@@ -8,26 +8,27 @@ use crate::bench_redis::Persistence;
 use crate::measure::{self, Measurement};
 use crate::scale::Scale;
 
-/// What shall be measured, and how.
+/// What to measure, and how.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) scale: Scale,
-    /// The measurements' names; none: all.
+    /// The names of the measurements; none for all.
     pub(crate) only: Vec<String>,
-    /// The peers' names; `all` is one of them. None: ours alone.
+    /// The names of the peers; `all` is one of them. None for only Optimus.
     pub(crate) peers: Vec<String>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) persistence: Persistence,
 }
 
-/// The floors are measured as one, too.
+/// The name of the floors, which are selected like a measurement.
 pub(crate) const FLOOR: &str = "floor";
 
 impl Options {
     /// Reads the arguments.
     ///
     /// # Errors
-    /// Names the argument that is not known, and those that are.
+    ///
+    /// Names the unknown argument, and the known ones.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
         let mut options = Self {
             scale: Scale::FULL,
@@ -49,17 +50,17 @@ impl Options {
             }
         }
         for name in &options.only {
-            ensure!(is_measurement(name), "nothing is called {name:?}\n{}", usage());
+            ensure!(is_measurement(name), "there is no measurement {name:?}\n{}", usage());
         }
         Ok(options)
     }
 
-    /// Whether this measurement was asked for, by name or with all others.
+    /// Whether this measurement is selected, by name or with all others.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.names(name)
     }
 
-    /// The measurements that were asked for.
+    /// The selected measurements.
     pub(crate) fn measurements(&self) -> impl Iterator<Item = &'static Measurement> {
         let usual = measure::USUAL.iter().filter(|usual| self.wants(usual.name));
         usual.chain(measure::ON_DEMAND.iter().filter(|other| self.names(other.name)))
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn without_arguments_everything_of_ours_is_measured() {
+    fn without_arguments_all_of_optimus_is_measured() {
         let options = read("").unwrap();
         let measured = |name| options.measurements().any(|wanted| wanted.name == name);
         assert!(measured("drain") && !measured("instructions"));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_and_a_name_that_nothing_has_is_refused_with_those_that_are() {
+    fn lists_are_read_and_an_unknown_name_is_refused_with_the_known_ones() {
         let options = read("--quick --only drain,idle --peers all --json x.json --aof").unwrap();
         assert!(options.wants("idle") && !options.wants("growth") && options.scale.is_quick());
         assert_eq!(options.persistence, Persistence::Aof);

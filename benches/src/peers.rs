@@ -1,7 +1,7 @@
-//! Other queues, measured beside ours: the same task, the same Redis, the same counts.
+//! Other queues, compared with Optimus: the same task, the same Redis, the same counts.
 //!
-//! Each is used from its own language, by a runner in `benches/peers/` whose README says how the
-//! runners and this harness talk, and which settings were found best.
+//! Each is used from its own language, by a runner in `benches/peers/`. Its README describes the
+//! messages between the runners and this harness, and the best settings of each peer.
 
 mod catalog;
 mod complaint;
@@ -21,19 +21,19 @@ use crate::bench::Bench;
 use crate::options::Options;
 use crate::row::Row;
 
-/// The name of all peers together.
+/// The name for all peers.
 const ALL: &str = "all";
 
-/// What came of a peer.
+/// The results of a peer.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Its lines of the results.
+    /// Its rows of the results.
     Rows(Vec<Row>),
-    /// It could not be measured, or one of its measurements could not be taken.
+    /// The reason if it, or one of its measurements, failed.
     Skipped { peer: String, reason: String },
 }
 
-/// Measures the peers that were asked for, one after the other. Missing ones are installed.
+/// Measures the selected peers, one after the other. Missing ones are installed.
 pub(crate) fn run(options: &Options, bench: &Bench) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for name in &options.peers {
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options, bench: &Bench) -> Vec<Outcome> {
 }
 
 fn outcomes_of(peer: &Peer, options: &Options, bench: &Bench) -> Vec<Outcome> {
-    eprintln!("{}: another queue, beside ours", peer.name);
+    eprintln!("{}: another queue, for comparison", peer.name);
     let installed = Places::find().and_then(|places| {
         install::install(peer.runner, &places).context("it could not be installed")?;
         Ok(places)

@@ -1,6 +1,6 @@
 //! A plain connection to Redis that reads its counters before and after a measurement.
 //!
-//! What the probe itself sends between two looks is taken off.
+//! The commands of the probe itself between two readings are subtracted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ pub(crate) struct Probe {
 
 struct Inner {
     connection: Connection,
-    /// What this connection has sent, by command.
+    /// The commands that this connection has sent.
     calls: Calls,
-    /// How often Redis has read from this connection.
+    /// The number of reads by Redis from this connection.
     reads: u64,
 }
 
 type Calls = BTreeMap<String, u64>;
 
-/// Redis' counters at one moment, without the probe's own part.
+/// Redis' counters at one moment, without those of the probe.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Counters {
     cpu_s: f64,
     calls: Calls,
     reads: u64,
@@ -35,16 +35,16 @@ pub(crate) struct Look {
     pub(crate) memory: u64,
 }
 
-/// What Redis did between two looks.
+/// The work of Redis between two readings.
 #[derive(Clone, Debug)]
 pub(crate) struct Spent {
     /// User + system time in seconds.
     pub(crate) cpu_s: f64,
-    /// Calls by command, those of scripts included; only of commands that were called.
+    /// Calls by command, including those of scripts; only of commands that were called.
     pub(crate) calls: Calls,
     /// Reads from sockets.
     pub(crate) reads: u64,
-    /// By how many bytes the memory in use has grown.
+    /// The growth of the memory in use, in bytes.
     pub(crate) memory_grown: i64,
 }
 
@@ -52,7 +52,8 @@ impl Probe {
     /// Connects.
     ///
     /// # Errors
-    /// When nobody answers at `url`.
+    ///
+    /// When no server replies at `url`.
     pub(crate) fn connect(url: &str) -> anyhow::Result<Self> {
         let connection = redis::Client::open(url)
             .and_then(|client| client.get_connection())
@@ -61,47 +62,51 @@ impl Probe {
         Ok(Self { inner: RefCell::new(inner) })
     }
 
-    /// The counters now.
+    /// Reads the current counters.
     ///
     /// # Errors
-    /// When Redis does not answer, or not as Redis does.
-    pub(crate) fn look(&self) -> anyhow::Result<Look> {
+    ///
+    /// When Redis does not reply, or not as Redis does.
+    pub(crate) fn counters(&self) -> anyhow::Result<Counters> {
         let mut inner = self.inner.borrow_mut();
-        // `INFO` counts a read before it answers, and a call only afterwards.
+        // `INFO` counts a read before its reply, and a call only after it.
         let own_calls = inner.calls.clone();
         let text: String = inner.ask(redis::pipe().cmd("INFO").arg("everything"))?;
-        let mut look = Look::read(&text).context("INFO lacks a counter")?;
-        look.reads = look.reads.saturating_sub(inner.reads);
+        let mut counters = Counters::read(&text).context("INFO lacks a counter")?;
+        counters.reads = counters.reads.saturating_sub(inner.reads);
         for (name, own) in own_calls {
-            if let Some(calls) = look.calls.get_mut(&name) {
+            if let Some(calls) = counters.calls.get_mut(&name) {
                 *calls = calls.saturating_sub(own);
             }
         }
-        Ok(look)
+        Ok(counters)
     }
 
-    /// What Redis has done since.
+    /// The work of Redis since then.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
-    pub(crate) fn since(&self, before: &Look) -> anyhow::Result<Spent> {
-        Ok(self.look()?.since(before))
+    ///
+    /// The same as for [`counters`](Self::counters).
+    pub(crate) fn since(&self, before: &Counters) -> anyhow::Result<Spent> {
+        Ok(self.counters()?.since(before))
     }
 
-    /// Sends one command and reads its answer.
+    /// Sends one command and reads its reply.
     ///
     /// # Errors
-    /// When Redis refuses it or does not answer.
+    ///
+    /// When Redis refuses it or does not reply.
     pub(crate) fn command<T: FromRedisValue>(&self, words: &[&str]) -> anyhow::Result<T> {
         let mut pipeline = redis::pipe();
         pipeline.cmd(words[0]).arg(&words[1..]);
         self.inner.borrow_mut().ask(&pipeline)
     }
 
-    /// How many fields these hashes have together.
+    /// The total number of fields in these hashes.
     ///
     /// # Errors
-    /// When Redis does not answer.
+    ///
+    /// When Redis does not reply.
     pub(crate) fn fields_of(&self, hashes: &[String]) -> anyhow::Result<u64> {
         let mut pipeline = redis::pipe();
         for hash in hashes {
@@ -111,20 +116,22 @@ impl Probe {
         Ok(lengths.iter().sum())
     }
 
-    /// How many connections Redis has, this one among them.
+    /// The number of connections to Redis, including this one.
     ///
     /// # Errors
-    /// When Redis does not answer, or not as Redis does.
+    ///
+    /// When Redis does not reply, or not as Redis does.
     pub(crate) fn connections(&self) -> anyhow::Result<u64> {
         let text: String = self.command(&["INFO", "clients"])?;
         let line = text.lines().find_map(|line| line.strip_prefix("connected_clients:"));
         Ok(line.context("INFO does not count clients")?.trim_end().parse()?)
     }
 
-    /// Empties Redis and gives its memory back.
+    /// Empties Redis and frees its memory.
     ///
     /// # Errors
-    /// When Redis does not answer.
+    ///
+    /// When Redis does not reply.
     pub(crate) fn flush(&self) -> anyhow::Result<()> {
         self.command::<()>(&["FLUSHALL", "SYNC"])?;
         self.command::<()>(&["MEMORY", "PURGE"])
@@ -134,7 +141,7 @@ impl Probe {
 impl Inner {
     fn ask<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> anyhow::Result<T> {
         let mut answers: Vec<redis::Value> = self.ask_all(pipeline)?;
-        Ok(redis::from_redis_value(answers.pop().context("Redis answered nothing")?)?)
+        Ok(redis::from_redis_value(answers.pop().context("Redis replied nothing")?)?)
     }
 
     fn ask_all<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> anyhow::Result<Vec<T>> {
@@ -146,7 +153,7 @@ impl Inner {
     }
 }
 
-/// As `commandstats` writes it: `memory|purge`.
+/// The form in `commandstats`: `memory|purge`.
 fn name_of(command: &redis::Cmd) -> String {
     let mut words = command.args_iter().filter_map(|arg| match arg {
         redis::Arg::Simple(word) => Some(String::from_utf8_lossy(word).to_lowercase()),
@@ -159,7 +166,7 @@ fn name_of(command: &redis::Cmd) -> String {
     }
 }
 
-impl Look {
+impl Counters {
     fn read(info: &str) -> Option<Self> {
         let lines: BTreeMap<&str, &str> =
             info.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
@@ -192,7 +199,7 @@ impl Look {
 }
 
 impl Spent {
-    /// Per task of so many: processor time, calls, reads.
+    /// Per task: processor time, calls, reads.
     pub(crate) fn sample(&self, tasks: f64) -> Sample {
         let calls: u64 = self.calls.values().sum();
         Sample::new()

@@ -20,7 +20,7 @@ pub(crate) struct Report {
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// A peer that could not be measured, or not wholly.
+/// A peer that could not be measured, or only in part.
 #[derive(Debug, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) peer: String,
@@ -28,7 +28,7 @@ pub(crate) struct Skipped {
 }
 
 impl Report {
-    /// Prints all of it as tables.
+    /// Prints everything as tables.
     pub(crate) fn print(&self) {
         print_facts("machine", &self.setting.machine);
         print_facts("redis", &self.setting.redis);
@@ -36,7 +36,7 @@ impl Report {
         let mut names: Vec<&str> = self.results.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
-        // In the order in which each name first comes.
+        // In the order in which each name first appears.
         names.sort_by_key(|name| self.results.iter().position(|row| row.name == *name));
         for name in names {
             let rows: Vec<&Row> = self.results.iter().filter(|row| row.name == name).collect();
@@ -53,7 +53,7 @@ impl Report {
             return;
         }
         let mut table = plain_table();
-        table.set_header(["floor", "us of Redis' processor a record, or calls/s"]);
+        table.set_header(["floor", "us of Redis' processor for each record, or calls/s"]);
         for (name, spread) in &self.floor {
             table.add_row([(*name).to_owned(), cell(*spread)]);
         }
@@ -66,8 +66,8 @@ fn print_facts(title: &str, facts: &Facts) {
     println!("{title:<9} {}", facts.join(" · "));
 }
 
-/// A column for each value that any of the rows has; in its cells the median, the lowest and the
-/// highest.
+/// A column for each value that any row has; its cells have the median, the minimum and the
+/// maximum.
 fn table(rows: &[&Row]) -> Table {
     let mut fields: Vec<Field> = rows.iter().flat_map(|row| row.values.keys().copied()).collect();
     fields.sort_unstable();
@@ -99,7 +99,7 @@ fn table(rows: &[&Row]) -> Table {
 
 fn plain_table() -> Table {
     let mut table = Table::new();
-    // So that a page of the documentation can take it as it is.
+    // In a form that a page of the documentation can include unchanged.
     table.load_style(presets::ASCII_MARKDOWN);
     table
 }
@@ -112,7 +112,7 @@ fn cell(spread: Spread) -> String {
     format!("{} ({}..{})", number(median), number(min), number(max))
 }
 
-/// Three digits, or all of a whole number's with its thousands apart.
+/// Three digits, or all digits of a whole number with separated thousands.
 fn number(value: f64) -> String {
     let size = value.abs();
     if size < 100.0 {
@@ -141,7 +141,7 @@ mod tests {
     use crate::row::params;
 
     #[test]
-    fn numbers_are_short_and_thousands_stand_apart() {
+    fn numbers_are_short_and_have_separated_thousands() {
         let shown = [0.004_56, 1.234, 12.34, 999.6, 150_000.0, -123_456.0].map(number);
         assert_eq!(shown, ["0.005", "1.23", "12.3", "1,000", "150,000", "-123,456"]);
     }

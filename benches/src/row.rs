@@ -1,4 +1,4 @@
-//! One line of the results: what was measured, with which parameters, and what came out.
+//! One row of the results: the measurement, its parameters, and the values.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use crate::field::{Field, Sample, Spread, spreads};
 
-/// What varies between the rows of a measurement, by name: `in_flight`, `processes`, `batch`,
-/// `backlog`, `queues`, `workers`, `payload` and what else a measurement needs.
+/// The parameters that vary between the rows of a measurement, by name: `in_flight`, `processes`,
+/// `batch`, `backlog`, `queues`, `workers`, `payload` and others.
 pub(crate) type Params = BTreeMap<&'static str, Value>;
 
-/// A line of the results.
+/// A row of the results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     /// The measurement.
     pub(crate) name: &'static str,
-    /// Whose it is; ours where there is none.
+    /// The peer; none for Optimus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peer: Option<String>,
     pub(crate) params: Params,
@@ -25,12 +25,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A line of ours.
+    /// A row of Optimus.
     pub(crate) fn of_runs(name: &'static str, params: Params, runs: &[Sample]) -> Self {
         Self { name, peer: None, params, values: spreads(runs) }
     }
 
-    /// The same as a line of another queue.
+    /// The same as a row of another queue.
     pub(crate) fn of_peer(mut self, peer: &str) -> Self {
         self.peer = Some(peer.to_owned());
         self
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_one_flat_object_and_has_a_peer_only_if_it_is_anothers() {
+    fn a_row_is_one_flat_object_and_has_a_peer_only_if_it_is_of_another_queue() {
         let run = Sample::new().with(Field::TasksPerS, 5.0);
         let row = Row::of_runs("drain", params([("in_flight", 100.into())]), &[run]);
         let spread = serde_json::json!({ "min": 5.0, "median": 5.0, "max": 5.0 });

@@ -1,21 +1,21 @@
-//! How much is measured: all of it, or little for a smoke test.
+//! The extent of the measurements: all of it, or little for a smoke test.
 
 /// The number of runs, and the share of the full counts that each takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
-    /// How often each measurement is repeated.
+    /// The number of repetitions of each measurement.
     pub(crate) runs: usize,
-    /// Counts are divided by this.
+    /// The divisor of all counts.
     divisor: u64,
 }
 
-/// Below this a batch of each kind would not fill.
+/// With less, a batch of each kind would not be full.
 const TASKS_MIN: u64 = 1_000;
 
 impl Scale {
     /// Three runs of the full counts.
     pub(crate) const FULL: Self = Self { runs: 3, divisor: 1 };
-    /// One run of a fortieth.
+    /// One run of a fortieth of the counts.
     pub(crate) const QUICK: Self = Self { runs: 1, divisor: 40 };
 
     /// Whether this is only a smoke test.
@@ -23,12 +23,12 @@ impl Scale {
         self.divisor > 1
     }
 
-    /// How many tasks, where a full run takes `full`.
+    /// The number of tasks, if a full run has `full`.
     pub(crate) fn tasks(self, full: u64) -> u64 {
         (full / self.divisor).max(TASKS_MIN.min(full))
     }
 
-    /// One of two values, where dividing makes no sense.
+    /// One of two values, for counts that cannot be divided.
     pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
         if self.is_quick() { quick } else { full }
     }

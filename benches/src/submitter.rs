@@ -1,4 +1,4 @@
-//! A client in a process of its own, and what it costs to submit through it.
+//! A client in a separate process, and the cost of its submits.
 
 use crate::agent::protocol::{Load, Reply, SubmitOrder};
 use crate::agent_process::AgentProcess;
@@ -7,12 +7,12 @@ use crate::field::{Field, Sample};
 use crate::probe::Spent;
 use crate::process::{Usage, rss_mb};
 
-/// A client in a process of its own.
+/// A client in a separate process.
 pub(crate) struct Submitter {
     agent: AgentProcess,
 }
 
-/// What it took to submit a load.
+/// The cost of the submit of a load.
 pub(crate) struct Submitted {
     pub(crate) count: u64,
     pub(crate) seconds: f64,
@@ -22,33 +22,37 @@ pub(crate) struct Submitted {
 }
 
 impl Submitter {
-    /// Starts one, connected.
+    /// Starts a client and connects it.
     ///
     /// # Errors
-    /// When it can't be started.
+    ///
+    /// When it cannot be started.
     pub(crate) fn start(redis: &BenchRedis) -> anyhow::Result<Self> {
         Self::start_under(&[], redis)
     }
 
-    /// As [`start`](Self::start), by a program that runs programs.
+    /// The same as [`start`](Self::start), by a program that runs programs.
     ///
     /// # Errors
-    /// When it can't be started.
+    ///
+    /// When it cannot be started.
     pub(crate) fn start_under(launcher: &[String], redis: &BenchRedis) -> anyhow::Result<Self> {
         Ok(Self { agent: AgentProcess::start(launcher, "submit", &redis.url())? })
     }
 
-    /// Submits a load, and tells what that cost.
+    /// Submits a load, and returns the cost.
     ///
     /// # Errors
+    ///
     /// When a task is not accepted.
     pub(crate) fn submit(&mut self, redis: &BenchRedis, load: Load) -> anyhow::Result<Submitted> {
         self.carry(redis, &SubmitOrder::Load(load))
     }
 
-    /// Carries out an order, and tells what that cost.
+    /// Executes an order, and returns the cost.
     ///
     /// # Errors
+    ///
     /// When it fails.
     pub(crate) fn carry(
         &mut self,
@@ -56,7 +60,7 @@ impl Submitter {
         order: &SubmitOrder,
     ) -> anyhow::Result<Submitted> {
         let pids = [self.agent.pid()];
-        let (before, usage) = (redis.probe().look()?, Usage::of(&pids));
+        let (before, usage) = (redis.probe().counters()?, Usage::of(&pids));
         self.agent.tell(order)?;
         let (seconds, count) = self.end()?;
         let client_cpu_s = Usage::of(&pids).since(&usage);
@@ -67,23 +71,26 @@ impl Submitter {
     /// Begins to submit a load.
     ///
     /// # Errors
+    ///
     /// When the process has ended.
     pub(crate) fn begin(&mut self, load: Load) -> anyhow::Result<()> {
         self.begin_order(&SubmitOrder::Load(load))
     }
 
-    /// Begins to carry out an order.
+    /// Begins to execute an order.
     ///
     /// # Errors
+    ///
     /// When the process has ended.
     pub(crate) fn begin_order(&mut self, order: &SubmitOrder) -> anyhow::Result<()> {
         self.agent.tell(order)
     }
 
-    /// Waits until what was [begun](Self::begin) is done: how long it took, and how many tasks
-    /// there were.
+    /// Waits for the end of the order that was [begun](Self::begin). Returns its time and the
+    /// number of tasks.
     ///
     /// # Errors
+    ///
     /// When a task was not accepted.
     pub(crate) fn end(&mut self) -> anyhow::Result<(f64, u64)> {
         match self.agent.hear()? {
@@ -95,7 +102,8 @@ impl Submitter {
     /// Lets the process end.
     ///
     /// # Errors
-    /// When it ends otherwise than well.
+    ///
+    /// When it does not end with success.
     pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
         self.agent.leave()
     }

@@ -1,4 +1,4 @@
-//! Workers in processes of their own.
+//! Workers in separate processes.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use crate::agent_process::AgentProcess;
 use crate::bench_redis::BenchRedis;
 use crate::executions::Executions;
 
-/// Longer than any load takes.
+/// Longer than any load.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Some worker processes of the same settings.
+/// Some worker processes with the same settings.
 pub(crate) struct Workers {
     agents: Vec<AgentProcess>,
     queues: usize,
 }
 
-/// How many of what.
+/// The number of processes, slots and queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Staff {
     pub(crate) processes: usize,
@@ -35,18 +35,20 @@ impl Staff {
 }
 
 impl Workers {
-    /// Starts the processes, but not yet the workers in them; tasks are numbered below `numbers`.
+    /// Starts the processes, but not the workers in them; tasks have numbers below `numbers`.
     ///
     /// # Errors
-    /// When a process can't be started.
+    ///
+    /// When a process cannot be started.
     pub(crate) fn prepare(redis: &BenchRedis, staff: Staff, numbers: u64) -> anyhow::Result<Self> {
         Self::prepare_under(&[], redis, staff, numbers)
     }
 
-    /// As [`prepare`](Self::prepare), by a program that runs programs.
+    /// The same as [`prepare`](Self::prepare), by a program that runs programs.
     ///
     /// # Errors
-    /// When a process can't be started.
+    ///
+    /// When a process cannot be started.
     pub(crate) fn prepare_under(
         launcher: &[String],
         redis: &BenchRedis,
@@ -63,17 +65,19 @@ impl Workers {
     /// Starts the workers.
     ///
     /// # Errors
-    /// When one can't be set up. One that can't connect is found when it is stopped.
+    ///
+    /// When a worker cannot be set up. A worker that cannot connect is found when it is stopped.
     pub(crate) fn start(&mut self) -> anyhow::Result<()> {
         for reply in self.ask(WorkOrder::Start)? {
-            ensure!(matches!(reply, Reply::Started), "a worker answered out of turn: {reply:?}");
+            ensure!(matches!(reply, Reply::Started), "a worker sent a wrong reply: {reply:?}");
         }
         Ok(())
     }
 
-    /// How many tasks they have executed.
+    /// The number of tasks that they have executed.
     ///
     /// # Errors
+    ///
     /// When a process has ended.
     pub(crate) fn executed(&mut self) -> anyhow::Result<u64> {
         let replies = self.ask(WorkOrder::Executed)?;
@@ -83,9 +87,10 @@ impl Workers {
             .sum())
     }
 
-    /// Stops the workers, who report what they still hold, and adds up what they did.
+    /// Stops the workers, which report the tasks they still hold, and adds up their executions.
     ///
     /// # Errors
+    ///
     /// When a worker failed.
     pub(crate) fn stop(&mut self) -> anyhow::Result<Executions> {
         let mut executions = Executions::default();
@@ -100,7 +105,8 @@ impl Workers {
     /// Lets the processes end.
     ///
     /// # Errors
-    /// When one ends otherwise than well.
+    ///
+    /// When one does not end with success.
     pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
         self.agents.iter_mut().try_for_each(AgentProcess::leave)
     }
@@ -110,18 +116,20 @@ impl Workers {
         self.agents.iter().map(AgentProcess::pid).collect()
     }
 
-    /// How many tasks are in their queues, in whatever state but success.
+    /// The number of tasks in their queues, in all states except success.
     ///
     /// # Errors
-    /// When Redis does not answer.
+    ///
+    /// When Redis does not reply.
     pub(crate) fn count(&self, redis: &BenchRedis) -> anyhow::Result<u64> {
         redis.tasks_in(self.queues)
     }
 
-    /// Waits until no more than this many tasks are left in their queues, in whatever state.
-    /// Returns the instant, and how many are left.
+    /// Waits until no more than this many tasks are left in their queues, in all states. Returns
+    /// the instant, and the number of tasks left.
     ///
     /// # Errors
+    ///
     /// When that takes minutes.
     pub(crate) fn finish(&self, redis: &BenchRedis, left: u64) -> anyhow::Result<(Instant, u64)> {
         let begun = Instant::now();
@@ -132,8 +140,8 @@ impl Workers {
             if found <= left {
                 return Ok((Instant::now(), found));
             }
-            ensure!(elapsed < PATIENCE, "{} tasks are still there after {elapsed:?}", found - left);
-            // Asking costs Redis time: rarely while there is much to do, each ms at the end.
+            ensure!(elapsed < PATIENCE, "{} tasks are still left after {elapsed:?}", found - left);
+            // The check costs Redis time: rarely while many tasks are left, each ms at the end.
             let done = *first.get_or_insert(found) - found.min(first.unwrap_or(found));
             let rest_s = elapsed.as_secs_f64() * (found - left) as f64 / done.max(1) as f64;
             let pause_s = if done == 0 { PAUSE_MIN_S } else { rest_s / 8.0 };

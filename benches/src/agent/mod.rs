@@ -1,8 +1,8 @@
-//! The processes that submit and run tasks: this same program, started again by the harness, so
-//! that each one's processor time and memory are its own.
+//! The processes that submit and run tasks. The harness starts this program again for each, so that
+//! each one has its own processor time and memory.
 //!
-//! An agent reads an order a line from standard input and answers a line on standard output, both
-//! as JSON. It ends with its input, and so with the harness.
+//! An agent reads one order per line from standard input and writes one reply per line to standard
+//! output, both as JSON. It ends with its input, and so with the harness.
 
 pub(crate) mod protocol;
 mod return_one;
@@ -22,16 +22,17 @@ use tokio::runtime::{Builder, Runtime};
 
 use protocol::Reply;
 
-/// Redis takes the other core of the machine of the published figures.
+/// Redis uses the other core of the machine of the published figures.
 const RUNTIME_THREADS: usize = 1;
 
-/// How long an agent goes on with an order whose answer nobody will hear.
+/// How long an agent continues an order after the harness has gone.
 const LAST_ORDER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Serves one role until the input ends: `submit <url>` or `work <settings>`.
+/// Runs one role until the input ends: `submit <url>` or `work <settings>`.
 ///
 /// # Errors
-/// When the role is not known or the agent can't start. What goes wrong later is answered.
+///
+/// When the role is unknown or the agent cannot start. Later errors are sent as replies.
 pub(crate) fn serve(args: &[String]) -> anyhow::Result<()> {
     match args {
         [role, url] if role == "submit" => submitter::serve(url),
@@ -45,7 +46,7 @@ fn runtime() -> anyhow::Result<Runtime> {
     builder.worker_threads(RUNTIME_THREADS).enable_all().build().context("no runtime")
 }
 
-/// Answers each order with what `obey` makes of it.
+/// Replies to each order with the result of `obey`.
 fn obey_each<O: DeserializeOwned>(
     mut obey: impl FnMut(O) -> anyhow::Result<Reply>,
 ) -> anyhow::Result<()> {
@@ -58,7 +59,7 @@ fn obey_each<O: DeserializeOwned>(
     Ok(())
 }
 
-/// Reads on a thread of its own, which notices the end of the input in the midst of an order, too.
+/// Reads on its own thread, which notices the end of the input even during an order.
 fn read_orders() -> Receiver<String> {
     let (sender, orders) = mpsc::channel();
     thread::spawn(move || {

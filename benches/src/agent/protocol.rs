@@ -1,14 +1,14 @@
-//! What the harness and its agents say to each other.
+//! The messages between the harness and its agents.
 
 use serde::{Deserialize, Serialize};
 
-/// The queue that all tasks go to, unless they are spread over several.
+/// The queue of all tasks, unless they are spread over several.
 pub(crate) const QUEUE: &str = "bench";
 
-/// The bytes of a task's arguments, unless a measurement varies them.
+/// The size of a task's arguments in bytes, unless a measurement varies it.
 pub(crate) const PAYLOAD_BYTES: usize = 200;
 
-/// The queues of a load that is spread over that many.
+/// The queues of a load that is spread over this many.
 pub(crate) fn queue_names(queues: usize) -> Vec<String> {
     match queues {
         1 => vec![QUEUE.to_owned()],
@@ -16,21 +16,21 @@ pub(crate) fn queue_names(queues: usize) -> Vec<String> {
     }
 }
 
-/// To an agent that submits.
+/// An order for an agent that submits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum SubmitOrder {
-    /// Submit these.
+    /// Submit this load.
     Load(Load),
-    /// Call a script that only returns 1, one call after another, each with these words behind
-    /// the script's hash.
+    /// Call a script that only returns 1, one call after another, each with these words after the
+    /// script's hash.
     ReturnOne { words: Vec<Vec<u8>>, count: u64 },
-    /// Submit so many tasks that return something, and hold their handles.
+    /// Submit this many tasks that return something, and hold their handles.
     Hold { count: u64 },
-    /// Await the result of each that is held, one after the other.
+    /// Await the result of each held task, one after the other.
     Hear,
 }
 
-/// Tasks to submit. Each carries its number.
+/// Tasks to submit. Each contains its number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(crate) way: Way,
@@ -38,9 +38,9 @@ pub(crate) struct Load {
     /// The first task's number.
     pub(crate) first: u64,
     pub(crate) count: u64,
-    /// The bytes of each one's arguments.
+    /// The size of each one's arguments in bytes.
     pub(crate) payload: usize,
-    /// How many queues take them in turn.
+    /// The number of queues, used in turn.
     pub(crate) queues: usize,
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct Load {
 pub(crate) enum Way {
     /// One awaited call after another.
     Sequential,
-    /// So many calls at once.
+    /// This many calls at once.
     Concurrent { in_flight: usize },
     /// In batches, one after another.
     Batches { batch: usize },
-    /// So many calls at once, for that long; the count does not matter.
+    /// This many calls at once, for this time; the count does not matter.
     For { in_flight: usize, ms: u64 },
     /// In small batches at this rate, until the count is reached.
     AtRate { per_s: f64 },
@@ -61,12 +61,12 @@ pub(crate) enum Way {
     Every { us: u64 },
 }
 
-/// Which task it is, and with which options.
+/// The kind of a task, with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// With the default options.
     Plain,
-    /// With a biz id of its own.
+    /// With a unique biz id.
     BizId,
     /// With a result that is kept.
     Result,
@@ -74,11 +74,11 @@ pub(crate) enum Kind {
     Delayed { ms: u64 },
     /// Due at this instant, in ms since the Unix epoch.
     DueAt { ms: u64 },
-    /// Failing at its first attempt.
+    /// Fails in its first attempt.
     FailsOnce,
-    /// Telling how long after its submit it started.
+    /// Reports how long after its submit it started.
     Stamped,
-    /// Due at random within so many ms, and telling how long after that it started.
+    /// Due at random within this many ms; reports how long after that it started.
     StampedWithin { ms: u64 },
 }
 
@@ -88,7 +88,7 @@ impl Load {
         Self { way, kind: Kind::Plain, first: 0, count, payload: PAYLOAD_BYTES, queues: 1 }
     }
 
-    /// Plain tasks in batches of a thousand: how a queue is filled.
+    /// Plain tasks in batches of a thousand, to fill a queue.
     pub(crate) fn bulk(count: u64) -> Self {
         Self::new(Way::Batches { batch: 1_000 }, count)
     }
@@ -110,32 +110,32 @@ impl Load {
     }
 }
 
-/// How a worker's agent is set up.
+/// The settings of a worker's agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkSettings {
     pub(crate) url: String,
-    /// How many tasks run at once.
+    /// The number of tasks that run at once.
     pub(crate) in_flight: usize,
     pub(crate) queues: usize,
-    /// Task numbers are below this.
+    /// The limit of task numbers.
     pub(crate) numbers: u64,
 }
 
-/// To an agent that runs tasks.
+/// An order for an agent that runs tasks.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum WorkOrder {
     /// Start the worker.
     Start,
-    /// How many tasks were run?
+    /// Report the number of tasks that were run.
     Executed,
-    /// Stop the worker, and tell what was run.
+    /// Stop the worker, and report what was run.
     Stop,
 }
 
-/// From an agent.
+/// A reply of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// It takes orders.
+    /// It is ready for orders.
     Ready,
     /// The load is submitted.
     Submitted {
@@ -146,11 +146,11 @@ pub(crate) enum Reply {
     Started,
     Executed(u64),
     Stopped(Tallied),
-    /// The order could not be carried out.
+    /// The order failed.
     Failed(String),
 }
 
-/// What one worker has run.
+/// The executions of one worker.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tallied {
     /// A bit for each task's number, 64 in each.

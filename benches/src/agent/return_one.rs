@@ -1,5 +1,5 @@
-//! The floor of one submit after another: a script that only returns 1, called with a submit's
-//! words over a connection with the same settings.
+//! The floor of sequential submits: a script that only returns 1, called with a submit's words over
+//! a connection with the same settings.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const PIPELINE_BUFFER: usize = 4096;
 const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
-/// Calls the script so often, one call after another, and returns how many seconds that took.
+/// Calls the script this often, one call after another, and returns the time in seconds.
 ///
 /// # Errors
-/// When Redis does not answer 1.
+///
+/// When Redis does not reply 1.
 pub(super) async fn call(url: &str, words: &[Vec<u8>], count: u64) -> anyhow::Result<f64> {
     let mut connection = connect(url).await?;
     let hash: String =
@@ -29,7 +30,7 @@ pub(super) async fn call(url: &str, words: &[Vec<u8>], count: u64) -> anyhow::Re
             command.arg(word);
         }
         let answer: u64 = command.query_async(&mut connection).await?;
-        ensure!(answer == 1, "`return 1` answered {answer}");
+        ensure!(answer == 1, "`return 1` replied {answer}");
     }
     Ok(begun.elapsed().as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! The agent that submits: a client as any program would use it.
+//! The agent that submits: a client as in any program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tokio::time::MissedTickBehavior;
 use super::protocol::{Kind, Load, PAYLOAD_BYTES, QUEUE, Reply, SubmitOrder, Way, queue_names};
 use super::{obey_each, return_one, runtime, tally, tasks};
 
-/// How often a load of a certain rate is topped up.
+/// The interval in which a load with a rate is continued.
 const TICK: Duration = Duration::from_millis(1);
 
 pub(super) fn serve(url: &str) -> anyhow::Result<()> {
@@ -48,7 +48,7 @@ async fn hold(client: Client, count: u64) -> anyhow::Result<Vec<TaskHandle<Strin
     client.submit_all(calls).await.map_err(|error| error.first.into())
 }
 
-/// Awaits their results in turn, in a task of the runtime as an application's code runs.
+/// Awaits their results in turn, in a task of the runtime, as an application does.
 async fn hear(held: Vec<TaskHandle<String>>) -> anyhow::Result<()> {
     let hearing = tokio::spawn(async move {
         for handle in held {
@@ -59,12 +59,12 @@ async fn hear(held: Vec<TaskHandle<String>>) -> anyhow::Result<()> {
     hearing.await?
 }
 
-/// Submits a load and returns how many tasks that were.
+/// Submits a load and returns the number of its tasks.
 async fn carry(client: Client, load: Load) -> anyhow::Result<u64> {
     let end = load.first + load.count;
     match load.way {
         Way::Sequential => {
-            // In a task of the runtime, as an application's code runs, not on the blocked thread.
+            // In a task of the runtime, as in an application, not on the blocked thread.
             tokio::spawn(async move {
                 for number in load.first..end {
                     one(&client, number, &load).await?;
@@ -92,7 +92,7 @@ async fn carry(client: Client, load: Load) -> anyhow::Result<u64> {
     }
 }
 
-/// Submits from so many tasks at once: a count, or until an instant.
+/// Submits from this many tasks at once: a count, or until an instant.
 async fn together(load: Load, in_flight: usize, until: Option<Instant>) -> anyhow::Result<u64> {
     let client = Client::installed()?;
     let next = Arc::new(AtomicU64::new(load.first));
@@ -159,7 +159,7 @@ async fn one(client: &Client, number: u64, load: &Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Submits these in one call of the library.
+/// Submits these tasks in one call of the library.
 async fn many(client: &Client, numbers: std::ops::Range<u64>, load: &Load) -> anyhow::Result<()> {
     let text = |number| tasks::text(number, load.payload);
     let spread = Spread::over(load.queues);
@@ -201,8 +201,7 @@ fn instant(ms: u64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(ms.cast_signed()).expect("within some thousand years of today")
 }
 
-/// Sends tasks to several queues in turn. To the one that their definition names they need no
-/// word.
+/// Sends tasks to several queues in turn. The queue of their definition needs no option.
 struct Spread(Vec<String>);
 
 impl Spread {

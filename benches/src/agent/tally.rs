@@ -1,4 +1,4 @@
-//! Which tasks were run, and how late: a bit for each number.
+//! The tasks that were run, and their delays: a bit for each number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::protocol::Tallied;
 
-/// Handlers find it here rather than in `#[data]`, whose cost is not a plain task's.
+/// Handlers use a static instead of `#[data]`, whose cost a plain task does not have.
 static TALLY: OnceLock<Tally> = OnceLock::new();
 
 const BITS: u64 = 64;
@@ -37,13 +37,13 @@ impl Tally {
         let bit = 1 << (number % BITS);
         let word = usize::try_from(number / BITS).ok().and_then(|index| self.words.get(index));
         let before = word.map(|word| word.fetch_or(bit, Ordering::Relaxed));
-        // A number that nobody submitted is as wrong as a second execution.
+        // An unknown number is as wrong as a second execution.
         if before.is_none_or(|before| before & bit != 0) {
             self.doubled.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts an execution, and how long after the instant it came.
+    /// Counts an execution, and its delay after the instant.
     pub(super) fn count_since(&self, number: u64, instant_us: u64) {
         let late = now().saturating_sub(Duration::from_micros(instant_us));
         let mut latencies = self.latencies_us.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Tally {
     }
 }
 
-/// The time since the Unix epoch, by the one clock that all processes of a machine share.
+/// The time since the Unix epoch, by the clock that all processes of a machine share.
 pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The tasks: handlers that do nothing but count their executions.
+//! The tasks: handlers that only count their executions.
 
 use optimus::Context;
 
@@ -18,7 +18,7 @@ pub(super) async fn answer(number: u64, text: String) -> Result<String, std::io:
     Ok(text)
 }
 
-/// Fails at its first attempt.
+/// Fails in its first attempt.
 #[optimus::task(queue = "bench", backoff = "fixed(wait = 1ms, jitter = 0)")]
 pub(super) async fn fail_once(
     number: u64,
@@ -33,14 +33,14 @@ pub(super) async fn fail_once(
     Ok(())
 }
 
-/// Tells how long after an instant, in us since the Unix epoch, it started.
+/// Reports how long after an instant, in us since the Unix epoch, it started.
 #[optimus::task(queue = "bench")]
 pub(super) async fn stamped(number: u64, text: String, instant_us: u64) {
     Tally::get().count_since(number, instant_us);
     drop(text);
 }
 
-/// Arguments of this many bytes as JSON, once their number is among them.
+/// Arguments of this size as JSON, including their number.
 pub(super) fn text(number: u64, payload: usize) -> String {
     let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
     let others = r#"{"number":,"text":""}"#.len() + digits;
@@ -54,7 +54,7 @@ mod tests {
     use optimus::Submit as _;
 
     #[test]
-    fn arguments_have_the_bytes_that_were_asked_for() {
+    fn arguments_have_the_requested_size() {
         for number in [0, 9, 10, 123_456] {
             let arguments = serde_json::json!({ "number": number, "text": text(number, 200) });
             assert_eq!(arguments.to_string().len(), 200);

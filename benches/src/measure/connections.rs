@@ -1,4 +1,4 @@
-//! How many connections a worker has, however many queues it serves.
+//! The number of connections of a worker, for any number of queues.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn connections(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     [1, 200].into_iter().map(|queues| of(bench, queues)).collect()
 }
 
-/// The most of many looks: from the worker's start, while it works, and when it is idle.
+/// The maximum of many reads: from the worker's start, during work, and when it is idle.
 fn of(bench: &Bench, queues: usize) -> anyhow::Result<Row> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(100_000);

@@ -1,4 +1,4 @@
-//! Draining what lies ready, by one process and by two, with more and more tasks at once.
+//! The drain of ready tasks, by one process and by two, with increasing concurrency.
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -12,7 +12,7 @@ pub(super) const DRAIN: Measurement = Measurement {
     run: drain,
 };
 
-/// One at a time is slow: a fourth of the tasks says as much.
+/// One task at a time is slow, and a fourth of the tasks gives the same result.
 const TASKS: [(usize, u64); 5] =
     [(1, 50_000), (10, 200_000), (16, 200_000), (100, 200_000), (1_000, 200_000)];
 

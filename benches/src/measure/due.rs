@@ -1,4 +1,4 @@
-//! What idle workers ask of Redis while tasks become due one by one.
+//! The commands of idle workers while tasks become due one by one.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const DUE: Measurement = Measurement {
     name: "due",
-    about: "100 tasks due in a second, at random, beside many idle workers",
+    about: "100 tasks due in a second, at random, with many idle workers",
     run: due,
 };
 
 const IN_FLIGHT: usize = 10;
 const PER_S: u64 = 100;
-/// The workers register, and come to rest.
+/// The time for the workers to register and become idle.
 const SETTLE: Duration = Duration::from_secs(3);
-/// The submit, and the last report.
+/// The time for the submit and the last report.
 const BESIDE: Duration = Duration::from_millis(500);
 
 fn due(bench: &Bench) -> anyhow::Result<Vec<Row>> {

@@ -1,4 +1,4 @@
-//! What it costs to use a feature, beside the plain path: what is not used shall cost nothing.
+//! The cost of a feature, compared with the plain path: an unused feature must cost nothing.
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -24,7 +24,7 @@ const KINDS: [(&str, Kind); 5] = [
     ("retry", Kind::FailsOnce),
 ];
 
-/// Of which values the difference to the plain path is shown, and as what.
+/// The values whose difference to the plain path is shown, and the name of the difference.
 const OVER_PLAIN: [(Field, Field); 3] = [
     (Field::RedisCpuUsWholeLife, Field::RedisUsOverPlain),
     (Field::ClientCpuUsPerTask, Field::ClientUsOverPlain),
@@ -40,7 +40,8 @@ fn features(bench: &Bench) -> anyhow::Result<Vec<Row>> {
             ("tasks", tasks.into()),
         ])
     };
-    // Run by run through all kinds, so that each is compared with a plain one of the same minute.
+    // Each run measures all kinds, so that each kind is compared with a plain one of the same
+    // minute.
     let mut samples: [Vec<Sample>; KINDS.len()] = Default::default();
     for run in 1..=bench.scale.runs {
         let mut plain: Option<Sample> = None;

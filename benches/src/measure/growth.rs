@@ -1,4 +1,4 @@
-//! Whether it stays as fast as it grows: longer lines, more delayed tasks, workers, and larger
+//! The speed at larger sizes: longer ready lists, more delayed tasks, more workers, and larger
 //! arguments.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,21 +14,21 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const GROWTH: Measurement = Measurement {
     name: "growth",
-    about: "drains behind long lines, beside many delayed tasks, by many workers, of large \
+    about: "drains with long ready lists, many delayed tasks, many workers, and large \
             arguments",
     run: growth,
 };
 
 const IN_FLIGHT: usize = 100;
 const DRAINED: u64 = 20_000;
-/// Far behind any run.
+/// Later than the end of any run.
 const HOUR_MS: u64 = 3_600_000;
-/// The arguments of all tasks of a run together.
+/// The total size of the arguments of all tasks of a run.
 const PAYLOAD_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Where the arguments of a task may end: just below the limit of 1 MiB.
+/// Sizes of a task's arguments, up to just below the limit of 1 MiB.
 const PAYLOADS: [usize; 5] = [100, 1_024, 10 * 1_024, 100 * 1_024, 1_024 * 1_024];
 
-/// A table of Redis is a power of two, and moves to one twice as large once it is full.
+/// The size of a table in Redis is a power of two. A full table moves to one of twice the size.
 const TABLE_FIELDS: u64 = 4_194_304;
 
 fn growth(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -62,8 +62,9 @@ fn drain(bench: &Bench, what: &'static str, value: usize, drain: Drain) -> anyho
     bench.repeat(GROWTH.name, shown, || drain.run(bench))
 }
 
-/// Drains the first tasks of a line while so many others wait: behind them, or for their time.
-/// Where that leaves the table of all tasks half moved, a second row shows it after the move.
+/// Drains the first tasks while this many others wait: after them in the ready list, or for their
+/// due time. If the table of all tasks is then half moved, a second row shows the drain after the
+/// move.
 fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(DRAINED);
@@ -79,7 +80,7 @@ fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow:
     submitter.submit(redis, Load::bulk(others).kind(kind))?;
     let mut drain = |shown| {
         bench.repeat(GROWTH.name, shown, || {
-            // A worker goes on while it is being stopped: those that it took are put back.
+            // A worker continues while it stops: the tasks that it took meanwhile are added again.
             let missing = others + tasks - redis.tasks_in(1)?;
             submitter.submit(redis, Load::bulk(missing).first(numbers))?;
             numbers += missing;
@@ -98,7 +99,7 @@ fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow:
     Ok(rows)
 }
 
-/// Many tasks that are due in the same second, from that second's begin.
+/// Many tasks that are due within the same second.
 fn due_at_once(bench: &Bench) -> anyhow::Result<Row> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(100_000);
@@ -114,7 +115,7 @@ fn due_at_once(bench: &Bench) -> anyhow::Result<Row> {
         submitter.submit(redis, Load::bulk(tasks).kind(Kind::DueAt { ms }))?;
         anyhow::ensure!(Instant::now() < instant, "filling took longer than {lead:?}");
         std::thread::sleep(instant.saturating_duration_since(Instant::now()));
-        let before = redis.probe().look()?;
+        let before = redis.probe().counters()?;
         let (ended, _) = workers.finish(redis, 0)?;
         let spent = redis.probe().since(&before)?;
         workers.stop()?.ensure_exactly(tasks)?;

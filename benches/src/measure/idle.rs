@@ -1,4 +1,4 @@
-//! What workers cost that have nothing to do.
+//! The cost of workers that have nothing to do.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -25,10 +25,10 @@ fn idle(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     staffs.into_iter().map(|numbers| of(bench, staff(numbers))).collect()
 }
 
-/// The workers stay: a run is a part of their time.
+/// The workers stay; a run is a part of their time.
 fn of(bench: &Bench, staff: Staff) -> anyhow::Result<Row> {
     let redis = &bench.redis;
-    // By then each has had a second heartbeat, and knows how many they are.
+    // After this time each has had a second heartbeat, and knows the number of workers.
     let (settle, window) = bench.scale.pick((12, 15), (6, 5));
     let (processes, queues) = (staff.processes.into(), staff.queues.into());
     let shown = params([("workers", processes), ("queues", queues), ("seconds", window.into())]);
@@ -39,7 +39,7 @@ fn of(bench: &Bench, staff: Staff) -> anyhow::Result<Row> {
     progress(IDLE.name, &shown, "settling");
     sleep(Duration::from_secs(settle));
     let row = bench.repeat(IDLE.name, shown, || {
-        let (used, before) = (Usage::of(&pids), redis.probe().look()?);
+        let (used, before) = (Usage::of(&pids), redis.probe().counters()?);
         let commands = commands_within(redis, Duration::from_secs(window))?;
         let (spent, seconds) = (redis.probe().since(&before)?, window as f64);
         let cpu_s = Usage::of(&pids).since(&used);

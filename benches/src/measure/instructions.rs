@@ -1,5 +1,5 @@
-//! How many instructions a submit and an execution take, as callgrind counts them: almost the same
-//! on a busy machine.
+//! The number of instructions of a submit and of an execution, counted by callgrind: almost the
+//! same on a busy machine.
 
 use super::Measurement;
 use crate::agent::protocol::{Load, Way};
@@ -16,7 +16,7 @@ pub(super) const INSTRUCTIONS: Measurement = Measurement {
     run: instructions,
 };
 
-/// What the first tasks take has the program's start in it; the difference to more tasks has not.
+/// The cost of the first tasks includes the program's start. The difference to more tasks does not.
 const FEW: u64 = 200;
 const MORE: u64 = 1_200;
 

@@ -1,4 +1,4 @@
-//! How soon a task starts: after its submit, and after the instant it is due.
+//! How soon a task starts: after its submit, and after its due time.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const LATENCY: Measurement = Measurement {
     name: "latency",
-    about: "from the submit to the handler's start, one each 10 ms; idle and at half load",
+    about: "from the submit to the handler's start, one task every 10 ms; idle and at half load",
     run: latency,
 };
 
@@ -35,12 +35,12 @@ fn latency(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(vec![idle, half])
 }
 
-/// Stamped tasks, one in each interval, beside a load of plain ones.
+/// Stamped tasks, one in each interval, together with a load of plain ones.
 fn stamped(bench: &Bench, count: u64, load_per_s: f64) -> anyhow::Result<Sample> {
     let redis = &bench.redis;
     redis.probe().flush()?;
     let seconds = INTERVAL.as_secs_f64() * count as f64;
-    // The load begins before and ends after.
+    // The load begins earlier and ends later.
     let beside = Duration::from_secs_f64(load_per_s * (seconds + 1.0)).as_secs();
     let (mut submitter, mut loader) = (Submitter::start(redis)?, Submitter::start(redis)?);
     let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), count + beside)?;
@@ -62,7 +62,7 @@ fn stamped(bench: &Bench, count: u64, load_per_s: f64) -> anyhow::Result<Sample>
     Ok(Sample::new().with_latencies(executions.latencies_us))
 }
 
-/// Lets the worker connect and come to rest, and the client warm up its own connection.
+/// Lets the worker connect and become idle, and warms up the client's connection.
 fn settle(bench: &Bench) {
     std::thread::sleep(Duration::from_millis(bench.scale.pick(1_000, 300)));
 }

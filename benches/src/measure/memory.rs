@@ -1,4 +1,4 @@
-//! What a queued task takes in Redis, what a worker takes, and whether anything is left behind.
+//! The memory of a queued task in Redis, the memory of a worker, and whether memory leaks.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub(super) const MEMORY: Measurement = Measurement {
 };
 
 const IN_FLIGHT: usize = 100;
-/// How often memory is looked at on the way.
+/// The number of memory readings during the run.
 const PARTS: usize = 5;
 const MB: f64 = 1024.0 * 1024.0;
-/// Until a worker that has started does nothing any more.
+/// The time until a worker that has started is idle.
 const SETTLE: Duration = Duration::from_secs(2);
 
 fn memory(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -39,7 +39,7 @@ fn queued(bench: &Bench) -> anyhow::Result<Row> {
     let shown = params([("queued", tasks.into()), ("payload", PAYLOAD_BYTES.into())]);
     bench.repeat(MEMORY.name, shown, || {
         redis.probe().flush()?;
-        // Connected before the first look: a connection's buffers are no task's.
+        // Connected before the first reading: a connection's buffers do not belong to a task.
         let mut submitter = Submitter::start(redis)?;
         let filled = submitter.submit(redis, Load::bulk(tasks))?;
         let bytes = filled.spent.memory_grown as f64 / tasks as f64 - PAYLOAD_BYTES as f64;
@@ -47,7 +47,7 @@ fn queued(bench: &Bench) -> anyhow::Result<Row> {
     })
 }
 
-/// A worker's resident memory, idle and at its highest under load.
+/// A worker's resident memory, idle and at its maximum under load.
 fn worker(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(200_000);
@@ -70,8 +70,8 @@ fn worker(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// What Redis holds above an empty one, and the worker, after more and more tasks have come and
-/// gone.
+/// The memory of Redis above an empty one, and of the worker, after more and more tasks have
+/// passed.
 fn through(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let parts = PARTS as u64;
@@ -81,14 +81,14 @@ fn through(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     for run in 1..=bench.scale.runs {
         progress(MEMORY.name, &shown(parts), &format!("run {run} of {}", bench.scale.runs));
         redis.probe().flush()?;
-        let empty = redis.probe().look()?;
+        let empty = redis.probe().counters()?;
         let mut submitter = Submitter::start(redis)?;
         let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), part * parts)?;
         workers.start()?;
         for (number, of_part) in (0..).zip(&mut samples) {
             submitter.submit(redis, Load::bulk(part).first(number * part))?;
             workers.finish(redis, 0)?;
-            // Redis frees and shrinks in the background.
+            // Redis frees memory in the background.
             sleep(SETTLE);
             let grown = redis.probe().since(&empty)?.memory_grown;
             let sample = Sample::new().with(Field::RedisMb, grown as f64 / MB);

@@ -1,4 +1,4 @@
-//! The measurements, one file a group.
+//! The measurements, one group in each file.
 
 mod connections;
 mod drain;
@@ -24,18 +24,18 @@ pub(crate) use submit::RETURN_ONE;
 use crate::bench::Bench;
 use crate::row::Row;
 
-/// A measurement, as `--only` names it.
+/// A measurement; `--only` uses its name.
 pub(crate) struct Measurement {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) run: fn(&Bench) -> anyhow::Result<Vec<Row>>,
 }
 
-/// Run when they are asked for by name alone.
+/// Measurements that run only when named.
 pub(crate) const ON_DEMAND: &[Measurement] =
     &[instructions::INSTRUCTIONS, redis_instructions::REDIS_INSTRUCTIONS, script_time::SCRIPT_TIME];
 
-/// All others, in the order in which they are run.
+/// All others, in the order of their runs.
 pub(crate) const USUAL: &[Measurement] = &[
     submit::SEQUENTIAL,
     submit::CONCURRENT,

@@ -1,5 +1,5 @@
-//! Draining once: tasks lie ready, workers start, until all are reported. Several measurements are
-//! made of it.
+//! One drain: tasks are ready, workers start, and the drain ends when all are reported. Several
+//! measurements use it.
 
 use std::time::Instant;
 
@@ -14,18 +14,18 @@ use crate::process::{Usage, peak_rss_mb};
 use crate::submitter::{Submitted, Submitter};
 use crate::workers::{Staff, Workers};
 
-/// A queue to be drained.
+/// A queue to drain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
     pub(super) kind: Kind,
     pub(super) tasks: u64,
     pub(super) payload: usize,
     pub(super) staff: Staff,
-    /// What its queue has gone through before; nothing in a pristine one.
+    /// The history of its queue; none for a new queue.
     pub(super) before: Option<Before>,
 }
 
-/// What it took.
+/// The cost of the drain.
 pub(super) struct Drained {
     tasks: u64,
     seconds: f64,
@@ -42,7 +42,7 @@ impl Drain {
     }
 
     /// Fills the empty Redis, drains it, and checks that each task was executed once. The sample
-    /// has the client's share, too, and Redis' over the whole life of a task.
+    /// includes the client's cost, and the cost of Redis over the whole life of a task.
     pub(super) fn run(self, bench: &Bench) -> anyhow::Result<Sample> {
         let redis = &bench.redis;
         redis.probe().flush()?;
@@ -70,8 +70,8 @@ impl Drain {
 }
 
 impl Drained {
-    /// Starts prepared workers and waits until `tasks` of those in line are reported, so that only
-    /// `left` are there.
+    /// Starts prepared workers and waits until `tasks` of the ready tasks are reported, so that
+    /// only `left` remain.
     pub(super) fn of(
         bench: &Bench,
         workers: &mut Workers,
@@ -81,8 +81,8 @@ impl Drained {
         let redis = &bench.redis;
         let pids = workers.pids();
         let found = workers.count(redis)?;
-        ensure!(found == tasks + left, "{found} tasks are in line, not {}", tasks + left);
-        let (before, usage) = (redis.probe().look()?, Usage::of(&pids));
+        ensure!(found == tasks + left, "{found} tasks are ready, not {}", tasks + left);
+        let (before, usage) = (redis.probe().counters()?, Usage::of(&pids));
         let begun = Instant::now();
         workers.start()?;
         let (ended, still) = workers.finish(redis, left)?;

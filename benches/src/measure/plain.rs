@@ -1,4 +1,4 @@
-//! A plain task as the broker takes it, for what is measured without a client and a worker.
+//! A plain task for the broker, for measurements without a client and a worker.
 
 use std::time::Duration;
 
@@ -30,18 +30,18 @@ impl Task for Plain {
     }
 }
 
-/// Where they all go.
+/// The queue of all of them.
 pub(super) fn queue() -> anyhow::Result<QueueName> {
-    QueueName::new(QUEUE).context("our own name is valid")
+    QueueName::new(QUEUE).context("the name is valid")
 }
 
-/// One with the usual arguments.
+/// A task with the usual arguments.
 pub(super) fn submission() -> anyhow::Result<Submission> {
     let text = "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len());
     Ok(Plain { text }.call().into_submission()?)
 }
 
-/// The holds that a claim gave.
+/// The leases of a claim.
 pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item = Lease> {
     claim.grants.iter().map(|grant| Lease {
         id: grant.id.clone(),
@@ -50,7 +50,7 @@ pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item =
     })
 }
 
-/// The report of one that ran for a millisecond.
+/// The report of a task that ran for a millisecond.
 pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
     Completion {
         lease,

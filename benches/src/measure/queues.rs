@@ -1,4 +1,4 @@
-//! What it costs one worker to serve many queues, beside one queue with as many tasks.
+//! The cost for one worker to serve many queues, compared with one queue with as many tasks.
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -9,12 +9,12 @@ use crate::workers::Staff;
 
 pub(super) const QUEUES: Measurement = Measurement {
     name: "queues",
-    about: "100,000 ready tasks in 8 and in 64 queues of one worker, beside one queue",
+    about: "100,000 ready tasks in 8 and in 64 queues of one worker, compared with one queue",
     run: queues,
 };
 
 const IN_FLIGHT: usize = 100;
-/// One first, which the others are compared with.
+/// One queue comes first; the others are compared with it.
 const COUNTS: [usize; 3] = [1, 8, 64];
 
 fn queues(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -23,7 +23,7 @@ fn queues(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         let in_flight = ("in_flight", IN_FLIGHT.into());
         params([("queues", queues.into()), in_flight, ("tasks", tasks.into())])
     };
-    // Run by run through all, so that each is compared with one of the same minute.
+    // Each run measures all, so that each is compared with one of the same minute.
     let mut samples: [Vec<Sample>; COUNTS.len()] = Default::default();
     for run in 1..=bench.scale.runs {
         let mut of_one = None;

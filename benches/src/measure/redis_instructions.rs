@@ -1,4 +1,4 @@
-//! How many instructions of Redis each call of a plain task's life takes, by valgrind.
+//! The number of Redis instructions for each call of a plain task's life, counted by valgrind.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
     run: redis_instructions,
 };
 
-/// Tasks of each row, in as many calls as they need.
+/// Tasks of each row, in the necessary number of calls.
 const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
-/// Redis' loop, which handles calls, and what it does once a second whether there are any or not: a
-/// busy machine takes more seconds.
+/// The event loop of Redis, which handles calls, and its periodic work, which runs without calls,
+/// too: a busy machine takes more seconds.
 const COUNTED: &str = "aeMain";
 const APART: &str = "serverCron";
 const LEASE: Duration = Duration::from_secs(3_600);
 
-/// How far the tasks come. Each stage's cost is what it takes beyond the stage before.
+/// The last step of the tasks. The cost of a step is the difference to the previous step.
 const STAGES: [&str; 4] = ["start", "submit", "claim", "complete"];
 
 fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -67,10 +67,10 @@ fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
     Ok(Broker::new(endpoint, "bench", "bench"))
 }
 
-/// Lets Redis end by itself, so that valgrind tells what it counted.
+/// Lets Redis end by itself, so that valgrind writes its counts.
 fn end(server: RedisServer) -> anyhow::Result<()> {
     let mut connection = redis::Client::open(server.url())?.get_connection()?;
-    // Its answer is that the connection ends.
+    // Its reply is the end of the connection.
     drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<()>(&mut connection));
     server.wait();
     Ok(())

@@ -1,4 +1,4 @@
-//! How long Redis is busy with one call at most, beside a million tasks in line and a hundred
+//! The longest time that one call keeps Redis busy, with a million ready tasks and a hundred
 //! thousand whose lease is over.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::row::{Row, params};
 
 pub(super) const SCRIPT_TIME: Measurement = Measurement {
     name: "script_time",
-    about: "how long a call keeps Redis busy beside 1,000,000 ready and 100,000 lapsed tasks",
+    about: "how long a call keeps Redis busy with 1,000,000 ready and 100,000 lapsed tasks",
     run: script_time,
 };
 
@@ -27,9 +27,9 @@ const LEASE: Duration = Duration::from_secs(10);
 const CALL_TASKS: usize = 1_000;
 /// Calls of each verb.
 const CALLS: usize = 200;
-/// Claims that stay open, for the heartbeat to renew: a worker of 1,024 slots.
+/// Claims that stay open for the heartbeat to renew: a worker of 1,024 slots.
 const OPEN: usize = 8;
-/// Workers of a queue, of which some hold one task each.
+/// Workers of a queue; some hold one task each.
 const WORKERS: usize = 1_000;
 
 fn script_time(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -54,7 +54,7 @@ fn script_time(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     })
 }
 
-/// In an order in which each finds what it needs.
+/// In an order in which each call finds the state it needs.
 const VERBS: &[&str] = &[
     "submit 1",
     "submit 1000",
@@ -102,7 +102,7 @@ impl Scene {
         })
     }
 
-    /// The broker at the scene's own time, so that leases end without waiting.
+    /// The broker with its own time, so that leases end without a wait.
     fn broker(&self) -> Broker {
         self.broker.at(self.now_ms)
     }
@@ -115,7 +115,7 @@ impl Scene {
             self.broker().claim(&self.queue, &worker, 1, BATCH_MAX).await?;
         }
         self.submit(ready, CALL_TASKS).await?;
-        // Heartbeats that show there is no outage, until those leases are over.
+        // Heartbeats that prove there is no outage, until those leases are over.
         self.broker().register(&self.queue, &self.worker, LEASE, "{}").await?;
         for _ in 0..8 {
             self.now_ms += u64::try_from(LEASE.as_millis())? / 4;
@@ -186,8 +186,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Asks for the stop of tasks that are held by a worker each, again and again. In a queue of
-    /// its own, where nobody's lease is over.
+    /// Requests the stop of tasks, each held by another worker, repeatedly. It uses its own queue,
+    /// in which no lease is over.
     async fn cancel_held(&mut self) -> anyhow::Result<()> {
         let queue = QueueName::new("held")?;
         let held = std::mem::replace(&mut self.queue, queue.clone());
@@ -232,7 +232,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Sends a command to the slow log; the times of the script calls in what it answers, in us.
+    /// Sends a command to the slow log. Returns the times of the script calls in its reply, in us.
     fn slowlog(&mut self, words: &[&str]) -> anyhow::Result<Vec<f64>> {
         let answer = command(words).query(&mut self.admin)?;
         let redis::Value::Array(entries) = answer else { return Ok(Vec::new()) };

@@ -1,4 +1,4 @@
-//! A producer and a worker together, both at full tilt.
+//! A producer and a worker at the same time, both at full speed.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,16 +14,16 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const STEADY: Measurement = Measurement {
     name: "steady",
-    about: "a producer and a worker together at full tilt for 20 s",
+    about: "a producer and a worker together at full speed for 20 s",
     run: steady,
 };
 
 /// Concurrent calls of the producer.
 const SUBMITTING: usize = 256;
 const IN_FLIGHT: usize = 100;
-/// Until both are up to speed, and again until both have stopped.
+/// The time until both are at full speed, and the time until both have stopped.
 const MARGIN: Duration = Duration::from_millis(500);
-/// More than can be submitted in the time.
+/// More tasks than can be submitted in the time.
 const NUMBERS: u64 = 16_000_000;
 
 fn steady(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -37,7 +37,7 @@ fn steady(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(vec![bench.repeat(STEADY.name, shown, || once(bench, window).map(|(_, sample)| sample))?])
 }
 
-/// One run: the rate, and all that is known of it.
+/// One run: the rate, and all its other values.
 pub(super) fn once(bench: &Bench, window: Duration) -> anyhow::Result<(f64, Sample)> {
     let redis = &bench.redis;
     redis.probe().flush()?;
@@ -51,7 +51,7 @@ pub(super) fn once(bench: &Bench, window: Duration) -> anyhow::Result<(f64, Samp
 
     let (client_before, worker_before) = (Usage::of(&client), Usage::of(&worker));
     let waiting_before = workers.count(redis)?;
-    let (executed_before, before) = (workers.executed()?, redis.probe().look()?);
+    let (executed_before, before) = (workers.executed()?, redis.probe().counters()?);
     let begun = Instant::now();
     sleep(window);
     let (executed, spent) = (workers.executed()? - executed_before, redis.probe().since(&before)?);

@@ -1,4 +1,4 @@
-//! Submitting: one call after another, many at once, and in batches.
+//! Submits: one call after another, many at once, and in batches.
 
 use super::Measurement;
 use crate::agent::protocol::{Load, SubmitOrder, Way};
@@ -10,7 +10,7 @@ use crate::submitter::{Submitted, Submitter};
 
 pub(super) const SEQUENTIAL: Measurement = Measurement {
     name: "submit_seq",
-    about: "one awaited submit after another, beside a script that only returns 1",
+    about: "one awaited submit after another, compared with a script that only returns 1",
     run: sequential,
 };
 
@@ -23,11 +23,11 @@ pub(super) const CONCURRENT: Measurement = Measurement {
 pub(super) const BATCHES: Measurement =
     Measurement { name: "submit_all", about: "submit_all of 1,000 and of 10,000", run: batches };
 
-/// The floor of one submit after another, as a row of its own.
+/// The floor of sequential submits, as a separate row.
 pub(crate) const RETURN_ONE: &str = "evalsha_return_1";
 
-/// In so many turns the submits and their floor alternate within a run, so that whatever else the
-/// machine does meets both.
+/// The submits and their floor alternate in this many turns within a run, so that other load of the
+/// machine affects both.
 const TURNS: u64 = 10;
 const IN_FLIGHT: usize = 256;
 
@@ -54,7 +54,7 @@ fn sequential(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(vec![row, Row::of_runs(RETURN_ONE, params([("tasks", count.into())]), &floors)])
 }
 
-/// The mean of turns that are equally long.
+/// The mean of turns with the same length.
 fn together(turns: &[Submitted]) -> Sample {
     let mut sum = Sample::new();
     let mut seconds = 0.0;

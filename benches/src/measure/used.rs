@@ -1,4 +1,4 @@
-//! What a plain task costs in a queue that has been used, beside a pristine one: the same.
+//! The cost of a plain task in a used queue, compared with a new one: it must be the same.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::workers::Staff;
 
 pub(super) const USED: Measurement = Measurement {
     name: "used",
-    about: "a plain task in a queue that has been used, beside a pristine one",
+    about: "a plain task in a queue that has been used, compared with a new one",
     run: used,
 };
 
@@ -25,12 +25,12 @@ const FAR: Duration = Duration::from_secs(24 * 3_600);
 const LEASE: Duration = Duration::from_secs(60);
 const NAMESPACE: &str = "optimus";
 
-/// What a drain finds in its queue.
+/// The content of a queue before a drain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
-    /// How many tasks are left of it.
+    /// The number of tasks that remain in it.
     pub(super) tasks: u64,
-    /// Puts them there.
+    /// Adds that content.
     pub(super) put: fn(&str) -> anyhow::Result<()>,
 }
 
@@ -41,7 +41,7 @@ fn used(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         params([("queue", queue.into()), ("in_flight", IN_FLIGHT.into()), tasks])
     };
     let (mut pristine, mut used): (Vec<Sample>, Vec<Sample>) = Default::default();
-    // Run by run through both, so that each is compared with one of the same minute.
+    // Each run measures both, so that they are compared within the same minute.
     for run in 1..=bench.scale.runs {
         let drain = Drain::plain(tasks, Staff::one(IN_FLIGHT));
         progress(USED.name, &shown("both"), &format!("run {run} of {}", bench.scale.runs));
@@ -58,7 +58,8 @@ fn used(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// Leaves a dead, a retried and a delayed task in the queue of all tasks, the latter two for long.
+/// Leaves a dead, a retried and a delayed task in the queue of all tasks, the last two for a long
+/// time.
 fn use_queue(url: &str) -> anyhow::Result<()> {
     let endpoint = Endpoint::parse(url).map_err(|problem| anyhow::anyhow!(problem))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,4 +1,4 @@
-//! What it takes to wait for many results, one after the other.
+//! The cost of a wait for many results, one after the other.
 
 use super::Measurement;
 use super::one_drain::Drained;
@@ -11,7 +11,7 @@ use crate::workers::{Staff, Workers};
 
 pub(super) const WAITING: Measurement = Measurement {
     name: "waiting",
-    about: "50,000 results awaited one after the other, beside the drain of their tasks",
+    about: "50,000 results awaited one after the other, compared with the drain of their tasks",
     run: waiting,
 };
 
@@ -32,7 +32,7 @@ fn waiting(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// The results are there before the first is asked for. How long the drain took, too.
+/// The results exist before the first wait. Also returns the time of the drain.
 fn after_the_drain(bench: &Bench, tasks: u64) -> anyhow::Result<(Sample, f64)> {
     let (mut client, mut workers) = prepare(bench, tasks)?;
     let drained = Drained::of(bench, &mut workers, tasks, 0)?;
@@ -53,7 +53,7 @@ fn while_they_run(bench: &Bench, tasks: u64, drain_s: f64) -> anyhow::Result<Sam
     Ok(Sample::new().with(Field::TasksPerS, rate).with(Field::OfDrain, seconds / drain_s))
 }
 
-/// A client that holds the handles of so many tasks, and workers that have not started.
+/// A client that holds the handles of this many tasks, and workers that have not started.
 fn prepare(bench: &Bench, tasks: u64) -> anyhow::Result<(Submitter, Workers)> {
     let redis = &bench.redis;
     redis.probe().flush()?;

@@ -1,29 +1,29 @@
-//! Which peers there are, each with the settings that were found best for it.
+//! The peers, each with its best settings.
 //!
-//! `benches/peers/README.md` says where the settings come from.
+//! `benches/peers/README.md` gives the source of the settings.
 
 use super::program::Runner;
 
-/// A queue beside ours.
+/// A queue to compare with Optimus.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) name: &'static str,
     pub(super) runner: Runner,
-    /// The ways of submitting that it has. The last one fills its queue for what else is measured.
+    /// Its ways of submitting. The last one fills its queue for the other measurements.
     pub(super) ways: &'static [Way],
-    /// How it submits.
+    /// The settings for submits.
     pub(super) client: Settings,
-    /// How it drains, the plainest first.
+    /// The settings for drains, the plainest first.
     pub(super) drains: &'static [Setup],
-    /// Which share of the tasks it gets: a slow one would take an hour for all.
+    /// The share of the tasks that it gets: a slow peer would take an hour for all.
     pub(super) share: u64,
-    /// How many tasks it drains at most.
+    /// The maximum number of tasks that it drains.
     pub(super) most: u64,
-    /// What its queue needs between being filled and being drained, if anything.
+    /// An extra step between fill and drain, if it needs one.
     pub(super) between: Option<Between>,
 }
 
-/// Settings by their name in the results; the runner finds them in capitals in its environment.
+/// Settings by their name in the results; the runner has them in capitals in its environment.
 pub(super) type Settings = &'static [(&'static str, &'static str)];
 
 /// A way of submitting.
@@ -31,9 +31,9 @@ pub(super) type Settings = &'static [(&'static str, &'static str)];
 pub(super) enum Way {
     /// One awaited call after another.
     Seq,
-    /// So many calls at once.
+    /// This many calls at once.
     Concurrent(u64),
-    /// So many tasks in each call.
+    /// This many tasks in each call.
     All(u64),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Setup {
     pub(super) settings: Settings,
 }
 
-/// A script to call until it answers 0.
+/// A script to call until it replies 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Between {
     pub(super) script: &'static str,
@@ -61,8 +61,8 @@ const fn peer(name: &'static str, runner: Runner, drains: &'static [Setup]) -> P
     Peer { name, runner, ways, client: &[], drains, share: 1, most: u64::MAX, between: None }
 }
 
-/// Above some 8,000 due tasks the script of apalis that makes them ready fails: it unpacks them
-/// all at once. This does the same, in steps.
+/// With more than some 8,000 due tasks, apalis' script that makes them ready fails, because it
+/// unpacks all of them at once. This script does the same in steps.
 const PROMOTE: Between = Between {
     script: "
         local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'LIMIT', 0, 5000)
@@ -76,7 +76,7 @@ const PROMOTE: Between = Between {
 
 pub(super) const PEERS: &[Peer] = &[
     Peer {
-        // Its threads share one core, so it has no concurrent callers, and a second process.
+        // Its threads share one core, so it has no concurrent callers, but a second process.
         ways: &[Way::Seq, Way::All(1_000)],
         client: &[("rubyopt", "--yjit")],
         ..peer(
@@ -97,7 +97,7 @@ pub(super) const PEERS: &[Peer] = &[
         ..peer("bullmq-official", Runner::Cargo("bullmq-official"), &[one(&[("in_flight", "100")])])
     },
     Peer {
-        // Of more due tasks its own script makes none ready.
+        // With more due tasks its own script makes none ready.
         most: 7_000,
         ..peer(
             "apalis",

@@ -1,9 +1,9 @@
-//! What a program that failed has to say.
+//! The error of a program that failed.
 
 use std::fs;
 use std::path::Path;
 
-/// The line of a log that tells most: the first that speaks of an error, or the last.
+/// The most useful line of a log: the first that contains an error, or the last.
 pub(super) fn complaint(log: &Path) -> Option<String> {
     let text = fs::read_to_string(log).ok()?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_error_tells_more_than_the_end_of_a_log() {
+    fn the_first_error_is_preferred_to_the_end_of_a_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         assert_eq!(complaint(&log), None);

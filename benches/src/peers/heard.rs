@@ -1,26 +1,26 @@
-//! What a runner says, one line each.
+//! The messages of a runner, one line each.
 
 use std::time::Duration;
 
 use crate::agent::protocol::Tallied;
 
-/// A line of a runner that is meant for us.
+/// A line of a runner for the harness.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
-    /// It is connected, and this is the version of the library.
+    /// It is connected; this is the version of the library.
     Ready { version: String },
-    /// All is submitted.
+    /// All tasks are submitted.
     Done { took: Duration },
-    /// What a worker has run so far: how much, and when the first and the last began.
+    /// The executions of a worker so far: the count, and when the first and the last began.
     Ran { count: u64, first_ns: u64, last_ns: u64 },
-    /// How long each stamped task waited.
+    /// The wait of each stamped task.
     Waited { us: Vec<f64> },
-    /// How often each task ran, by its number.
+    /// The number of executions of each task, by its number.
     Seen { runs: Vec<u8> },
 }
 
 impl Heard {
-    /// Reads a line; `None` if it is the library's or can't be read.
+    /// Reads a line; `None` if it comes from the library or cannot be read.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("bench ")?.split_whitespace();
         match (words.next()?, &words.collect::<Vec<_>>()[..]) {
@@ -45,7 +45,7 @@ impl Heard {
     }
 }
 
-/// The executions of a worker, as they are added up for ours.
+/// The executions of a worker, in the form that Optimus' workers have.
 pub(super) fn tallied(runs: &[u8], latencies_us: Vec<f64>) -> Tallied {
     let word = |runs: &[u8]| {
         runs.iter().enumerate().fold(0, |word, (bit, runs)| word | u64::from(*runs > 0) << bit)
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runners_lines_are_told_from_those_of_its_library() {
+    fn a_runners_lines_are_distinguished_from_those_of_its_library() {
         let ready = Heard::Ready { version: "6.4.1".to_owned() };
         assert_eq!(Heard::parse("bench ready 6.4.1"), Some(ready));
         let ran = Heard::Ran { count: 3, first_ns: 10, last_ns: 20 };
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn second_executions_are_counted_beside_the_bits() {
+    fn second_executions_are_counted_separately() {
         let mut runs = vec![0; 66];
         (runs[1], runs[65]) = (1, 3);
         let tallied = tallied(&runs, Vec::new());

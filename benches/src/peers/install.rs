@@ -1,4 +1,4 @@
-//! Installs what a runner needs, through the package manager of its language.
+//! Installs the dependencies of a runner, through the package manager of its language.
 
 use std::env;
 use std::fs::{self, File};
@@ -14,7 +14,8 @@ use super::program::Runner;
 /// Installs what is missing.
 ///
 /// # Errors
-/// When something can't be installed; the reason names the log.
+///
+/// When an installation fails; the reason names the log.
 pub(super) fn install(runner: Runner, places: &Places) -> anyhow::Result<()> {
     match runner {
         Runner::Sidekiq => sidekiq(places),
@@ -24,8 +25,8 @@ pub(super) fn install(runner: Runner, places: &Places) -> anyhow::Result<()> {
     }
 }
 
-/// It comes from the system, which has one version of it. Nothing of it is a service, so nothing
-/// is started.
+/// It comes from the system, which has one version of it. It contains no service, so nothing is
+/// started.
 const APT: &str = "
 set -e
 export DEBIAN_FRONTEND=noninteractive
@@ -38,7 +39,7 @@ fn sidekiq(places: &Places) -> anyhow::Result<()> {
         return Ok(());
     }
     ensure!(is_there("apt-get"), "there is no sidekiq, and no apt-get to install it");
-    // -n: never a question, which nobody might be there to answer.
+    // -n: no password prompt, because nobody may be there to answer it.
     let script = r#"[ "$(id -u)" = 0 ] && exec sh -c "$1" || exec sudo -n sh -c "$1""#;
     let mut shell = Command::new("sh");
     run("sidekiq", places, shell.args(["-c", script, "install", APT]))
@@ -51,8 +52,8 @@ fn bullmq(places: &Places) -> anyhow::Result<()> {
         for file in ["package.json", "package-lock.json"] {
             fs::copy(source.join(file), node.join(file)).with_context(|| file.to_owned())?;
         }
-        // Not `npm ci`: it refuses a lock file without the builds of an optional dependency for
-        // all other systems. What is in the lock file is installed as it is there.
+        // Not `npm ci`: it refuses a lock file that lacks the builds of an optional dependency for
+        // other systems. Versions in the lock file are installed unchanged.
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&node);
         run("bullmq", places, &mut npm)
@@ -78,7 +79,7 @@ fn python(name: &str, places: &Places) -> anyhow::Result<()> {
     })
 }
 
-/// Installs into `home` what `list` asks for, unless that was done before with the same list.
+/// Installs the packages of `list` into `home`, unless that was done before with the same list.
 fn installed_once(
     list: &Path,
     home: &Path,
@@ -95,21 +96,21 @@ fn installed_once(
 }
 
 fn is_there(program: &str) -> bool {
-    // `which` is a package of its own on some systems; `command` is part of every shell.
+    // `which` is a separate package on some systems; `command` is part of every shell.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"command -v "$1""#, "sh", program]);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     shell.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a command, whose output goes to a log.
+/// Runs a command with its output in a log.
 fn run(name: &str, places: &Places, command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
-    eprintln!("{name}: installing what is missing with {program}");
+    eprintln!("{name}: installing missing packages with {program}");
     let log = places.log(&format!("{name}-install"));
     let output = File::create(&log).with_context(|| log.display().to_string())?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-    let status = command.status().with_context(|| format!("{program} can't be started"))?;
+    let status = command.status().with_context(|| format!("{program} cannot be started"))?;
     if !status.success() {
         let complaint = complaint(&log).unwrap_or_default();
         bail!("{program} ended with {status}: {complaint} (more is in {})", log.display());

@@ -1,4 +1,4 @@
-//! What is measured of a peer.
+//! The measurements of a peer.
 
 use std::thread;
 use std::time::Duration;
@@ -18,35 +18,34 @@ use crate::probe::Probe;
 use crate::process::{Usage, peak_rss_mb};
 use crate::row::{Params, Row, params};
 
-/// Longer than any load takes.
+/// Longer than any load.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// After the last execution, time for its report to reach Redis.
+/// The time for the report of the last execution to reach Redis.
 const SETTLE: Duration = Duration::from_millis(50);
 
 const DRAINED: u64 = 200_000;
 const QUEUED: u64 = 200_000;
 
-/// How many run before the latency is measured, so that the worker is known to be up.
+/// The number of tasks before the latency measurement, which prove that the worker runs.
 const WARM_UP: u64 = 50;
 const EVERY_MS: u64 = 10;
 
-/// A peer on the bench.
+/// A peer under measurement.
 pub(super) struct Trial<'a> {
     pub(super) peer: &'a Peer,
     pub(super) bench: &'a Bench,
     pub(super) places: &'a Places,
 }
 
-/// One run, and the version of the library that ran.
+/// One run, and the library version.
 struct Run {
     sample: Sample,
     version: String,
 }
 
 impl Trial<'_> {
-    /// The measurements of this peer that were asked for. One that fails does not keep the others
-    /// from being taken.
+    /// The selected measurements of this peer. A failed one does not prevent the others.
     pub(super) fn outcomes(&self, options: &Options) -> Vec<Outcome> {
         let mut rows = Vec::new();
         for way in self.peer.ways.iter().filter(|way| options.wants(way.name())) {
@@ -97,7 +96,7 @@ impl Trial<'_> {
             let filled = self.fill(tasks)?;
             let mut workers = self.workers(setup, tasks)?;
             let pids = workers.pids();
-            let (before, usage) = (self.probe().look()?, Usage::of(&pids));
+            let (before, usage) = (self.probe().counters()?, Usage::of(&pids));
             workers.go()?;
             let took = workers.ran(tasks, PATIENCE)?;
             thread::sleep(SETTLE);
@@ -135,7 +134,7 @@ impl Trial<'_> {
             let version = workers.version.clone();
             let waits = workers.release()?.latencies_us;
             let heard = waits.len() as u64;
-            ensure!(heard == submits, "{heard} of {submits} stamped tasks told how long they took");
+            ensure!(heard == submits, "{heard} of {submits} stamped tasks reported their time");
             Ok(Run { sample: Sample::new().with_latencies(waits), version })
         })
     }
@@ -145,7 +144,7 @@ impl Trial<'_> {
         let shown = params([("queued", tasks.into()), ("payload", PAYLOAD_BYTES.into())]);
         self.row("memory", shown, || {
             self.probe().flush()?;
-            let before = self.probe().look()?;
+            let before = self.probe().counters()?;
             let Run { version, .. } = self.load(self.fastest(), tasks)?;
             let grown = self.probe().since(&before)?.memory_grown;
             let above = grown as f64 / tasks as f64 - PAYLOAD_BYTES as f64;
@@ -153,9 +152,9 @@ impl Trial<'_> {
         })
     }
 
-    /// Fills the queue, makes it ready to be drained, and tells what both cost.
+    /// Fills the queue, prepares it for the drain, and returns the cost of both.
     fn fill(&self, tasks: u64) -> anyhow::Result<Sample> {
-        let before = self.probe().look()?;
+        let before = self.probe().counters()?;
         let filled = self.load(self.fastest(), tasks)?.sample;
         if let Some(between) = self.peer.between {
             let [first, second] = between.keys;
@@ -170,14 +169,14 @@ impl Trial<'_> {
         *self.peer.ways.last().expect("each peer in the catalog has a way to submit")
     }
 
-    /// Submits in a process of its own.
+    /// Submits in a separate process.
     fn load(&self, way: Way, tasks: u64) -> anyhow::Result<Run> {
         let (count, words) = (tasks.to_string(), way.words());
         let mut args = vec!["submit", &count];
         args.extend(words.iter().map(String::as_str));
         let mut client = self.client(&args)?;
         let pids = client.pids();
-        let (before, usage) = (self.probe().look()?, Usage::of(&pids));
+        let (before, usage) = (self.probe().counters()?, Usage::of(&pids));
         client.go()?;
         let took = client.done(PATIENCE)?;
         let cpu_s = Usage::of(&pids).since(&usage);
@@ -207,7 +206,7 @@ impl Trial<'_> {
         Processes::start(commands, &self.places.log(&format!("{}-worker", self.peer.name)))
     }
 
-    /// How many tasks, where ours take `full`.
+    /// The number of tasks, if Optimus gets `full`.
     fn tasks(&self, full: u64) -> u64 {
         self.bench.scale.tasks(full / self.peer.share)
     }

@@ -1,4 +1,4 @@
-//! Where the runners are, and where what they need is installed.
+//! The folders of the runners and of their installed dependencies.
 
 use std::env;
 use std::fs;
@@ -11,26 +11,28 @@ use anyhow::Context as _;
 pub(super) struct Places {
     /// `benches/peers`, with the runners.
     pub(super) runners: PathBuf,
-    /// `peers` in cargo's target directory, with all that is installed.
+    /// `peers` in cargo's target directory, with all installed dependencies.
     pub(super) home: PathBuf,
 }
 
 impl Places {
-    /// Finds them, and makes the second.
+    /// Finds the folders, and creates the second one.
     ///
     /// # Errors
-    /// When the second can't be made.
+    ///
+    /// When the second cannot be created.
     pub(super) fn find() -> anyhow::Result<Self> {
         let program = env::current_exe().context("the running program has no path")?;
         // target/<profile>/optimus-bench
         let target = program.ancestors().nth(2).context("it is not in cargo's target directory")?;
         let home = target.join("peers");
-        fs::create_dir_all(&home).with_context(|| format!("{} can't be made", home.display()))?;
+        fs::create_dir_all(&home)
+            .with_context(|| format!("{} cannot be created", home.display()))?;
         let runners = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
         Ok(Self { runners, home })
     }
 
-    /// Where a runner complains.
+    /// The log of a runner's errors.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.home.join(format!("{name}.log"))
     }

@@ -1,4 +1,4 @@
-//! Runners at work: their processes, and what is heard of them.
+//! Running runners: their processes and their messages.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,11 +15,11 @@ use super::heard::{Heard, tallied};
 use crate::executions::Executions;
 use crate::process::tree;
 
-/// Longer than the slowest start, than the end of a runner that was told to, and than a worker
-/// with tasks to run is silent.
+/// Longer than the slowest start, the end of a stopped runner, or the silence of a worker with
+/// tasks to run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runners that do one thing together. Dropping them ends them, as does our own death: both
+/// Runners with one common job. They end when this value is dropped or this process dies: both
 /// close their input.
 pub(super) struct Processes {
     members: Vec<Member>,
@@ -44,10 +44,11 @@ struct Ran {
 }
 
 impl Processes {
-    /// Starts these runners and waits until all are ready. They complain to `log`.
+    /// Starts these runners and waits until all are ready. Their errors go to `log`.
     ///
     /// # Errors
-    /// When one can't be started, or ends by itself.
+    ///
+    /// When one cannot be started, or ends by itself.
     pub(super) fn start(commands: Vec<Command>, log: &Path) -> anyhow::Result<Self> {
         let complaints = File::create(log).with_context(|| log.display().to_string())?;
         let (sender, heard) = mpsc::channel();
@@ -69,6 +70,7 @@ impl Processes {
     /// Lets them begin.
     ///
     /// # Errors
+    ///
     /// When one has ended.
     pub(super) fn go(&mut self) -> anyhow::Result<()> {
         for member in &mut self.members {
@@ -78,9 +80,10 @@ impl Processes {
         Ok(())
     }
 
-    /// Waits until a client has submitted all, and says how long it took.
+    /// Waits until a client has submitted everything, and returns its time.
     ///
     /// # Errors
+    ///
     /// When it fails, or takes longer than `within`.
     pub(super) fn done(&mut self, within: Duration) -> anyhow::Result<Duration> {
         match self.hear(Instant::now() + within)? {
@@ -89,10 +92,11 @@ impl Processes {
         }
     }
 
-    /// Waits until workers have run so many tasks, and says how long it took from the first to
-    /// the last of them.
+    /// Waits until workers have run this many tasks, and returns the time from the first to the
+    /// last of them.
     ///
     /// # Errors
+    ///
     /// When one fails, or they take longer than `within`, or nothing runs for a while.
     pub(super) fn ran(&mut self, tasks: u64, within: Duration) -> anyhow::Result<Duration> {
         let until = Instant::now() + within;
@@ -111,16 +115,17 @@ impl Processes {
         Ok(Duration::from_nanos(last.saturating_sub(first)))
     }
 
-    /// Their processes, and those that they started.
+    /// Their processes, with all children.
     pub(super) fn pids(&self) -> Vec<u32> {
         let roots: Vec<u32> = self.members.iter().map(|member| member.child.id()).collect();
         tree(&roots)
     }
 
-    /// Ends workers, and adds up what they did.
+    /// Ends workers, and adds up their executions.
     ///
     /// # Errors
-    /// When one does not say what it did.
+    ///
+    /// When one does not report its executions.
     pub(super) fn release(mut self) -> anyhow::Result<Executions> {
         for member in &mut self.members {
             member.orders = None;
@@ -130,13 +135,13 @@ impl Processes {
         let mut executions = Executions::default();
         let mut silent = self.members.len();
         while silent > 0 {
-            match self.hear(until).context("it did not say what it ran")? {
+            match self.hear(until).context("it did not report its executions")? {
                 (index, Heard::Waited { us }) => waits[index] = us,
                 (index, Heard::Seen { runs }) => {
                     executions.add(tallied(&runs, std::mem::take(&mut waits[index])));
                     silent -= 1;
                 }
-                // A count that was on its way.
+                // An earlier count that was still in the pipe.
                 (_, Heard::Ran { .. }) => {}
                 (_, other) => bail!("heard {other:?} at the end"),
             }
@@ -157,7 +162,7 @@ impl Processes {
                 return Ok(heard);
             }
             self.ensure_alive()?;
-            ensure!(Instant::now() < until, "it says nothing in time{}", self.complaint());
+            ensure!(Instant::now() < until, "it sends nothing in time{}", self.complaint());
         }
     }
 
@@ -171,7 +176,7 @@ impl Processes {
         Ok(())
     }
 
-    /// What it complained of, as the end of a sentence.
+    /// Its errors, as the end of a sentence.
     fn complaint(&self) -> String {
         complaint(&self.log).map_or_else(String::new, |line| format!(": {line}"))
     }
@@ -186,16 +191,16 @@ impl Member {
     ) -> anyhow::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints);
         let name = command.get_program().to_string_lossy().into_owned();
-        let mut child = command.spawn().with_context(|| format!("{name} can't be started"))?;
+        let mut child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
         let orders = Some(child.stdin.take().context("its input was piped")?);
         let stdout = child.stdout.take().context("its output was piped")?;
         let member = Self { child, orders, ran: Ran::default() };
-        // On a thread of its own, because only a channel can be waited on with a limit. It reads
-        // to the end, so that a talkative library never waits for us.
+        // On its own thread, because only a channel has a wait with a time limit. It reads to the
+        // end, so that the library never blocks on its output.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some(line) = Heard::parse(&line) {
-                    // Nobody listens to those that are being ended.
+                    // There is no receiver for runners that are being ended.
                     let _ = heard.send((index, line));
                 }
             }
@@ -207,7 +212,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.orders = None;
-        // Either fails only if it has ended, which is what is wanted.
+        // These fail only if it has ended, which is the desired state.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -217,7 +222,7 @@ impl Drop for Member {
 mod tests {
     use super::*;
 
-    /// Runners that do as a shell does, and where they complain.
+    /// Runners that run shell commands, and the log of their errors.
     fn start(scripts: &[&str]) -> anyhow::Result<Processes> {
         let folder = tempfile::tempdir()?;
         let commands = scripts.iter().map(|script| {
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_workers_ran_is_added_up() {
+    fn the_executions_of_two_workers_are_added_up() {
         let mut processes = start(&[
             "echo bench ready 1.2; read go; echo bench ran 2 500 900; read end
              echo bench waited 7000; echo bench seen 0100",

@@ -1,4 +1,4 @@
-//! How each runner is called.
+//! The command line of each runner.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::places::Places;
 pub(super) enum Runner {
     Sidekiq,
     BullMq,
-    /// A package of the runners' own workspace, by its folder.
+    /// A package of the runners' own workspace, with its folder.
     Cargo(&'static str),
     Celery,
     Arq,
@@ -42,7 +42,7 @@ impl Runner {
         command
     }
 
-    /// A worker for tasks numbered below `count`; `index` tells those of one run apart.
+    /// A worker for tasks numbered below `count`; `index` distinguishes the workers of one run.
     pub(super) fn worker(
         self,
         places: &Places,
@@ -73,7 +73,7 @@ impl Runner {
         command
     }
 
-    /// A runner that is client and worker in one program.
+    /// A runner with client and worker in one program.
     fn whole(self, places: &Places) -> Command {
         match self {
             Self::BullMq => program("node", ["runner.js"]),
@@ -88,7 +88,7 @@ impl Runner {
         command.current_dir(places.runners.join(self.name()));
         command.env("NODE_PATH", places.node().join("node_modules"));
         command.env("PYTHONPATH", python_path(&places.runners, self.name()));
-        // The repository stays as it is.
+        // The repository stays unchanged.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.envs(settings.iter().map(|(name, value)| (name.to_uppercase(), value)));
     }
@@ -104,7 +104,7 @@ impl Way {
         }
     }
 
-    /// The words behind `submit COUNT`.
+    /// The words after `submit COUNT`.
     pub(super) fn words(self) -> Vec<String> {
         match self {
             Self::Seq => vec!["seq".to_owned()],
