@@ -86,9 +86,9 @@ fn measurements() -> impl Iterator<Item = &'static Measurement> {
 /// All arguments, and the names of all measurements.
 pub(crate) fn usage() -> String {
     let mut text = "\
-        --quick        little of everything, and hard bounds on what Redis is asked\n\
-        --only A,B     these measurements alone\n\
-        --peers A,B    other queues beside ours; `all` for all of them\n\
+        --quick        a short run of everything, with hard bounds on the work of Redis\n\
+        --only A,B     only these measurements\n\
+        --peers A,B    other queues to compare; `all` for all of them\n\
         --json FILE    the results as JSON, too\n\
         --aof          with Redis' append-only file\n\
         \nmeasurements:\n"

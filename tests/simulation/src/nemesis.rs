@@ -11,7 +11,7 @@ use crate::world::{Member, Setup, World};
 /// How many tasks a worker runs at once; most run few, so that they compete for slots.
 const SLOTS: [usize; 10] = [1, 1, 2, 4, 4, 16, 16, 64, 256, 4_096];
 
-/// What a run may suffer beside its [fault plan](crate::fault_plan).
+/// The harm in a run, in addition to its [fault plan](crate::fault_plan).
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The number of workers at the same time.

@@ -1,6 +1,6 @@
 //! Everything that happened to one task: [`Account`].
 
-use super::requests::{Requests, Told};
+use super::requests::{Effect, Requests};
 use super::{Event, Found, How, What};
 
 /// What clients and handlers recorded about one task.
@@ -62,12 +62,12 @@ impl Account {
             What::Refused { .. } => self.answer(at, Answer::Refused),
             What::Unknown { .. } => self.answer(at, Answer::Unknown),
             What::Cancel { .. } => self.cancels.ask(pid, at),
-            What::Cancelled { .. } => self.cancels.answer(pid, at, Told::Done),
-            What::Stopping { .. } => self.cancels.answer(pid, at, Told::Begun),
+            What::Cancelled { .. } => self.cancels.answer(pid, at, Effect::Done),
+            What::Stopping { .. } => self.cancels.answer(pid, at, Effect::Begun),
             What::Requeue { .. } => self.requeues.ask(pid, at),
-            What::Requeued { .. } => self.requeues.answer(pid, at, Told::Done),
+            What::Requeued { .. } => self.requeues.answer(pid, at, Effect::Done),
             What::Delete { .. } => self.deletes.ask(pid, at),
-            What::Deleted { .. } => self.deletes.answer(pid, at, Told::Done),
+            What::Deleted { .. } => self.deletes.answer(pid, at, Effect::Done),
             What::Undone { .. } => self.undone(pid, at),
             What::Begin { id, attempt, fence, .. } => {
                 self.executions.push(Execution { pid, id, attempt, fence, begun: at, end: None });
@@ -115,7 +115,7 @@ impl Account {
     fn undone(&mut self, pid: u32, at: u64) {
         let all = [&mut self.cancels, &mut self.requeues, &mut self.deletes];
         if let Some(last) = all.into_iter().max_by_key(|requests| requests.last_of(pid)) {
-            last.answer(pid, at, Told::Undone);
+            last.answer(pid, at, Effect::Undone);
         }
     }
 

@@ -2,23 +2,23 @@
 
 use super::account::Execution;
 use super::check::Checker;
-use super::requests::{Request, Told};
+use super::requests::{Effect, Request};
 use super::verdict::Findings;
 use super::{Found, How};
 
 impl Checker<'_> {
     /// Checks the answer to each cancel, each requeue and each delete.
     pub(super) fn operations(&self, findings: &mut Findings) {
-        for (cancel, told) in self.account.cancels.told(Told::Done) {
+        for (cancel, told) in self.account.cancels.answered(Effect::Done) {
             self.cancelled(cancel, told, findings);
         }
-        for (cancel, told) in self.account.cancels.told(Told::Begun) {
+        for (cancel, told) in self.account.cancels.answered(Effect::Begun) {
             self.stopping(cancel, told, findings);
         }
-        for (requeue, told) in self.account.requeues.told(Told::Done) {
+        for (requeue, told) in self.account.requeues.answered(Effect::Done) {
             self.requeued(requeue, told, findings);
         }
-        for (delete, told) in self.account.deletes.told(Told::Done) {
+        for (delete, told) in self.account.deletes.answered(Effect::Done) {
             self.deleted(delete, told, findings);
         }
     }

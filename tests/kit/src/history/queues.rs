@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::check::Checker;
-use super::requests::{Requests, Told};
+use super::requests::{Effect, Requests};
 use super::verdict::Findings;
 use super::{Event, What};
 
@@ -25,7 +25,7 @@ impl Queues {
         match what {
             What::Pause { queue } => self.0.entry(queue).or_default().pauses.ask(pid, at),
             What::Paused { queue } => {
-                self.0.entry(queue).or_default().pauses.answer(pid, at, Told::Done);
+                self.0.entry(queue).or_default().pauses.answer(pid, at, Effect::Done);
             }
             What::Resume { queue } => self.0.entry(queue).or_default().resumes.ask(pid, at),
             _ => {}
@@ -40,7 +40,7 @@ impl Checker<'_> {
         let Some(run) = self.account.executions.first() else { return };
         let Some((queue, _)) = run.id.split_once('/') else { return };
         let Some(Asked { pauses, resumes }) = queues.0.get(queue) else { return };
-        let claimed = pauses.told(Told::Done).any(|(pause, told)| {
+        let claimed = pauses.answered(Effect::Done).any(|(pause, told)| {
             told < invoked.at
                 && !resumes.may_come_within(pause.asked, run.begun)
                 && !self.acts.rolled_back(pause.asked, run.begun)

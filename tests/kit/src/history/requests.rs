@@ -7,7 +7,7 @@ const ARRIVES_NS: u64 = 10_000_000_000;
 
 /// The answer that an operator received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Effect {
     /// It is done.
     Done,
     /// A worker was asked to do it.
@@ -22,16 +22,16 @@ pub(super) struct Request {
     pid: u32,
     pub(super) asked: u64,
     /// None if the outcome is unknown.
-    answer: Option<(u64, Told)>,
+    answer: Option<(u64, Effect)>,
 }
 
 impl Request {
     pub(super) fn is_undone(&self) -> bool {
-        self.answer.is_some_and(|(_, told)| told == Told::Undone)
+        self.answer.is_some_and(|(_, told)| told == Effect::Undone)
     }
 
     /// When this answer came, if it is the answer.
-    pub(super) fn told(&self, what: Told) -> Option<u64> {
+    pub(super) fn answered(&self, what: Effect) -> Option<u64> {
         self.answer.filter(|(_, told)| *told == what).map(|(at, _)| at)
     }
 
@@ -59,7 +59,7 @@ impl Requests {
     }
 
     /// Each operator waits for an answer before the next request.
-    pub(super) fn answer(&mut self, pid: u32, at: u64, told: Told) {
+    pub(super) fn answer(&mut self, pid: u32, at: u64, told: Effect) {
         if let Some(request) = self.0.iter_mut().rev().find(|request| request.pid == pid) {
             request.answer = Some((at, told));
         }
@@ -76,8 +76,8 @@ impl Requests {
     }
 
     /// The requests with this answer, and its time.
-    pub(super) fn told(&self, what: Told) -> impl Iterator<Item = (&Request, u64)> {
-        self.0.iter().filter_map(move |request| Some((request, request.told(what)?)))
+    pub(super) fn answered(&self, what: Effect) -> impl Iterator<Item = (&Request, u64)> {
+        self.0.iter().filter_map(move |request| Some((request, request.answered(what)?)))
     }
 
     /// Whether a request may have been done in this interval.

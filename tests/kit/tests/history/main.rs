@@ -21,7 +21,7 @@ const PLAIN: &str = "
 ";
 
 /// Checks a history of one file, written with times in ms.
-fn judge(history: &str) -> Verdict {
+fn checked(history: &str) -> Verdict {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = String::new();
     for line in history.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -41,14 +41,14 @@ fn in_ns((at, word): (usize, &str)) -> String {
 
 #[track_caller]
 fn is_good(history: &str) -> Verdict {
-    let verdict = judge(history);
+    let verdict = checked(history);
     assert!(verdict.is_good(), "{verdict}");
     verdict
 }
 
 #[track_caller]
 fn is_bad(history: &str, because: &str) {
-    let verdict = judge(history);
+    let verdict = checked(history);
     let told = verdict.findings.iter().any(|finding| finding.contains(because));
     assert!(!verdict.is_good() && told, "{because:?} is not found:\n{verdict}");
 }

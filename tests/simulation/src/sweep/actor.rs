@@ -52,7 +52,7 @@ impl Actor {
     }
 
     /// Waits for a result in the background, and here for a limited time.
-    pub(super) async fn hear(&self, number: u64, handle: Option<TaskHandle<u64>>) {
+    pub(super) async fn wait_for(&self, number: u64, handle: Option<TaskHandle<u64>>) {
         if let Some(handle) = handle {
             self.user.await_result(number, handle.clone());
             drop(timeout(PATIENCE, handle.ended()).await);

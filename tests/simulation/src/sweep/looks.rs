@@ -10,11 +10,11 @@ use crate::work::{Kind, Work};
 
 pub(super) async fn look(actor: &Actor) {
     let dead = actor.submit(1, Kind::Fatal).await;
-    actor.hear(1, dead.clone()).await;
+    actor.wait_for(1, dead.clone()).await;
     let running = actor.submit(2, Kind::Lasts(300)).await;
     actor.begun(2, 1).await;
     let done = actor.submit(3, Kind::Lasts(0)).await;
-    actor.hear(3, done.clone()).await;
+    actor.wait_for(3, done.clone()).await;
     let delayed = actor.call(4, Work::new(4, Kind::Lasts(0)).due(Due::In(ms(900)))).await;
     let inspector = actor.user.client.inspector();
     for handle in [dead, running, done, delayed].into_iter().flatten() {
@@ -73,7 +73,7 @@ async fn refused(actor: &Actor) {
     let mute = Work::new(5, Kind::Lasts(0)).result_ttl(Duration::ZERO);
     let mute = actor.call(5, mute).await;
     let done = actor.submit(6, Kind::Lasts(0)).await;
-    actor.hear(6, done.clone()).await;
+    actor.wait_for(6, done.clone()).await;
     for (number, handle) in [(5, &mute), (6, &done)] {
         if let Some(handle) = handle {
             actor.user.cancel_task(number, handle.id()).await;

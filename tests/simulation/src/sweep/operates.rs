@@ -27,7 +27,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
             actor.user.cancel_task(number, handle.id()).await;
         }
     }
-    actor.hear(4, waits).await;
+    actor.wait_for(4, waits).await;
     // Two tombstones of one task, far from each other in the ready list.
     for number in 6..12 {
         let handle = actor.submit(number, Kind::Lasts(0)).await;
@@ -43,7 +43,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
     // After all tombstones.
     let behind = actor.submit(5, Kind::Lasts(0)).await;
     actor.user.resume_queue(&queue()).await;
-    actor.hear(5, behind).await;
+    actor.wait_for(5, behind).await;
 }
 
 pub(super) async fn cancel_running(actor: &Actor) {
@@ -56,7 +56,7 @@ pub(super) async fn cancel_running(actor: &Actor) {
         actor.begun(number, 1).await;
         if let Some(handle) = handle {
             actor.user.cancel_task(number, handle.id()).await;
-            actor.hear(number, Some(handle)).await;
+            actor.wait_for(number, Some(handle)).await;
         }
     }
     cancel_several(actor).await;
@@ -86,7 +86,7 @@ async fn cancel_together(actor: &Actor, tasks: Vec<(u64, TaskHandle<u64>)>) {
     let ids: Vec<_> = tasks.iter().map(|(number, handle)| (*number, handle.id().clone())).collect();
     actor.user.cancel_tasks(&ids).await;
     for (number, handle) in tasks {
-        actor.hear(number, Some(handle)).await;
+        actor.wait_for(number, Some(handle)).await;
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) async fn cancel_deaf(actor: &Actor) {
     actor.begun(6, 1).await;
     if let Some(handle) = handle {
         actor.user.cancel_task(6, handle.id()).await;
-        actor.hear(6, Some(handle)).await;
+        actor.wait_for(6, Some(handle)).await;
     }
 }
 
@@ -113,16 +113,16 @@ pub(super) async fn cancel_requeue(actor: &Actor) {
         actor.user.cancel_task(1, handle.id()).await;
         drop(timeout(ms(5_000), handle.ended()).await);
         actor.user.requeue_task(1, handle.id()).await;
-        actor.hear(1, Some(handle)).await;
+        actor.wait_for(1, Some(handle)).await;
     }
 }
 
 pub(super) async fn requeue(actor: &Actor) {
     let call = Work::new(1, Kind::Fatal).biz_id("b1").priority(1);
     if let Some(handle) = actor.user.submit(1, call, Some(1), 0).await {
-        actor.hear(1, Some(handle.clone())).await;
+        actor.wait_for(1, Some(handle.clone())).await;
         actor.user.requeue_task(1, handle.id()).await;
-        actor.hear(1, Some(handle)).await;
+        actor.wait_for(1, Some(handle)).await;
     }
     // Another task has its biz id when it is requeued.
     let late = || Due::In(ms(700));
@@ -137,7 +137,7 @@ pub(super) async fn requeue(actor: &Actor) {
     if let Some(handle) = actor.call(2, call).await {
         actor.user.cancel_task(2, handle.id()).await;
         actor.user.requeue_task(2, handle.id()).await;
-        actor.hear(2, Some(handle)).await;
+        actor.wait_for(2, Some(handle)).await;
     }
 }
 
@@ -150,7 +150,7 @@ pub(super) async fn delete(actor: &Actor) {
         // Its biz id is free.
         let again = Work::new(2, Kind::Lasts(0)).biz_id("b1");
         let again = actor.user.submit(2, again, Some(1), 0).await;
-        actor.hear(2, again).await;
+        actor.wait_for(2, again).await;
     }
     let retry = actor.submit(3, Kind::Fails(1)).await;
     actor.begun(3, 1).await;
@@ -175,7 +175,7 @@ pub(super) async fn delete(actor: &Actor) {
     }
     actor.user.delete_tasks(&ids).await;
     actor.user.resume_queue(&queue()).await;
-    actor.hear(4, working.clone()).await;
+    actor.wait_for(4, working.clone()).await;
     if let Some(handle) = working {
         actor.user.delete_tasks(&[(4, handle.id().clone())]).await;
     }
@@ -186,5 +186,5 @@ pub(super) async fn pause(actor: &Actor) {
     let handle = actor.submit(1, Kind::Lasts(0)).await;
     sleep(ms(300)).await;
     actor.user.resume_queue(&queue()).await;
-    actor.hear(1, handle).await;
+    actor.wait_for(1, handle).await;
 }

@@ -145,11 +145,11 @@ impl Scene {
 
     pub(super) async fn run_scene(self, actor: Actor) {
         match self {
-            Self::Submit => actor.hear(1, actor.submit(1, Kind::Lasts(0)).await).await,
+            Self::Submit => actor.wait_for(1, actor.submit(1, Kind::Lasts(0)).await).await,
             Self::Batch => steps::batch(&actor).await,
             Self::BizId => steps::biz_id(&actor).await,
             Self::Later => steps::later(&actor).await,
-            Self::Retry => actor.hear(1, actor.submit(1, Kind::Fails(2)).await).await,
+            Self::Retry => actor.wait_for(1, actor.submit(1, Kind::Fails(2)).await).await,
             Self::CancelWaiting => operates::cancel_waiting(&actor).await,
             Self::CancelRunning => operates::cancel_running(&actor).await,
             Self::CancelDeaf => operates::cancel_deaf(&actor).await,
@@ -164,13 +164,13 @@ impl Scene {
             Self::Requeue => operates::requeue(&actor).await,
             Self::Timeout => {
                 let call = Work::new(1, Kind::Hangs).timeout(ms(300)).max_retry(1);
-                actor.hear(1, actor.call(1, call).await).await;
+                actor.wait_for(1, actor.call(1, call).await).await;
             }
             Self::Release => steps::release(&actor).await,
             Self::Reap => steps::reap(&actor).await,
             Self::Await => {
                 let handle = actor.submit(1, Kind::Lasts(200)).await;
-                tokio::join!(actor.hear(1, handle.clone()), actor.hear(1, handle));
+                tokio::join!(actor.wait_for(1, handle.clone()), actor.wait_for(1, handle));
             }
             Self::Poison => steps::poison(&actor).await,
             Self::Pause => operates::pause(&actor).await,
@@ -187,7 +187,7 @@ impl Scene {
                 // Until then each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;
                 let call = Work::new(1, Kind::Hangs).timeout(2 * LEASE).max_retry(0);
-                actor.hear(1, actor.call(1, call).await).await;
+                actor.wait_for(1, actor.call(1, call).await).await;
             }
         }
     }

@@ -43,7 +43,7 @@ pub(super) async fn batch(actor: &Actor) {
         actor.user.answered(number, &answer);
         // Some are awaited in turn, so that a check of one task includes the next.
         if number < 3 || number % 4 == 3 {
-            actor.hear(number, answer.ok()).await;
+            actor.wait_for(number, answer.ok()).await;
         }
     }
 }
@@ -51,12 +51,12 @@ pub(super) async fn batch(actor: &Actor) {
 pub(super) async fn biz_id(actor: &Actor) {
     let first = actor.unique(1, 1).await;
     let again = actor.unique(2, 1).await;
-    actor.hear(1, first).await;
-    actor.hear(2, again).await;
-    actor.hear(3, actor.unique(3, 1).await).await;
+    actor.wait_for(1, first).await;
+    actor.wait_for(2, again).await;
+    actor.wait_for(3, actor.unique(3, 1).await).await;
     let window = Work::new(4, Kind::Lasts(0)).biz_id("b2").biz_window(ms(300));
     let handle = actor.user.submit(4, window, Some(2), 0).await;
-    actor.hear(4, handle).await;
+    actor.wait_for(4, handle).await;
     drop(actor.unique(5, 2).await);
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn same_id(actor: &Actor) {
         let call = Work::new(number, Kind::Lasts(0)).id(id.clone()).due(Due::In(ms(delay_ms)));
         let handle = actor.user.submit(number, call, None, delay_ms).await;
         if number == 2 {
-            actor.hear(number, handle).await;
+            actor.wait_for(number, handle).await;
         }
     }
     sleep(ms(400)).await;
@@ -95,7 +95,7 @@ pub(super) async fn later(actor: &Actor) {
         let call = Work::new(number, Kind::Lasts(0)).due(Due::In(ms(delay_ms)));
         let handle = actor.user.submit(number, call, None, delay_ms).await;
         if number == 2 {
-            actor.hear(number, handle).await;
+            actor.wait_for(number, handle).await;
         }
     }
     // More are due at once than there are slots.
@@ -121,7 +121,7 @@ pub(super) async fn queues(actor: &Actor) {
     sleep(ms(400)).await;
     actor.user.resume_queue(&names[1]).await;
     for (number, handle) in handles {
-        actor.hear(number, handle).await;
+        actor.wait_for(number, handle).await;
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) async fn outage(actor: &Actor) {
     }
     actor.world.network.cut(None, lease + LEASE / 2);
     for (number, handle) in handles {
-        actor.hear(number, handle).await;
+        actor.wait_for(number, handle).await;
     }
     actor.world.ask_to_end(patient.process);
 }
@@ -151,7 +151,7 @@ pub(super) async fn failover(actor: &Actor) {
         let handle = actor.submit(number, Kind::Lasts(0)).await;
         match number {
             3 | 6 => actor.world.network.roll_back(3),
-            _ => actor.hear(number, handle).await,
+            _ => actor.wait_for(number, handle).await,
         }
     }
 }
@@ -184,7 +184,7 @@ pub(super) async fn hostile(actor: &Actor) {
     for (number, place) in (1..).zip(Place::ALL) {
         drop(actor.call(number, Hostile::new(number, place)).await);
     }
-    actor.hear(20, actor.submit(20, Kind::Lasts(0)).await).await;
+    actor.wait_for(20, actor.submit(20, Kind::Lasts(0)).await).await;
 }
 
 /// Returns when all have begun; the second is ranked, the third has a biz id.
@@ -210,8 +210,8 @@ pub(super) async fn release(actor: &Actor) {
             actor.world.ask_to_end(process);
         }
     }
-    actor.hear(1, handle).await;
-    actor.hear(2, ranked).await;
+    actor.wait_for(1, handle).await;
+    actor.wait_for(2, ranked).await;
 }
 
 pub(super) async fn reap(actor: &Actor) {
@@ -225,8 +225,8 @@ pub(super) async fn reap(actor: &Actor) {
         actor.user.cancel_task(3, handle.id()).await;
         actor.user.await_result(3, handle.clone());
     }
-    actor.hear(1, handle).await;
-    actor.hear(2, ranked).await;
+    actor.wait_for(1, handle).await;
+    actor.wait_for(2, ranked).await;
 }
 
 /// The numbers of the tasks next to the poison.
@@ -256,7 +256,7 @@ pub(super) async fn quarantine(actor: &Actor) {
     actor.begun(1, 3).await;
     // Long enough for its worker to claim again, find nothing and remove the mark.
     sleep(ms(6_000)).await;
-    actor.hear(2, actor.submit(2, Kind::Lasts(0)).await).await;
+    actor.wait_for(2, actor.submit(2, Kind::Lasts(0)).await).await;
 }
 
 pub(super) async fn control_words(actor: &Actor) {
@@ -264,7 +264,7 @@ pub(super) async fn control_words(actor: &Actor) {
     for (number, kind) in (1..).zip(kinds) {
         let call = Work::new(number, kind).biz_id(format!("c{number}"));
         let handle = actor.call(number, call).await;
-        actor.hear(number, handle).await;
+        actor.wait_for(number, handle).await;
     }
     drop(actor.call(9, Call::new(Rare { number: 9 })).await);
 }
@@ -330,5 +330,5 @@ pub(super) async fn clock(actor: &Actor) {
         sleep(ms(170)).await;
         actor.world.network.set_clock(-400);
     }
-    actor.hear(1, handle).await;
+    actor.wait_for(1, handle).await;
 }
