@@ -39,14 +39,14 @@ pub struct RedisServerBuilder {
     tls: Option<TlsFiles>,
 }
 
-/// What a server shows its clients over TLS, and what it asks of them.
+/// The TLS files of a server, and its requirement for clients.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// Its certificate.
     pub cert: PathBuf,
-    /// The key of that.
+    /// The key of the certificate.
     pub key: PathBuf,
-    /// With it clients have to show a certificate of this CA.
+    /// With this, clients must present a certificate of this CA.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -96,7 +96,7 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Speaks TLS on a [port](RedisServer::tls_port) of its own, besides. Not each server can.
+    /// Also accepts TLS, on a separate [port](RedisServer::tls_port). Not every server can.
     pub fn tls(mut self, files: TlsFiles) -> Self {
         self.tls = Some(files);
         self.tcp()
@@ -189,7 +189,7 @@ impl Launch {
             command.arg("--tls-port").arg(port.to_string());
             command.arg("--tls-cert-file").arg(&files.cert).arg("--tls-key-file").arg(&files.key);
             let asks = if files.client_ca.is_some() { "yes" } else { "no" };
-            // The server wants to know some CA in any case.
+            // The server requires a CA in any case.
             let ca = files.client_ca.as_ref().unwrap_or(&files.cert);
             command.args(["--tls-auth-clients", asks, "--tls-ca-cert-file"]).arg(ca);
         }

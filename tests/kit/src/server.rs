@@ -49,7 +49,7 @@ impl RedisServer {
         self.launch.url()
     }
 
-    /// Where it [speaks TLS](RedisServerBuilder::tls).
+    /// The port with [TLS](RedisServerBuilder::tls).
     pub fn tls_port(&self) -> Option<u16> {
         self.launch.tls.as_ref().map(|(port, _)| *port)
     }

@@ -9,10 +9,10 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-/// The names of a test's own machine.
+/// The names of the test's machine.
 const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// Signs certificates, and keeps them as files in a folder that goes with it.
+/// Signs certificates, and keeps them as files in a folder that is removed with it.
 #[derive(Debug)]
 pub struct Authority {
     folder: TempDir,
@@ -29,8 +29,8 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// A new one, which no machine trusts.
-    #[expect(clippy::new_without_default, reason = "each is another")]
+    /// A new CA, which no machine trusts.
+    #[expect(clippy::new_without_default, reason = "each one is different")]
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("optimus-ca-").tempdir();
         let folder = folder.expect("the system's folder for temporary files is writable");
@@ -50,17 +50,17 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
-    /// For a server of this machine.
+    /// A certificate for a server of this machine.
     pub fn server(&self) -> Issued {
         self.issue("server", &params(&HERE))
     }
 
-    /// For a server of another name.
+    /// A certificate for a server with another name.
     pub fn server_named(&self, name: &str) -> Issued {
         self.issue("named", &params(&[name]))
     }
 
-    /// For a server of this machine, until the year 2001.
+    /// A certificate for a server of this machine, which expired in 2001.
     pub fn expired_server(&self) -> Issued {
         let mut params = params(&HERE);
         params.not_before = date_time_ymd(2000, 1, 1);
@@ -68,7 +68,7 @@ impl Authority {
         self.issue("expired", &params)
     }
 
-    /// For a client.
+    /// A certificate for a client.
     pub fn client(&self) -> Issued {
         let mut params = params(&["client"]);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

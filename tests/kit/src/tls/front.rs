@@ -1,4 +1,4 @@
-//! TLS in front of a server that does not speak it: [`TlsFront`].
+//! TLS in front of a server without TLS: [`TlsFront`].
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use crate::TlsFiles;
 use crate::proxy::upstream::Upstream;
 
-/// Takes TLS on a free port of the loopback interface and passes on what is inside. It ends, and
-/// cuts its connections, when dropped.
+/// Accepts TLS on a free port of the loopback interface and passes the content on. When dropped, it
+/// ends and closes its connections.
 #[derive(Debug)]
 pub struct TlsFront {
     port: u16,
@@ -24,12 +24,12 @@ pub struct TlsFront {
 }
 
 impl TlsFront {
-    /// In front of the server at `url` (`redis://host:port/` or `unix:///path`), on the runtime of
-    /// the caller.
+    /// A front of the server at `url` (`redis://host:port/` or `unix:///path`), on the caller's
+    /// runtime.
     ///
     /// # Panics
     ///
-    /// If the URL is none of a server of the test kit, or the files are none of TLS.
+    /// If the URL does not belong to a server of the test kit, or the files are not for TLS.
     pub async fn start(url: &str, files: &TlsFiles) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.expect("a port of the loopback interface is free");
@@ -38,7 +38,7 @@ impl TlsFront {
         Self { port, accepting }
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -50,7 +50,7 @@ impl Drop for TlsFront {
     }
 }
 
-/// Until the task is aborted, and all connections with it.
+/// Runs until the task is aborted, with all its connections.
 async fn accept(listener: TcpListener, files: TlsFiles, upstream: Upstream) {
     let mut connections = JoinSet::new();
     loop {
@@ -63,9 +63,9 @@ async fn accept(listener: TcpListener, files: TlsFiles, upstream: Upstream) {
     }
 }
 
-/// A failure of either side shows as the end of the connection.
+/// An error on either side shows as the end of the connection.
 async fn carry(client: TcpStream, files: TlsFiles, upstream: Upstream) {
-    // The files may have changed, as they may for a server that is started again.
+    // The files may have changed, as before the restart of a server.
     let acceptor = TlsAcceptor::from(Arc::new(config(&files)));
     let _ = client.set_nodelay(true);
     let Ok(mut client) = acceptor.accept(client).await else { return };

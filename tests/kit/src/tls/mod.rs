@@ -1,4 +1,4 @@
-//! TLS for tests: a CA of their own, and servers that speak it.
+//! TLS for tests: a test CA, and servers with TLS.
 
 mod authority;
 mod front;

@@ -1,11 +1,11 @@
-//! A private server that speaks TLS: [`TlsServer`].
+//! A private server with TLS: [`TlsServer`].
 
 use crate::{RedisServer, RedisServerBuilder, TlsFiles, TlsFront};
 
-/// What a server says of an option that it was built without.
+/// The error of a server for an option that it was built without.
 const UNKNOWN_OPTION: &str = "Bad directive";
 
-/// A Redis server of one's own that speaks TLS: by itself if it was built so, else through a
+/// A private Redis server with TLS: its own if it was built with it, otherwise through a
 /// [`TlsFront`].
 #[derive(Debug)]
 pub struct TlsServer {
@@ -14,11 +14,11 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// Starts it with these options. It speaks plainly, too, at another port.
+    /// Starts it with these options. It also has another port without TLS.
     ///
     /// # Panics
     ///
-    /// With the server's log, if it does not come up.
+    /// If the server does not start; the message contains its log.
     pub async fn start(options: RedisServerBuilder, files: TlsFiles) -> Self {
         match options.clone().tls(files.clone()).try_start() {
             Ok(redis) => Self { redis, front: None },
@@ -31,10 +31,10 @@ impl TlsServer {
         }
     }
 
-    /// Where it speaks TLS.
+    /// The port with TLS.
     pub fn port(&self) -> u16 {
         let port = self.front.as_ref().map(TlsFront::port).or_else(|| self.redis.tls_port());
-        port.expect("one of both has a port")
+        port.expect("one of the two has a port")
     }
 
     /// `rediss://localhost:…/` with these parameters.
@@ -42,7 +42,7 @@ impl TlsServer {
         format!("rediss://localhost:{}/?{parameters}", self.port())
     }
 
-    /// The server itself, whose URL is that of the plain port.
+    /// The server itself; its URL has the port without TLS.
     pub fn redis(&mut self) -> &mut RedisServer {
         &mut self.redis
     }
