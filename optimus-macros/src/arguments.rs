@@ -1,4 +1,4 @@
-//! The hidden type of the arguments: its definition, and how it becomes JSON and comes back.
+//! The hidden type of the arguments: its definition, and its conversion to and from JSON.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -9,8 +9,8 @@ use crate::{
     model::{Model, Param},
 };
 
-/// The arguments, as the call carries them. No less visible than the function whose return type
-/// names it.
+/// The arguments inside a call. The type is at least as visible as the function whose return type
+/// contains it.
 pub(crate) fn args_struct(model: &Model) -> TokenStream {
     let (vis, cfg, args) = (&model.vis, &model.attrs.cfg, model.args_ident());
     let fields = model.arguments().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
@@ -19,7 +19,7 @@ pub(crate) fn args_struct(model: &Model) -> TokenStream {
         #[doc(hidden)]
         #[allow(
             non_camel_case_types, non_snake_case, unreachable_pub,
-            reason = "the function is what one names"
+            reason = "users name only the function"
         )]
         #vis struct #args { #(#fields),* }
     }
@@ -27,9 +27,9 @@ pub(crate) fn args_struct(model: &Model) -> TokenStream {
 
 /// `Serialize` and `Deserialize`, derived on a mirror that carries the serde attributes.
 ///
-/// The derived code holds under the condition that each argument is an `Argument`. Where one is
-/// not, `__Mirror::serialize` means the fallback of `NoJson`, and the assertion at the argument's
-/// type stays the only error.
+/// The derived code has the bound that each argument is an `Argument`. If one is not,
+/// `__Mirror::serialize` resolves to the fallback of `NoJson`. The assertion at the argument's type
+/// is then the only error.
 pub(crate) fn codec(model: &Model) -> TokenStream {
     let args = model.args_ident();
     let own: Vec<_> = model.arguments().filter(|param| !param.has_own_codec()).collect();
@@ -38,7 +38,7 @@ pub(crate) fn codec(model: &Model) -> TokenStream {
     let checks = own.iter().map(|Param { ty, .. }| {
         quote_spanned!(here(ty.span())=> const _: () = __optimus::argument::<#ty>();)
     });
-    // In a where-clause, `for<'a>` keeps rustc from judging a condition without parameters early.
+    // In a where-clause, `for<'a>` keeps rustc from checking a bound without parameters early.
     let bound: Vec<_> =
         aliases.iter().map(|alias| format!("for<'a> {alias}: __optimus::Argument")).collect();
     let bound = bound.join(", ");
@@ -74,7 +74,7 @@ pub(crate) fn codec(model: &Model) -> TokenStream {
     }
 }
 
-/// `Clone` and `Debug` of a call, where its arguments have them.
+/// `Clone` and `Debug` of a call, if its arguments have them.
 pub(crate) fn value_impls(model: &Model) -> TokenStream {
     let (args, name) = (model.args_ident(), model.plain_name());
     let idents: Vec<_> = model.arguments().map(|param| &param.ident).collect();

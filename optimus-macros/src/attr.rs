@@ -22,7 +22,7 @@ use crate::{
     value,
 };
 
-/// What the attribute says; `None` leaves an option at core's default.
+/// The options of the attribute; `None` keeps the default of optimus-core.
 pub(crate) struct Options {
     pub(crate) krate: Path,
     pub(crate) name: Option<LitStr>,
@@ -69,7 +69,7 @@ const NAMES: [&str; 13] = [
     "crate",
 ];
 
-/// What people coming from other queues write.
+/// Names that users of other queues try.
 const SYNONYMS: [(&str, &str); 8] = [
     ("retries", "max_retry"),
     ("retry", "max_retry"),
@@ -81,11 +81,11 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("expires", "expires_in"),
 ];
 
-/// One option as written.
+/// One option.
 enum Entry {
     /// `name = value`, or `name` alone.
     Named(Ident, Option<Expr>),
-    /// `name(value)`, as many other attributes have it, or `name: value`.
+    /// `name(value)`, a form of many other attributes, or `name: value`.
     Called(Ident, TokenStream),
     /// A value without a name.
     Bare(Expr),
@@ -114,7 +114,7 @@ impl Parse for Entry {
 }
 
 impl Entry {
-    /// The option's name and value; or a note of how it is written.
+    /// The option's name and value, or an error that shows the right form.
     fn named(self, errors: &mut Errors) -> Option<(Ident, Option<Expr>)> {
         match self {
             Self::Named(name, value) => return Some((name, value)),
@@ -137,7 +137,7 @@ impl Entry {
 }
 
 impl Options {
-    /// Reads what it can and notes the rest, so that a slip in one option hides no other.
+    /// Reads valid options and collects errors, so that one mistake hides no other.
     pub(crate) fn parse(attr: TokenStream, errors: &mut Errors) -> Self {
         let mut options = Self {
             krate: parse_quote!(::optimus),
@@ -214,7 +214,7 @@ fn read_template(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> 
     if text.value().is_empty() {
         return Err(syn::Error::new_spanned(
             text,
-            "an empty `biz_id` would make all calls one task; name what makes them differ, as in \
+            "an empty `biz_id` would make all calls one task; use a value that differs, as in \
              \"{order.id}\", or remove `biz_id`",
         ));
     }

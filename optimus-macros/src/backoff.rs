@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{duration, suggest};
 
-/// A formula with its numbers. What is left out: base and wait 10 s, cap 1 h, jitter 0.2.
+/// A formula with its numbers. Defaults: base and wait 10 s, cap 1 h, jitter 0.2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Formula {
     Sidekiq,
@@ -15,7 +15,7 @@ pub(crate) enum Formula {
 
 const NAMES: [&str; 4] = ["sidekiq", "exponential", "linear", "fixed"];
 
-/// Reads a formula; the error says what is wrong with it and what there is.
+/// Reads a formula. The error states what is wrong and which formulas exist.
 pub(crate) fn parse(text: &str) -> Result<Formula, String> {
     let (name, inside) = match text.split_once('(') {
         None => (text.trim(), ""),
@@ -52,7 +52,7 @@ fn unknown_name(name: &str) -> String {
     )
 }
 
-/// What the formulas are made of; `step` is called `base` or `wait`.
+/// The parameters of the formulas; `step` is called `base` or `wait`.
 struct Numbers {
     step: Duration,
     cap: Duration,
@@ -98,7 +98,9 @@ fn unknown(formula: &str, name: &str, there_are: &[&str]) -> String {
 fn positive(name: &str, value: &str) -> Result<Duration, String> {
     let duration = duration::parse(value)?;
     if duration.is_zero() {
-        return Err(format!("`{name}` must be above zero, or failing tasks would spin"));
+        return Err(format!(
+            "`{name}` must be above zero, or failing tasks would retry without a pause"
+        ));
     }
     Ok(duration)
 }
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_formula_is_said() {
+    fn an_error_names_what_is_wrong_with_a_formula() {
         for (text, problem) in [
             ("", "there is no backoff \"\""),
             ("exponentail", "did you mean \"exponential\"?"),
@@ -164,7 +166,7 @@ mod tests {
         }
 
         #[test]
-        fn no_near_formula_panics(
+        fn no_similar_text_panics(
             text in "(fixed|linear|exponential)?[()]?(base|cap|jitter|wait|[=,. 0-9smh()]){0,9}"
         ) {
             let _ = parse(&text);

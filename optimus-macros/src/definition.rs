@@ -1,4 +1,4 @@
-//! `impl Task`: the name, the options, and how one attempt calls the function.
+//! `impl Task`: the name, the options, and the call of the function in one attempt.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -15,7 +15,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let name = model.task_name().value();
     let (options, biz_id, run) = (settings::options(model), settings::biz_id(model), run(model));
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
-    let (verdict, ty) = (verdict(model), &model.output);
+    let (verdict, ty) = (outcome(model), &model.output);
     let output = if model.options.keeps_result() {
         quote_spanned! {here(ty.span())=>
             type Output = <__Answer as __optimus::Answers<#ty>>::Output;
@@ -44,8 +44,8 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     }
 }
 
-/// What becomes of the function's result. Where it does not do, the assertion is the only error.
-fn verdict(model: &Model) -> TokenStream {
+/// The checks of the function's result. If it is not valid, the assertion is the only error.
+fn outcome(model: &Model) -> TokenStream {
     let ty = &model.output;
     let place = here(ty.span());
     let mut tokens = quote_spanned! {place=>
@@ -72,7 +72,7 @@ fn verdict(model: &Model) -> TokenStream {
     tokens
 }
 
-/// One attempt: the parameters in their order, each from where it comes.
+/// One attempt: the parameters in their order, each from its source.
 fn run(model: &Model) -> TokenStream {
     let body = model.body_ident();
     let locals: Vec<_> = (0..model.params.len()).map(|n| format_ident!("__p{n}")).collect();
@@ -90,7 +90,7 @@ fn run(model: &Model) -> TokenStream {
     } else {
         quote!(__ctx.run_blocking(move || #answer(#body(#(#locals),*))).await)
     };
-    // What the compiler says of the attempt's future, it says at the function's name.
+    // Compiler errors about the attempt's future appear at the function's name.
     quote_spanned! {here(model.sig.ident.span())=>
         async fn run(
             self,

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// Longer ones are a slip of the unit: 1,800 days.
+/// Longer durations are a mistake in the unit: 1,800 days.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
-/// From large to small, with their milliseconds.
+/// From large to small, with their length in milliseconds.
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Reads a duration; the error says what is wrong with it and how one looks.
+/// Reads a duration. The error states what is wrong, and shows examples.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let total = millis(text).map_err(|problem| {
         format!(
@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     short_enough(Duration::from_millis(total))
 }
 
-/// Refuses what no task waits for.
+/// Refuses durations that no task needs.
 pub(crate) fn short_enough(duration: Duration) -> Result<Duration, String> {
     if duration > LONGEST {
         return Err("a duration must be below 1,800 days".to_owned());
@@ -45,7 +45,7 @@ fn millis(text: &str) -> Result<u64, String> {
             return Err(match (number, unit) {
                 (number, "") => format!("{number} has no unit"),
                 ("", unit) => format!("no number before {unit:?}"),
-                (_, unit) => format!("{unit:?} is no unit"),
+                (_, unit) => format!("{unit:?} is not a unit"),
             });
         };
         if number.is_empty() {
@@ -55,7 +55,7 @@ fn millis(text: &str) -> Result<u64, String> {
             return Err("units go from large to small, each at most once".to_owned());
         }
         smallest = unit_ms;
-        // A number that does not fit is above `LONGEST` in any unit, so it may saturate.
+        // A number that does not fit is above `LONGEST` in any unit, so it can saturate.
         let part = number.parse().unwrap_or(u64::MAX).saturating_mul(unit_ms);
         total = total.saturating_add(part);
         rest = next;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_duration_is_said() {
+    fn an_error_names_what_is_wrong_with_a_duration() {
         for (text, problem) in [
             ("", "it is empty"),
             ("-5s", "it is negative"),
@@ -93,9 +93,9 @@ mod tests {
             ("1h30", "30 has no unit"),
             ("h", "no number before \"h\""),
             ("ten minutes", "no number before \"ten minutes\""),
-            ("10min", "\"min\" is no unit"),
-            ("1.5h", "\".\" is no unit"),
-            ("10 m", "\" m\" is no unit"),
+            ("10min", "\"min\" is not a unit"),
+            ("1.5h", "\".\" is not a unit"),
+            ("10 m", "\" m\" is not a unit"),
             ("30m1h", "from large to small"),
             ("1h1h", "at most once"),
             ("1801d", "below 1,800 days"),
@@ -113,7 +113,7 @@ mod tests {
         }
 
         #[test]
-        fn no_near_duration_panics(text in "[0-9dhms -.]{0,24}") {
+        fn no_similar_text_panics(text in "[0-9dhms -.]{0,24}") {
             let _ = parse(&text);
         }
 

@@ -1,34 +1,34 @@
-//! Mistakes are gathered, so that one compilation shows all of them.
+//! Collects errors, so that one compilation shows all of them.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// The mistakes found so far.
+/// The errors found so far.
 #[derive(Default)]
 pub(crate) struct Errors(Vec<syn::Error>);
 
 impl Errors {
-    /// Notes a mistake at `tokens`.
+    /// Adds an error at `tokens`.
     pub(crate) fn refuse(&mut self, tokens: impl ToTokens, remedy: impl std::fmt::Display) {
         self.0.push(syn::Error::new_spanned(tokens, remedy));
     }
 
-    /// Notes a mistake at the attribute itself.
+    /// Adds an error at the attribute itself.
     pub(crate) fn refuse_all(&mut self, remedy: impl std::fmt::Display) {
         self.0.push(syn::Error::new(Span::call_site(), remedy));
     }
 
-    /// Notes the mistake, or hands on the value.
+    /// Adds the error, or returns the value.
     pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// Whether nothing was refused since `earlier`, a former [`count`](Self::count).
+    /// Whether no error was added since `earlier`, an earlier [`count`](Self::count).
     pub(crate) fn none_since(&self, earlier: usize) -> bool {
         self.0.len() == earlier
     }
 
-    /// How many were found.
+    /// The number of errors.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }

@@ -1,5 +1,5 @@
-//! A checked model becomes code: the function that makes calls, the one that does the work, and
-//! the hidden type of the arguments with its impls.
+//! Turns a checked model into code: the function that makes calls, the function that does the work,
+//! and the hidden type of the arguments with its impls.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -11,13 +11,13 @@ use crate::{
     unique::unique,
 };
 
-/// All that stands in for the function.
+/// Everything that replaces the function.
 pub(crate) fn expand(model: &Model) -> TokenStream {
     let items = [call_fn(model), body_fn(model), args_struct(model), impls(model)];
     items.into_iter().collect()
 }
 
-/// What the user calls: arguments in, `Call` out.
+/// The function that users call: it takes arguments and returns a `Call`.
 fn call_fn(model: &Model) -> TokenStream {
     let Model { vis, options, attrs, .. } = model;
     let (cfg, attrs) = (&attrs.cfg, &attrs.call);
@@ -35,7 +35,7 @@ fn call_fn(model: &Model) -> TokenStream {
     }
 }
 
-/// The function as it was written, under another name.
+/// The original function, under another name.
 pub(crate) fn body_fn(model: &Model) -> TokenStream {
     let Model { vis, attrs, block, .. } = model;
     let (cfg, attrs) = (&attrs.cfg, &attrs.body);
@@ -47,7 +47,7 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
         sig.inputs.push(syn::parse_quote!(#(#attrs)* #pat: #ty));
     }
     let doc = format!(
-        "What [`{}`] does: runs here and now, without a queue, a timeout or retries.",
+        "The body of [`{}`]: runs at once, without a queue, a timeout or retries.",
         model.plain_name()
     );
     quote! {
@@ -58,7 +58,7 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
             dead_code, unreachable_pub, private_interfaces,
             clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::unused_async,
             clippy::missing_errors_doc, clippy::missing_panics_doc,
-            reason = "arguments come out of Redis, owned, and the task has said the rest"
+            reason = "arguments come from Redis, owned, and the task shows the other lints"
         )]
         #vis #sig #block
     }
@@ -82,7 +82,8 @@ fn impls(model: &Model) -> TokenStream {
     }
 }
 
-/// The place, without the hygiene of a macro that the place may be in: `self` is always ours.
+/// The span of `place`, without the hygiene of a macro that contains it: `self` is always the
+/// generated one.
 pub(crate) fn here(place: Span) -> Span {
     Span::call_site().located_at(place)
 }

@@ -1,5 +1,5 @@
-//! What stands in for a function that can't be a task, so that one mistake gives one error: its
-//! callers find a function of that name that takes what they give.
+//! A replacement for a function that cannot be a task, so that one mistake gives one error: callers
+//! find a function with the same name and arguments.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -10,10 +10,10 @@ use crate::{
     validate::result_borrows,
 };
 
-/// The function's name and arguments, and nothing behind them.
+/// The function's name and arguments, with an empty body.
 pub(crate) fn stub(model: &Model) -> TokenStream {
     if model.is_main() {
-        // The compiler would refuse any other function of that name, too.
+        // The compiler would also refuse any other function with that name.
         return quote! {
             fn main() {}
         };
@@ -23,7 +23,7 @@ pub(crate) fn stub(model: &Model) -> TokenStream {
     let (params, _, clause) = model.sig.generics.split_for_impl();
     let receiver = receiver.iter();
     let types = model.arguments().map(|Param { ty, .. }| ty);
-    // The compiler would refuse such a result in its own words, too.
+    // The compiler would also refuse such a result, with its own error.
     let body = (!result_borrows(model)).then(|| body_fn(model));
     quote! {
         #(#cfg)*

@@ -1,10 +1,9 @@
-//! The attribute [`macro@task`]: makes a function a task of the Optimus queue.
+//! The attribute [`macro@task`], which makes a function a task of the Optimus queue.
 //!
 //! From the attribute to the code: `attr` reads the options (`value`, `duration`, `backoff` and
-//! `template` their values), `model` takes the function apart, `validate` says what can't be a
-//! task, `expand` writes the code (`arguments`, `definition`, `settings` and
-//! `unique` its parts), and
-//! `fallback` a stand-in where there was a mistake.
+//! `template` read their values), `model` takes the function apart, `validate` reports what cannot
+//! be a task, `expand` writes the code (`arguments`, `definition`, `settings` and `unique` write
+//! its parts), and `fallback` writes a replacement after an error.
 
 mod arguments;
 mod attr;

@@ -1,4 +1,4 @@
-//! A task function taken apart: what the other modules ask about it.
+//! A parsed task function, for the other modules.
 
 use proc_macro2::Span;
 use quote::format_ident;
@@ -17,7 +17,7 @@ pub(crate) struct Model {
     pub(crate) sig: Signature,
     pub(crate) receiver: Option<Receiver>,
     pub(crate) params: Vec<Param>,
-    /// `()` where the function returns nothing.
+    /// `()` if the function returns nothing.
     pub(crate) output: Type,
     pub(crate) block: Box<Block>,
 }
@@ -28,13 +28,13 @@ pub(crate) struct Param {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     pub(crate) role: Role,
-    /// Those that stay on the function's parameter.
+    /// Attributes that stay on the function's parameter.
     pub(crate) attrs: Vec<Attribute>,
-    /// Those that go to the field.
+    /// Attributes that move to the field.
     pub(crate) serde: Vec<Attribute>,
 }
 
-/// Where a parameter's value comes from.
+/// The source of a parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// From the call, through Redis.
@@ -45,19 +45,19 @@ pub(crate) enum Role {
     Context,
 }
 
-/// The function's attributes, by what they are put on.
+/// The function's attributes, by their target.
 #[derive(Default)]
 pub(crate) struct Attrs {
-    /// On everything that is generated.
+    /// For all generated items.
     pub(crate) cfg: Vec<Attribute>,
-    /// On the function that makes calls.
+    /// For the function that makes calls.
     pub(crate) call: Vec<Attribute>,
-    /// On the function that does the work.
+    /// For the function that does the work.
     pub(crate) body: Vec<Attribute>,
 }
 
 impl Model {
-    /// Takes the function apart; what can't be a task is for `validate` to say.
+    /// Takes the function apart. `validate` reports what cannot be a task.
     pub(crate) fn new(options: Options, item: ItemFn, errors: &mut Errors) -> Self {
         let mut model = Self {
             options,
@@ -90,13 +90,13 @@ impl Model {
         self.sig.ident.unraw().to_string()
     }
 
-    /// The name under which the task is stored, and where it is written.
+    /// The name under which the task is stored, and its span.
     pub(crate) fn task_name(&self) -> LitStr {
         let name = self.options.name.clone();
         name.unwrap_or_else(|| LitStr::new(&self.plain_name(), self.sig.ident.span()))
     }
 
-    /// Whether it is the function that starts the program.
+    /// Whether it is the program's `main` function.
     pub(crate) fn is_main(&self) -> bool {
         self.plain_name() == "main"
     }
@@ -106,12 +106,13 @@ impl Model {
         format_ident!("{}_body", self.sig.ident.unraw(), span = self.sig.ident.span())
     }
 
-    /// The hidden type of the arguments. Not in camel case, so that no two functions share one.
+    /// The hidden type of the arguments. It is not in camel case, so two functions cannot share
+    /// one.
     pub(crate) fn args_ident(&self) -> Ident {
         format_ident!("__OptimusTask_{}", self.sig.ident.unraw(), span = Span::call_site())
     }
 
-    /// The parameters that a caller gives.
+    /// The parameters that a caller passes.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| param.role == Role::Argument)
     }
@@ -130,7 +131,7 @@ impl Param {
         let (serde, attrs): (Vec<_>, Vec<_>) =
             attrs.into_iter().partition(|attr| attr.path().is_ident("serde"));
         for attr in data.iter().filter(|attr| !matches!(attr.meta, Meta::Path(_))) {
-            errors.refuse(attr, "`#[data]` takes nothing: the value is found by its type");
+            errors.refuse(attr, "`#[data]` takes no arguments: the value is found by its type");
         }
         let role = match () {
             () if !data.is_empty() => Role::Data,
@@ -144,7 +145,7 @@ impl Param {
         Self { pat, ident, ty, role, attrs, serde }
     }
 
-    /// Whether serde attributes take the (de)serialization out of the type's own hands.
+    /// Whether serde attributes replace the type's own (de)serialization.
     pub(crate) fn has_own_codec(&self) -> bool {
         self.serde.iter().any(|attr| {
             let metas = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
@@ -157,8 +158,8 @@ impl Param {
     }
 }
 
-/// Whether the type is written `…::Context`. A reference to one is meant to be one, too, so that
-/// the refusal can speak of the context.
+/// Whether the type is written `…::Context`. A reference to one counts too, so that the error can
+/// refer to the context.
 fn is_context(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
@@ -170,8 +171,8 @@ fn is_context(ty: &Type) -> bool {
 }
 
 impl Attrs {
-    /// Documentation is the caller's, lints are everybody's, anything else (`#[instrument]`, say)
-    /// is about the work.
+    /// Documentation belongs to the calling function, lints to all items, and anything else (such
+    /// as `#[instrument]`) to the body.
     fn place(&mut self, attr: Attribute) {
         match &*self::subject(&attr.meta) {
             "cfg" => self.cfg.push(attr),
@@ -185,7 +186,7 @@ impl Attrs {
     }
 }
 
-/// The attribute's name; of `cfg_attr`, that of what it adds.
+/// The attribute's name; for `cfg_attr`, the name of the attribute that it adds.
 fn subject(meta: &Meta) -> String {
     if let Meta::List(list) = meta
         && list.path.is_ident("cfg_attr")

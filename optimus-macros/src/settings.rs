@@ -14,7 +14,7 @@ use crate::{
     template,
 };
 
-/// What differs from the defaults.
+/// The options that differ from the defaults.
 pub(crate) fn options(model: &Model) -> TokenStream {
     let o = &model.options;
     let mut tokens = quote!(__optimus::TaskOptions::new());
@@ -77,7 +77,7 @@ pub(crate) fn biz_id(model: &Model) -> Option<TokenStream> {
     let values = template.placeholders.iter().map(|placeholder| {
         let mut param = param_ident(model, &placeholder.param);
         param.set_span(param.span().located_at(span));
-        // As if the user had written it: only then the compiler lists the fields that there are.
+        // Spans as in the user's code: only then does the compiler list the existing fields.
         let fields = placeholder.fields.iter().map(|field| member(field, literal.span()));
         quote_spanned!(span=> self.#param #(.#fields)*)
     });

@@ -1,6 +1,6 @@
 //! "Did you mean …?"
 
-/// The candidate that `word` was probably meant to be.
+/// The candidate that `word` probably means.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let near = |candidate: &&str| distance(word, candidate) <= candidate.len().div_ceil(3).min(3);
     candidates.iter().copied().filter(near).min_by_key(|candidate| distance(word, candidate))
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_a_different_word_finds_none() {
+    fn a_typo_finds_its_word_and_a_different_word_finds_none() {
         let words = ["queue", "timeout", "max_retry", "biz_id"];
         assert_eq!(nearest("queu", &words), Some("queue"));
         assert_eq!(nearest("time_out", &words), Some("timeout"));

@@ -1,15 +1,16 @@
-//! Templates of keys: `"{order.id}-{kind}"`, split into a format and the values it wants.
+//! Templates of keys: `"{order.id}-{kind}"`, split into a format string and its values.
 //!
-//! Rust's own `format!` takes no fields, hence `{order.id}` becomes `{}` with `order.id` as an
-//! argument. Only fields: whoever reads the attribute should see what a key is made of.
+//! Rust's own `format!` does not accept fields, so `{order.id}` becomes `{}` with `order.id` as an
+//! argument. Only fields are allowed, so that a reader of the attribute sees the content of the
+//! key.
 
 use proc_macro2::{Ident, Span};
 use syn::{ext::IdentExt, parse::Parser};
 
-/// A template, read.
+/// A parsed template.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Template {
-    /// For `format!`, with one positional argument a placeholder.
+    /// For `format!`, with one positional argument for each placeholder.
     pub(crate) format: String,
     /// In the order of the format's arguments.
     pub(crate) placeholders: Vec<Placeholder>,
@@ -24,7 +25,7 @@ pub(crate) struct Placeholder {
     pub(crate) fields: Vec<String>,
 }
 
-/// Reads a template; the error says what is wrong with it and what to write instead.
+/// Reads a template. The error states what is wrong and what to write instead.
 pub(crate) fn parse(text: &str) -> Result<Template, String> {
     let mut template = Template { format: String::new(), placeholders: Vec::new() };
     let mut rest = text;
@@ -88,9 +89,9 @@ impl Template {
     }
 }
 
-/// The identifier of that name, raw where the name is a keyword.
+/// The identifier with that name, raw if the name is a keyword.
 pub(crate) fn name(text: &str) -> Option<Ident> {
-    // The lexer would skip blanks and comments, and `r#` is no part of a name.
+    // The lexer would skip blanks and comments, and `r#` is not part of a name.
     if !text.chars().all(|c| c.is_alphanumeric() || c == '_') {
         return None;
     }
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_template_is_said() {
+    fn an_error_names_what_is_wrong_with_a_template() {
         for (text, problem) in [
             ("{}", "names a parameter"),
             ("{:?}", "names a parameter"),
@@ -164,7 +165,7 @@ mod tests {
         }
 
         #[test]
-        fn no_near_template_panics(text in "([{}:.$*_ ]|order|id|type|self|r#|0|é|/\\*){0,12}") {
+        fn no_similar_text_panics(text in "([{}:.$*_ ]|order|id|type|self|r#|0|é|/\\*){0,12}") {
             let _ = parse(&text);
         }
 

@@ -1,9 +1,11 @@
-//! Two tasks of one name in a package don't compile: a worker could run only one of them.
+//! Two tasks with one name in a package do not compile, because a worker could run only one of
+//! them.
 //!
-//! A macro sees one function, so the compiler must find the other. Each task implements `Owner` for
-//! the type that stands for its name, and asks the compiler who owns the name. With one owner, that
-//! is the answer; with two there is none, and the error shows both places. The name's type belongs
-//! to this package alone: tasks of other packages are told apart when a worker starts.
+//! A macro sees only one function, so the compiler must find the other. Each task implements
+//! `Owner` for the type that represents its name, and asks the compiler for the owner of the name.
+//! One owner is the answer. Two owners are ambiguous, and the error shows both places. The type of
+//! a name belongs to this package only: a worker distinguishes tasks of other packages when it
+//! starts.
 
 use std::{
     env,
@@ -15,7 +17,7 @@ use quote::quote_spanned;
 
 use crate::{expand::here, model::Model};
 
-/// The assertion that no other task of this package has the name.
+/// The assertion that no other task of this package has this name.
 pub(crate) fn unique(model: &Model) -> TokenStream {
     let name = model.task_name();
     let args = model.args_ident();
@@ -27,7 +29,7 @@ pub(crate) fn unique(model: &Model) -> TokenStream {
     }
 }
 
-/// Half of the 128 bits that stand for the name in the package that is compiled.
+/// Half of the 128 bits that represent the name in the current package.
 fn hash(name: &str, half: u8) -> u64 {
     let mut hasher = DefaultHasher::new();
     let of = |variable: &str| env::var(variable).unwrap_or_default();

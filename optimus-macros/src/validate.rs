@@ -1,4 +1,4 @@
-//! Every refusal of a function that can't be a task, with the place and the remedy.
+//! Every refusal of a function that cannot be a task, with the place and the remedy.
 
 use quote::{ToTokens, quote};
 use syn::{
@@ -14,7 +14,7 @@ use crate::{
     suggest, template, value,
 };
 
-/// Notes what keeps the function from being a task. Says whether its signature is sound.
+/// Reports what keeps the function from being a task. Returns whether its signature is valid.
 pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
     let before = errors.count();
     qualifiers(model, errors);
@@ -37,7 +37,7 @@ fn qualifiers(model: &Model, errors: &mut Errors) {
     if model.is_main() {
         errors.refuse(
             &sig.ident,
-            "`main` starts the program, so it can't be a task: move the task to a function of \
+            "`main` starts the program, so it can't be a task: move the task to a function with \
              another name",
         );
     }
@@ -54,8 +54,8 @@ fn qualifiers(model: &Model, errors: &mut Errors) {
     if let Safety::Unsafe(token) = &sig.safety {
         errors.refuse(
             token,
-            "a worker can't promise what an `unsafe` function wants: remove `unsafe`, and keep the \
-             unsafe part in a block inside",
+            "a worker cannot guarantee what an `unsafe` function requires: remove `unsafe`, and \
+             put the unsafe part into a block inside",
         );
     }
     if let Some(abi) = &sig.abi {
@@ -72,12 +72,12 @@ fn generics(model: &Model, errors: &mut Errors) {
         match param {
             GenericParam::Lifetime(lifetime) => errors.refuse(
                 lifetime,
-                "a task's arguments come out of Redis, so there is nothing to borrow from: take \
+                "a task's arguments come from Redis, so there is nothing to borrow from: take \
                  owned types and remove the lifetime",
             ),
             GenericParam::Type(_) | GenericParam::Const(_) => errors.refuse(
                 param,
-                "a task can't be generic: a worker must know from its name alone what to run. \
+                "a task can't be generic: a worker finds the function by its name alone. \
                  Write a generic function, and one task for each type that calls it",
             ),
         }
@@ -93,7 +93,7 @@ fn parameter(param: &Param, errors: &mut Errors) {
         pat => errors.refuse(
             pat,
             "a task's parameter needs a plain name, which is its key in the stored JSON: take the \
-             whole value, and take it apart inside",
+             whole value, and destructure it inside",
         ),
     }
     for attr in param
@@ -126,7 +126,7 @@ fn remedy(param: &Param, borrow: &Borrow) -> String {
             "an argument is stored in Redis until a worker takes it, so `{name}` can't borrow: \
              take {owned}"
         ),
-        Role::Data => format!("each attempt is given its own clone of `{name}`: take {owned}"),
+        Role::Data => format!("each attempt gets its own clone of `{name}`: take {owned}"),
         Role::Context => format!("take {owned}: the context is cheap to clone"),
     }
 }
@@ -135,17 +135,14 @@ fn one_context(model: &Model, errors: &mut Errors) {
     let contexts = model.params.iter().filter(|param| param.role == Role::Context);
     for second in contexts.skip(1) {
         let Param { pat, ty, .. } = second;
-        errors.refuse(
-            quote!(#pat: #ty),
-            "there is one `Context`, and this task has it already: remove this parameter",
-        );
+        errors.refuse(quote!(#pat: #ty), "a task has only one `Context`: remove this parameter");
     }
 }
 
 fn result(model: &Model, errors: &mut Errors) {
     let found = Hindrance::of(&model.output);
     if let Some(opaque) = found.opaque {
-        errors.refuse(opaque, "the result of a task is read elsewhere: name its type");
+        errors.refuse(opaque, "the result of a task is read by another program: name its type");
     } else if let (Some(borrow), false) = (found.borrow, found.all_static) {
         let owned = borrow.owned();
         errors.refuse(&borrow, format!("the result of a task can't borrow: return {owned}"));
@@ -163,7 +160,7 @@ fn result(model: &Model, errors: &mut Errors) {
     }
 }
 
-/// What a success returns: in `Result<T, E>`, also under another name, the `T`.
+/// The value of a success: in `Result<T, E>`, also through an alias, the `T`.
 fn value_of(output: &Type) -> &Type {
     let Type::Path(path) = output else { return output };
     let Some(last) = path.path.segments.last() else { return output };
@@ -175,7 +172,7 @@ fn value_of(output: &Type) -> &Type {
     first.unwrap_or(output)
 }
 
-/// Whether the result borrows, which no function without borrowed parameters may say.
+/// Whether the result borrows. A function without borrowed parameters cannot do that.
 pub(crate) fn result_borrows(model: &Model) -> bool {
     !Hindrance::of(&model.output).all_static
 }
@@ -214,7 +211,7 @@ fn placeholders(model: &Model, errors: &mut Errors) {
     }
 }
 
-/// What in a type keeps it from being stored or sent.
+/// The parts of a type that keep it from being stored or sent.
 struct Hindrance {
     opaque: Option<TypeImplTrait>,
     borrow: Option<Borrow>,
@@ -252,21 +249,21 @@ impl Visit<'_> for Hindrance {
         }
     }
 
-    /// `fn(&str)` and `Fn(&str)` borrow only while they are called.
+    /// `fn(&str)` and `Fn(&str)` borrow only during their calls.
     fn visit_type_fn_ptr(&mut self, _: &TypeFnPtr) {}
 
     fn visit_parenthesized_generic_arguments(&mut self, _: &syn::ParenthesizedGenericArguments) {}
 }
 
 impl Borrow {
-    /// The type to take instead.
+    /// The type to use instead.
     fn owned(&self) -> String {
         let Self::Reference(reference) = self else { return "an owned type".to_owned() };
         match &*reference.elem {
             Type::Slice(slice) => format!("`Vec<{}>`", slice.elem.to_token_stream()),
             Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
             Type::Path(path) if path.path.is_ident("Path") => "`PathBuf`".to_owned(),
-            Type::TraitObject(_) => "a type of its own".to_owned(),
+            Type::TraitObject(_) => "a concrete type".to_owned(),
             ty => format!("`{}`", ty.to_token_stream()),
         }
     }

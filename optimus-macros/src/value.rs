@@ -1,4 +1,4 @@
-//! Reading the value of one option; each error names the option and how its value looks.
+//! Reads the value of one option. Each error names the option and shows the form of its value.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     backoff, duration,
 };
 
-/// The largest count.
+/// The maximum count.
 pub(crate) const COUNT_MAX: i128 = u32::MAX as i128;
 
 /// A string.
@@ -21,7 +21,7 @@ pub(crate) fn text(name: &Ident, value: &Expr) -> Result<LitStr> {
     }
 }
 
-/// A name that may stand in a Redis key.
+/// A name that is safe in a Redis key.
 pub(crate) fn task_or_queue(name: &Ident, value: &Expr) -> Result<LitStr> {
     let text = text(name, value)?;
     match name_problem(&text.value()) {
@@ -30,7 +30,7 @@ pub(crate) fn task_or_queue(name: &Ident, value: &Expr) -> Result<LitStr> {
     }
 }
 
-/// What keeps a text from being the name of a task or a queue.
+/// The reason why a text cannot be the name of a task or a queue.
 pub(crate) fn name_problem(text: &str) -> Option<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if text.is_empty() {
@@ -40,10 +40,10 @@ pub(crate) fn name_problem(text: &str) -> Option<String> {
         return Some("the name is longer than 128 bytes".to_owned());
     }
     let found = text.chars().find(|c| !allowed(*c))?;
-    Some(format!("the name holds {found:?}; use only [A-Za-z0-9._-]"))
+    Some(format!("the name contains {found:?}; use only [A-Za-z0-9._-]"))
 }
 
-/// A whole number within bounds.
+/// A whole number within limits.
 pub(crate) fn number<N: TryFrom<i128>>(
     name: &Ident,
     value: &Expr,
@@ -73,7 +73,7 @@ pub(crate) fn positive(name: &Ident, value: &Expr) -> Result<Duration> {
     Ok(duration)
 }
 
-/// Seconds as a number, or a text with units.
+/// A number of seconds, or a text with units.
 pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
     let problem = match plain(value) {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => match duration::parse(&text.value()) {
@@ -146,7 +146,7 @@ pub(crate) fn path(name: &Ident, value: &Expr) -> Result<Path> {
     )
 }
 
-/// Without the invisible parentheses that `macro_rules!` puts around what it passes on.
+/// The expression without the invisible parentheses that `macro_rules!` adds.
 fn plain(value: &Expr) -> &Expr {
     match value {
         Expr::Group(group) => plain(&group.expr),
@@ -164,7 +164,7 @@ fn integer(value: &Expr) -> Option<i128> {
     }
 }
 
-/// The value as written.
+/// The source text of the value.
 fn source(value: &Expr) -> String {
     plain(value).to_token_stream().to_string()
 }

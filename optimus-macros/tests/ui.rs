@@ -1,10 +1,11 @@
-//! What compiles and what is refused, one rule a file: `ui/pass` and `ui/fail`.
+//! Code that compiles and code that is refused, one rule in each file: `ui/pass` and `ui/fail`.
 //!
-//! One case: `cargo test -p optimus-tasks-macros --test ui -- what trybuild=<part of its name>`.
+//! For one case: `cargo test -p optimus-tasks-macros --test ui -- what trybuild=<part of its
+//! name>`.
 
 use std::{io::Write, process::Command};
 
-/// The compiler whose words the `.stderr` files hold.
+/// The compiler whose messages are in the `.stderr` files.
 const COMPILER: &str = "rustc 1.95.";
 
 fn compiler() -> String {
@@ -14,14 +15,14 @@ fn compiler() -> String {
 }
 
 #[test]
-fn what_the_macro_accepts_runs_and_what_it_refuses_is_explained() {
+fn what_the_macro_accepts_runs_and_each_refusal_is_explained() {
     let cases = trybuild::TestCases::new();
     cases.pass("tests/ui/pass/*.rs");
     let found = compiler();
     if found.starts_with(COMPILER) {
         cases.compile_fail("tests/ui/fail/*.rs");
     } else {
-        // Not `println!`, which is shown only where a test fails.
+        // Not `println!`, which shows only if a test fails.
         let note = format!("skipped tests/ui/fail: written for {COMPILER}x, this is {found}");
         std::io::stderr().write_all(note.as_bytes()).expect("stderr is open");
     }

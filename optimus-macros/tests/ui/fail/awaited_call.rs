@@ -1,4 +1,4 @@
-//! A call does nothing until a verb, so there is nothing to await.
+//! A call does nothing until a verb, so it cannot be awaited.
 
 #[optimus::task]
 async fn send(to: String) {

@@ -1,4 +1,4 @@
-//! Names stand in Redis keys.
+//! Names are part of Redis keys.
 
 #[optimus::task(queue = "")]
 async fn empty() {}

@@ -1,4 +1,4 @@
-//! A template names arguments and their fields, nothing else.
+//! A template contains only arguments and their fields.
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Order {

@@ -1,4 +1,4 @@
-//! Arguments spend their time in Redis; nothing can be borrowed from there.
+//! Arguments are stored in Redis, so they cannot borrow.
 
 use std::{borrow::Cow, path::Path};
 

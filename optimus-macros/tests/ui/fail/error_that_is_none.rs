@@ -1,4 +1,4 @@
-//! What a task fails with ends in its error history, so it must be an error.
+//! A task's error is stored in its error history, so it must be an error type.
 
 #[derive(Debug)]
 struct Declined;

@@ -1,4 +1,4 @@
-//! A type that happens to be called `Context`.
+//! A type of another crate with the name `Context`.
 
 mod templates {
     pub struct Context;

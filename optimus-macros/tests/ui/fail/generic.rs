@@ -1,4 +1,4 @@
-//! A name in Redis says nothing of type parameters.
+//! A name in Redis does not contain type parameters.
 
 use std::fmt::Display;
 

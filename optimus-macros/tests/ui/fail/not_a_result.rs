@@ -1,4 +1,4 @@
-//! A task succeeds or fails; a bare value does not say which.
+//! A task succeeds or fails; a bare value does not show which.
 
 #[optimus::task]
 async fn number() -> u32 {

@@ -1,4 +1,4 @@
-//! What the attributes of a parameter can't say.
+//! Attributes that a parameter cannot have.
 
 #[optimus::task]
 async fn data_with_words(#[data(pool)] pool: String) {

@@ -1,4 +1,4 @@
-//! What a public task returns is public.
+//! The result of a public task is public.
 #![deny(private_interfaces)]
 
 use serde::{Deserialize, Serialize};

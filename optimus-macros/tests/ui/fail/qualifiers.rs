@@ -1,4 +1,4 @@
-//! What a worker can't call or can't promise.
+//! Functions that a worker cannot call.
 
 #[optimus::task]
 unsafe fn dangerous() {}

@@ -1,4 +1,4 @@
-//! A worker finds a task by its name, so two tasks of a package can't have one name.
+//! A worker finds a task by its name, so two tasks of a package cannot have one name.
 
 mod mails {
     #[optimus::task]

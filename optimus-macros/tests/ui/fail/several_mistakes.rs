@@ -1,4 +1,4 @@
-//! Each mistake is shown in the same run.
+//! One run shows every mistake.
 
 #[optimus::task(timeout = "soon", priority = 1000)]
 async fn charge(name: &str, (a, b): (u8, u8)) {

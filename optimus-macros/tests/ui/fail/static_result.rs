@@ -1,4 +1,4 @@
-//! A result is read back from Redis, where nothing is `'static`.
+//! A result is read back from Redis, so it cannot be `'static`.
 
 #[optimus::task]
 async fn in_result() -> Result<&'static str, std::io::Error> {

@@ -1,4 +1,4 @@
-//! A worker runs tasks, and a plain function is none.
+//! A worker runs tasks, and a plain function is not a task.
 
 use optimus::Worker;
 

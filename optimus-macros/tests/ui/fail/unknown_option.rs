@@ -1,4 +1,4 @@
-//! A slip of the pen, a word from another queue, and something else altogether.
+//! A typo, a name from another queue, and an unrelated name.
 
 #[optimus::task(time_out = 5)]
 async fn slip() {}

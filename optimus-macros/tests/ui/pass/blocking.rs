@@ -1,4 +1,4 @@
-//! A plain `fn` is a task, too: it runs on a thread of its own, and may use data and context there.
+//! A plain `fn` is a task, too: it runs on its own thread, and can use data and context there.
 #![deny(warnings)]
 
 use std::thread::{self, ThreadId};

@@ -1,4 +1,4 @@
-//! A back-off may be a function's path, whatever the function is called.
+//! A back-off can be a function's path, with any function name.
 #![deny(warnings)]
 
 use std::{error::Error, time::Duration};

@@ -1,4 +1,5 @@
-//! Data may be anything that clones and shares, borrowed for ever included, and be called Context.
+//! Data can be any type that is `Clone + Send + Sync`, even a `'static` reference or a type named
+//! Context.
 #![deny(warnings)]
 
 use std::sync::{Arc, Mutex};

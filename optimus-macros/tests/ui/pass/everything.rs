@@ -1,4 +1,4 @@
-//! A task may use every option and every kind of parameter at once.
+//! A task can use every option and every kind of parameter at once.
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unreachable_pub)]
 

@@ -1,4 +1,4 @@
-//! Tasks may come out of `macro_rules!`, with names, types and option values passed in.
+//! Tasks can come from `macro_rules!`, with names, types and option values passed in.
 #![deny(warnings)]
 
 use optimus::{Task, TaskFn};

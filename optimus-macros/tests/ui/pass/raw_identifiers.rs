@@ -1,4 +1,4 @@
-//! Names that are keywords: the JSON key, the task's name and templates do without `r#`.
+//! Names that are keywords: the JSON key, the task's name and templates omit `r#`.
 #![deny(warnings)]
 
 use optimus::{Task, TaskFn};

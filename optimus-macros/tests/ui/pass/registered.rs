@@ -1,4 +1,4 @@
-//! Every task registers itself, also one inside a function, where nobody can name it.
+//! Every task registers itself, even one inside a function, where no other code can name it.
 
 use optimus::__private::TaskDefinition;
 

@@ -1,4 +1,4 @@
-//! The facade may be known under another path, given plain, in quotes, or as `$crate` by a macro.
+//! The facade can have another path, given plain, in quotes, or as `$crate` by a macro.
 #![deny(warnings)]
 
 mod vendor {

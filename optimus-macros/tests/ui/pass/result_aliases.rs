@@ -1,4 +1,4 @@
-//! The result may be written through an alias, and its error be anything that boxes.
+//! The result can be an alias, and its error any type that converts into a boxed error.
 #![deny(warnings)]
 
 type BoxResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,4 +1,4 @@
-//! With `result_ttl = 0` the result is dropped and its type needs no serde, nor to be public.
+//! With `result_ttl = 0` the result is dropped. Its type needs no serde and can be private.
 #![deny(warnings)]
 
 struct Connection;

@@ -1,4 +1,4 @@
-//! A module may be named like its task, and the task be re-exported beside it.
+//! A module can have the name of its task, with the task re-exported next to it.
 #![deny(warnings, missing_docs)]
 
 /// Mail.

@@ -1,4 +1,4 @@
-//! serde attributes on parameters reach the stored JSON; types without serde may use them.
+//! serde attributes on parameters apply to the stored JSON; they allow types without serde.
 #![deny(warnings)]
 
 use optimus::TaskFn;

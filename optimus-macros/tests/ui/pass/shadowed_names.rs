@@ -1,4 +1,4 @@
-//! Names of the prelude, of serde and of the generated code may mean something else around a task.
+//! Names of the prelude, of serde and of the generated code can mean something else around a task.
 #![deny(warnings)]
 
 use serde::{Deserialize, Serialize};
