@@ -18,6 +18,7 @@ use crate::{
     context::{AttemptFacts, Context},
     control::BoxError,
     data::Data,
+    headers::{self, Headers},
     id::{QueueName, TaskId},
     options::{CallOptions, Due, OnLost},
     record::Submission,
@@ -31,12 +32,13 @@ use crate::{
 pub struct Call<T: Task> {
     task: T,
     options: CallOptions,
+    headers: Headers,
 }
 
 impl<T: Task> Call<T> {
     /// A call with the definition's options.
     pub fn new(task: T) -> Self {
-        Self { task, options: CallOptions::default() }
+        Self { task, options: CallOptions::default(), headers: Headers::new() }
     }
 
     /// Sends it to another queue. There its biz id is another one: it is no duplicate of a task in
@@ -129,6 +131,40 @@ impl<T: Task> Call<T> {
         self
     }
 
+    /// Adds a header, in place of an earlier one of its name: a text about the call, such as its
+    /// tenant or trace, that does not belong to the arguments. It is stored with the task, and each
+    /// attempt finds it by [`Context::header`].
+    ///
+    /// A name is of letters, digits, `.`, `_` and `-`, and its case counts. A task has at most 32
+    /// headers, of 4 KiB together; more is refused at submit, with [`Error::is_invalid`].
+    ///
+    /// ```
+    /// # use optimus_core::{BoxError, Call, Context, Task};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Invoice { order: u64 }
+    ///
+    /// impl Task for Invoice {
+    ///     const NAME: &'static str = "invoice";
+    ///     type Output = String;
+    ///
+    ///     async fn run(self, ctx: Context) -> Result<String, BoxError> {
+    ///         let tenant = ctx.header("tenant").ok_or("it has no tenant")?;
+    ///         Ok(format!("order {} of {tenant}", self.order))
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let call = Invoice { order: 7 }.call().header("tenant", "acme");
+    /// assert_eq!(call.perform_inline().await.unwrap(), "order 7 of acme");
+    /// # }
+    /// ```
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
     /// When it becomes ready; for [`Client::submit_all`], where no verb can say it.
     pub fn due(mut self, due: Due) -> Self {
         self.options.due = due;
@@ -184,6 +220,7 @@ impl<T: Task> Call<T> {
         let first = AttemptFacts {
             task: T::NAME,
             max_retry: options.max_retry,
+            headers: submission.headers,
             ..AttemptFacts::first(submission.id, deadline)
         };
         let ctx = Context::new(first, Arc::new(data));
@@ -213,6 +250,7 @@ impl<T: Task> Call<T> {
                 T::NAME
             )));
         }
+        headers::check(&self.headers, T::NAME)?;
         let queue = self.options.queue.as_deref().unwrap_or(options.queue);
         let queue = QueueName::new(queue)
             .map_err(|problem| Error::invalid(format!("task {:?}: queue: {problem}", T::NAME)))?;
@@ -236,6 +274,7 @@ impl<T: Task> Call<T> {
             options,
             biz_id,
             due: self.options.due,
+            headers: self.headers.clone(),
             payload,
         })
     }

@@ -1,6 +1,7 @@
 //! What a running attempt may know of itself: [`Context`].
 
 use std::{
+    collections::BTreeMap,
     future::pending,
     mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -21,6 +22,7 @@ use crate::{
     Error,
     client::{Client, OwnClient},
     data::Data,
+    headers::Headers,
     id::{QueueName, TaskId},
     threads::Threads,
 };
@@ -58,12 +60,22 @@ pub struct AttemptFacts {
     pub max_retry: u32,
     pub fence: u64,
     pub deadline: Instant,
+    pub headers: Headers,
 }
 
 impl AttemptFacts {
     /// The first one at a task without a name that is not retried.
     pub fn first(id: TaskId, deadline: Instant) -> Self {
-        Self { id, task: "", number: 1, failures: 0, max_retry: 0, fence: 1, deadline }
+        Self {
+            id,
+            task: "",
+            number: 1,
+            failures: 0,
+            max_retry: 0,
+            fence: 1,
+            deadline,
+            headers: Headers::new(),
+        }
     }
 
     /// Whether it may be retried once it has failed.
@@ -116,6 +128,16 @@ impl Context {
     /// The queue that the task is in.
     pub fn queue(&self) -> &QueueName {
         self.inner.attempt.id.queue()
+    }
+
+    /// The header of that name, as [`Call::header`](crate::Call::header) or a layer has set it.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name).map(String::as_str)
+    }
+
+    /// All headers of the task, by name.
+    pub fn headers(&self) -> &BTreeMap<String, String> {
+        &self.inner.attempt.headers
     }
 
     /// Which attempt this is, from 1. Attempts cut short by a lost worker count, too.

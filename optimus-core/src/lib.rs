@@ -19,6 +19,7 @@ mod definition;
 mod discard;
 mod durability;
 mod error;
+mod headers;
 mod id;
 mod inspect;
 mod interval;

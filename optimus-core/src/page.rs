@@ -1,6 +1,6 @@
 //! Tasks in a state, a page at a time: [`TaskPage`].
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,8 @@ pub struct TaskRow {
     pub id: TaskId,
     /// The task's name; none if its record can't be read.
     pub task: Option<String>,
+    /// The headers it was submitted with, by name; empty if its record can't be read or is gone.
+    pub headers: BTreeMap<String, String>,
     /// Where it is.
     pub state: TaskState,
     /// When its id was made, which is when it was submitted unless the id was given; 0 if the id
@@ -88,10 +90,13 @@ impl TaskRow {
         if let Some(error) = &mut last_error {
             error.message = error.message.chars().take(MESSAGE_CHARS).collect();
         }
+        let record = TaskRecord::decode(header).ok();
+        let (task, headers) = record.map(|record| (record.task, record.headers)).unzip();
         let mut told = Self {
             made_ms: id.made_ms(),
             id,
-            task: TaskRecord::decode(header).ok().map(|record| record.task),
+            task,
+            headers: headers.unwrap_or_default(),
             state,
             at_ms,
             attempt: tries.0 + tries.1 + runs,

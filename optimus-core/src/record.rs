@@ -4,13 +4,14 @@
 //! newline, and the user's bytes. Where a task can expire, the submit script puts eight characters
 //! of base 36 before it: the ms at which Redis accepted it. It never changes after the submit.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
     broker::SizeLimit,
+    headers::{self, Headers},
     id::{TaskId, validate_name},
     options::{Due, OnLost, TaskOptions},
     retry::Backoff,
@@ -49,6 +50,7 @@ pub struct Submission {
     pub(crate) options: TaskOptions,
     pub(crate) biz_id: Option<String>,
     pub(crate) due: Due,
+    pub(crate) headers: Headers,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -56,6 +58,11 @@ impl Submission {
     /// The id that the task will have unless its biz id is taken.
     pub fn id(&self) -> &TaskId {
         &self.id
+    }
+
+    /// What it takes on its way.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + headers::bytes(&self.headers)
     }
 
     /// Gives it a new id that was made before, in its queue; for tests.
@@ -87,6 +94,7 @@ impl Submission {
         if self.payload.len() > payload_limit.bytes() {
             return Err(Error::too_large(&self.task, self.payload.len(), payload_limit));
         }
+        headers::check(&self.headers, &self.task)?;
         match &self.biz_id {
             Some(id) if id.is_empty() || id.len() > BIZ_ID_BYTES_MAX => Err(Error::invalid(
                 format!("task {:?}: a biz id takes 1 to {BIZ_ID_BYTES_MAX} bytes", self.task),
@@ -146,6 +154,8 @@ pub struct TaskRecord {
     pub max_losses: u32,
     /// The priority it was submitted with.
     pub priority: i8,
+    /// The headers it was submitted with, by name.
+    pub headers: BTreeMap<String, String>,
     /// The arguments; empty if `has_blob` and not fetched yet.
     pub payload: Vec<u8>,
     /// Whether the arguments are kept beside the record.
@@ -246,8 +256,14 @@ struct Header<'a> {
     max_losses: Option<u32>,
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     priority: Option<i8>,
+    #[serde(rename = "h", default, skip_serializing_if = "has_none")]
+    headers: Cow<'a, Headers>,
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     blob: bool,
+}
+
+fn has_none(headers: &Headers) -> bool {
+    headers.is_empty()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -281,6 +297,7 @@ impl<'a> Header<'a> {
             on_lost: (options.on_lost != default.on_lost).then_some(options.on_lost),
             max_losses: (options.max_losses != default.max_losses).then_some(options.max_losses),
             priority: (options.priority != default.priority).then_some(options.priority),
+            headers: Cow::Borrowed(&submission.headers),
             blob: submission.blob().is_some(),
         }
     }
@@ -300,6 +317,7 @@ impl<'a> Header<'a> {
             on_lost: self.on_lost.unwrap_or(default.on_lost),
             max_losses: self.max_losses.unwrap_or(default.max_losses),
             priority: self.priority.unwrap_or(default.priority),
+            headers: self.headers.into_owned(),
             payload: Vec::new(),
             has_blob: self.blob,
         })

@@ -13,6 +13,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         options,
         biz_id,
         due: Due::Now,
+        headers: Headers::new(),
         payload,
     }
 }
@@ -25,6 +26,18 @@ fn stored(submission: &Submission) -> Vec<u8> {
 fn a_record_of_defaults_carries_only_its_name() {
     let plain = submission(TaskOptions::new(), None, b"{}".to_vec());
     assert_eq!(stored(&plain), b"{\"t\":\"charge\"}\n{}");
+}
+
+#[test]
+fn headers_are_read_back_and_weigh_on_the_way() {
+    let mut tagged = submission(TaskOptions::new(), None, b"{}".to_vec());
+    tagged.headers.insert("tenant".into(), "a\n\"b\" ü\0".into());
+    tagged.headers.insert("trace".into(), String::new());
+    assert_eq!(TaskRecord::decode(stored(&tagged)).unwrap().headers, tagged.headers);
+    assert_eq!(tagged.bytes(), "{}tenanttrace".len() + 9);
+    tagged.check(up_to(2), 0).unwrap();
+    tagged.headers.insert("a b".into(), String::new());
+    assert!(tagged.check(up_to(2), 0).unwrap_err().is_invalid());
 }
 
 #[test]

@@ -34,6 +34,7 @@ impl fmt::Debug for TaskRecord {
             on_lost,
             max_losses,
             priority,
+            headers,
             payload,
             has_blob,
         } = self;
@@ -50,6 +51,7 @@ impl fmt::Debug for TaskRecord {
             .field("on_lost", on_lost)
             .field("max_losses", max_losses)
             .field("priority", priority)
+            .field("headers", headers)
             .field("payload", &Shown(payload))
             .field("has_blob", has_blob)
             .finish()

@@ -143,6 +143,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         max_retry: record.max_retry,
         fence: lease.token.fence,
         deadline,
+        headers: record.headers,
     };
     let ctx = Context::build(begins, shared.data.clone(), Some(worker));
     let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };

@@ -115,8 +115,8 @@ impl Broker {
         } else {
             call.push(batch.tasks.len());
         }
-        let payloads: usize = batch.tasks.iter().map(|task| task.payload.len()).sum();
-        call.reserve(2 * batch.tasks.len(), payloads + batch.tasks.len() * RECORD_BYTES);
+        let bytes: usize = batch.tasks.iter().map(Submission::bytes).sum();
+        call.reserve(2 * batch.tasks.len(), bytes + batch.tasks.len() * RECORD_BYTES);
         for task in batch.tasks {
             call.push_id(&task.id);
             call.push_with(|bytes| task.encode(bytes));

@@ -56,7 +56,7 @@ impl<'a> Bulk<'a> {
         let full = !fits(share.submissions.len(), share.bytes, &submission);
         let before = if full { Some(std::mem::take(share)) } else { None };
         share.places.push(self.ids.len());
-        share.bytes += submission.payload.len();
+        share.bytes += submission.bytes();
         self.ids.push(Ok(submission.id.clone()));
         share.submissions.push(submission);
         if let Some(before) = before {

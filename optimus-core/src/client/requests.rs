@@ -40,7 +40,7 @@ pub(super) struct CallerBatch {
 
 /// Whether one more task fits into a call of so many tasks and bytes.
 pub(super) fn fits(tasks: usize, bytes: usize, more: &Submission) -> bool {
-    tasks < CALL_TASKS_MAX && (tasks == 0 || bytes + more.payload.len() <= CALL_BYTES_MAX)
+    tasks < CALL_TASKS_MAX && (tasks == 0 || bytes + more.bytes() <= CALL_BYTES_MAX)
 }
 
 /// The batches of one call.
@@ -121,7 +121,7 @@ impl Request {
 }
 
 fn bytes_of(submissions: &[Submission]) -> usize {
-    submissions.iter().map(|submission| submission.payload.len()).sum()
+    submissions.iter().map(Submission::bytes).sum()
 }
 
 /// Calls that gather: of each queue the last one is open, those before it are full.

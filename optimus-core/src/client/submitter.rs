@@ -96,7 +96,7 @@ impl Submitter {
     pub(super) async fn send(&self, submissions: Vec<Submission>) -> Expected {
         let count = submissions.len();
         let deadline = Instant::now() + self.timeout;
-        let payloads: usize = submissions.iter().map(|task| task.payload.len()).sum();
+        let payloads: usize = submissions.iter().map(Submission::bytes).sum();
         let bytes = (payloads + count * TASK_BYTES).min(ROOM_BYTES);
         let bytes = u32::try_from(bytes).expect("the room is smaller");
         let handed = timeout_at(deadline, async {
