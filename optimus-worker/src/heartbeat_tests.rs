@@ -1,7 +1,7 @@
 //! What a heartbeat makes of Redis' account while claims and reports are on their way.
 
 use optimus_core::{
-    Lease, Task,
+    Lease, Task, WorkerId,
     broker::{Claimed, Give, Release},
 };
 
@@ -40,9 +40,14 @@ impl Still {
 
     /// The answer is taken in: the attempt begins.
     fn take_in(&self, claimed: Claimed) -> Arc<Attempt> {
+        self.take_in_as(self.queue().worker(), claimed)
+    }
+
+    /// As [`take_in`](Self::take_in), of a claim that was sent under this id.
+    fn take_in_as(&self, worker: WorkerId, claimed: Claimed) -> Arc<Attempt> {
         let Claimed { token, now_ms, mut grants, .. } = claimed;
         let grant = grants.remove(0);
-        let lease = Lease { id: grant.id, worker: self.queue().worker(), token };
+        let lease = Lease { id: grant.id, worker, token };
         let (record, tries, was_tried) = (grant.record, grant.tries, grant.was_tried);
         let start_by = grant.start_by;
         let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone: false };
@@ -128,6 +133,17 @@ async fn of_two_attempts_at_one_task_that_under_the_old_token_is_stopped() {
     assert!(still.beats().await);
     assert_eq!(old.stopped().map(|(why, _)| why), Some(Stop::Lost));
     assert_eq!((new.stopped(), still.reports()), (None, 0));
+}
+
+#[tokio::test]
+async fn an_attempt_that_began_while_its_id_was_replaced_is_stopped_by_the_next_heartbeat() {
+    let still = Still::new("heartbeat-replaced").await;
+    let (old, claimed) = (still.queue().worker(), still.claim(1).await);
+    let (new, lease) = (new_worker_id(&still.shared.config), still.shared.config.lease);
+    still.queue().replace_worker(new, Instant::now(), lease);
+    let attempt = still.take_in_as(old, claimed);
+    assert!(befores(&still.shared)[0].attempts.is_empty());
+    assert_eq!(attempt.stopped().map(|(why, _)| why), Some(Stop::Lost));
 }
 
 #[tokio::test]

@@ -34,10 +34,12 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
     let mut befores: Vec<Before> = shared.queues.iter().map(before).collect();
     for attempt in shared.attempts.snapshot() {
         let place = shared.queues.place(attempt.lease.id.queue());
-        if let Some(before) = place.map(|place| &mut befores[place])
-            && before.worker == attempt.lease.worker
-        {
+        let Some(before) = place.map(|place| &mut befores[place]) else { continue };
+        if before.worker == attempt.lease.worker {
             before.attempts.push(attempt);
+        } else if !attempt.is_settled() {
+            // It began while a heartbeat found the lease of its id over.
+            attempt.stop(Stop::Lost);
         }
     }
     befores
