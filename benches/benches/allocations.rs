@@ -6,7 +6,7 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use optimus::{Client, Worker};
+use optimus::{Client, Layer, Worker, WorkerBuilder};
 use optimus_testkit::RedisServer;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
 use tokio::sync::Notify;
@@ -36,6 +36,11 @@ async fn work(number: u64, text: String) {
     }
 }
 
+/// A layer that does nothing, with each of its calls.
+struct Plain;
+
+impl Layer for Plain {}
+
 fn text() -> String {
     "x".repeat(170)
 }
@@ -45,13 +50,20 @@ async fn main() {
     let redis = RedisServer::builder().tcp().start();
     let client = Client::connect(&redis.url()).await.expect("it was started above");
     println!("\n{:<24}{:>14}{:>14}", "a task", "allocations", "bytes");
-    one_by_one(&client).await;
+    one_by_one(&client, "submit").await;
+    let layered = Client::builder(&redis.url()).layer(Plain).connect().await;
+    one_by_one(&layered.expect("it was started above"), "submit, one layer").await;
     in_batches(&client).await;
-    redis_is_emptied(&redis);
-    executed(&redis, &client).await;
+    let worker = || Worker::builder(&redis.url()).quiet().concurrency(IN_FLIGHT);
+    for (what, worker) in
+        [("execute, 100 in flight", worker()), ("execute, one layer", worker().layer(Plain))]
+    {
+        redis_is_emptied(&redis);
+        executed(&client, worker, what).await;
+    }
 }
 
-async fn one_by_one(client: &Client) {
+async fn one_by_one(client: &Client, what: &str) {
     let submit = async |numbers: std::ops::Range<u64>| {
         for number in numbers {
             client.submit(work(number, text())).await.expect("Redis is there");
@@ -60,7 +72,7 @@ async fn one_by_one(client: &Client) {
     submit(0..WARM_UP).await;
     let region = Region::new(ALLOCATOR);
     submit(0..COUNTED).await;
-    print("submit", region.change());
+    print(what, region.change());
 }
 
 async fn in_batches(client: &Client) {
@@ -82,16 +94,16 @@ fn redis_is_emptied(redis: &RedisServer) {
     redis::cmd("FLUSHALL").exec(&mut connection).expect("Redis is there");
 }
 
-async fn executed(redis: &RedisServer, client: &Client) {
+async fn executed(client: &Client, worker: WorkerBuilder, what: &str) {
+    EXECUTED.store(0, Ordering::Relaxed);
     let calls = (0..WARM_UP + COUNTED).map(|number| work(number, text()));
     client.submit_all(calls).await.expect("Redis is there");
-    let worker = Worker::builder(&redis.url()).quiet().concurrency(IN_FLIGHT);
     let worker = worker.build().expect("plain settings");
     let counting = async {
         WARM.notified().await;
         let region = Region::new(ALLOCATOR);
         DONE.notified().await;
-        print("execute, 100 in flight", region.change());
+        print(what, region.change());
     };
     let counted = worker.run_until(tokio::time::timeout(PATIENCE, counting)).await;
     counted.expect("Redis is there").expect("all tasks are executed within a minute");

@@ -87,6 +87,34 @@ async fn inline_in_tests_needs_no_queue() {
     inline.wait_for_line("50 CHF are 5200 cents", SOON).await;
 }
 
+async fn prints(name: &str, lines: &[&str]) {
+    let mut example = Proc::built(name).start();
+    succeeds(&mut example).await;
+    for line in lines {
+        example.wait_for_line(line, SOON).await;
+    }
+}
+
+#[tokio::test]
+async fn layer_auth_acts_as_who_submitted() {
+    let refused = "a layer refused the submit: nobody is signed in";
+    prints("layer_auth", &[refused, "ann renamed b.txt"]).await;
+}
+
+#[tokio::test]
+async fn layer_errors_captures_each_failure() {
+    let user = "user Some(\"ann\"): order 7: the bank is away";
+    let [first, last] = ["warning: charge, attempt 1", "error: charge, attempt 2"]
+        .map(|begin| format!("{begin}, {user}"));
+    prints("layer_errors", &[&first, &last]).await;
+}
+
+#[tokio::test]
+async fn layer_tenancy_passes_the_tenant_on() {
+    let bill = "the bill of order 8 is sent from acme";
+    prints("layer_tenancy", &["it has no tenant", bill]).await;
+}
+
 #[tokio::test]
 async fn without_a_url_app_and_worker_say_what_to_set() {
     for name in ["app", "worker"] {

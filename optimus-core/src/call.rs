@@ -197,7 +197,9 @@ impl<T: Task> Call<T> {
         self.due(Due::At(at)).perform_async().await
     }
 
-    /// Runs it here and now, without a queue: for unit tests. Neither timeout nor retries apply.
+    /// Runs it here and now, without a queue: for unit tests. Neither timeout nor retries apply,
+    /// and no [`Layer`](crate::Layer) is called; what one would [insert](Context::insert) can be
+    /// given by [`perform_inline_with`](Self::perform_inline_with).
     ///
     /// # Errors
     /// The handler's own.
@@ -224,7 +226,8 @@ impl<T: Task> Call<T> {
             ..AttemptFacts::first(submission.id, deadline)
         };
         let ctx = Context::new(first, Arc::new(data));
-        self.task.run(ctx).await
+        let handler = async { self.task.run(ctx.clone()).await };
+        ctx.within(handler).await
     }
 
     /// Forgets the task's type, so that calls of several tasks can go in one batch.

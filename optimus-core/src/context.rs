@@ -25,6 +25,7 @@ use crate::{
     headers::Headers,
     id::{QueueName, TaskId},
     threads::Threads,
+    values::Values,
 };
 
 /// One attempt at a task, as its handler sees it. Cheap to clone.
@@ -39,6 +40,8 @@ struct Inner {
     cancelled: AtomicBool,
     told: Notify,
     data: Arc<Data>,
+    /// Beside those.
+    values: Values,
     /// Those of the worker; without one, the runtime's.
     threads: Option<Arc<Threads>>,
     /// That of the worker.
@@ -85,7 +88,7 @@ impl AttemptFacts {
 }
 
 impl Context {
-    /// The context of an attempt; for workers.
+    /// The context of an attempt without a worker.
     #[doc(hidden)]
     pub fn new(attempt: AttemptFacts, data: Arc<Data>) -> Self {
         Self::build(attempt, data, None)
@@ -107,6 +110,7 @@ impl Context {
                 cancelled,
                 told,
                 data,
+                values: Values::default(),
                 threads,
                 client,
                 blocking,
@@ -247,9 +251,10 @@ impl Context {
         let (span, runtime) = (tracing::Span::current(), Handle::current());
         let blocking = Blocking::begin(self.inner.clone());
         let client = self.inner.client.clone().or_else(OwnClient::current);
-        let work = || match client {
-            Some(client) => client.enter(work),
-            None => work(),
+        let ctx = self.clone();
+        let work = move || match client {
+            Some(client) => client.enter(|| ctx.enter(work)),
+            None => ctx.enter(work),
         };
         let entered = runtime.clone();
         let work = move || {
@@ -292,9 +297,23 @@ impl Context {
         }
     }
 
-    /// The worker's value of type `T`, as a `#[data]` parameter would get it.
+    /// The value of type `T`, as a `#[data]` parameter gets it: that of this attempt if one was
+    /// [added](Self::insert), else that of the worker.
     pub fn data<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
-        self.inner.data.get()
+        self.inner.values.get().or_else(|| self.inner.data.get())
+    }
+
+    /// Adds a value to this attempt, in place of an earlier one of its type: a layer's way to hand
+    /// something to the handler, which finds it by [`data`](Self::data) or as a `#[data]`
+    /// parameter. It is dropped when the attempt ends.
+    pub fn insert<T: Clone + Send + Sync + 'static>(&self, value: T) {
+        self.inner.values.insert(value);
+    }
+
+    /// Takes out what was added to the attempt, which is over; for workers.
+    #[doc(hidden)]
+    pub fn take_values(&self) -> Option<Data> {
+        self.inner.values.take()
     }
 }
 

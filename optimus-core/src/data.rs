@@ -28,9 +28,12 @@ impl DataKey {
     }
 }
 
+/// A value of any type.
+type Shared = Arc<dyn Any + Send + Sync>;
+
 /// One value for each type.
 #[derive(Clone, Default)]
-pub struct Data(HashMap<TypeId, (&'static str, Arc<dyn Any + Send + Sync>)>);
+pub struct Data(HashMap<TypeId, (&'static str, Shared)>);
 
 impl Data {
     /// Holds nothing.
@@ -46,7 +49,17 @@ impl Data {
 
     /// Adds a value, in place of an earlier one of its type.
     pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
-        self.0.insert(TypeId::of::<T>(), (type_name::<T>(), Arc::new(value)));
+        drop(self.replace(Arc::new(value)));
+    }
+
+    /// Adds a value; the one before of its type.
+    pub(crate) fn replace<T: Send + Sync + 'static>(&mut self, value: Arc<T>) -> Option<Shared> {
+        self.0.insert(TypeId::of::<T>(), (type_name::<T>(), value)).map(|(_, before)| before)
+    }
+
+    /// The value of type `T` itself.
+    pub(crate) fn shared<T: 'static>(&self) -> Option<Shared> {
+        self.0.get(&TypeId::of::<T>()).map(|(_, value)| value.clone())
     }
 
     /// A clone of the value of type `T`.

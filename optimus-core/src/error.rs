@@ -9,6 +9,7 @@ use chrono::DateTime;
 
 use crate::{
     broker::SizeLimit,
+    control::BoxError,
     id::TaskId,
     state::{AttemptError, TaskState},
 };
@@ -28,6 +29,8 @@ enum Kind {
         limit.remedy()
     )]
     TooLarge { task: String, bytes: usize, limit: SizeLimit },
+    #[error("task {task:?}: a layer refused the submit: {why}")]
+    Refused { task: String, why: BoxError },
     #[error("Redis is unavailable: {0}")]
     Unavailable(String),
     #[error(
@@ -138,6 +141,8 @@ constructors! {
     /// The payload is above the limit.
     too_large(task: &str, bytes: usize, limit: SizeLimit) =>
         Kind::TooLarge { task: task.to_owned(), bytes, limit };
+    /// A layer does not let the call pass.
+    refused(task: &str, why: BoxError) => Kind::Refused { task: task.to_owned(), why };
     /// Redis can't be reached; nothing was done.
     unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
     /// The submit was sent, and no answer came, or it was stored and not confirmed.
@@ -201,6 +206,9 @@ predicates! {
     is_invalid => Kind::Invalid(_),
     /// The arguments are above the payload limit.
     is_too_large => Kind::TooLarge { .. },
+    /// A [`Layer`](crate::Layer) refused the submit, panicked, or did not return in time. Nothing
+    /// was done; see [`Error::refusal`].
+    is_refused => Kind::Refused { .. },
     /// Redis can't be reached. Nothing was done; try again later.
     is_unavailable => Kind::Unavailable(_) | Kind::Closed | Kind::InstalledClosed,
     /// The submit may or may not have been done, or was done and not confirmed as
@@ -252,6 +260,14 @@ impl Error {
             | Kind::WaitedTooLong { id, .. }
             | Kind::WrongResult { id, .. } => std::slice::from_ref(id),
             _ => &[],
+        }
+    }
+
+    /// For a refused submit: the error of the [`Layer`](crate::Layer).
+    pub fn refusal(&self) -> Option<&(dyn error::Error + Send + Sync + 'static)> {
+        match &*self.0 {
+            Kind::Refused { why, .. } => Some(&**why),
+            _ => None,
         }
     }
 

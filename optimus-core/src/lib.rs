@@ -14,6 +14,7 @@ mod client;
 mod context;
 mod control;
 mod credentials;
+mod current;
 mod data;
 mod definition;
 mod discard;
@@ -23,8 +24,11 @@ mod headers;
 mod id;
 mod inspect;
 mod interval;
+mod layer;
+mod layers;
 mod lease;
 mod options;
+mod outcome;
 mod page;
 mod record;
 mod retry;
@@ -32,6 +36,7 @@ mod shown;
 mod state;
 mod task;
 mod threads;
+mod values;
 
 #[doc(hidden)]
 pub mod broker;
@@ -46,6 +51,8 @@ pub use self::{
     client::OwnClient,
     context::AttemptFacts,
     credentials::AskCredentials,
+    discard::panic_text,
+    layers::Layers,
     threads::Threads,
 };
 pub use self::{
@@ -61,8 +68,10 @@ pub use self::{
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{Counts, Inspector, ServerFacts, TaskView, WorkerDescription, WorkerView},
     interval::interval,
+    layer::{Done, Layer, Next},
     lease::{Lease, Token},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    outcome::{End, Outcome},
     page::{PAGE_MAX, PageCursor, TaskPage, TaskRow},
     record::{BLOB_BYTES_MIN, RECORD_VERSION, RecordError, Submission, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},

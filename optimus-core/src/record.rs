@@ -60,6 +60,27 @@ impl Submission {
         &self.id
     }
 
+    /// The task's name.
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// The header of that name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// All headers, by name.
+    pub fn headers(&self) -> &BTreeMap<String, String> {
+        &self.headers
+    }
+
+    /// Adds a header, in place of an earlier one of its name: as
+    /// [`Call::header`](crate::Call::header).
+    pub fn set_header(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.headers.insert(name.into(), value.into());
+    }
+
     /// What it takes on its way.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + headers::bytes(&self.headers)

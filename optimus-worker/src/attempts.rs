@@ -10,7 +10,7 @@ use std::{
 };
 
 use optimus_core::{Context, Lease, TaskId};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use crate::{decide::Facts, wakeups::Wakeups};
 
@@ -44,6 +44,8 @@ pub(crate) struct Attempt {
     pub(crate) ctx: Context,
     /// Tells the executor to drop the handler.
     pub(crate) abandon: Notify,
+    /// Its layers are being told of its end.
+    pub(crate) telling: Mutex<Option<JoinHandle<()>>>,
     begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
@@ -59,6 +61,7 @@ impl Attempt {
             started_at: Instant::now(),
             ctx,
             abandon: Notify::new(),
+            telling: Mutex::new(None),
             begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use optimus_core::{
-    AskCredentials, BoxError, Credentials, Data, Error, NAMESPACE_DEFAULT, QueueName, Task,
-    TaskDefinition, TaskFn,
+    AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
+    QueueName, Task, TaskDefinition, TaskFn,
     broker::{Keep, SizeLimit},
     log::Level,
 };
@@ -35,6 +35,7 @@ const RESULT_LIMIT: usize = 1024 * 1024;
 pub struct WorkerBuilder {
     config: Config,
     data: Data,
+    layers: Layers,
     tasks: Vec<TaskDefinition>,
     inventory: bool,
     problem: Option<Error>,
@@ -60,7 +61,14 @@ impl WorkerBuilder {
             banner: true,
             success_level: Level::DEBUG,
         };
-        Self { config, data: Data::new(), tasks: Vec::new(), inventory: true, problem: None }
+        Self {
+            config,
+            data: Data::new(),
+            layers: Layers::default(),
+            tasks: Vec::new(),
+            inventory: true,
+            problem: None,
+        }
     }
 
     pub(crate) fn from_env(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
@@ -238,6 +246,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// Adds a layer within those that were added before. Each attempt of the worker passes it, and
+    /// what its handlers submit does.
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.add(layer);
+        self
+    }
+
     /// Serves the task behind a `#[task]` function, whether `inventory` found it or not.
     pub fn task<A, F: TaskFn<A>>(self, _function: F) -> Self {
         self.task_type::<F::Task>()
@@ -268,11 +283,11 @@ impl WorkerBuilder {
         config.check()?;
         let linked = TaskDefinition::registered().filter(|_| self.inventory);
         let registry = Registry::new(linked.chain(self.tasks))?;
-        registry.check(&self.data)?;
+        registry.check(&self.data, &self.layers.provide())?;
         if config.queues.is_empty() {
             config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
         }
-        Ok(Worker::new(config, registry, self.data))
+        Ok(Worker::new(config, registry, self.data, self.layers))
     }
 
     /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].

@@ -23,6 +23,7 @@ use crate::{
     shared::Shared,
     slots::Slot,
     span::InSpan,
+    told::{self, Told},
     user_code::{discard, guarded},
 };
 
@@ -87,7 +88,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         return;
     }
     slot.begin();
-    let _unfinished = Unfinished { shared: &shared, attempt: &attempt };
+    let unfinished = Unfinished { shared: &shared, attempt: &attempt };
     let mut running = None;
     let mut ended = tokio::select! {
         biased;
@@ -114,17 +115,25 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     }
     discard(running);
     discard(ended);
+    told::finish(&shared, &attempt).await;
+    drop(unfinished);
     drop(slot);
 }
 
-/// Reports what was judged of an attempt that is settled, and counts it.
-pub(crate) fn report(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) -> Outcome {
+/// Reports what was judged of an attempt that is settled, counts it, and tells the layers.
+pub(crate) fn report(
+    shared: &Arc<Shared>,
+    attempt: &Arc<Attempt>,
+    decision: Option<Decision>,
+) -> Outcome {
+    let told = Told::of(shared, attempt, decision.as_ref());
     let outcome = Outcome::of(decision.as_ref(), shared.config.success_level);
     shared.tally.count(&outcome);
     match decision {
         Some(decision) => shared.reporter.push(decision.report),
         None => shared.attempts.remove(iter::once(&attempt.lease)),
     }
+    told.tell(shared, attempt);
     outcome
 }
 
@@ -144,9 +153,10 @@ async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
     ended
 }
 
-/// Reports the attempt as interrupted if the runtime ends before the handler, and drops it.
+/// Ends the attempt: drops the values that it was given, and reports it as interrupted if the
+/// runtime ends before the handler, and drops it.
 struct Unfinished<'a> {
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     attempt: &'a Arc<Attempt>,
 }
 
@@ -158,6 +168,9 @@ impl Drop for Unfinished<'_> {
             attempt.ctx.cancel();
             let decision = Decision::from(decide::interrupted(attempt));
             report(shared, attempt, Some(decision)).tell(&shared.log, attempt);
+        }
+        if !attempt.ctx.is_blocking() {
+            discard(attempt.ctx.take_values());
         }
     }
 }
@@ -180,14 +193,14 @@ async fn handle(
     };
     let keep = attempt.facts.result_ttl;
     let begin = || definition.run(&payload, attempt.ctx.clone(), keep);
-    let begin = AssertUnwindSafe(|| shared.client.enter(begin));
+    let begin = AssertUnwindSafe(|| shared.client.enter(|| attempt.ctx.enter(begin)));
     let handler = match catch_unwind(begin) {
-        Ok(Ok(handler)) => running.insert(handler),
+        Ok(Ok(handler)) => running.insert(shared.layers.around(&attempt.ctx, handler)),
         Ok(Err(problem)) => return HandlerEnd::Returned(Err(problem)),
         Err(panic) => return HandlerEnd::Panicked(panic),
     };
     drop(payload);
-    let handler = shared.client.within(handler);
+    let handler = shared.client.within(attempt.ctx.within(handler));
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(output) => HandlerEnd::Returned(output),
         Err(panic) => HandlerEnd::Panicked(panic),

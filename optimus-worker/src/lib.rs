@@ -58,6 +58,7 @@ mod start;
 mod steward;
 mod summary;
 mod tally;
+mod told;
 mod user_code;
 mod wakeups;
 mod work_listener;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{Backoff, Data, Error, QueueName, TaskDefinition};
+use optimus_core::{Backoff, Data, DataKey, Error, QueueName, TaskDefinition};
 
 /// Task name → definition.
 #[derive(Debug)]
@@ -49,12 +49,13 @@ impl Registry {
     }
 
     /// Refuses invalid options and missing data, before the first task is claimed.
-    pub(crate) fn check(&self, data: &Data) -> Result<(), Error> {
+    pub(crate) fn check(&self, data: &Data, provided: &[DataKey]) -> Result<(), Error> {
+        let is_given = |key: &DataKey| data.holds(*key) || provided.contains(key);
         for task in self.iter() {
             optimus_core::validate_name(task.name())
                 .map_err(|problem| Error::invalid(format!("the task's name: {problem}")))?;
             task.options().validate(task.name())?;
-            if let Some(missing) = task.required_data().into_iter().find(|key| !data.holds(*key)) {
+            if let Some(missing) = task.required_data().into_iter().find(|key| !is_given(key)) {
                 return Err(Error::invalid(format!(
                     "task {:?} takes data of type {}; give it with .data(…) on the worker",
                     task.name(),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use optimus_core::{Data, OwnClient, Threads, broker::Broker, log::Log};
+use optimus_core::{Data, Layers, OwnClient, Threads, broker::Broker, log::Log};
+
+use tokio::runtime::Handle;
 
 use crate::{
     attempts::Attempts, config::Config, ledgers::Ledgers, quarantine::Quarantine, queues::Queues,
@@ -15,6 +17,9 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) registry: Registry,
     pub(crate) data: Arc<Data>,
+    pub(crate) layers: Layers,
+    /// That of the handlers.
+    pub(crate) runtime: Handle,
     /// The connection of the claimer's turns.
     pub(crate) broker: Broker,
     /// The connection of all roles on the maintenance thread.

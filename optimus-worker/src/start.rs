@@ -7,11 +7,11 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, OwnClient, WorkerDescription, WorkerId,
+    Data, Error, Layers, OwnClient, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     platform, tell,
 };
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     attempts::Attempts,
@@ -37,7 +37,7 @@ const NOT_HEARD: &str = "  no tracing subscriber is installed, so nothing is log
 pub(crate) async fn start(
     mut config: Config,
     registry: Registry,
-    data: Data,
+    (data, layers): (Data, Layers),
 ) -> Result<Arc<Shared>, Error> {
     let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
     let broker = Broker::new(endpoint, &config.namespace, "worker");
@@ -69,7 +69,9 @@ pub(crate) async fn start(
         log: broker.log().clone(),
         shutdown: Shutdown::new(broker.log().clone()),
         reporter: Reporter::new(wakeups.clone(), broker.log().clone()),
-        client: OwnClient::here(&broker),
+        client: OwnClient::here(&broker, layers.clone()),
+        layers,
+        runtime: Handle::current(),
         broker,
         queues: Queues::new(queues),
         attempts: Attempts::new(wakeups.clone()),

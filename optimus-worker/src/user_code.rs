@@ -5,10 +5,11 @@
 //! a lock is held.
 
 use std::{
-    any::Any,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
 };
+
+pub(crate) use optimus_core::panic_text;
 
 /// What the call returns, or what it panicked with.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
@@ -27,15 +28,6 @@ pub(crate) fn discard<T>(value: T) {
         catch_unwind(AssertUnwindSafe(log)).unwrap_or_else(mem::forget);
         mem::forget(payload);
     }
-}
-
-/// What a panic says.
-pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
 #[cfg(test)]

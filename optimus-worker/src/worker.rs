@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use optimus_core::{Data, Error};
+use optimus_core::{Data, Error, Layers};
 
 use crate::{
     WorkerBuilder,
@@ -19,6 +19,7 @@ pub struct Worker {
     config: Config,
     registry: Registry,
     data: Data,
+    layers: Layers,
 }
 
 impl Worker {
@@ -44,8 +45,8 @@ impl Worker {
         WorkerBuilder::from_env(|name| std::env::var(name).ok())
     }
 
-    pub(crate) fn new(config: Config, registry: Registry, data: Data) -> Self {
-        Self { config, registry, data }
+    pub(crate) fn new(config: Config, registry: Registry, data: Data, layers: Layers) -> Self {
+        Self { config, registry, data, layers }
     }
 
     /// Runs until SIGTERM or SIGINT, then lets running tasks finish (see
@@ -102,12 +103,14 @@ impl Worker {
     }
 
     async fn start(self, process: Option<Process>) -> Result<Running, Error> {
-        Running::start(start(self.config, self.registry, self.data).await?, process)
+        let given = (self.data, self.layers);
+        Running::start(start(self.config, self.registry, given).await?, process)
     }
 
     /// A worker whose roles don't run.
     #[cfg(test)]
     pub(crate) async fn idle_worker(self) -> std::sync::Arc<crate::shared::Shared> {
-        start(self.config, self.registry, self.data).await.expect("the store is there")
+        let given = (self.data, self.layers);
+        start(self.config, self.registry, given).await.expect("the store is there")
     }
 }

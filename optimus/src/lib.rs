@@ -99,6 +99,8 @@ pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
 pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};
 pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};
 
+pub use optimus_core::{Done, End, Layer, Next, Outcome};
+
 pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};
 pub use optimus_worker::{Worker, WorkerBuilder};
 

@@ -8,6 +8,8 @@ use crate::{
     broker::{Broker, Endpoint, SizeLimit},
     credentials::AskCredentials,
     id::validate_name,
+    layer::Layer,
+    layers::Layers,
 };
 
 /// The prefix of all keys where none is set.
@@ -27,6 +29,7 @@ pub struct ClientBuilder {
     submit_timeout: Duration,
     durability: Durability,
     credentials: Option<AskCredentials>,
+    layers: Layers,
 }
 
 impl ClientBuilder {
@@ -38,6 +41,7 @@ impl ClientBuilder {
             submit_timeout: SUBMIT_TIMEOUT,
             durability: Durability::Memory,
             credentials: None,
+            layers: Layers::default(),
         }
     }
 
@@ -123,6 +127,14 @@ impl ClientBuilder {
         self
     }
 
+    /// Adds a layer within those that were added before; see [`Layer::submit`]. Submits of this
+    /// client and its clones pass it, but for those that a handler makes by `.perform_async()`:
+    /// they pass the layers of its worker.
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.add(layer);
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -143,13 +155,8 @@ impl ClientBuilder {
         let completion_listeners = CompletionListeners::new(broker.clone());
         let payload_limit = broker.size_limit(self.payload_limit).await?;
         let readahead = Readahead::new();
-        Ok(Client(Arc::new(Inner {
-            broker,
-            submitter,
-            completion_listeners,
-            readahead,
-            payload_limit,
-        })))
+        let inner = Inner { broker, submitter, completion_listeners, readahead, payload_limit };
+        Ok(Client(Arc::new(inner), self.layers))
     }
 
     /// With the defaults, and connected when it is first used.
@@ -158,13 +165,8 @@ impl ClientBuilder {
         let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);
         let (completion_listeners, readahead) =
             (CompletionListeners::new(broker.clone()), Readahead::new());
-        Client(Arc::new(Inner {
-            broker,
-            submitter,
-            completion_listeners,
-            readahead,
-            payload_limit,
-        }))
+        let inner = Inner { broker, submitter, completion_listeners, readahead, payload_limit };
+        Client(Arc::new(inner), Layers::default())
     }
 
     async fn confirmer(&self, broker: &Broker) -> Result<Option<Confirmer>, Error> {

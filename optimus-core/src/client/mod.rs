@@ -9,6 +9,7 @@ mod handle;
 mod ledger;
 mod operate;
 mod own;
+mod passage;
 mod readahead;
 mod requests;
 mod results;
@@ -26,7 +27,8 @@ pub use self::{
 };
 use self::{
     bulk::Bulk, completion_listener::CompletionListeners, confirmer::Confirmer, handle::Origin,
-    readahead::Readahead, requests::Answer, siblings::Grouping, submitter::Submitter,
+    passage::Passage, readahead::Readahead, requests::Answer, siblings::Grouping,
+    submitter::Submitter,
 };
 use crate::{
     Error,
@@ -34,6 +36,7 @@ use crate::{
     call::Submit,
     id::TaskId,
     inspect::Inspector,
+    layers::Layers,
     platform,
     record::Submission,
 };
@@ -42,7 +45,7 @@ use crate::{
 ///
 /// It works on the Tokio runtime that it was connected on.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Arc<Inner>, Layers);
 
 struct Inner {
     broker: Broker,
@@ -147,6 +150,11 @@ impl Client {
         if installed.is_open() { Ok(installed) } else { Err(Error::installed_closed()) }
     }
 
+    /// The same, with layers in place of its own.
+    fn with_layers(self, layers: &Layers) -> Self {
+        Self(self.0, layers.clone())
+    }
+
     /// Its runtime has not ended.
     fn is_open(&self) -> bool {
         self.0.submitter.is_open()
@@ -158,12 +166,14 @@ impl Client {
     /// second task, since every call is numbered in a ledger.
     ///
     /// # Errors
-    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_full`]: refused, Redis is at
-    /// maxmemory; [`Error::is_unavailable`]: nothing was done; [`Error::is_unknown_outcome`]: it
-    /// was sent, and Redis went away before it answered, or did not confirm it as
-    /// [`ClientBuilder::durability`] asks.
+    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_refused`]: by a layer;
+    /// [`Error::is_full`]: refused, Redis is at maxmemory; [`Error::is_unavailable`]: nothing was
+    /// done; [`Error::is_unknown_outcome`]: it was sent, and Redis went away before it answered, or
+    /// did not confirm it as [`ClientBuilder::durability`] asks.
     pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
-        let submission = self.check(call.into_submission()?)?;
+        let mut submission = call.into_submission()?;
+        self.passage().pass(&mut submission).await?;
+        let submission = self.check(submission)?;
         let id = submission.id.clone();
         let mut answers = self.0.submitter.send(vec![submission]).await.answers().await;
         let answer = answers.pop().expect("an answer for each task")?;
@@ -178,10 +188,15 @@ impl Client {
         &self,
         calls: impl IntoIterator<Item = C>,
     ) -> Result<Vec<TaskHandle<C::Output>>, SubmitAllError<C::Output>> {
-        let mut bulk = Bulk::new(&self.0.submitter);
+        let (mut bulk, mut passage) = (Bulk::new(&self.0.submitter), self.passage());
         let salt = platform::salt();
         for call in calls {
-            let made = platform::with_salt(salt, || call.into_submission());
+            let mut made = platform::with_salt(salt, || call.into_submission());
+            if let Ok(submission) = &mut made
+                && let Err(problem) = passage.pass(submission).await
+            {
+                made = Err(problem);
+            }
             match made.and_then(|submission| self.check(submission)) {
                 Ok(submission) => bulk.add(submission).await,
                 Err(problem) => bulk.refuse(problem),
@@ -222,6 +237,10 @@ impl Client {
     #[doc(hidden)]
     pub fn broker(&self) -> &Broker {
         &self.0.broker
+    }
+
+    fn passage(&self) -> Passage<'_> {
+        Passage::new(&self.1, self.0.submitter.timeout())
     }
 
     fn check(&self, submission: Submission) -> Result<Submission, Error> {

@@ -9,7 +9,7 @@ use std::{
 use tokio::{runtime::Handle, task::futures::TaskLocalFuture, task_local};
 
 use super::{Client, ClientBuilder};
-use crate::broker::Broker;
+use crate::{broker::Broker, layers::Layers};
 
 task_local! {
     /// That of the handler or of the [scope](Client::scope) that runs here.
@@ -30,6 +30,7 @@ enum Source {
         /// A handler that blocks may ask from a runtime of its own, which ends.
         runtime: Handle,
         made: OnceLock<Client>,
+        layers: Layers,
     },
 }
 
@@ -72,27 +73,28 @@ impl Client {
 
 impl OwnClient {
     /// To the store of this broker, on the current runtime.
-    pub fn here(broker: &Broker) -> Arc<Self> {
+    pub fn here(broker: &Broker, layers: Layers) -> Arc<Self> {
         let (broker, runtime) = (broker.clone(), Handle::current());
-        Arc::new(Self(Source::Worker { broker, runtime, made: OnceLock::new() }))
+        Arc::new(Self(Source::Worker { broker, runtime, made: OnceLock::new(), layers }))
     }
 
     /// That of the scope; or the installed client if it is one of the worker's store, since it may
-    /// have settings; else one of the worker's own.
+    /// have settings; else one of the worker's own. What either submits passes the layers of the
+    /// worker, so that it does not depend on what else is in the process.
     pub(crate) fn client(&self) -> Client {
-        let (broker, runtime, made) = match &self.0 {
+        let (broker, runtime, made, layers) = match &self.0 {
             Source::Given(client) => return client.clone(),
-            Source::Worker { broker, runtime, made } => (broker, runtime, made),
+            Source::Worker { broker, runtime, made, layers } => (broker, runtime, made, layers),
         };
         if let Ok(installed) = Client::installed()
             && installed.is_open()
             && installed.0.broker.is_of_store(broker)
         {
-            return installed;
+            return installed.with_layers(layers);
         }
         let over_broker = || {
             let _inside = runtime.enter();
-            ClientBuilder::over(broker.separate("client"))
+            ClientBuilder::over(broker.separate("client")).with_layers(layers)
         };
         made.get_or_init(over_broker).clone()
     }

@@ -86,6 +86,11 @@ impl Submitter {
         &self.client
     }
 
+    /// How long a submit is tried.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Whether the runtime that it was started on has not ended.
     pub(super) fn is_open(&self) -> bool {
         !self.batches.is_closed()

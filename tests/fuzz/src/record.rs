@@ -58,6 +58,7 @@ pub(crate) fn check_submission(data: &[u8]) {
     assert_eq!((read.priority, read.timeout), (options.priority, options.timeout));
     assert_eq!((read.max_retry, read.biz_id), (options.max_retry, options.biz_id));
     assert_eq!((read.biz_window, read.expires_in), (options.biz_window, options.expires_in));
+    assert!(read.headers.iter().eq(options.header.iter().map(|(name, value)| (name, value))));
     assert_eq!((read.result_ttl, read.on_lost), (options.result_ttl, options.on_lost));
     let backoff = read.backoff.expect("none is a function");
     for (n, random) in [(1, 0.0), (2, 0.9), (u32::MAX, 0.5)] {
@@ -80,6 +81,7 @@ struct Said {
     result_ttl: Duration,
     expires_in: Option<Duration>,
     on_lost: OnLost,
+    header: Option<(String, String)>,
 }
 
 fn call(draw: &mut Draw<'_>) -> (Call<Echo>, Said) {
@@ -93,11 +95,15 @@ fn call(draw: &mut Draw<'_>) -> (Call<Echo>, Said) {
         result_ttl: draw.duration(),
         expires_in: draw.option(Draw::duration),
         on_lost: if draw.is() { OnLost::Dead } else { OnLost::Retry },
+        header: draw.option(|draw| (draw.text(), draw.text())),
         argument: String::from_utf8_lossy(draw.0).into_owned(),
     };
     let mut call = Echo(said.argument.clone()).call().priority(said.priority);
     call = call.timeout(said.timeout).max_retry(said.max_retry).backoff(said.backoff);
     call = call.result_ttl(said.result_ttl).on_lost(said.on_lost);
+    if let Some((name, value)) = &said.header {
+        call = call.header(name, value);
+    }
     if let Some(biz_id) = &said.biz_id {
         call = call.biz_id(biz_id);
     }

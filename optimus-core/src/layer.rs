@@ -1,0 +1,163 @@
+//! Code of the user's around submits and attempts: [`Layer`].
+
+use std::{fmt, slice, sync::Arc};
+
+use crate::{
+    context::Context,
+    control::BoxError,
+    data::DataKey,
+    definition::{RunError, Running},
+    layers::AnyLayer,
+    outcome::End,
+    record::Submission,
+};
+
+/// What is done with every task of a client or worker, in one place: tenancy, authentication,
+/// measures, the capture of errors.
+///
+/// Each method has a default that does nothing, so a layer has those that it needs. It is added to
+/// [a client](crate::ClientBuilder::layer), which calls [`submit`](Self::submit), or to a worker
+/// (`WorkerBuilder::layer`), which calls all of them, or to both. The layer that was added first is
+/// the outermost.
+///
+/// ```
+/// use optimus_core::{BoxError, Context, Done, Layer, Next, Submission};
+///
+/// /// Passes the tenant on from the task that submits, and refuses tasks without one.
+/// struct Tenancy;
+///
+/// impl Layer for Tenancy {
+///     async fn submit(&self, call: &mut Submission) -> Result<(), BoxError> {
+///         let parent = Context::current();
+///         if let Some(tenant) = parent.as_ref().and_then(|ctx| ctx.header("tenant")) {
+///             call.set_header("tenant", tenant);
+///         }
+///         call.header("tenant").map(drop).ok_or_else(|| "a task needs a tenant".into())
+///     }
+///
+///     async fn run(&self, ctx: &Context, next: Next<'_>) -> Result<Done, BoxError> {
+///         let tenant = ctx.header("tenant").unwrap_or("nobody").to_owned();
+///         let begun = std::time::Instant::now();
+///         let done = next.run().await;
+///         println!("{} of {tenant} took {:?}", ctx.task(), begun.elapsed());
+///         done
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), optimus_core::Error> {
+/// let client = optimus_core::Client::builder("memory://layer").layer(Tenancy).connect().await?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A layer that panics or does not return ends its own submit or attempt, and nothing else.
+pub trait Layer: Send + Sync + 'static {
+    /// Called before each call is sent, in the task of its caller. It may look at the call, change
+    /// its headers, or refuse it by an error, which the caller gets as
+    /// [`Error::is_refused`](crate::Error::is_refused); so it does if this panics or takes longer
+    /// than the client's submit timeout.
+    ///
+    /// What a handler submits passes the layers of its worker, whichever client carries it.
+    /// [`Context::current`] is then the attempt of that handler.
+    fn submit(&self, call: &mut Submission) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let _ = call;
+        async { Ok(()) }
+    }
+
+    /// Called for each attempt, around the handler, which [`next`](Next::run) runs. It may
+    /// [add values](Context::insert) to the context, set a task-local around the handler, look at
+    /// its error, or return one of its own, also before the handler or a control word such as
+    /// [`Snooze`](crate::Snooze): it counts as the handler's.
+    ///
+    /// It is a part of the attempt: the task's timeout counts it, and where the attempt times out
+    /// or is cancelled it is dropped with the handler. So what must be told of every end is for
+    /// [`ended`](Self::ended). A handler that is a plain `fn` runs on another thread, where no
+    /// task-local of a layer is set; the context and its values are there.
+    ///
+    /// It is not called where the arguments do not fit the task.
+    fn run(
+        &self,
+        ctx: &Context,
+        next: Next<'_>,
+    ) -> impl Future<Output = Result<Done, BoxError>> + Send {
+        let _ = ctx;
+        next.run()
+    }
+
+    /// Told once of each attempt that has begun and ended, however it did: also after a timeout, a
+    /// panic, a cancel or the loss of the lease. The attempt has been judged and its report is on
+    /// the way, so nothing waits for this but the slot of the attempt, for 5 s at most. Layers are
+    /// told in the order in which they were added.
+    ///
+    /// It is not told if the process ends before that.
+    fn ended(&self, ctx: &Context, end: &End) -> impl Future<Output = ()> + Send {
+        let _ = (ctx, end);
+        async {}
+    }
+
+    /// The types of values that [`run`](Self::run) adds to each context, so that a worker may
+    /// start though nobody gave it this `#[data]`.
+    fn provides(&self) -> Vec<DataKey> {
+        Vec::new()
+    }
+}
+
+/// A layer that its owner keeps, too.
+impl<L: Layer> Layer for Arc<L> {
+    fn submit(&self, call: &mut Submission) -> impl Future<Output = Result<(), BoxError>> + Send {
+        Layer::submit(&**self, call)
+    }
+
+    fn run(
+        &self,
+        ctx: &Context,
+        next: Next<'_>,
+    ) -> impl Future<Output = Result<Done, BoxError>> + Send {
+        Layer::run(&**self, ctx, next)
+    }
+
+    fn ended(&self, ctx: &Context, end: &End) -> impl Future<Output = ()> + Send {
+        Layer::ended(&**self, ctx, end)
+    }
+
+    fn provides(&self) -> Vec<DataKey> {
+        Layer::provides(&**self)
+    }
+}
+
+/// What is within a layer: the layers that were added after it, and the handler.
+#[must_use = "the handler runs only if this does"]
+pub struct Next<'a> {
+    pub(crate) rest: slice::Iter<'a, Arc<dyn AnyLayer>>,
+    pub(crate) ctx: &'a Context,
+    pub(crate) handler: Running,
+}
+
+/// A handler has succeeded. Only [`Next::run`] tells it, so a layer can't succeed in its place.
+#[derive(Debug)]
+pub struct Done(pub(crate) Option<Vec<u8>>);
+
+impl Next<'_> {
+    /// Runs the handler, and says how it ended.
+    ///
+    /// # Errors
+    /// That of the handler, or of a layer within this one.
+    pub async fn run(mut self) -> Result<Done, BoxError> {
+        if let Some(layer) = self.rest.next() {
+            return AnyLayer::run(&**layer, self.ctx, self).await;
+        }
+        match self.handler.await {
+            Ok(output) => Ok(Done(output)),
+            Err(RunError::Failed(problem)) => Err(problem),
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+impl fmt::Debug for Next<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Next({})", self.ctx.id())
+    }
+}

@@ -1,0 +1,112 @@
+//! The layers of a client or a worker, in order: [`Layers`].
+
+use std::{fmt, pin::Pin, sync::Arc};
+
+use crate::{
+    context::Context,
+    control::BoxError,
+    data::DataKey,
+    definition::{RunError, Running},
+    discard::discard,
+    layer::{Done, Layer, Next},
+    outcome::End,
+    record::Submission,
+};
+
+type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A layer whose type is forgotten. None of its code runs before a future is polled.
+pub(crate) trait AnyLayer: Send + Sync {
+    fn submit<'a>(&'a self, call: &'a mut Submission) -> Later<'a, Result<(), BoxError>>;
+    fn run<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> Later<'a, Result<Done, BoxError>>;
+    fn ended<'a>(&'a self, ctx: &'a Context, end: &'a End) -> Later<'a, ()>;
+    fn provides(&self) -> Vec<DataKey>;
+}
+
+impl<L: Layer> AnyLayer for L {
+    fn submit<'a>(&'a self, call: &'a mut Submission) -> Later<'a, Result<(), BoxError>> {
+        Box::pin(async move { Layer::submit(self, call).await })
+    }
+
+    fn run<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> Later<'a, Result<Done, BoxError>> {
+        Box::pin(async move { Layer::run(self, ctx, next).await })
+    }
+
+    fn ended<'a>(&'a self, ctx: &'a Context, end: &'a End) -> Later<'a, ()> {
+        Box::pin(async move { Layer::ended(self, ctx, end).await })
+    }
+
+    fn provides(&self) -> Vec<DataKey> {
+        Layer::provides(self)
+    }
+}
+
+/// The first is the outermost. Without any it costs nothing.
+#[derive(Clone, Default)]
+pub struct Layers(Option<Arc<Chain>>);
+
+#[derive(Clone, Default)]
+struct Chain(Vec<Arc<dyn AnyLayer>>);
+
+/// Whoever holds it last may be a part of the worker, which a panic of a layer must not end.
+impl Drop for Chain {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(discard);
+    }
+}
+
+impl Layers {
+    /// Adds one within the others.
+    pub fn add(&mut self, layer: impl Layer) {
+        Arc::make_mut(self.0.get_or_insert_default()).0.push(Arc::new(layer));
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn all(&self) -> &[Arc<dyn AnyLayer>] {
+        self.0.as_ref().map_or(&[], |chain| &chain.0)
+    }
+
+    /// The values that they add to each context.
+    pub fn provide(&self) -> Vec<DataKey> {
+        self.all().iter().flat_map(|layer| layer.provides()).collect()
+    }
+
+    /// Lets a call pass, or says who refuses it.
+    pub(crate) async fn submit(&self, call: &mut Submission) -> Result<(), BoxError> {
+        for layer in self.all() {
+            layer.submit(call).await?;
+        }
+        Ok(())
+    }
+
+    /// A handler within them.
+    pub fn around(&self, ctx: &Context, handler: Running) -> Running {
+        if self.is_empty() {
+            return handler;
+        }
+        let (layers, ctx) = (self.clone(), ctx.clone());
+        Box::pin(async move {
+            let next = Next { rest: layers.all().iter(), ctx: &ctx, handler };
+            next.run().await.map(|Done(output)| output).map_err(RunError::Failed)
+        })
+    }
+
+    /// What each of them is told, one after the other.
+    pub fn ended<'a>(
+        &'a self,
+        ctx: &'a Context,
+        end: &'a End,
+    ) -> impl Iterator<Item = Pin<Box<dyn Future<Output = ()> + Send + 'a>>> {
+        self.all().iter().map(|layer| layer.ended(ctx, end))
+    }
+}
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} layers", self.all().len())
+    }
+}

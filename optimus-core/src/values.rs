@@ -1,0 +1,59 @@
+//! Values that one attempt has beside those of its worker: [`Values`].
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::data::Data;
+
+/// None is allocated before the first. Code of the user's (a clone, a drop) is called without the
+/// lock.
+#[derive(Debug, Default)]
+pub(crate) struct Values(OnceLock<Mutex<Option<Data>>>);
+
+fn lock(held: &Mutex<Option<Data>>) -> MutexGuard<'_, Option<Data>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Values {
+    /// Adds a value in place of an earlier one of its type. Once the attempt is over, it is dropped
+    /// at once.
+    pub(crate) fn insert<T: Clone + Send + Sync + 'static>(&self, value: T) {
+        let value = Arc::new(value);
+        let held = self.0.get_or_init(|| Mutex::new(Some(Data::new())));
+        let unused = match &mut *lock(held) {
+            Some(values) => values.replace(value),
+            None => Some(value as _),
+        };
+        drop(unused);
+    }
+
+    /// A clone of the value of type `T`.
+    pub(crate) fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        let value = lock(self.0.get()?).as_ref()?.shared::<T>()?;
+        value.downcast_ref().cloned()
+    }
+
+    /// Takes them out: the attempt is over.
+    pub(crate) fn take(&self) -> Option<Data> {
+        lock(self.0.get_or_init(Mutex::default)).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_held_by_type_until_they_are_taken() {
+        let (values, counted) = (Values::default(), Arc::new(()));
+        assert_eq!(values.get::<u8>(), None);
+        values.insert(1_u8);
+        values.insert(2_u8);
+        values.insert(counted.clone());
+        assert_eq!((values.get(), values.get::<u16>()), (Some(2_u8), None));
+        assert_eq!(Arc::strong_count(&counted), 2);
+        drop(values.take().unwrap());
+        assert_eq!((values.get::<u8>(), Arc::strong_count(&counted)), (None, 1));
+        values.insert(counted.clone());
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+}
