@@ -113,7 +113,8 @@ impl Backoff {
         };
         if wait.is_zero() {
             return Some(
-                "the backoff's wait is zero, so a failing task would run again without a pause; set a wait",
+                "the backoff's wait is zero, so a failing task would run again without a pause; \
+                 set a wait",
             );
         }
         (!(0.0..=1.0).contains(&jitter)).then_some("the backoff's jitter is not within 0 to 1")

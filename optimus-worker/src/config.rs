@@ -91,7 +91,8 @@ impl Config {
         }
         if self.poll < POLL_MIN {
             return refuse(
-                "the poll interval is below 10 ms, which keeps an idle worker busy; set a longer one",
+                "the poll interval is below 10 ms, which keeps an idle worker busy; \
+                 set a longer one",
             );
         }
         if self.poll > POLL_MAX {

@@ -60,7 +60,7 @@ impl Hostile {
             Some(" hangs") => pending().await,
             Some(" hangs with a bomb") => {
                 let _bomb = Bomb;
-                pending().await
+                pending::<()>().await;
             }
             Some(" blocks") => self.0.keep_thread(),
             Some(" fails with a bomb") => return Err(Box::new(BombError(Bomb))),
