@@ -22,8 +22,8 @@ use crate::world::{LEASE, Member, Setup, World};
 /// A task that no worker knows waits for up to a minute; everything else is far quicker.
 const DRAINS_WITHIN: Duration = Duration::from_secs(180);
 /// A handle checks every 5 s.
-const HEARS_WITHIN: Duration = Duration::from_secs(15);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// The time for workers that were asked to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// A worker that always exists.
@@ -47,7 +47,7 @@ pub async fn drain(
     network.set_fault_plan(Fair);
     network.heal();
     while network.is_late() {
-        sleep(LOOK_EVERY).await;
+        sleep(CHECK_EVERY).await;
     }
     let client = observer(world).await;
     for queue in world.queues.names() {
@@ -64,13 +64,13 @@ pub async fn drain(
             network.complain(format!("does not become empty: {left}"));
             break;
         }
-        sleep(LOOK_EVERY).await;
+        sleep(CHECK_EVERY).await;
         if helper.main.is_finished() {
             helper = world.worker(HELPER);
         }
     }
     for (process, task, wait) in shared.take_waits() {
-        if network.is_alive(process) && timeout(HEARS_WITHIN, wait).await.is_err() {
+        if network.is_alive(process) && timeout(ANSWERS_WITHIN, wait).await.is_err() {
             network.complain(format!("the handle of task {task} receives nothing"));
         }
     }
@@ -102,7 +102,7 @@ async fn is_left(world: &World, client: &Client) -> Option<String> {
 pub async fn check_run(world: &Arc<World>) {
     let network = &world.network;
     let client = observer(world).await;
-    if let Err(problem) = look(network, &client).await {
+    if let Err(problem) = record_states(network, &client).await {
         network.complain(format!("the states of tasks cannot be read: {problem}"));
     }
     check_structure(network);
@@ -139,7 +139,7 @@ async fn observer(world: &Arc<World>) -> Client {
 }
 
 /// Records the state of each task that has an id.
-async fn look(network: &Network, client: &Client) -> Result<(), Error> {
+async fn record_states(network: &Network, client: &Client) -> Result<(), Error> {
     let mut ids: BTreeMap<u64, String> = BTreeMap::new();
     for event in events(network) {
         match event.what {

@@ -97,7 +97,7 @@ impl User {
             36 => self.submit_hostile().await,
             40.. => self.submit_mute().await,
             35 if self.poisons > 0 => self.submit_poison().await,
-            _ => self.look().await,
+            _ => self.inspect().await,
         }
     }
 
@@ -385,7 +385,7 @@ impl User {
         self.resume_queue(&queue).await;
     }
 
-    async fn look(&mut self) {
+    async fn inspect(&mut self) {
         let inspector = self.client.inspector();
         if let Some((_, id)) = self.some_task() {
             drop(inspector.get(&id).await);

@@ -71,7 +71,7 @@ scenes! {
     poison = Poison;
     pause = Pause;
     control_words = ControlWords;
-    look = Look;
+    inspect = Inspect;
     purge = Purge;
     delete = Delete;
     misfit = Misfit;

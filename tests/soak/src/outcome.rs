@@ -18,9 +18,9 @@ use crate::scene::Environment;
 
 /// A backlog drains at thousands of tasks per second; a longer time is a hang.
 const DRAIN_WITHIN: Duration = Duration::from_secs(180);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// The number of concurrent checks.
-const LOOKS: usize = 128;
+const CHECKS: usize = 128;
 
 /// The results of a run.
 pub(crate) struct Outcome {
@@ -72,10 +72,10 @@ pub(crate) async fn find(
         wrong.push(format!("{problem:#}"));
     }
     let drained = healed.elapsed();
-    look(environment, &client, folder).await?;
+    record_states(environment, &client, folder).await?;
     wrong.extend(fsck::check(&environment.store, &client.inspector()).await?);
     let complaints = std::fs::read_to_string(folder.join(COMPLAINTS)).unwrap_or_default();
-    wrong.extend(complaints.lines().take(LOOKS).map(|line| format!("a user saw: {line}")));
+    wrong.extend(complaints.lines().take(CHECKS).map(|line| format!("a user saw: {line}")));
     let verdict = check(folder, &Rules { lease: environment.lease })?;
     let redis = client.inspector().server().await?.version.unwrap_or_default();
     Ok(Outcome { verdict, done, wrong, redis, drained, took: begun.elapsed() })
@@ -92,13 +92,17 @@ async fn drain(environment: &Environment, client: &Client) -> anyhow::Result<()>
             bail!("not drained within {DRAIN_WITHIN:?}: {counts:?}");
         }
         environment.processes().tend()?;
-        sleep(LOOK_EVERY).await;
+        sleep(CHECK_EVERY).await;
     }
 }
 
 /// Records the state of each task that has an id. A success is kept only for a short time. A task
 /// in no other state has succeeded or never existed, and the history must show which.
-async fn look(environment: &Environment, client: &Client, folder: &Path) -> anyhow::Result<()> {
+async fn record_states(
+    environment: &Environment,
+    client: &Client,
+    folder: &Path,
+) -> anyhow::Result<()> {
     let mut ids: HashMap<u64, String> = HashMap::new();
     history::read_history(folder, |event| match event.what {
         What::Acked { task, id } | What::Begin { task, id, .. } => drop(ids.insert(task, id)),
@@ -118,13 +122,13 @@ async fn look(environment: &Environment, client: &Client, folder: &Path) -> anyh
             states.insert(id.to_string(), found);
         }
     }
-    let mut looks = stream::iter(ids)
+    let mut checks = stream::iter(ids)
         .map(|(task, id)| {
             let known = states.get(&id).copied().unwrap_or(Found::Forgotten);
             async move { found(client, task, &id, known).await }
         })
-        .buffer_unordered(LOOKS);
-    while let Some(found) = looks.next().await {
+        .buffer_unordered(CHECKS);
+    while let Some(found) = checks.next().await {
         environment.log.write(found?);
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::agent::{Role, Settings};
 const OUTPUT: &str = "agents.log";
 /// An agent that is asked to end and does not end within this time hangs.
 const LEAVE_WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
 /// A place where one agent runs at a time.
 struct Place {
@@ -180,7 +180,7 @@ fn await_end(mut agent: ChildGuard) -> anyhow::Result<()> {
     let begun = Instant::now();
     while agent.try_wait()?.is_none() {
         ensure!(begun.elapsed() < LEAVE_WITHIN, "it was asked to end and still runs");
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_EVERY);
     }
     Ok(())
 }

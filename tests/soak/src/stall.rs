@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use optimus_testkit::history::{HistoryLog, What, now_ns};
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// Anything shorter is ordinary scheduling.
 const STALL_MIN_NS: u64 = 250_000_000;
 
@@ -24,7 +24,7 @@ impl StallWatch {
         let thread = thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 let since = now_ns();
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(CHECK_EVERY);
                 if now_ns() - since > STALL_MIN_NS {
                     log.write(What::Stalled { since });
                 }

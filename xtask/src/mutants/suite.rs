@@ -15,7 +15,7 @@ use crate::tally::Tally;
 
 /// Tests that take longer hang; that counts as noticed, too.
 const ENDS_WITHIN: Duration = Duration::from_secs(300);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// A script that does not compile fails every test and proves nothing.
 const BROKEN_SCRIPT: &str = "Error compiling script";
 
@@ -85,7 +85,7 @@ impl Suite<'_> {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(CHECK_EVERY);
         }
         Ok(true)
     }

@@ -23,7 +23,7 @@ const SETTLES: Duration = Duration::from_secs(15);
 /// More tasks prove no more, and take long.
 const TASKS_MAX: usize = 8_000;
 const ALL_BEGIN_WITHIN: Duration = Duration::from_secs(300);
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const CHECK_EVERY: Duration = Duration::from_millis(250);
 /// How long a task of the trial runs.
 pub(super) const LASTS_MS: Range<u64> = 20..60;
 const PAUSES_MS: [u64; 6] = [1, 5, 30, 300, 1_200, 7_000];
@@ -144,7 +144,7 @@ impl Trial {
                 network.complain(format!("{open} of {all} plain tasks do not begin"));
                 return;
             }
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_EVERY).await;
         }
     }
 

@@ -259,13 +259,13 @@ impl Network {
             let verb = self.before(command);
             let answer = behind.clone().req_packed_command(command).await?;
             let at_us = self.time.now_us();
-            let looks = {
+            let is_check_due = {
                 let mut state = self.state();
                 state.trace.command(at_us, process, verb, command, &answer);
                 let every = state.check_every;
                 is_script(command) && every > 0 && state.tally.script_calls.is_multiple_of(every)
             };
-            if looks {
+            if is_check_due {
                 check_structure(self);
             }
             answers.push(answer);

@@ -3,7 +3,7 @@
 
 mod actor;
 mod calls;
-mod looks;
+mod inspects;
 mod operates;
 mod scene;
 mod steps;

@@ -4,7 +4,7 @@ use optimus_core::Call;
 use optimus_testkit::history::{Found, What};
 use tokio::time::sleep;
 
-use super::looks;
+use super::inspects;
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
 use crate::fault::Fault;
@@ -64,7 +64,7 @@ pub enum Scene {
     /// Tasks that return by themselves, or end for good.
     ControlWords,
     /// An operator who reads everything.
-    Look,
+    Inspect,
     /// Old data is dropped.
     Purge,
     /// Tasks in each state that an operator deletes.
@@ -104,7 +104,7 @@ impl Scene {
         Self::Poison,
         Self::Pause,
         Self::ControlWords,
-        Self::Look,
+        Self::Inspect,
         Self::Purge,
         Self::Delete,
         Self::Misfit,
@@ -175,7 +175,7 @@ impl Scene {
             Self::Poison => steps::poison(&actor).await,
             Self::Pause => operates::pause(&actor).await,
             Self::ControlWords => steps::control_words(&actor).await,
-            Self::Look => looks::look(&actor).await,
+            Self::Inspect => inspects::inspect(&actor).await,
             Self::Purge => steps::purge(&actor).await,
             Self::Delete => operates::delete(&actor).await,
             Self::Misfit => {

@@ -8,7 +8,7 @@ use super::{Actor, steps::ms};
 use crate::queues::queue;
 use crate::work::{Kind, Work};
 
-pub(super) async fn look(actor: &Actor) {
+pub(super) async fn inspect(actor: &Actor) {
     let dead = actor.submit(1, Kind::Fatal).await;
     actor.wait_for(1, dead.clone()).await;
     let running = actor.submit(2, Kind::Lasts(300)).await;
