@@ -14,6 +14,8 @@ use crate::{role::Role, shared::Shared};
 const AVERAGE: Duration = Duration::from_secs(15);
 /// Calls for one queue in a turn.
 const CALLS_MAX: usize = 1_000;
+/// Until the next turn where there is more, since tasks may die faster than one turn purges.
+const MORE_AFTER: Duration = Duration::from_millis(100);
 
 /// The role that keeps Redis' memory bounded.
 pub(crate) struct Janitor {
@@ -28,17 +30,24 @@ impl Janitor {
     }
 }
 
-/// Purges one queue; answers how many workers it has.
+/// Purges one queue.
 pub(crate) async fn purge(
     shared: &Shared,
     broker: &Broker,
     queue: &QueueName,
-) -> Result<usize, BrokerError> {
+) -> Result<Seen, BrokerError> {
     let mut sum = Sum::default();
-    let workers = sum.purge(shared, broker, queue).await;
+    let seen = sum.purge(shared, broker, queue).await;
     // What was dropped is told, even where a later call failed.
     sum.tell(shared, queue);
-    workers
+    seen
+}
+
+/// What a turn finds in a queue.
+pub(crate) struct Seen {
+    pub(crate) workers: usize,
+    /// Whether there is more to purge.
+    more: bool,
 }
 
 /// What a turn has dropped of a queue, and why.
@@ -55,20 +64,20 @@ impl Sum {
         shared: &Shared,
         broker: &Broker,
         queue: &QueueName,
-    ) -> Result<usize, BrokerError> {
-        let mut workers = 0;
+    ) -> Result<Seen, BrokerError> {
+        let mut seen = Seen { workers: 0, more: false };
         for _ in 0..CALLS_MAX {
             let idle = shared.ledgers.idle(broker);
             let purged = broker.purge(queue, shared.config.keep_ended, idle).await?;
             self.tasks += purged.tasks;
             self.above_count += purged.above_count;
             self.above_bytes += purged.above_bytes;
-            workers = purged.workers;
-            if !purged.more {
+            seen = Seen { workers: purged.workers, more: purged.more };
+            if !seen.more {
                 break;
             }
         }
-        Ok(workers)
+        Ok(seen)
     }
 
     fn tell(&self, shared: &Shared, queue: &QueueName) {
@@ -102,13 +111,15 @@ impl Sum {
 
 impl Role for Janitor {
     async fn tick(&mut self) -> Duration {
-        let mut workers = 1;
+        let (mut workers, mut more) = (1, false);
         for queue in &self.shared.queues {
-            if let Ok(here) = purge(&self.shared, &self.broker, &queue.name).await {
-                workers = workers.max(here);
+            if let Ok(seen) = purge(&self.shared, &self.broker, &queue.name).await {
+                workers = workers.max(seen.workers);
+                more |= seen.more;
             }
         }
         self.shared.queues.set_peers(workers);
-        interval(AVERAGE, workers, fastrand::f64())
+        let pause = interval(AVERAGE, workers, fastrand::f64());
+        if more { pause.min(MORE_AFTER) } else { pause }
     }
 }

@@ -72,7 +72,7 @@ impl Steward {
                 break;
             }
         }
-        let workers = janitor::purge(&self.shared, &self.broker, queue).await?;
+        let workers = janitor::purge(&self.shared, &self.broker, queue).await?.workers;
         if workers == 0 && self.broker.retire(queue, self.shared.config.unused_for).await? {
             let queue = queue.clone();
             tell!(self.shared.log, INFO, %queue, "removed a queue that nobody uses");

@@ -1,15 +1,19 @@
-//! One connection that is that reconnects indefinitely: [`Connection`].
+//! One connection that reconnects indefinitely: [`Connection`].
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
 use redis::{Pipeline, Value};
-use tokio::{sync::Mutex as Turns, time::Instant};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -31,8 +35,6 @@ struct Inner {
     blocking: bool,
     log: Log,
     live: Mutex<Live>,
-    /// Held by who makes a connection.
-    dialing: Turns<()>,
     /// Set while down, so that an outage is one line in the log, and its end another.
     down: AtomicBool,
     generation: AtomicU64,
@@ -45,10 +47,20 @@ struct Live {
     connection: Option<(u64, Transport)>,
     failures: u32,
     not_before: Option<Instant>,
+    /// Under way, whoever began it. It ends by itself, or with the last clone of the connection.
+    attempt: Option<Attempt>,
+}
+
+type Attempt = Shared<BoxFuture<'static, Result<(u64, Transport), BrokerError>>>;
+
+enum Found {
+    Connection((u64, Transport)),
+    Begun(Attempt),
+    UnderWay(Attempt),
 }
 
 impl Connection {
-    /// A link that connects at its first use. `role` names it in the log.
+    /// A connection that begins at its first use. `role` names it in the log.
     pub fn new(endpoint: Endpoint, role: &'static str, blocking: bool, log: Log) -> Self {
         Self(Arc::new(Inner {
             endpoint,
@@ -56,7 +68,6 @@ impl Connection {
             blocking,
             log,
             live: Mutex::default(),
-            dialing: Turns::default(),
             down: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             breaks: AtomicU64::new(0),
@@ -90,52 +101,51 @@ impl Connection {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> Option<(u64, Transport)> {
-        self.live().connection.clone()
-    }
-
-    /// The live connection, or a new one: tries until `deadline`.
+    /// The live connection, or a new one: tries until `deadline`, and once if that has passed.
     ///
-    /// The user's code may hold this future and not poll it. So it makes no connection itself, and
-    /// waits for no turn, or all others would wait with it.
+    /// The user's code may hold this future and not poll it, or drop it. So it makes no connection
+    /// itself: the next caller waits for the attempt that this one began.
     async fn connection(&self, deadline: Instant) -> Result<(u64, Transport), BrokerError> {
-        if let Some(current) = self.current() {
-            return Ok(current);
-        }
-        let connection = self.clone();
-        let dialing = tokio::spawn(async move { connection.dial(deadline).await });
-        let ended = |_| Err(BrokerError::NotDone("the runtime of the connection ends".into()));
-        AbortOnDropHandle::new(dialing).await.unwrap_or_else(ended)
-    }
-
-    async fn dial(&self, deadline: Instant) -> Result<(u64, Transport), BrokerError> {
-        let inner = &*self.0;
         loop {
-            let _turn = tokio::time::timeout_at(deadline, inner.dialing.lock())
-                .await
-                .map_err(|_| BrokerError::NotDone("there is no connection to Redis yet".into()))?;
-            if let Some(current) = self.current() {
-                return Ok(current);
-            }
             let not_before = self.live().not_before;
-            if let Some(not_before) = not_before {
+            if let Some(not_before) = not_before.filter(|at| *at > Instant::now()) {
                 tokio::time::sleep_until(not_before.min(deadline)).await;
             }
-            match inner.endpoint.connect(inner.blocking, &inner.log).await {
-                Ok(connection) => return Ok(self.came_up(connection)),
-                Err(problem) => {
-                    self.stayed_down(&problem);
-                    if !problem.is_transient() || Instant::now() >= deadline {
-                        return Err(problem);
-                    }
+            let made = match self.current_or_attempt() {
+                Found::Connection(current) => return Ok(current),
+                Found::Begun(attempt) => attempt.await,
+                Found::UnderWay(attempt) => {
+                    let late =
+                        |_| BrokerError::NotDone("there is no connection to Redis yet".into());
+                    tokio::time::timeout_at(deadline, attempt).await.map_err(late)?
                 }
+            };
+            match made {
+                Err(problem) if problem.is_transient() && Instant::now() < deadline => {}
+                made => return made,
             }
         }
+    }
+
+    fn current_or_attempt(&self) -> Found {
+        let mut live = self.live();
+        if let Some(current) = &live.connection {
+            return Found::Connection(current.clone());
+        }
+        // One whose runtime has ended is over, though it did not come to say so.
+        if let Some(attempt) = live.attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
+            return Found::UnderWay(attempt.clone());
+        }
+        let dialing = AbortOnDropHandle::new(tokio::spawn(dial(Arc::downgrade(&self.0))));
+        let ended = |_| Err(over());
+        let attempt = async move { dialing.await.unwrap_or_else(ended) }.boxed().shared();
+        live.attempt = Some(attempt.clone());
+        Found::Begun(attempt)
     }
 
     fn came_up(&self, connection: Transport) -> (u64, Transport) {
         let current = (self.0.generation.fetch_add(1, Ordering::AcqRel) + 1, connection);
-        *self.live() = Live { connection: Some(current.clone()), failures: 0, not_before: None };
+        *self.live() = Live { connection: Some(current.clone()), ..Live::default() };
         if self.0.down.swap(false, Ordering::AcqRel) {
             let (role, store) = (self.0.role, self.0.endpoint.describe());
             crate::tell!(self.0.log, INFO, role, store, "connected again");
@@ -147,6 +157,7 @@ impl Connection {
         let mut live = self.live();
         let wait = RECONNECT_FIRST.saturating_mul(1 << live.failures.min(10)).min(RECONNECT_MAX);
         live.failures += 1;
+        live.attempt = None;
         live.not_before = Some(Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0));
         drop(live);
         if problem.is_transient() {
@@ -205,8 +216,32 @@ impl Connection {
     }
 }
 
+/// Makes one connection. It holds nothing that would keep the last clone alive meanwhile.
+async fn dial(inner: Weak<Inner>) -> Result<(u64, Transport), BrokerError> {
+    let inner_now = || inner.upgrade().map(Connection).ok_or_else(over);
+    let (endpoint, blocking, log) = {
+        let inner = inner_now()?.0;
+        (inner.endpoint.clone(), inner.blocking, inner.log.clone())
+    };
+    let made = endpoint.connect(blocking, &log).await;
+    let connection = inner_now()?;
+    match made {
+        Ok(made) => Ok(connection.came_up(made)),
+        Err(problem) => {
+            connection.stayed_down(&problem);
+            Err(problem)
+        }
+    }
+}
+
+fn over() -> BrokerError {
+    BrokerError::NotDone("the runtime of the connection ends".into())
+}
+
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
 
     #[tokio::test]
@@ -219,5 +254,34 @@ mod tests {
         assert!(futures_util::poll!(held.as_mut()).is_pending());
         assert!(connection.connection(deadline).await.is_ok());
         assert!(held.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_its_caller_gives_up_serves_the_next_one() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let endpoint = Endpoint::parse(&format!("redis://127.0.0.1:{port}")).expect("a plain URL");
+        let connection = Connection::new(endpoint, "test", false, Log::here());
+        let mut dropped = Box::pin(connection.connection(Instant::now()));
+        let (mut server, _) = tokio::select! {
+            _ = &mut dropped => panic!("nobody answers yet"),
+            accepted = listener.accept() => accepted.unwrap(),
+        };
+        drop(dropped);
+        let next = connection.connection(Instant::now() + Duration::from_secs(20));
+        let answer = async {
+            let mut words = [0; 1_024];
+            loop {
+                let read = server.read(&mut words).await.unwrap();
+                let commands = words[..read].iter().filter(|byte| **byte == b'*').count();
+                assert!(commands > 0, "the attempt goes on");
+                server.write_all(&b"+OK\r\n".repeat(commands)).await.unwrap();
+            }
+        };
+        tokio::select! {
+            made = next => assert!(made.is_ok()),
+            _ = listener.accept() => panic!("there was an attempt already"),
+            () = answer => {}
+        }
     }
 }

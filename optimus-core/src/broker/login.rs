@@ -109,10 +109,12 @@ impl Login {
 
     /// Asks. Where there is no answer, that of before may still be right.
     pub(super) async fn ask(&self) -> Result<Known, DialError> {
-        let Some(answer) = self.asked() else {
+        let Some((since, answer)) = self.asked() else {
             return Ok(Known { credentials: None, old: None });
         };
-        let answered = timeout(ANSWER_WITHIN, answer.clone()).await;
+        // From the question on, so that a connection does not wait again for who does not answer.
+        let left = ANSWER_WITHIN.saturating_sub(since.elapsed());
+        let answered = timeout(left, answer.clone()).await;
         let mut state = self.state();
         if answered.is_ok() && state.asked.as_ref().is_some_and(|(_, asked)| asked.ptr_eq(&answer))
         {
@@ -134,16 +136,17 @@ impl Login {
         }
     }
 
-    fn asked(&self) -> Option<Answer> {
+    fn asked(&self) -> Option<(Instant, Answer)> {
         let mut state = self.state();
         if let Some((since, answer)) = &state.asked
             && since.elapsed() < ABANDONED_AFTER
         {
-            return Some(answer.clone());
+            return Some((*since, answer.clone()));
         }
         let answer = self.source.ask()?.shared();
-        state.asked = Some((Instant::now(), answer.clone()));
-        Some(answer)
+        let since = Instant::now();
+        state.asked = Some((since, answer.clone()));
+        Some((since, answer))
     }
 
     /// Logs in again over this connection before its credentials end, as long as it lives. Those of

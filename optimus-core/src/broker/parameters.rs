@@ -9,7 +9,7 @@ const OF_TLS: [&str; 5] = ["ca", "cert", "key", "server_name", "verify"];
 const OF_UNIX: [&str; 2] = ["user", "pass"];
 
 /// What is not printed.
-const SECRET: &str = "pass";
+const SECRET: [&str; 2] = OF_UNIX;
 
 /// What a scheme means for the parameters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,8 @@ impl Parameters {
     pub(super) fn shown(&self) -> String {
         let mut shown = String::new();
         for (name, value) in &self.0 {
-            let value = if name == SECRET || !is_plain(value) { "***" } else { value };
+            let value =
+                if SECRET.contains(&name.as_str()) || !is_plain(value) { "***" } else { value };
             shown += if shown.is_empty() { "?" } else { "&" };
             shown.extend([name.as_str(), "=", value]);
         }

@@ -169,7 +169,10 @@ pub(super) fn redact(url: &str) -> String {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
     let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
     let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    if secret.contains('?') {
+    // Without an `@`, what stands behind a `:` may be a password, unless it is a port.
+    let authority = place.split(['/', '?']).next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|_| scheme != "unix://");
+    if secret.contains('?') || port.is_some_and(|port| port.parse::<u16>().is_err()) {
         return format!("{scheme}***");
     }
     let (place, query) = place.split_once('?').map_or((place, ""), |(place, _)| (place, "?***"));

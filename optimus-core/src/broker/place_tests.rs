@@ -16,6 +16,9 @@ fn a_url_is_printed_without_its_password_wherever_that_stands() {
         ("redis://user:se?cret@host", "redis://***"),
         ("user:secret@redis://a@b", "***@b"),
         ("unix:///tmp/redis.sock?pass=secret", "unix:///tmp/redis.sock?***"),
+        ("redis://ann:secret", "redis://***"),
+        ("redis://:secret/0", "redis://***"),
+        ("redis://10.0.0.7:6379/99", "redis://10.0.0.7:6379/99"),
         ("unix:///tmp/redis.sock?pass=a@secret", "unix://***"),
         ("redis://localhost:6379/", "redis://localhost:6379/"),
     ] {
@@ -31,6 +34,7 @@ fn a_place_is_printed_with_the_parameters_that_are_not_secret() {
         ("redis://[::1]:7/?password_file=/run/pw", "redis://[::1]:7?password_file=/run/pw"),
         ("redis://host?db=3", "redis://host:6379?db=3"),
         ("unix:///tmp/redis.sock?pass=secret&db=2", "unix:///tmp/redis.sock?db=2&pass=***"),
+        ("unix:///tmp/redis.sock?user=ann&db=2", "unix:///tmp/redis.sock?db=2&user=***"),
     ] {
         assert_eq!(Place::parse(url).ok().unwrap().shown, printed, "{url}");
     }
