@@ -30,6 +30,8 @@ use crate::{
 
 /// How long a connection waits for an answer before it tries what was right before.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// The same where there is an answer of before, which a short lease must not wait for.
+const WITH_LAST_WITHIN: Duration = Duration::from_secs(1);
 /// An answer that takes longer is not waited for: the program is asked again.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 /// When a living connection logs in again, where the credentials do not say how long they last. No
@@ -113,14 +115,15 @@ impl Login {
             return Ok(Known { credentials: None, old: None });
         };
         // From the question on, so that a connection does not wait again for who does not answer.
-        let left = ANSWER_WITHIN.saturating_sub(since.elapsed());
+        let within = if self.state().last.is_some() { WITH_LAST_WITHIN } else { ANSWER_WITHIN };
+        let left = within.saturating_sub(since.elapsed());
         let answered = timeout(left, answer.clone()).await;
         let mut state = self.state();
         if answered.is_ok() && state.asked.as_ref().is_some_and(|(_, asked)| asked.ptr_eq(&answer))
         {
             state.asked = None;
         }
-        let late = |_| Err(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
+        let late = |_| Err(format!("no answer within {} s", within.as_secs()));
         match answered.unwrap_or_else(late) {
             Ok(credentials) => {
                 state.last = Some(credentials.clone());

@@ -98,9 +98,10 @@ impl ClientBuilder {
     /// are rotated, and tokens that last for a while.
     ///
     /// Each connection asks when it is made, and again in time while it lives: see
-    /// [`Credentials::valid_for`]. It has 5 s to answer. Where it fails later than at first, its
-    /// last answer is tried. It is called on the runtime that the client is connected on, and can't
-    /// borrow, so it clones what it needs. `memory://` asks nobody.
+    /// [`Credentials::valid_for`]. It has 5 s to answer, or 1 s where there is an earlier
+    /// answer. If it fails later than at first, its last answer is tried. It is called on the
+    /// runtime that the client is connected on, and can't borrow, so it clones what it needs.
+    /// `memory://` asks nobody.
     ///
     /// ```no_run
     /// # use optimus_core::{BoxError, Client, Error};
