@@ -6,6 +6,8 @@
 -- about to write.
 local function kept_bytes(meta, id, history)
   local base = string.sub(meta, 1, -5)
-  return redis.call('HSTRLEN', base .. 'tasks', id) + redis.call('HSTRLEN', base .. 'blobs', id)
+  -- A key of another type counts as empty, because a count must not keep a task from its end.
+  local blob = redis.pcall('HSTRLEN', base .. 'blobs', id)
+  return redis.call('HSTRLEN', base .. 'tasks', id) + (type(blob) == 'number' and blob or 0)
     + (history and #history or redis.call('HSTRLEN', base .. 'errors', id))
 end
