@@ -1,4 +1,4 @@
-//! `await` and mail: what clients ask that wait for the end of a task.
+//! `await` and completion messages: what clients ask that wait for the end of a task.
 
 use std::time::Duration;
 

@@ -121,8 +121,10 @@ async fn a_letter_of_the_first_run_ends_no_wait_for_the_second() {
     .await;
     let client = waiting_client(&mut raw, &waiters, &id).await.unwrap();
     raw.run(&format!("HDEL {waiters} {}", id.stored())).await;
-    let (completion_listener, completion) =
-        (bench.key("default", &format!("mail:{client}")), format!("{} success", id.stored()));
+    let (completion_listener, completion) = (
+        bench.key("default", &format!("completions:{client}")),
+        format!("{} success", id.stored()),
+    );
     raw.run_words(&[b"RPUSH", completion_listener.as_bytes(), completion.as_bytes()]).await;
     eventually("the completion message is read", SOON, async || {
         waiting.is_finished() || waiting_client(&mut raw, &waiters, &id).await.is_some()

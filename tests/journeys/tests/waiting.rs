@@ -95,7 +95,7 @@ async fn a_letter_of_an_end_that_was_undone_ends_no_wait() {
         completion_listener = raw.run(&format!("HGET {waiters} {id}")).await;
     }
     let completion_listener =
-        format!("mail:{}", String::from_utf8(completion_listener.remove(0)).unwrap());
+        format!("completions:{}", String::from_utf8(completion_listener.remove(0)).unwrap());
     let completion_listener = bench.key("default", &completion_listener);
     raw.run_words(&[
         b"RPUSH",
