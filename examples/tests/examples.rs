@@ -176,7 +176,7 @@ async fn what_a_killed_worker_was_packing_is_packed_by_the_other() {
     let within = Duration::from_secs(17);
     let inherited = || orphans.is_subset(&orders(&heir, "shop: packed"));
     eventually("the other packs what was in hand", within, async || inherited()).await;
-    // A wakeup that the victim took is lost with it, so what it had not claimed may wait for a poll.
+    // A wakeup that the victim took is lost with it: what it had not claimed may wait for a poll.
     let status = app.wait(SOON).await;
     assert!(status.success(), "{:#?}", app.lines());
     has_all_parcels(&app).await;
