@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use optimus_testkit::history::{HistoryLog, What};
+use optimus_testkit::history::{HistoryLog, What, now_ns};
 use optimus_testkit::{FaultProxy, has_faketime};
 use redis::Value;
 use tokio::runtime::Builder;
@@ -73,8 +73,9 @@ impl Environment {
     ///
     /// When the clock's file cannot be written.
     pub(crate) async fn set_clock(&self, off_s: i64) -> anyhow::Result<bool> {
+        let since = now_ns();
         let Some(by_s) = self.store.server().await.set_clock(off_s)? else { return Ok(false) };
-        self.log.write(What::ClockSet { by_ms: by_s * 1_000 });
+        self.log.write(What::ClockSet { since, by_ms: by_s * 1_000 });
         Ok(true)
     }
 

@@ -58,7 +58,7 @@ pub(super) struct Acts {
     /// The leases of the workers that reported one.
     leases: HashMap<u32, Duration>,
     /// When the clock of Redis was set forward.
-    pub(super) hastened: Vec<u64>,
+    pub(super) hastened: Vec<Span>,
 }
 
 impl Acts {
@@ -72,7 +72,7 @@ impl Acts {
             }
             What::Outage { since, of } => self.outages.push((span(since), of)),
             What::Stalled { since } => self.stalls.push(span(since)),
-            What::ClockSet { by_ms } if by_ms > 0 => self.hastened.push(event.at),
+            What::ClockSet { since, by_ms } if by_ms > 0 => self.hastened.push(span(since)),
             What::Rollback { since } => self.rollbacks.push(span(since)),
             What::Lease { worker, ms } => {
                 self.leases.insert(worker, Duration::from_millis(ms));
@@ -143,7 +143,7 @@ impl Acts {
     /// Whether the clock moved forward, so that a task with a later due time may have been due at
     /// once.
     pub(super) fn hastened(&self, since: u64, until: u64) -> bool {
-        self.hastened.iter().any(|at| (since..=until).contains(at))
+        self.hastened.iter().any(|span| span.meets(since, until))
     }
 
     /// Whether something that was acknowledged in this interval may be gone.

@@ -167,8 +167,11 @@ pub enum What {
         /// When it began.
         since: u64,
     },
-    /// `clock <ms>`: the clock of Redis was set forward by this much, or back.
+    /// `clock <since ns> <ms>`: between `since` and now the clock of Redis was set forward by this
+    /// much, or back.
     ClockSet {
+        /// When it was asked to be set.
+        since: u64,
         /// The difference; negative for back.
         by_ms: i64,
     },

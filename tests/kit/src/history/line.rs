@@ -39,7 +39,7 @@ impl Display for Event {
             What::Frozen { victim, since } => write!(f, "frozen {victim} {since}"),
             What::Outage { since, of } => write!(f, "outage {since} {}", Optional(*of)),
             What::Stalled { since } => write!(f, "stalled {since}"),
-            What::ClockSet { by_ms } => write!(f, "clock {by_ms}"),
+            What::ClockSet { since, by_ms } => write!(f, "clock {since} {by_ms}"),
             What::Rollback { since } => write!(f, "rollback {since}"),
             What::Lease { worker, ms } => write!(f, "lease {worker} {ms}"),
         }
@@ -134,7 +134,7 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
         "frozen" => What::Frozen { victim: words.number()?, since: words.number()? },
         "outage" => What::Outage { since: words.number()?, of: words.optional()?.0 },
         "stalled" => What::Stalled { since: words.number()? },
-        "clock" => What::ClockSet { by_ms: words.number()? },
+        "clock" => What::ClockSet { since: words.number()?, by_ms: words.number()? },
         "rollback" => What::Rollback { since: words.number()? },
         "lease" => What::Lease { worker: words.number()?, ms: words.number()? },
         _ => return None,

@@ -259,8 +259,10 @@ fn nothing_runs_before_it_is_due_or_after_it_was_cancelled() {
     is_bad(&format!("{}{end}", PLAIN.replace("7 - 0", "7 - 500")), "before it was due");
     is_good(&format!("{}{end}", PLAIN.replace("7 - 0", "7 - 10")));
     let late = PLAIN.replace("7 - 0", "7 - 500");
-    is_good(&format!("3 4 clock 3000\n{late}{end}"));
-    is_bad(&format!("3 4 clock -3000\n{late}{end}"), "before it was due");
+    is_good(&format!("3 4 clock 3ms 3000\n{late}{end}"));
+    is_good(&format!("{late}35 4 clock 8ms 3000\n{end}"));
+    is_bad(&format!("{late}35 4 clock 15ms 3000\n{end}"), "before it was due");
+    is_bad(&format!("3 4 clock 3ms -3000\n{late}{end}"), "before it was due");
     let requeued = "6 1 cancel 7\n7 1 cancelled 7\n8 1 requeue 7\n";
     is_good(&format!("{}{requeued}{end}", PLAIN.replace("7 - 0", "7 - 500")));
     let cancelled = "6 1 cancel 7\n7 1 cancelled 7\n90 1 found 7 cancelled 0";

@@ -89,7 +89,7 @@ impl Network {
         state.tally.clock_steps += 1;
         state.clock_ms += by_ms;
         self.time.set_by_ms(by_ms);
-        self.journal.write(0, What::ClockSet { by_ms });
+        self.journal.write(0, What::ClockSet { since: now_ns, by_ms });
         // All leases become shorter by that.
         let since = now_ns.saturating_sub(by_ms.max(0).unsigned_abs() * 1_000_000);
         self.journal.write(0, What::Stalled { since });
