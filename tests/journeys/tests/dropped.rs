@@ -2,60 +2,17 @@
 
 mod common;
 
-use std::{
-    future::pending,
-    sync::{Arc, Condvar, Mutex},
-    thread,
-    time::Duration,
-};
+use std::{future::pending, thread, time::Duration};
 
-use common::{Bench, Double, Gate, Wait, view};
-use optimus_core::{BoxError, Context, DataKey, QueueName, Task, TaskHandle, TaskState};
-use optimus_testkit::{RedisServer, Signal, eventually};
+use common::{Bench, Double, Gate, Wait, hog::Hog, view};
+use optimus_core::{QueueName, Task, TaskHandle, TaskState};
+use optimus_testkit::{Hold, RedisServer, Signal, eventually};
 use optimus_worker::WorkerBuilder;
-use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 
 const SOON: Duration = Duration::from_secs(20);
 /// Nothing of a test comes about by the end of a lease.
 const LEASE: Duration = Duration::from_secs(600);
-
-/// Keeps its thread until it is released.
-#[derive(Serialize, Deserialize)]
-struct Hog {}
-
-#[derive(Clone, Default)]
-struct Hold {
-    began: Signal,
-    released: Arc<(Mutex<bool>, Condvar)>,
-}
-
-impl Hold {
-    fn release(&self) {
-        let (is_released, told) = &*self.released;
-        *is_released.lock().unwrap() = true;
-        told.notify_all();
-    }
-}
-
-impl Task for Hog {
-    const NAME: &'static str = "hog";
-    type Output = ();
-
-    fn required_data() -> Vec<DataKey> {
-        vec![DataKey::of::<Hold>()]
-    }
-
-    async fn run(self, ctx: Context) -> Result<(), BoxError> {
-        let hold: Hold = ctx.data().unwrap();
-        hold.began.hit();
-        let (is_released, told) = &*hold.released;
-        // A test that fails must end, too.
-        let waited = told.wait_timeout_while(is_released.lock().unwrap(), 2 * SOON, |is| !*is);
-        drop(waited.unwrap());
-        Ok(())
-    }
-}
 
 fn waiting(bench: &Bench, gate: &Gate) -> WorkerBuilder {
     bench.worker().lease(LEASE).task_type::<Wait>().data(gate.clone())
@@ -118,7 +75,7 @@ on_both! {
     }
 
     async fn a_worker_inside_a_program_returns_though_handlers_keep_every_thread(bench: Bench) {
-        let hold = Hold::default();
+        let hold = Hold::new();
         let builder = bench.worker().shutdown_grace(Duration::ZERO).task_type::<Hog>();
         let worker = builder.data(hold.clone()).build().unwrap();
         let (runtime, stop) = (runtime(), Signal::new());
@@ -129,7 +86,7 @@ on_both! {
             runtime
         });
         bench.client.submit_all([Hog {}.call(), Hog {}.call()]).await.unwrap();
-        hold.began.wait_for(2).await;
+        hold.arrivals().wait_for(2).await;
         stop.hit();
         eventually("it has returned", SOON, async || program.is_finished()).await;
         hold.release();

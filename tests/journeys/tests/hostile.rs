@@ -2,22 +2,11 @@
 
 mod common;
 
-use std::{
-    error::Error,
-    fmt,
-    future::pending,
-    panic::panic_any,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::{error::Error, fmt, future::pending, panic::panic_any, time::Duration};
 
 use common::{Bench, Double, died_of, view};
 use optimus_core::{Backoff, BoxError, Context, Reason, Task, TaskOptions, TaskState};
-use optimus_testkit::eventually;
+use optimus_testkit::{Hold, eventually};
 use serde::{Deserialize, Serialize};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -102,15 +91,11 @@ impl Task for Panics {
 /// An error that the back-off function waits for.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("hold on")]
-struct Hold(Arc<AtomicBool>);
+struct Held(Hold);
 
 fn formula(_: u32, error: &(dyn Error + 'static)) -> Duration {
-    let Some(Hold(released)) = error.downcast_ref() else { panic!("no wait for {error}") };
-    // So that a test that fails ends.
-    let until = Instant::now() + 2 * PATIENCE;
-    while !released.load(Ordering::Relaxed) && Instant::now() < until {
-        thread::yield_now();
-    }
+    let Some(Held(hold)) = error.downcast_ref() else { panic!("no wait for {error}") };
+    hold.keep_thread();
     Duration::ZERO
 }
 
@@ -129,7 +114,7 @@ impl Task for Fails {
     }
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
-        Err(if self.holds { ctx.data::<Hold>().unwrap().into() } else { "boom".into() })
+        Err(if self.holds { ctx.data::<Held>().unwrap().into() } else { "boom".into() })
     }
 }
 
@@ -178,12 +163,12 @@ on_both! {
     }
 
     async fn a_back_off_that_never_returns_holds_up_nobody_and_ends_at_the_deadline(bench: Bench) {
-        let released = Arc::new(AtomicBool::new(false));
-        let builder = bench.worker().concurrency(2).data(Hold(released.clone()));
+        let hold = Hold::new();
+        let builder = bench.worker().concurrency(2).data(Held(hold.clone()));
         let worker = bench.start(builder.task_type::<Fails>().task_type::<Double>());
         ends_in_retry(&bench, Fails { holds: true }, Reason::TimedOut).await;
         runs_others(&bench).await;
-        released.store(true, Ordering::Relaxed);
+        hold.release();
         worker.stop().await;
     }
 }

@@ -4,7 +4,6 @@ mod common;
 
 use std::{
     future::pending,
-    sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
 
@@ -12,7 +11,7 @@ use common::{Bench, Double, died_of};
 use optimus_core::{
     BoxError, Context, Done, End, Layer, Next, QueueName, Reason, Submission, Task,
 };
-use optimus_testkit::Signal;
+use optimus_testkit::{Hold, Signal};
 
 const SOON: Duration = Duration::from_secs(20);
 const MANY: usize = 10_000;
@@ -23,29 +22,6 @@ struct Bomb;
 impl Drop for Bomb {
     fn drop(&mut self) {
         panic!("a bomb was dropped");
-    }
-}
-
-/// Keeps threads until it is released.
-#[derive(Clone, Default)]
-struct Hold {
-    began: Signal,
-    released: Arc<(Mutex<bool>, Condvar)>,
-}
-
-impl Hold {
-    fn release(&self) {
-        let (is_released, told) = &*self.released;
-        *is_released.lock().unwrap() = true;
-        told.notify_all();
-    }
-
-    fn keep_thread(&self) {
-        self.began.hit();
-        let (is_released, told) = &*self.released;
-        // A test that fails must end, too.
-        let waited = told.wait_timeout_while(is_released.lock().unwrap(), 2 * SOON, |is| !*is);
-        drop(waited.unwrap());
     }
 }
 
@@ -185,7 +161,7 @@ on_both! {
     }
 
     async fn a_layer_that_blocks_around_a_handler_ends_its_own_attempt(bench: Bench) {
-        let hold = Hold::default();
+        let hold = Hold::new();
         let builder = bench.worker().concurrency(2).task_type::<Double>();
         let worker = bench.start(builder.layer(Hostile(hold.clone())));
         let handle = bench.client.submit(hostile("before blocks")).await.unwrap();
@@ -212,12 +188,12 @@ on_both! {
     }
 
     async fn a_layer_that_blocks_when_it_hears_of_an_end_keeps_one_slot(bench: Bench) {
-        let hold = Hold::default();
+        let hold = Hold::new();
         let builder = bench.worker().concurrency(2).task_type::<Double>();
         let worker = bench.start(builder.layer(Hostile(hold.clone())));
         let handle = bench.client.submit(hostile("ended blocks")).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 8);
-        hold.began.wait_for(1).await;
+        hold.arrivals().wait_for(1).await;
         for _ in 0..5 {
             runs_others(&bench).await;
         }

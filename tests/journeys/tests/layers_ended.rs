@@ -4,16 +4,16 @@ mod common;
 
 use std::{
     future::pending,
-    sync::{Arc, Condvar, Mutex},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use common::{Bench, Double, Gate, Wait};
+use common::{Bench, Double, Gate, Wait, hog::Hog};
 use optimus_core::{
     Backoff, BoxError, Cancel, Context, End, Layer, Outcome, Reason, Snooze, Task, TaskHandle,
     TaskId, TaskOptions,
 };
-use optimus_testkit::{RedisServer, Signal, eventually};
+use optimus_testkit::{Hold, RedisServer, eventually};
 use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -128,39 +128,6 @@ impl Task for Stubborn {
     }
 }
 
-/// Keeps its thread until it is released.
-#[derive(Serialize, Deserialize)]
-struct Hog {}
-
-#[derive(Clone, Default)]
-struct Hold {
-    began: Signal,
-    released: Arc<(Mutex<bool>, Condvar)>,
-}
-
-impl Hold {
-    fn release(&self) {
-        let (is_released, told) = &*self.released;
-        *is_released.lock().unwrap() = true;
-        told.notify_all();
-    }
-}
-
-impl Task for Hog {
-    const NAME: &'static str = "hog";
-    type Output = ();
-
-    async fn run(self, ctx: Context) -> Result<(), BoxError> {
-        let hold: Hold = ctx.data().unwrap();
-        hold.began.hit();
-        let (is_released, told) = &*hold.released;
-        // A test that fails must end, too.
-        let waited = told.wait_timeout_while(is_released.lock().unwrap(), 2 * SOON, |is| !*is);
-        drop(waited.unwrap());
-        Ok(())
-    }
-}
-
 /// Waits at the gate when it is told.
 struct Waits(optimus_testkit::Gate);
 
@@ -238,12 +205,12 @@ on_both! {
     }
 
     async fn a_timeout_is_told_while_the_handler_still_keeps_its_thread(bench: Bench) {
-        let (heard, hold) = (Heard::default(), Hold::default());
+        let (heard, hold) = (Heard::default(), Hold::new());
         let builder = bench.worker().task_type::<Hog>().data(hold.clone());
         let worker = bench.start(builder.layer(heard.clone()));
         let call = Hog {}.call().timeout(Duration::from_millis(200)).max_retry(0);
         let handle = bench.client.submit(call).await.unwrap();
-        hold.began.wait_for(1).await;
+        hold.arrivals().wait_for(1).await;
         eventually("it is told", SOON, async || !heard.of(handle.id()).is_empty()).await;
         hold.release();
         common::died_of(&handle, Reason::TimedOut).await;

@@ -5,7 +5,7 @@ mod common;
 use std::{
     fmt,
     sync::{
-        Arc, Condvar, Mutex,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -14,7 +14,7 @@ use std::{
 
 use common::{Bench, Double, Gate, Wait};
 use optimus_core::{BoxError, Context, QueueName, Task, TaskState, WorkerId};
-use optimus_testkit::{Signal, eventually};
+use optimus_testkit::{Hold, Signal, eventually};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{
@@ -65,22 +65,6 @@ impl Visit for Message<'_> {
     }
 }
 
-/// A log that nobody reads.
-#[derive(Clone, Default)]
-struct Pipe(Arc<(Mutex<bool>, Condvar)>);
-
-impl Pipe {
-    fn write(&self) {
-        let is_read = self.0.0.lock().unwrap();
-        drop(self.0.1.wait_while(is_read, |is_read| !*is_read).unwrap());
-    }
-
-    fn read(&self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
-}
-
 /// Keeps the only thread of its runtime.
 #[derive(Serialize, Deserialize)]
 struct Sleep {
@@ -99,12 +83,11 @@ impl Task for Sleep {
 
 #[tokio::test]
 async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
-    let (pipe, reached) = (Pipe::default(), Signal::new());
-    let (full, told) = (pipe.clone(), reached.clone());
+    let hold = Hold::new();
+    let blocks = hold.clone();
     let _default = set_default(Hears::new(move |text| {
         if text.contains("took back the tasks") {
-            told.hit();
-            full.write();
+            blocks.keep_thread();
         }
     }));
     let (bench, gate, lease) = (Bench::on_redis().await, Gate::new(), Duration::from_millis(600));
@@ -113,7 +96,7 @@ async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
     let worker = bench.start(bench.worker().lease(lease).data(gate.clone()).task_type::<Wait>());
     let handle = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
-    timeout(PATIENCE, reached.wait_for(1)).await.expect("the dead worker is reaped");
+    timeout(PATIENCE, hold.arrivals().wait_for(1)).await.expect("the dead worker is reaped");
     let lease_until =
         async || bench.client.inspector().workers(&queue).await.unwrap()[0].lease_until_ms;
     let three_leases_on = lease_until().await + 3 * 600;
@@ -122,7 +105,7 @@ async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
     let problem = timeout(PATIENCE, handle.result()).await.expect("the handler is told");
     assert!(problem.unwrap_err().is_cancelled());
     timeout(PATIENCE, worker.stop()).await.expect("it ends");
-    pipe.read();
+    hold.release();
 }
 
 #[tokio::test]

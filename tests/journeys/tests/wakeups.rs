@@ -4,9 +4,9 @@ mod common;
 
 use std::{sync::mpsc, thread, time::Duration};
 
-use common::{Bench, Double, Gate, Raw, Wait};
+use common::{Bench, Double, Gate, Raw, Wait, hog::Hog};
 use optimus_core::{BoxError, Client, Context, DataKey, Due, Task, TaskState};
-use optimus_testkit::{RedisServer, eventually};
+use optimus_testkit::{Hold, RedisServer, eventually};
 use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -80,28 +80,6 @@ on_both! {
     }
 }
 
-/// Keeps its thread until the gate is open.
-#[derive(Serialize, Deserialize)]
-struct Hold {}
-
-impl Task for Hold {
-    const NAME: &'static str = "hold";
-    type Output = ();
-
-    fn required_data() -> Vec<DataKey> {
-        vec![DataKey::of::<Gate>()]
-    }
-
-    async fn run(self, ctx: Context) -> Result<(), BoxError> {
-        let gate: Gate = ctx.data().unwrap();
-        gate.began.hit();
-        while gate.open.hits() == 0 {
-            thread::yield_now();
-        }
-        Ok(())
-    }
-}
-
 async fn until_so_many_wait(raw: &mut Raw, count: u64) {
     let what = format!("{count} wait");
     eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
@@ -136,7 +114,7 @@ async fn a_worker_that_shuts_down_takes_no_ring_from_another() {
     staying.stop().await;
 }
 
-/// A worker whose runtime has one thread, which a [`Hold`] keeps.
+/// A worker whose runtime has one thread, which a [`Hog`] keeps.
 struct Kept {
     stop: mpsc::Sender<()>,
     thread: thread::JoinHandle<()>,
@@ -144,10 +122,10 @@ struct Kept {
 
 impl Kept {
     /// Waits until it listens.
-    async fn start(bench: &Bench, raw: &mut Raw, gate: &Gate) -> Self {
+    async fn start(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Self {
         let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
-        let builder = builder.concurrency(4).task_type::<Hold>().task_type::<Double>();
-        let worker = builder.data(gate.clone()).build().unwrap();
+        let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
+        let worker = builder.data(hold.clone()).build().unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -171,10 +149,10 @@ impl Kept {
 async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
-    let (mut raw, gate) = (bench.raw().await, Gate::new());
-    let kept = Kept::start(&bench, &mut raw, &gate).await;
-    let holding = bench.client.submit(Hold {}.call().queue("hold")).await.unwrap();
-    gate.began.wait_for(1).await;
+    let (mut raw, hold) = (bench.raw().await, Hold::new());
+    let kept = Kept::start(&bench, &mut raw, &hold).await;
+    let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
+    hold.arrivals().wait_for(1).await;
     until_so_many_wait(&mut raw, 2).await;
     // It stands behind the one that is held, which is rung first.
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
@@ -183,7 +161,7 @@ async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
         let handle = bench.client.submit(Double { number }.call()).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
     }
-    gate.open.hit();
+    hold.release();
     holding.result_within(SOON).await.unwrap();
     free.stop().await;
     kept.stop();
@@ -193,8 +171,8 @@ async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
 async fn what_is_due_is_another_workers_if_handlers_keep_it_from_the_one_that_waits_for_it() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
-    let (mut raw, gate) = (bench.raw().await, Gate::new());
-    let kept = Kept::start(&bench, &mut raw, &gate).await;
+    let (mut raw, hold) = (bench.raw().await, Hold::new());
+    let kept = Kept::start(&bench, &mut raw, &hold).await;
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
     until_so_many_wait(&mut raw, 4).await;
     let due = Double { number: 21 }.call().due(Due::In(Duration::from_secs(2)));
@@ -205,11 +183,11 @@ async fn what_is_due_is_another_workers_if_handlers_keep_it_from_the_one_that_wa
         timer.first().is_some_and(|worker| worker.starts_with(b"kept"))
     };
     eventually("the one that was rung first waits for it", SOON, is_waited_for).await;
-    let holding = bench.client.submit(Hold {}.call().queue("hold")).await.unwrap();
-    gate.began.wait_for(1).await;
+    let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
+    hold.arrivals().wait_for(1).await;
     assert_eq!(due.result_within(SOON).await.unwrap(), 42);
     assert_eq!(holding.status().await.unwrap(), TaskState::Working);
-    gate.open.hit();
+    hold.release();
     holding.result_within(SOON).await.unwrap();
     free.stop().await;
     kept.stop();

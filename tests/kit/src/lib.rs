@@ -3,10 +3,10 @@
 //!
 //! It depends on no other Optimus crate, so every crate can use it in its tests. In reading order:
 //! [`RedisServer`] is a private server to kill, pause and restart. [`shared_redis`] is a running
-//! one that no test may disturb; each test uses its own [`namespace`]. [`Signal`] and [`Gate`]
-//! order what happens inside one process, [`eventually`] awaits conditions that only polling can
-//! detect, and [`Proc`] runs a program. A [`ChildGuard`] process, such as a server or a program,
-//! dies with the test. A [`FaultProxy`] stands between a client and a server and causes network
+//! one that no test may disturb; each test uses its own [`namespace`]. [`Signal`], [`Gate`] and
+//! [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
+//! polling can detect, and [`Proc`] runs a program. A [`ChildGuard`] process, such as a server or a
+//! program, dies with the test. A [`FaultProxy`] stands between a client and a server and causes network
 //! faults. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`] is the
 //! record of a long run, and its checker. A [`Mutant`] is a deliberate bug that tests must notice.
 
@@ -32,6 +32,8 @@ mod eventually;
 #[cfg(feature = "async")]
 mod gate;
 #[cfg(feature = "async")]
+mod hold;
+#[cfg(feature = "async")]
 mod output;
 #[cfg(feature = "async")]
 mod process;
@@ -55,6 +57,8 @@ pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
 pub use eventually::eventually;
 #[cfg(feature = "async")]
 pub use gate::Gate;
+#[cfg(feature = "async")]
+pub use hold::Hold;
 #[cfg(feature = "async")]
 pub use process::{Proc, ProcBuilder};
 #[cfg(feature = "async")]

@@ -1,6 +1,7 @@
 //! A client and workers on a store of their own, and tasks that do as they are told.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod hog;
 pub mod pair;
 mod raw;
 

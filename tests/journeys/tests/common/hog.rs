@@ -1,0 +1,24 @@
+//! A task whose handler blocks its thread.
+
+use optimus_core::{BoxError, Context, DataKey, Task};
+use optimus_testkit::Hold;
+use serde::{Deserialize, Serialize};
+
+/// Keeps its thread until the test releases its [`Hold`].
+#[derive(Serialize, Deserialize)]
+pub struct Hog {}
+
+impl Task for Hog {
+    const NAME: &'static str = "hog";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Hold>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let hold: Hold = ctx.data().unwrap();
+        hold.keep_thread();
+        Ok(())
+    }
+}
