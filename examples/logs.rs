@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use optimus::{Cancel, Client, Context, Fatal, Retry, Snooze, TaskState, Worker};
+use optimus::{Cancel, Client, Context, Fatal, Retry, Snooze, Worker};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -39,13 +39,10 @@ async fn charge(order: u32, #[data] begun: Arc<Notify>, ctx: Context) -> anyhow:
     Ok(())
 }
 
-/// Submits one order after the other, and returns while the last one runs.
+/// Submits the orders, and returns while the last one runs.
 async fn submit_all(begun: &Notify) -> optimus::Result<()> {
     for order in 1..=8 {
-        let handle = charge(order).perform_async().await?;
-        while matches!(handle.status().await?, TaskState::Ready | TaskState::Working) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        charge(order).perform_async().await?;
     }
     charge(9).timeout(MINUTE).perform_async().await?;
     begun.notified().await;
@@ -65,8 +62,9 @@ async fn main() -> optimus::Result<()> {
 
     Client::connect(URL).await?.install();
     let begun = Arc::new(Notify::new());
-    let worker = Worker::builder(URL).quiet().data(begun.clone());
-    // So that the last order is interrupted at once.
+    // One slot runs the orders in turn.
+    let worker = Worker::builder(URL).quiet().concurrency(1).data(begun.clone());
+    // The last order is interrupted at once.
     let worker = worker.shutdown_grace(Duration::ZERO).build()?;
     worker.run_until(submit_all(&begun)).await?
 }
