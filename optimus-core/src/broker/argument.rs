@@ -1,22 +1,23 @@
-//! The largest argument that the server takes in a command, and limits that must respect it:
+//! The largest argument that the server accepts in a command, and the limits that depend on it:
 //! [`SizeLimit`].
 //!
-//! Redis closes the connection at a larger one. To send it again fails the same way.
+//! Redis closes the connection when it receives a larger argument. Sending it again fails the same
+//! way.
 
 use redis::Value;
 
 use super::{Broker, BrokerError, inspect::get, reply};
 
-/// The two settings that bound an argument.
+/// The two settings of Redis that limit the size of an argument.
 const SETTINGS: [&str; 2] = ["proto-max-bulk-len", "client-query-buffer-limit"];
-/// Their values where nobody has set them.
+/// Their default values.
 const DEFAULTS: [usize; 2] = [512 * 1024 * 1024, 1024 * 1024 * 1024];
-/// What stands in the query buffer beside the argument that is read into it.
-const BESIDE_IT: usize = 64 * 1024;
-/// No server takes less, so this much needs no question.
-const LEAST: usize = 1024 * 1024;
+/// What else the query buffer holds when an argument is read into it.
+const BUFFER_OVERHEAD: usize = 64 * 1024;
+/// Every server accepts this much, so no request is needed for less.
+const ALWAYS_ACCEPTED: usize = 1024 * 1024;
 
-/// How many bytes something may have, by a setting of the program and by the server.
+/// The most bytes that something may have: the limit of a setting of the program, or of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimit {
     bytes: usize,
@@ -25,12 +26,12 @@ pub struct SizeLimit {
 }
 
 impl SizeLimit {
-    /// The limit of a setting that is called so.
+    /// The limit that the setting of this name gives.
     pub const fn new(bytes: usize, setting: &'static str) -> Self {
         Self { bytes, setting, is_servers: false }
     }
 
-    /// The lower one of this and the largest argument of a server.
+    /// The lower of this limit and the largest argument of a server.
     fn within(self, argument_max: usize) -> Self {
         if self.bytes <= argument_max {
             return self;
@@ -38,12 +39,12 @@ impl SizeLimit {
         Self { bytes: argument_max, is_servers: true, ..self }
     }
 
-    /// The most bytes.
+    /// The limit, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What has to be raised for more.
+    /// Which setting to raise for more.
     pub fn remedy(&self) -> String {
         if self.is_servers {
             let [argument, buffer] = SETTINGS;
@@ -55,32 +56,33 @@ impl SizeLimit {
 }
 
 impl Broker {
-    /// This limit, or that of the server if it is lower.
+    /// This limit, or that of the server if that is lower.
     pub async fn size_limit(&self, limit: SizeLimit) -> Result<SizeLimit, BrokerError> {
-        if self.endpoint().is_memory() || limit.bytes <= LEAST {
+        if self.endpoint().is_memory() || limit.bytes <= ALWAYS_ACCEPTED {
             return Ok(limit);
         }
         Ok(limit.within(self.argument_max().await?))
     }
 
-    /// The largest argument that the server takes; by its defaults where it won't tell.
+    /// The largest argument that the server accepts. Assumes the defaults if the server does not
+    /// return its settings.
     async fn argument_max(&self) -> Result<usize, BrokerError> {
-        let asks = SETTINGS.map(|setting| get(&["CONFIG", "GET", setting]));
-        let mut told = DEFAULTS;
-        for (told, answer) in told.iter_mut().zip(self.read(asks.to_vec()).await) {
+        let commands = SETTINGS.map(|setting| get(&["CONFIG", "GET", setting]));
+        let mut values = DEFAULTS;
+        for (value, answer) in values.iter_mut().zip(self.read(commands.to_vec()).await) {
             match answer {
-                Ok(pair) => *told = bytes_of(pair).unwrap_or(*told),
+                Ok(pair) => *value = bytes_of(pair).unwrap_or(*value),
                 Err(problem) if problem.is_transient() => return Err(problem),
-                // It may not be asked.
+                // `CONFIG` is denied.
                 Err(_) => {}
             }
         }
-        let [argument, buffer] = told;
-        Ok(argument.min(buffer.saturating_sub(BESIDE_IT)))
+        let [argument, buffer] = values;
+        Ok(argument.min(buffer.saturating_sub(BUFFER_OVERHEAD)))
     }
 }
 
-/// The second word of an answer to `CONFIG GET`.
+/// The second element of the reply to `CONFIG GET`.
 fn bytes_of(pair: Value) -> Option<usize> {
     let words = reply::plain_list("CONFIG GET", pair).ok()?;
     let bytes: u64 = std::str::from_utf8(words.get(1)?).ok()?.parse().ok()?;
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lower_limit_counts_and_says_what_to_raise() {
+    fn the_lower_limit_applies_and_names_the_setting_to_raise() {
         let limit = SizeLimit::new(100, "Builder::limit");
         assert_eq!(limit.within(100), limit);
         assert_eq!(limit.remedy(), "raise Builder::limit");

@@ -1,4 +1,4 @@
-//! `claim` and `reap`: how tasks come to a worker.
+//! `claim` and `reap`: how a worker gets tasks.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use crate::{
     lease::Token,
 };
 
-/// What a claim brought.
+/// The answer to a claim.
 #[derive(Debug)]
 pub struct Claimed {
-    /// Under this token.
+    /// The token of all tasks of this claim.
     pub token: Token,
-    /// Redis' clock at the claim, in ms.
+    /// Redis' clock at the time of the claim, in ms.
     pub now_ms: u64,
-    /// Work is left in the queue.
+    /// The queue has more ready tasks.
     pub more: bool,
-    /// Until the next delayed task or retry is due.
+    /// The time until the next delayed task or retry is due.
     pub next_due: Option<Duration>,
-    /// Another worker of so many waits for that; this one need only if that one fails.
+    /// How many workers the queue has, if another one waits for the next due task. This worker only
+    /// needs to wait for it as a standby.
     pub standby: Option<usize>,
     /// The tasks.
     pub grants: Vec<Grant>,
@@ -34,21 +35,21 @@ pub struct Grant {
     pub id: TaskId,
     /// Its record, as stored.
     pub record: Vec<u8>,
-    /// Failures, losses and misfits so far.
+    /// Counts of failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
-    /// That much, or its error history, is kept of it.
+    /// Counts of tries or an error history are stored for it.
     pub was_tried: bool,
-    /// By when it must be started.
+    /// The latest time at which it may start.
     pub start_by: StartBy,
 }
 
-/// By when a task that can expire must be started.
+/// The latest time at which a task that can expire may start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StartBy {
-    /// As its record says, counted from its submit.
+    /// As its record states, counted from its submit.
     #[default]
     AsSubmitted,
-    /// By this instant, in ms: it was requeued.
+    /// By this instant, in ms. The task was requeued.
     At(u64),
     /// It was started before, so it does not expire.
     Started,
@@ -59,26 +60,26 @@ pub enum StartBy {
 pub struct Reaped {
     /// How many tasks were taken from lapsed workers.
     pub tasks: usize,
-    /// There is more to reap.
+    /// More tasks are left to reap.
     pub more: bool,
-    /// Until the earliest lease of another worker is over.
+    /// The time until the earliest lease of another worker is over.
     pub next_expiry: Option<Duration>,
-    /// Whose lease was over.
+    /// The workers whose lease was over.
     pub lapsed: Vec<String>,
-    /// The tasks that are dead by that.
+    /// The tasks that are Dead because of this loss.
     pub died: Vec<Lost>,
 }
 
-/// A task that a lost worker took with it.
+/// A task whose worker was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// Its id.
     pub id: TaskId,
-    /// Who held it.
+    /// The worker that held it.
     pub worker: WorkerId,
-    /// The task's name; none if its record can't be read.
+    /// The task's name; `None` if its record can't be read.
     pub task: Option<String>,
-    /// The attempt that was lost, from 1.
+    /// The number of the lost attempt, from 1.
     pub attempt: u32,
 }
 
@@ -94,19 +95,19 @@ impl Broker {
         self.call(&scripts::CLAIM, queue, worker.as_str()).arg(worker).arg(seq).arg(want)
     }
 
-    /// The call that claims one task, by a worker that holds nothing else in any queue and will
-    /// not until that task has ended: if the worker dies meanwhile, it was this task.
+    /// The call that claims one task for a worker that holds no other task in any queue, and claims
+    /// none until this task has ended. If the worker dies meanwhile, this task caused it.
     pub fn claim_alone_call(&self, queue: &QueueName, worker: &WorkerId, seq: u64) -> ScriptCall {
         self.claim_call(queue, worker, seq, 1).arg(1)
     }
 
-    /// Reads a claim's answer.
+    /// Reads the answer to a claim.
     pub fn read_claim(queue: &QueueName, mut reply: Reply) -> Result<Claimed, BrokerError> {
         let token = Token::parse(&reply.text()?)
             .ok_or_else(|| BrokerError::UnexpectedReply("claim answered no token".into()))?;
         let now_ms = reply.number()?;
         let more = reply.flag()?;
-        let (next_due, waiting) = read_next_due(&reply.text()?)?;
+        let (next_due, standby) = read_next_due(&reply.text()?)?;
         let count: usize = reply.number()?;
         let ids = reply.next_texts(count)?;
         let mut grants = Vec::with_capacity(ids.len());
@@ -126,7 +127,7 @@ impl Broker {
             grant.was_tried = !tries.is_empty();
             grant.start_by = read_start_by(&tries, grant.tries);
         }
-        Ok(Claimed { token, now_ms, more, next_due, standby: waiting, grants })
+        Ok(Claimed { token, now_ms, more, next_due, standby, grants })
     }
 
     /// Claims from one queue.
@@ -140,7 +141,7 @@ impl Broker {
         Self::read_claim(queue, self.run(self.claim_call(queue, worker, seq, want)).await?)
     }
 
-    /// Claims one task to run alone, as [`claim_alone_call`](Self::claim_alone_call) says.
+    /// Claims one task to run alone; see [`claim_alone_call`](Self::claim_alone_call).
     pub async fn claim_alone(
         &self,
         queue: &QueueName,
@@ -150,7 +151,8 @@ impl Broker {
         Self::read_claim(queue, self.run(self.claim_alone_call(queue, worker, seq)).await?)
     }
 
-    /// Fetches payloads that are kept beside their records; `None` where there is none.
+    /// Fetches payloads that are stored apart from their records; `None` for a record that has
+    /// none.
     pub async fn blobs(
         &self,
         queue: &QueueName,
@@ -182,7 +184,7 @@ impl Broker {
         Self::read_reap(queue, self.run(call).await?)
     }
 
-    /// Reads a reap's answer.
+    /// Reads the answer to a reap.
     pub fn read_reap(queue: &QueueName, mut reply: Reply) -> Result<Reaped, BrokerError> {
         let (tasks, more) = (reply.number()?, reply.flag()?);
         let (next_expiry, lapsed, died) = (reply.wait()?, reply.texts()?, reply.texts()?);
@@ -192,8 +194,7 @@ impl Broker {
 }
 
 fn read_lost(queue: &QueueName, words: &[String]) -> Result<Lost, BrokerError> {
-    let unexpected =
-        || BrokerError::UnexpectedReply(format!("reap: {words:?} is no task that died"));
+    let unexpected = || BrokerError::UnexpectedReply(format!("reap: {words:?} is not a dead task"));
     let [id, worker, task, attempt] = words else { return Err(unexpected()) };
     Ok(Lost {
         id: TaskId::from_stored(queue.clone(), id).map_err(|_| unexpected())?,
@@ -203,10 +204,12 @@ fn read_lost(queue: &QueueName, words: &[String]) -> Result<Lost, BrokerError> {
     })
 }
 
-/// `<ms>` for who waits for it, `<ms>/<workers>` for those beside, `-1` where nobody need.
+/// `<ms>` for the worker that waits for the due time, `<ms>/<workers>` for a standby, `-1` if
+/// nothing is due or work is left.
 fn read_next_due(text: &str) -> Result<(Option<Duration>, Option<usize>), BrokerError> {
-    let unexpected =
-        |_| BrokerError::UnexpectedReply(format!("claim: {text:?} is no time until a task is due"));
+    let unexpected = |_| {
+        BrokerError::UnexpectedReply(format!("claim: {text:?} is not a time until a task is due"))
+    };
     if text == "-1" {
         return Ok((None, None));
     }
@@ -222,7 +225,7 @@ pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
     (next(), next(), next())
 }
 
-/// What stands behind the counts of `tries`. An attempt that failed or was lost had been started.
+/// Reads what follows the counts in `tries`. A failed or lost attempt had started.
 fn read_start_by(stored: &str, (failures, losses, _): (u32, u32, u32)) -> StartBy {
     match stored.splitn(4, ':').nth(3).and_then(|ms| ms.parse().ok()) {
         _ if failures > 0 || losses > 0 => StartBy::Started,
@@ -237,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_started_once_has_no_time_by_which_to_start() {
+    fn a_task_that_was_started_once_does_not_expire() {
         for (stored, expected) in [
             ("", StartBy::AsSubmitted),
             ("0:0:3", StartBy::AsSubmitted),
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_names_more_tasks_than_it_carries_is_odd() {
+    fn a_claim_reply_that_names_more_tasks_than_it_contains_is_unexpected() {
         let head = "$2\r\nOK\r\n$3\r\n1:2\r\n:3\r\n:0\r\n:-1\r\n";
         let bytes = format!("*6\r\n{head}$20\r\n{}\r\n", u64::MAX);
         let queue = QueueName::new("q").unwrap();

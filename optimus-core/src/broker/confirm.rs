@@ -1,4 +1,4 @@
-//! Waits for Redis to confirm writes: `WAITAOF` and `WAIT`, one for many submits.
+//! Waits for Redis to confirm writes: one `WAITAOF` or `WAIT` for many submits.
 
 use std::time::Duration;
 
@@ -7,14 +7,15 @@ use redis::{Cmd, Value};
 use super::{Broker, BrokerError, Reply, ScriptCall, inspect::get, is_unknown_script};
 use crate::durability::Durability;
 
-/// Why a server can't confirm what is asked of it, in its own words and in ours.
+/// Why a server can't confirm a write: a part of its message, and our text for it.
 const CANNOT: [(&str, &str); 2] = [
     ("unknown command", "is too old for that"),
     ("appendonly is disabled", "runs with appendonly no"),
 ];
 
 impl Broker {
-    /// Whether the server can confirm this at all; `Rejected` says why it can't.
+    /// Whether the server can confirm writes in this way at all; `Rejected` has the reason if it
+    /// can't.
     pub async fn try_confirm(&self, durability: Durability) -> Result<(), BrokerError> {
         if durability == Durability::Memory {
             return Ok(());
@@ -22,12 +23,12 @@ impl Broker {
         self.one(wait_for(durability, Duration::from_millis(1))).await.map(drop)
     }
 
-    /// Runs submits and waits until what they wrote is confirmed. Those that were done and not
-    /// confirmed are `Unknown`.
+    /// Runs submits and waits until Redis has confirmed their writes. Submits that were done but
+    /// not confirmed are `Unknown`.
     ///
-    /// Calls and wait go in one write, so that one server answers both: a wait at the server that
-    /// took over would confirm what it never had. It waits for what its connection wrote, which is
-    /// why `submit` writes even where it answers from its ledger.
+    /// The calls and the wait go in one write, so that the same server answers both: after a
+    /// failover, the new primary would confirm writes that it never received. Redis waits for the
+    /// writes of this connection. So `submit` writes even when it answers from its ledger.
     pub async fn run_confirmed(
         &self,
         calls: &[ScriptCall],
@@ -37,11 +38,11 @@ impl Broker {
         let wait = wait_for(durability, timeout);
         let mut answers = self.send_before(&wait, calls.iter().map(ScriptCall::by_hash)).await;
         if answers.iter().any(is_unknown_script) {
-            // Submits are safe to repeat, so all of them go again.
+            // Submits are safe to repeat, so all of them are sent again.
             answers = self.send_before(&wait, calls.iter().map(ScriptCall::by_text)).await;
         }
         let waited = answers.pop().expect("an answer for each command");
-        let confirmed = waited.and_then(|count| judge(durability, count, timeout));
+        let confirmed = waited.and_then(|count| check_count(durability, count, timeout));
         let read = |(answer, call): (Result<Value, BrokerError>, &ScriptCall)| {
             let reply = Reply::new(call.script.name, answer?)?;
             confirmed.as_ref().map_err(unconfirmed).map(|()| reply)
@@ -59,7 +60,7 @@ impl Broker {
 }
 
 impl BrokerError {
-    /// Why the server can't confirm anything, if that is what it says.
+    /// Why the server can't confirm anything, if this error is its answer to that.
     pub fn cannot_confirm(&self) -> Option<&'static str> {
         let Self::Rejected(answer) = self else { return None };
         CANNOT.iter().find_map(|(theirs, ours)| answer.contains(theirs).then_some(*ours))
@@ -71,12 +72,12 @@ fn wait_for(durability: Durability, timeout: Duration) -> Cmd {
         Durability::Fsynced => get(&["WAITAOF", "1", "0"]),
         _ => get(&["WAIT", &needed(durability).to_string()]),
     };
-    // 0 would wait for ever.
+    // 0 would wait without a limit.
     command.arg(timeout.as_millis().max(1).to_string());
     command
 }
 
-/// How many have to confirm.
+/// How many servers have to confirm.
 fn needed(durability: Durability) -> u32 {
     match durability {
         Durability::Memory => 0,
@@ -85,8 +86,13 @@ fn needed(durability: Durability) -> u32 {
     }
 }
 
-/// Whether as many confirmed as were asked for. `WAITAOF` answers for the server itself first.
-fn judge(durability: Durability, answer: Value, timeout: Duration) -> Result<(), BrokerError> {
+/// Whether enough servers confirmed. The first number that `WAITAOF` returns is for the server
+/// itself.
+fn check_count(
+    durability: Durability,
+    answer: Value,
+    timeout: Duration,
+) -> Result<(), BrokerError> {
     let count = match answer {
         Value::Array(counts) => counts.into_iter().next().unwrap_or(Value::Nil),
         count => count,

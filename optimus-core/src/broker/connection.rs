@@ -25,7 +25,7 @@ use crate::log::Log;
 const RECONNECT_FIRST: Duration = Duration::from_millis(25);
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
-/// A connection that reconnects with a growing, jittered wait, and says so once per change.
+/// A connection that reconnects with a growing, jittered wait. It logs each change once.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
 
@@ -35,10 +35,10 @@ struct Inner {
     blocking: bool,
     log: Log,
     live: Mutex<Live>,
-    /// Set while down, so that an outage is one line in the log, and its end another.
+    /// Set while there is no connection, so that an outage is logged once, and its end once.
     down: AtomicBool,
     generation: AtomicU64,
-    /// How often a connection was dropped.
+    /// How many connections were dropped so far.
     breaks: AtomicU64,
 }
 
@@ -47,7 +47,8 @@ struct Live {
     connection: Option<(u64, Transport)>,
     failures: u32,
     not_before: Option<Instant>,
-    /// Under way, whoever began it. It ends by itself, or with the last clone of the connection.
+    /// The attempt that is in progress, from any caller. It ends by itself, or when the last clone
+    /// of the connection is dropped.
     attempt: Option<Attempt>,
 }
 
@@ -60,7 +61,7 @@ enum Found {
 }
 
 impl Connection {
-    /// A connection that begins at its first use. `role` names it in the log.
+    /// A connection that is made at its first use. `role` names it in the log.
     pub fn new(endpoint: Endpoint, role: &'static str, blocking: bool, log: Log) -> Self {
         Self(Arc::new(Inner {
             endpoint,
@@ -101,10 +102,10 @@ impl Connection {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The live connection, or a new one: tries until `deadline`, and once if that has passed.
+    /// The live connection, or a new one. Tries until `deadline`, and once if that has passed.
     ///
-    /// The user's code may hold this future and not poll it, or drop it. So it makes no connection
-    /// itself: the next caller waits for the attempt that this one began.
+    /// User code may hold this future without polling it, or drop it. So the attempt runs as a task
+    /// of its own: the next caller waits for the attempt that this one started.
     async fn connection(&self, deadline: Instant) -> Result<(u64, Transport), BrokerError> {
         loop {
             let not_before = self.live().not_before;
@@ -132,7 +133,7 @@ impl Connection {
         if let Some(current) = &live.connection {
             return Found::Connection(current.clone());
         }
-        // One whose runtime has ended is over, though it did not come to say so.
+        // If its runtime has ended, the attempt is over, although it did not report that.
         if let Some(attempt) = live.attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
             return Found::UnderWay(attempt.clone());
         }
@@ -165,23 +166,23 @@ impl Connection {
         }
     }
 
-    /// How often a connection was dropped so far. What comes after may be another server.
+    /// How many connections were dropped so far. The next connection may reach another server.
     pub(super) fn breaks(&self) -> u64 {
         self.0.breaks.load(Ordering::Acquire)
     }
 
-    /// As the endpoint judges it: see [`Endpoint::objection`].
+    /// Sorts an error that the server answered; see [`Endpoint::objection`].
     pub(super) fn objection(&self, problem: BrokerError) -> BrokerError {
         self.0.endpoint.objection(problem)
     }
 
-    /// Notes that the server answered as it should.
+    /// Notes that the server accepted the URL and the credentials.
     pub(super) fn was_right(&self) {
         self.0.endpoint.was_right();
     }
 
-    /// Drops the connection: it does not answer in time. The next one is tried at once, for who
-    /// calls this has waited already.
+    /// Drops a connection that does not answer in time. The next one is tried at once, because the
+    /// caller has waited already.
     pub fn reset(&self) {
         let mut live = self.live();
         live.connection = None;
@@ -189,7 +190,7 @@ impl Connection {
         live.not_before = None;
     }
 
-    /// Drops a connection that failed, unless somebody has replaced it already.
+    /// Drops a connection that failed, unless it has been replaced already.
     fn forget(&self, failed: u64) {
         let mut live = self.live();
         if live.connection.as_ref().is_some_and(|(generation, _)| *generation == failed) {
@@ -216,7 +217,8 @@ impl Connection {
     }
 }
 
-/// Makes one connection. It holds nothing that would keep the last clone alive meanwhile.
+/// Makes one connection. It holds only a weak reference, so the last clone can be dropped
+/// meanwhile.
 async fn dial(inner: Weak<Inner>) -> Result<(u64, Transport), BrokerError> {
     let inner_now = || inner.upgrade().map(Connection).ok_or_else(over);
     let (endpoint, blocking, log) = {
@@ -245,7 +247,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_future_that_nobody_polls_keeps_nobody_from_connecting() {
+    async fn a_future_that_is_not_polled_does_not_keep_others_from_connecting() {
         let server = optimus_testkit::RedisServer::start();
         let endpoint = Endpoint::parse(&server.url()).expect("it is one of ours");
         let connection = Connection::new(endpoint, "test", false, Log::here());

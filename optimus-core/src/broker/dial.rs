@@ -1,4 +1,4 @@
-//! Connecting to a server, and an exchange with it: [`Socket`].
+//! Connects to a server and exchanges commands with it: [`Socket`].
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -25,26 +25,26 @@ use super::{
 };
 use crate::log::Log;
 
-/// From the name of the host to the answer of the server.
+/// From the lookup of the host to the first answer of the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// Enough for every task that waits to share a write.
+/// Enough for all waiting tasks to share a write.
 const PIPELINE_BUFFER: usize = 4096;
 const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
-/// A connection to a server. Clones share it; it ends with the last of them.
+/// A connection to a server. Clones share it; it closes when the last of them is dropped.
 #[derive(Clone)]
 pub(super) struct Socket {
     connection: MultiplexedConnection,
-    /// `None` where answers may take any time.
+    /// `None` where an answer may take any time.
     pulse: Option<Arc<Pulse>>,
-    /// The one that drives it, and one that logs in again in time.
+    /// The task that drives the connection, and the one that renews its login.
     _tasks: Arc<(Task, Option<Task>)>,
 }
 
 type Task = AbortOnDropHandle<()>;
 
 impl Socket {
-    /// Connects once. A connection for blocking commands never gives up on an answer by itself.
+    /// Connects once. A connection for blocking commands has no response timeout of its own.
     pub(super) async fn dial(
         place: &Place,
         login: &Arc<Login>,
@@ -69,8 +69,8 @@ impl Socket {
         Ok(Self { connection, pulse, _tasks: Arc::new((driver, renewing)) })
     }
 
-    /// Sends `count` commands in one write and reads their answers, however long that takes while
-    /// something moves. An error means *outcome unknown*.
+    /// Sends `count` commands in one write and reads their answers. Takes any time while bytes move
+    /// on the connection. An error means that the outcome is unknown.
     pub(super) async fn request(
         &mut self,
         pipeline: &Pipeline,
@@ -99,7 +99,7 @@ async fn connect(
         Address::Tcp(host, port) => {
             let stream = in_time(by, "no connection", tcp(host, *port)).await?;
             match greet(Watched::new(stream, pulse.clone()), settings, by).await {
-                Err(problem) if problem.is_no_answer() && place.is_first_doubt() => {
+                Err(problem) if problem.is_no_answer() && place.is_first_probe() => {
                     Err(if probe::speaks_tls(host, *port).await {
                         DialError::Tls(probe::SPEAKS_TLS.to_owned())
                     } else {
@@ -112,7 +112,7 @@ async fn connect(
         #[cfg(feature = "tls")]
         Address::Tls(host, port, tls) => {
             let stream = in_time(by, "no connection", tcp(host, *port)).await?;
-            // Below TLS, where each byte that moves is seen.
+            // Below TLS, where every byte on the wire is seen.
             let handshake = tls.connect(Watched::new(stream, pulse.clone()));
             let secured = tokio::select! {
                 biased;
@@ -164,7 +164,7 @@ fn bytes_of(pipeline: &Pipeline) -> usize {
     words.map(|word| if let Arg::Simple(bytes) = word { bytes.len() } else { 0 }).sum()
 }
 
-/// The first of the host's addresses that takes a connection.
+/// Connects to the first of the host's addresses that accepts.
 pub(super) async fn tcp(host: &str, port: u16) -> Result<TcpStream, DialError> {
     let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
     if addresses.is_empty() {
@@ -177,7 +177,7 @@ pub(super) async fn tcp(host: &str, port: u16) -> Result<TcpStream, DialError> {
     Ok(stream)
 }
 
-/// What must not stay at the system's defaults.
+/// Sets what must not stay at the system's defaults.
 fn settle(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()

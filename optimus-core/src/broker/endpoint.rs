@@ -1,4 +1,4 @@
-//! Where Redis is: URLs, and what is behind them.
+//! Where Redis is: URLs, and the stores that they name.
 
 use std::sync::{
     Arc,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Error, credentials::AskCredentials, log::Log};
 
-/// What else than `redis://` there is.
+/// The URLs other than `redis://` that are supported.
 const OTHER_URLS: &str = if cfg!(feature = "embedded") {
     ", rediss://… for TLS, unix:///path/to/redis.sock or memory://name"
 } else {
@@ -34,15 +34,15 @@ pub enum Endpoint {
     Memory(optimus_embedded::Store, String),
 }
 
-/// A server, and what all connections to it know together.
+/// A server, and the state that all connections to it share.
 pub struct Server {
     place: Place,
     login: Arc<Login>,
-    /// It has answered once, so the URL, the credentials and the certificates were right.
+    /// It has answered once, so the URL, the credentials and the certificates were valid.
     right: AtomicBool,
 }
 
-/// Either kind of connection, so that all code above has one path. Clones share it.
+/// A connection of either kind, so that the code above has one path. Clones share it.
 #[derive(Clone)]
 pub(super) enum Transport {
     Server(Socket),
@@ -58,7 +58,7 @@ impl Transport {
         count: usize,
     ) -> redis::RedisResult<Vec<redis::Value>> {
         match self {
-            Self::Server(line) => line.request(pipeline, count).await,
+            Self::Server(socket) => socket.request(pipeline, count).await,
             #[cfg(feature = "embedded")]
             Self::Memory(connection) => connection.req_packed_commands(pipeline, 0, count).await,
         }
@@ -75,7 +75,7 @@ impl Endpoint {
         Self::with_credentials(url, None)
     }
 
-    /// The same, where the program itself tells the credentials: a store in the process needs none.
+    /// The same, with credentials that the program provides. A store in the process needs none.
     ///
     /// # Errors
     /// As [`parse`](Self::parse); [`Error::is_invalid`], too, if the URL has credentials as well.
@@ -119,7 +119,7 @@ impl Endpoint {
         Ok(Self::Server(Arc::new(Server { place, login, right: AtomicBool::new(false) })))
     }
 
-    /// Notes that the server answered, so its URL and credentials were right.
+    /// Notes that the server answered, so its URL and credentials are valid.
     pub(super) fn was_right(&self) {
         if let Self::Server(server) = self
             && !server.right.load(Ordering::Relaxed)
@@ -128,9 +128,9 @@ impl Endpoint {
         }
     }
 
-    /// What speaks against the URL, the credentials or the certificates, as an error. Where they
-    /// were right before, they may be again: passwords are rotated, users are loaded late,
-    /// certificates are renewed.
+    /// Sorts an error about the URL, the credentials or the certificates. If they were valid
+    /// before, the error may pass: passwords are rotated, users are loaded late, certificates are
+    /// renewed.
     pub(super) fn objection(&self, problem: BrokerError) -> BrokerError {
         match (self, problem) {
             (
@@ -148,13 +148,14 @@ impl Endpoint {
         !matches!(self, Self::Server(..))
     }
 
-    /// Connects once. A connection for blocking commands never gives up on an answer by itself.
+    /// Connects once. A connection for blocking commands has no response timeout of its own.
     pub(super) async fn connect(
         &self,
         blocking: bool,
         log: &Log,
     ) -> Result<Transport, BrokerError> {
-        let refused = |problem: DialError| self.objection(problem.judged(&self.describe()));
+        let refused =
+            |problem: DialError| self.objection(problem.into_broker_error(&self.describe()));
         match self {
             Self::Server(server) => Socket::dial(&server.place, &server.login, blocking, log)
                 .await
@@ -165,7 +166,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether both URLs are of the same server and database, or of the same name in this process.
+    /// Whether both are the same server and database, or the same name in this process.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Server(one), Self::Server(other)) => one.place.is_same(&other.place),
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_store_that_is_built_in_is_proposed() {
+    fn only_a_store_that_is_compiled_in_is_suggested() {
         let problem = Endpoint::parse("http://x").err().expect("no store").to_string();
         assert_eq!(problem.contains("memory://"), cfg!(feature = "embedded"), "{problem}");
         match Endpoint::parse("memory://x") {

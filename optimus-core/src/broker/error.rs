@@ -1,45 +1,46 @@
-//! How an exchange with Redis can fail, by what its caller can do.
+//! How an exchange with Redis can fail, sorted by what the caller can do.
 
 use super::refusal::Refusal;
 
-/// Why a call brought no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BrokerError {
-    /// It certainly was not done; it may be tried again.
+    /// It was not done, and may be tried again.
     #[error("{0}")]
     NotDone(String),
-    /// It was sent and no answer came: done or not, nobody knows. It may be sent again as it is.
+    /// It was sent, and no answer came: it may have been done or not. It may be sent again
+    /// unchanged.
     #[error("{0}")]
     Unknown(String),
-    /// The script refused; the text is its detail.
+    /// The script refused; the text has the details.
     #[error("refused: {0:?} {1}")]
     Refused(Refusal, String),
     /// Redis is at maxmemory.
     #[error("Redis is full")]
     Full,
-    /// Wrong user or password, and they never were right in this process.
+    /// Wrong user or password, which were never valid in this process.
     #[error("{0}")]
     Unauthorized(String),
-    /// One side speaks TLS and the other does not, or they do not trust each other, and never did
+    /// One side uses TLS and the other does not, or one does not trust the other. This never worked
     /// in this process.
     #[error("{0}")]
     Tls(String),
-    /// The server can't be used as the URL asks for it.
+    /// The server can't be used in the way that the URL asks for.
     #[error("{0}")]
     Misconfigured(String),
     /// The server's user lacks permissions; the text names them.
     #[error("{0}")]
     Denied(String),
-    /// Redis says no, and will again: a key of another type.
+    /// Redis refused, and will refuse again: for example, a key of another type.
     #[error("{0}")]
     Rejected(String),
-    /// An answer of a form that no script of ours gives.
+    /// An answer that none of our scripts returns.
     #[error("{0}")]
     UnexpectedReply(String),
 }
 
 impl BrokerError {
-    /// The same call may succeed later.
+    /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::NotDone(_) | Self::Unknown(_))
     }
@@ -52,8 +53,8 @@ impl BrokerError {
         }
     }
 
-    /// By the code and text of an error that Redis answered. Those that pass by themselves count
-    /// as not done; what is not known here does not.
+    /// Sorts an error of Redis by its code and text. Errors that pass by themselves count as not
+    /// done; unknown errors do not.
     pub(super) fn of_server(code: &str, text: &str) -> Self {
         if let Some((code, text)) = inner_error(text) {
             return Self::of_server(code, text);
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_inside_a_script_counts_for_what_it_is_on_redis_6_as_well() {
+    fn an_error_inside_a_script_is_recognized_on_redis_6_too() {
         let wrapped = |inner: &str| {
             let text = format!(
                 "Error running script (call to f_52): @user_script:272: @user_script: 272: {inner}"
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_redis_says_is_sorted_by_what_a_caller_can_do() {
+    fn errors_of_redis_are_sorted_by_what_a_caller_can_do() {
         let of = |code: &str, text: &str| BrokerError::of_server(code, text);
         for code in ["LOADING", "READONLY", "MISCONF", "CLUSTERDOWN", "UNBLOCKED", "MOVED"] {
             assert!(of(code, "").is_transient(), "{code}");
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_learn_whether_to_wait_to_log_in_or_to_mend() {
+    fn a_public_error_shows_whether_to_wait_to_log_in_or_to_fix_something() {
         let public = |problem: BrokerError| crate::Error::from(problem);
         assert!(public(BrokerError::NotDone("away".into())).is_unavailable());
         assert!(public(BrokerError::Unknown("away".into())).is_unavailable());

@@ -1,4 +1,4 @@
-//! `inspect` and plain reads: what inspectors ask.
+//! `inspect` and plain reads for inspectors.
 
 use redis::{Cmd, Value};
 
@@ -8,22 +8,22 @@ use crate::{
     state::TaskState,
 };
 
-/// All that is kept of one task.
+/// All that is stored for one task.
 #[derive(Debug)]
 pub struct Found {
-    /// Where it is.
+    /// Its state.
     pub state: TaskState,
-    /// Who holds it.
+    /// The worker that holds it.
     pub worker: Option<WorkerId>,
     /// When it is due or ended, in ms.
     pub at_ms: Option<u64>,
     /// Its record, as stored.
     pub record: Vec<u8>,
-    /// Its payload, if kept beside the record.
+    /// Its payload, if that is stored apart from the record.
     pub blob: Vec<u8>,
-    /// Failures, losses and misfits so far.
+    /// Counts of failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
-    /// Its error history, a line each.
+    /// Its error history, one entry per line.
     pub errors: String,
     /// The summary of its success.
     pub summary: String,
@@ -32,49 +32,49 @@ pub struct Found {
 /// How many tasks of a queue are in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Stand in line.
+    /// In the ready list.
     pub ready: u64,
-    /// Wait for their time.
+    /// Waiting for their time.
     pub delayed: u64,
-    /// Wait for another attempt.
+    /// Waiting for another attempt.
     pub retry: u64,
     /// Held by workers.
     pub working: u64,
-    /// Kept after a bad end.
+    /// Kept after they ended Dead.
     pub dead: u64,
     /// Kept after a cancel.
     pub cancelled: u64,
-    /// Summaries kept of good ends: of the last 1,000 at least, and of up to 128 more.
+    /// Summaries of successes that are kept: at least of the last 1,000, and of up to 128 more.
     pub success: u64,
-    /// Bytes of the dead: their records, arguments and error histories.
+    /// Bytes of the dead tasks: records, arguments and error histories.
     pub dead_bytes: u64,
-    /// The same of the cancelled.
+    /// The same for the cancelled tasks.
     pub cancelled_bytes: u64,
-    /// Tasks dropped so far without a success: dead and cancelled ones that were purged, and those
-    /// that somebody deleted.
+    /// Tasks removed so far that did not succeed: dead and cancelled ones that were purged, and
+    /// those that somebody deleted.
     pub purged: u64,
-    /// Nothing is claimed.
+    /// No tasks are claimed.
     pub paused: bool,
 }
 
-/// A worker, as one queue knows it.
+/// A worker as one queue sees it.
 #[derive(Debug, Clone)]
 pub struct WorkerSeen {
     /// Its id.
     pub id: WorkerId,
     /// When its lease is over, in ms by Redis' clock.
     pub lease_until_ms: u64,
-    /// What it said of itself, as JSON.
+    /// The description that it registered, as JSON.
     pub description: String,
-    /// What it holds.
+    /// The tasks that it holds.
     pub running: Vec<TaskId>,
 }
 
 impl Broker {
-    /// Everything of one task.
+    /// All that is stored for one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
         let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
-        Self::read_inspect(self.look(call).await?)
+        Self::read_inspect(self.run_read(call).await?)
     }
 
     /// Reads the answer to [`inspect`](Self::inspect).
@@ -98,7 +98,7 @@ impl Broker {
         })
     }
 
-    /// The names of all queues that were submitted to or served and are not retired.
+    /// The names of all queues that have had a submit or a worker, and are not retired.
     pub async fn queues(&self) -> Result<Vec<QueueName>, BrokerError> {
         let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
         let mut names: Vec<QueueName> = texts("SMEMBERS", set)?
@@ -146,7 +146,7 @@ impl Broker {
         let lengths = workers.iter().map(|w| get(&["HLEN", &keys.working(w)])).collect();
         let mut working = 0;
         for length in self.read(lengths).await {
-            // One field is the worker's last claim.
+            // One field holds the worker's last claim.
             working += size(&length?).saturating_sub(1);
         }
         let tombstones: u64 = flags[0].parse().unwrap_or(0);

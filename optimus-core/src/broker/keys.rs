@@ -1,15 +1,15 @@
-//! Every Redis key, built in this one place.
+//! Builds every Redis key.
 //!
 //! A queue is one cluster slot: all its keys share the tag `{<namespace>:<queue>:<partition>}`. The
 //! partition is always 0 today; it is in the format so that a queue can outgrow its slot.
 //!
 //! | key | type | holds |
 //! |---|---|---|
-//! | `meta` | hash | what is paused, given, due and counted: `lua/README.md` |
-//! | `tasks` | hash | id → record; immutable after the submit |
+//! | `meta` | hash | pause, clock, due times and counts: see `lua/README.md` |
+//! | `tasks` | hash | id → record; not changed after the submit |
 //! | `blobs` | hash | id → payload above 16 KiB |
 //! | `ready` | list | ids, some as `<stamp>:<id>`, oldest first |
-//! | `priority` | zset | ready ids with a priority, by ms in line less a minute a step |
+//! | `priority` | zset | ready ids with a priority, by the ms it became ready, minus a minute per step |
 //! | `priorities` | hash | id → priority, where it is not 0 |
 //! | `delayed`, `retry` | zset | id by due ms |
 //! | `working:<worker>` | hash | id → token `<claim seq>:<fence>`; `#` → that of the last claim |
@@ -20,15 +20,15 @@
 //! | `success` | list | summaries of the last 1,000 |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |
 //! | `result:<id>` | string, expires | what the handler returned |
-//! | `requeued:<operation>` | string, expires | the task of a requeue that was done |
-//! | `biz:<task>:<biz id>` | string | the mark of a biz id |
+//! | `requeued:<operation>` | string, expires | the task of a completed requeue |
+//! | `biz:<task>:<biz id>` | string | the task that holds a biz id |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
-//! | `ledgers` | zset | client by last use, so that idle ledgers can be purged |
-//! | `completions:<client>` | list, expires | ends of tasks that the client waits for |
-//! | `wake`, `wake:<worker>` | list | wakeup lists: work has come; a task should stop |
-//! | `interrupt:<worker>` | list, expires | ends the worker's own wait at the wakeup lists |
+//! | `ledgers` | zset | client by last use, to purge idle ledgers |
+//! | `completions:<client>` | list, expires | completion messages for the client |
+//! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
+//! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
 //!
-//! Beside the queues, `<namespace>:queues` is the set of their names.
+//! In addition to the queues, `<namespace>:queues` is the set of their names.
 
 use crate::id::{QueueName, TaskId, WorkerId};
 
@@ -44,7 +44,7 @@ impl Keys {
         Self { base: format!("{{{namespace}:{queue}:0}}:") }
     }
 
-    /// What all of them begin with.
+    /// The prefix of all of them.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -54,47 +54,47 @@ impl Keys {
         [&self.base, name].concat()
     }
 
-    /// What a worker holds.
+    /// The hash of the tasks that a worker holds.
     pub fn working(&self, worker: &str) -> String {
         self.owned("working:", worker)
     }
 
-    /// What a worker has said of itself.
+    /// The hash with a worker's description.
     pub fn worker(&self, worker: &str) -> String {
         self.owned("worker:", worker)
     }
 
-    /// Which tasks of a worker should stop.
+    /// The wakeup list for attempts of a worker that should stop.
     pub fn cancel_listener(&self, worker: &WorkerId) -> String {
         self.owned("wake:", worker.as_str())
     }
 
-    /// What ends a worker's own wait.
+    /// The list that interrupts a worker's wait.
     pub fn interrupt(&self, worker: &WorkerId) -> String {
         self.owned("interrupt:", worker.as_str())
     }
 
-    /// The ends that a client waits for.
+    /// The completion list of a client.
     pub fn completions(&self, client: &str) -> String {
         self.owned("completions:", client)
     }
 
-    /// What a task's handler returned.
+    /// The result of a task.
     pub fn result(&self, id: &TaskId) -> String {
         self.owned("result:", &id.stored())
     }
 
-    /// Scripts build the same in `derive`.
+    /// Scripts build the same keys in `derive`.
     fn owned(&self, kind: &str, owner: &str) -> String {
         [&self.base, kind, owner].concat()
     }
 
-    /// A worker's own key for a moment, to ask what its Redis user may do.
+    /// A temporary key of a worker, to check what its Redis user may do.
     pub fn probe(&self, worker: &str) -> String {
         self.owned("probe:", worker)
     }
 
-    /// The mark of a biz id.
+    /// The key of a biz id.
     pub fn biz(&self, task: &str, biz_id: &str) -> String {
         [&self.base, "biz:", task, ":", biz_id].concat()
     }

@@ -1,4 +1,4 @@
-//! `register`, `renew`, `leave`: who is alive.
+//! `register`, `renew`, `leave`: the leases of workers.
 
 use std::time::Duration;
 
@@ -8,34 +8,35 @@ use crate::{
     lease::Token,
 };
 
-/// A worker was registered.
+/// The answer to a register.
 #[derive(Debug)]
 pub struct Registered {
     /// Redis' clock, in ms.
     pub now_ms: u64,
-    /// Until the earliest lease of another worker is over.
+    /// The time until the earliest lease of another worker is over.
     pub next_expiry: Option<Duration>,
 }
 
-/// A lease was renewed.
+/// The answer to a renewal.
 #[derive(Debug)]
 pub struct Renewed {
     /// Redis' clock, in ms.
     pub now_ms: u64,
-    /// Until the earliest lease of another worker is over.
+    /// The time until the earliest lease of another worker is over.
     pub next_expiry: Option<Duration>,
-    /// How many workers the queue has, this one included.
+    /// How many workers the queue has, including this one.
     pub workers: usize,
-    /// How long the lease is; longer than usual where nothing is held and many serve the queue.
+    /// The length of the lease. It is longer than usual if the worker holds nothing and many
+    /// workers serve the queue.
     pub lease: Duration,
-    /// What the worker holds by Redis' account.
+    /// What the worker holds according to Redis.
     pub held: Vec<(TaskId, Token)>,
-    /// Those of them that were asked to stop.
+    /// Those of them that should stop.
     pub stopping: Vec<TaskId>,
 }
 
 impl Broker {
-    /// Makes a worker known to a queue, under a lease.
+    /// Registers a worker in a queue, with a lease.
     pub async fn register(
         &self,
         queue: &QueueName,
@@ -57,7 +58,7 @@ impl Broker {
         self.call(&scripts::RENEW, queue, worker.as_str()).arg(worker).arg(lease.as_millis())
     }
 
-    /// Reads a renewal's answer.
+    /// Reads the answer to a renewal.
     pub fn read_renew(queue: &QueueName, mut reply: Reply) -> Result<Renewed, BrokerError> {
         let unexpected =
             |what: &str| BrokerError::UnexpectedReply(format!("renew answered {what:?}"));
@@ -89,7 +90,7 @@ impl Broker {
         Self::read_renew(queue, self.run(self.renew_call(queue, worker, lease)).await?)
     }
 
-    /// Takes a worker off a queue, unless it still holds something; answers how much.
+    /// Removes a worker from a queue, unless it still holds tasks; returns how many it holds.
     pub async fn leave(&self, queue: &QueueName, worker: &WorkerId) -> Result<usize, BrokerError> {
         let call = ScriptCall::new(&scripts::LEAVE, &self.keys(queue), worker.as_str()).arg(worker);
         self.run(call).await?.number()

@@ -11,22 +11,22 @@ use crate::{
 pub struct Listed {
     /// The tasks, in the order in which they leave the state, or the latest first.
     pub rows: Vec<Row>,
-    /// Where the next page begins; empty if there is none.
+    /// The start of the next page; empty if there is none.
     pub next: String,
 }
 
-/// What a page tells of one task.
+/// What a page shows of one task.
 #[derive(Debug)]
 pub struct Row {
     /// Its id.
     pub id: TaskId,
-    /// Who holds it.
+    /// The worker that holds it.
     pub worker: Option<WorkerId>,
     /// When it is due or ended, in ms.
     pub at_ms: Option<u64>,
     /// The header of its record, as stored; empty for a success.
     pub header: Vec<u8>,
-    /// Failures, losses and misfits so far.
+    /// Counts of failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
     /// The last line of its error history.
     pub error: String,
@@ -35,7 +35,7 @@ pub struct Row {
 }
 
 impl Broker {
-    /// Up to `limit` (and [`BATCH_MAX`](super::BATCH_MAX)) tasks in a state, from `cursor` on,
+    /// Up to `limit` (and [`BATCH_MAX`](super::BATCH_MAX)) tasks in a state, starting at `cursor`,
     /// which is empty for the first page.
     pub async fn list(
         &self,
@@ -48,13 +48,13 @@ impl Broker {
             .arg(state.as_str())
             .arg(limit)
             .arg(cursor);
-        Self::read_list(queue, self.look(call).await?)
+        Self::read_list(queue, self.run_read(call).await?)
     }
 
     fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {
         let mut listed = Listed { rows: Vec::new(), next: reply.text()? };
         while !reply.is_empty() {
-            // Another program may have put anything into a line.
+            // Another program may have added anything to the list.
             let id = TaskId::from_stored(queue.clone(), &reply.text()?);
             let worker = Some(reply.text()?).filter(|worker| !worker.is_empty());
             let at_ms = reply.text()?.parse::<f64>().ok().map(super::inspect::whole);

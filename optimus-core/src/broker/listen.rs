@@ -1,4 +1,4 @@
-//! The wakeup lists: how a worker hears of work and of attempts to stop without asking.
+//! Waits at the wakeup lists, so that a worker need not poll for work or for attempts to stop.
 
 use std::time::Duration;
 
@@ -10,57 +10,59 @@ use crate::{
 
 /// The shortest wait that Redis is asked for.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// The server ends a wait by itself; so much later it is gone.
+/// The server ends a wait by itself. If it has not done so after this much more, the connection is
+/// dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What ended a wait for work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Woken {
-    /// This queue rang.
+    /// This queue has work.
     Work(QueueName),
-    /// [`Broker::interrupt`].
+    /// By [`Broker::interrupt`].
     Interrupted,
 }
 
 impl Broker {
-    /// Waits until one of the queues rings for work, or this worker is interrupted in `home`;
-    /// `None` after `timeout`.
+    /// Waits until one of the queues has work, or this worker is interrupted in `home`; `None`
+    /// after `timeout`.
     pub async fn wait_for_work(
         &self,
         queues: &[QueueName],
         (home, worker): (&QueueName, &WorkerId),
         timeout: Duration,
     ) -> Result<Option<Woken>, BrokerError> {
-        let mut bells: Vec<String> =
+        let mut lists: Vec<String> =
             queues.iter().map(|queue| self.keys(queue).of("wake")).collect();
-        bells.push(self.interrupt_key(home, worker));
-        let rung = self.block(&bells, timeout).await?;
-        Ok(rung.and_then(|(bell, _)| {
-            let at = bells.iter().position(|b| *b == bell)?;
+        lists.push(self.interrupt_key(home, worker));
+        let woken = self.block(&lists, timeout).await?;
+        Ok(woken.and_then(|(list, _)| {
+            let at = lists.iter().position(|other| *other == list)?;
             Some(queues.get(at).map_or(Woken::Interrupted, |queue| Woken::Work(queue.clone())))
         }))
     }
 
-    /// Waits until an attempt of this worker is asked to stop, whose id may differ from queue to
-    /// queue; `None` after `timeout`.
+    /// Waits until an attempt of this worker should stop; `None` after `timeout`. The worker's id
+    /// may differ between queues.
     pub async fn wait_for_stop(
         &self,
-        standings: &[(QueueName, WorkerId)],
+        registrations: &[(QueueName, WorkerId)],
         timeout: Duration,
     ) -> Result<Option<Lease>, BrokerError> {
-        let bell_of =
+        let list_of =
             |(queue, worker): &(QueueName, WorkerId)| self.keys(queue).cancel_listener(worker);
-        let bells: Vec<String> = standings.iter().map(bell_of).collect();
-        let rung = self.block(&bells, timeout).await?;
-        Ok(rung.and_then(|(bell, asked)| {
-            let (queue, worker) = &standings[bells.iter().position(|b| *b == bell)?];
+        let lists: Vec<String> = registrations.iter().map(list_of).collect();
+        let woken = self.block(&lists, timeout).await?;
+        Ok(woken.and_then(|(list, asked)| {
+            let (queue, worker) = &registrations[lists.iter().position(|other| *other == list)?];
             let (id, token) = std::str::from_utf8(&asked).ok()?.split_once(' ')?;
             let id = TaskId::from_stored(queue.clone(), id).ok()?;
             Some(Lease { id, worker: worker.clone(), token: Token::parse(token)? })
         }))
     }
 
-    /// Ends this worker's own wait for work, on another connection: it has to wait for more queues.
+    /// Interrupts this worker's own wait for work from another connection, because it has to wait
+    /// for more queues.
     pub async fn interrupt(&self, home: &QueueName, worker: &WorkerId) -> Result<(), BrokerError> {
         let call = ScriptCall::new(&scripts::INTERRUPT, &self.keys(home), worker.as_str());
         self.run(call).await.map(drop)
@@ -70,7 +72,7 @@ impl Broker {
         self.keys(home).interrupt(worker)
     }
 
-    /// Rings for work that this worker was woken for and can't take.
+    /// Passes a wakeup on, for work that this worker can't take.
     pub async fn ring(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let mut command = redis::cmd("RPUSH");
         command.arg(self.keys(queue).of("wake")).arg("1");
@@ -87,12 +89,12 @@ impl Broker {
         for key in keys {
             command.arg(key);
         }
-        // Zero would be without end.
+        // Zero would wait without a limit.
         let timeout = timeout.max(WAIT_MIN);
         command.arg(format!("{:.3}", timeout.as_secs_f64()));
         let patience = timeout.saturating_add(PATIENCE);
         let Ok(mut answers) = tokio::time::timeout(patience, self.send(vec![command])).await else {
-            // It is half open, and what is sent over it next would wait behind this.
+            // The connection is half open: a later command on it would wait behind this one.
             self.connection.reset();
             return Err(BrokerError::Unknown("a blocking wait got no answer".into()));
         };

@@ -1,4 +1,4 @@
-//! As whom connections log in, and how they learn that: [`Login`].
+//! The credentials of connections, and where they come from: [`Login`].
 
 use std::{
     fs,
@@ -28,32 +28,32 @@ use crate::{
     log::Log,
 };
 
-/// How long a connection waits for an answer before it tries what was right before.
+/// How long a connection waits for an answer before it tries the last valid credentials.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// The same where there is an answer of before, which a short lease must not wait for.
+/// The same if there is an earlier answer. A short lease must not wait longer.
 const WITH_LAST_WITHIN: Duration = Duration::from_secs(1);
-/// An answer that takes longer is not waited for: the program is asked again.
+/// How long an answer may take. After this the program is asked again.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
-/// When a living connection logs in again, where the credentials do not say how long they last. No
-/// provider that we know of gives a connection less, and most give it twelve hours.
+/// When a connection renews its login, if the credentials have no lifetime. We know no provider
+/// with a shorter limit for a connection; most allow twelve hours.
 const RENEWED_AFTER: Duration = Duration::from_secs(60 * 60);
-/// After a failure.
+/// The same after a failure.
 const RENEWED_AGAIN: Duration = Duration::from_secs(30);
-/// More often would be a loop.
+/// The shortest interval, so that it does not become a busy loop.
 const RENEWED_MIN: Duration = Duration::from_millis(100);
-/// Whom Redis means where only a password is given.
+/// The user of Redis if only a password is given.
 const USER_DEFAULT: &str = "default";
 
 type Answer = Shared<BoxFuture<'static, Result<Credentials, String>>>;
 
-/// How the connections to a server learn as whom to log in.
+/// How the connections to a server get their credentials.
 pub(super) struct Login {
     source: Source,
     state: Mutex<State>,
 }
 
 enum Source {
-    /// The URL says all.
+    /// All is in the URL.
     Url,
     Files(Arc<Files>),
     Program(Program),
@@ -65,7 +65,8 @@ struct Files {
     password: String,
 }
 
-/// The user's code: it runs on the runtime that the client or worker was made on, and ends there.
+/// The user's code. It runs on the runtime on which the client or worker was built, and stops with
+/// it.
 struct Program {
     ask: Option<AskCredentials>,
     home: Option<Handle>,
@@ -73,18 +74,18 @@ struct Program {
 
 #[derive(Default)]
 struct State {
-    /// What was answered last.
+    /// The last answer.
     last: Option<Credentials>,
-    /// Connections that are made at the same time ask once. A connection that is given up leaves
-    /// the question to the next.
+    /// Connections that are made at the same time share one question. If one of them is given up,
+    /// the next waits for the same answer.
     asked: Option<(Instant, Answer)>,
 }
 
 /// An answer.
 pub(super) struct Known {
-    /// `None`: as the URL says.
+    /// `None`: use those of the URL.
     pub(super) credentials: Option<Credentials>,
-    /// Why these are those of before.
+    /// Why these are older credentials.
     pub(super) old: Option<String>,
 }
 
@@ -109,12 +110,13 @@ impl Login {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks. Where there is no answer, that of before may still be right.
+    /// Asks for the credentials. Falls back to the last ones, which may still be valid.
     pub(super) async fn ask(&self) -> Result<Known, DialError> {
         let Some((since, answer)) = self.asked() else {
             return Ok(Known { credentials: None, old: None });
         };
-        // From the question on, so that a connection does not wait again for who does not answer.
+        // Counted from the start of the question, so that several connections together do not wait
+        // longer.
         let within = if self.state().last.is_some() { WITH_LAST_WITHIN } else { ANSWER_WITHIN };
         let left = within.saturating_sub(since.elapsed());
         let answered = timeout(left, answer.clone()).await;
@@ -152,8 +154,8 @@ impl Login {
         Some((since, answer))
     }
 
-    /// Logs in again over this connection before its credentials end, as long as it lives. Those of
-    /// files and URLs are taken to last.
+    /// Renews the login of this connection before its credentials expire, while it lives. Those of
+    /// files and URLs do not expire.
     pub(super) fn renewing(
         self: &Arc<Self>,
         connection: MultiplexedConnection,
@@ -169,7 +171,7 @@ impl Login {
 }
 
 impl Source {
-    /// Begins to ask, on a task of its own. `None`: there is nothing to ask.
+    /// Starts to ask on a task of its own. `None`: there is nothing to ask.
     fn ask(&self) -> Option<BoxFuture<'static, Result<Credentials, String>>> {
         match self {
             Self::Url => None,
@@ -195,7 +197,7 @@ impl Files {
     }
 }
 
-/// The content of a file, without the end of its line.
+/// The content of a file, without its line end.
 fn read_line(path: &Path, name: &str) -> Result<String, String> {
     let named = || format!("{}, which {name} of the URL names", path.display());
     let text = fs::read_to_string(path).map_err(|p| format!("{} can't be read: {p}", named()))?;
@@ -219,7 +221,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // What it has captured is the user's, too.
+        // The values that the function has captured are the user's, too.
         let ask = self.ask.take();
         match &self.home {
             Some(home) => drop(home.spawn(async move { discard(ask) })),
@@ -260,7 +262,8 @@ async fn log_in_again(
     connection: &mut MultiplexedConnection,
 ) -> Result<Credentials, Refused> {
     let known = login.ask().await;
-    let known = known.map_err(|problem| Refused::Still(problem.judged("Redis").to_string()))?;
+    let known =
+        known.map_err(|problem| Refused::Still(problem.into_broker_error("Redis").to_string()))?;
     if let Some(why) = known.old {
         return Err(Refused::Still(why));
     }
@@ -280,7 +283,7 @@ async fn log_in_again(
 /// When to log in again.
 fn lasts(credentials: &Credentials) -> Duration {
     let all = credentials.valid_for.map_or(RENEWED_AFTER, |valid| valid.mul_f64(0.75));
-    // Connections that were made together do not ask together.
+    // Jitter: connections that were made together do not ask together.
     all.mul_f64(0.9 + fastrand::f64() / 10.0).max(RENEWED_MIN)
 }
 

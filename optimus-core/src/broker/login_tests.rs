@@ -1,4 +1,4 @@
-//! Functions and files that tell credentials late, twice, or not at all.
+//! Functions and files that return credentials late, twice, or not at all.
 
 use std::{
     io::Write as _,
@@ -14,7 +14,7 @@ fn login(url: &str, ask: Option<AskCredentials>) -> Arc<Login> {
     Arc::new(Login::new(&Place::parse(url).unwrap_or_else(|_| panic!("{url} is one of ours")), ask))
 }
 
-/// Asks a function that counts its calls and answers what the last of them is told.
+/// Asks a function that counts its calls. It gets the number of earlier calls.
 fn counting(
     answer: impl Fn(usize) -> BoxFuture<'static, Result<(String, String), BoxError>>
     + Send
@@ -43,7 +43,7 @@ async fn each_connection_asks() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_given_up_leaves_its_question_to_the_next() {
+async fn the_next_connection_gets_the_answer_to_the_question_of_one_that_was_given_up() {
     let answered = Signal::new();
     let gate = answered.clone();
     let (login, calls) = counting(move |_| {
@@ -62,7 +62,7 @@ async fn a_connection_that_is_given_up_leaves_its_question_to_the_next() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_answer_that_of_before_is_tried_and_the_reason_kept() {
+async fn without_an_answer_the_last_one_is_used_and_the_reason_kept() {
     let (login, _) = counting(|call| {
         async move { if call == 1 { Ok(pair("right")) } else { Err("sealed".into()) } }.boxed()
     });
@@ -96,7 +96,7 @@ async fn a_function_that_never_answers_is_asked_again() {
 }
 
 #[tokio::test]
-async fn files_are_read_for_each_connection_without_the_end_of_their_line() {
+async fn files_are_read_for_each_connection_without_their_line_end() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let login = login(&format!("redis://ann@host?password_file={}", file.path().display()), None);
     match login.ask().await.err().unwrap() {

@@ -1,6 +1,6 @@
-//! The only door to Redis: one method for each script, keys and replies inside.
+//! The only code that talks to Redis: one method for each script, with keys and replies inside.
 //!
-//! For the other Optimus crates; nothing here is public API. No type of the `redis` crate shows.
+//! For the other Optimus crates; not public API. Exposes no type of the `redis` crate.
 
 mod argument;
 mod claim;
@@ -59,13 +59,13 @@ pub use self::{
 use self::{connection::Connection, keys::Keys, scripts::Script};
 use crate::{id::QueueName, log::Log, platform};
 
-/// The name, the text and the hash of every script.
+/// The name, the text and the hash of each script.
 #[cfg(feature = "simulation")]
 pub fn script_texts() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     scripts::ALL.iter().map(|script| (script.name, script.source, script.sha.as_str()))
 }
 
-/// The most tasks that one script call takes or reports.
+/// The most tasks that one script call claims or reports.
 pub const BATCH_MAX: usize = 128;
 
 /// How soon a request fails on a connection that the server has closed, or that has just broken.
@@ -101,12 +101,12 @@ impl Broker {
         }
     }
 
-    /// The same store over a connection of its own.
+    /// The same store over a separate connection.
     pub fn separate(&self, role: &'static str) -> Self {
         self.over(role, false)
     }
 
-    /// The same store over a connection of its own whose commands may block.
+    /// The same store over a separate connection whose commands may block.
     pub fn blocking(&self, role: &'static str) -> Self {
         self.over(role, true)
     }
@@ -116,27 +116,27 @@ impl Broker {
         Self { connection, ..self.clone() }
     }
 
-    /// Whether both are of one store and namespace, as far as their URLs tell.
+    /// Whether both have the same store and namespace, according to their URLs.
     pub fn is_of_store(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.endpoint.is_same(&other.endpoint)
     }
 
-    /// Where it says what becomes of its connections.
+    /// The log for events of its connections.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Gives up on a connection after this long instead of 5 s.
+    /// Gives up on a connection after this time instead of 5 s.
     pub fn within(&self, within: Duration) -> Self {
         Self { within, ..self.clone() }
     }
 
-    /// Calls scripts at this instant instead of Redis' own, for tests.
+    /// Calls scripts with this time instead of Redis' own clock, for tests.
     pub fn at(&self, now_ms: u64) -> Self {
         Self { now: now_ms.to_string().into(), here: Some(now_ms), ..self.clone() }
     }
 
-    /// Takes this for the machine's own clock, for tests of clocks that are wrong.
+    /// Uses this time as the clock of the machine, for tests of wrong clocks.
     pub fn here(&self, here_ms: u64) -> Self {
         Self { here: Some(here_ms), ..self.clone() }
     }
@@ -146,8 +146,8 @@ impl Broker {
         self.connection.reset();
     }
 
-    /// How often its connection was dropped so far: what comes after may be another server, that
-    /// knows less.
+    /// How many of its connections were dropped so far. The next connection may reach another
+    /// server, which lacks recent writes.
     pub fn breaks(&self) -> u64 {
         self.connection.breaks()
     }
@@ -162,7 +162,7 @@ impl Broker {
         &self.namespace
     }
 
-    /// This machine's clock, or the instant that a test pins.
+    /// The clock of this machine, or the time that a test has set.
     fn here_ms(&self) -> u64 {
         self.here.unwrap_or_else(platform::now_ms)
     }
@@ -176,16 +176,16 @@ impl Broker {
         ScriptCall::new(script, &self.keys(queue), owner).arg(&self.now)
     }
 
-    /// One call, one answer.
+    /// Runs one call.
     async fn run(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
         self.run_all(vec![call]).await.pop().expect("an answer for each call")
     }
 
-    /// One call that is safe to repeat: sent once more if its answer is lost.
+    /// Runs one call that is safe to repeat, and repeats it once if its answer is lost.
     async fn run_surely(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
         match self.run(call.clone()).await {
             Err(BrokerError::Unknown(why)) => match self.run(call).await {
-                // The first may have been done all the same.
+                // The first may have been done nevertheless.
                 Err(BrokerError::NotDone(_)) => Err(BrokerError::Unknown(why)),
                 answer => answer,
             },
@@ -193,8 +193,8 @@ impl Broker {
         }
     }
 
-    /// One call that changes nothing; see [`read`](Self::read).
-    async fn look(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
+    /// Runs one call that changes nothing; see [`read`](Self::read).
+    async fn run_read(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
         let sent = Instant::now();
         match self.run(call.clone()).await {
             Err(BrokerError::Unknown(_)) if sent.elapsed() < BREAKS_WITHIN => self.run(call).await,
@@ -202,7 +202,7 @@ impl Broker {
         }
     }
 
-    /// Commands that change nothing, in one write. They are sent again over a new connection if
+    /// Sends commands that change nothing in one write. Sends them again over a new connection if
     /// this one breaks at once: the server may have closed it while it was idle.
     async fn read(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
         let sent = Instant::now();
@@ -214,7 +214,7 @@ impl Broker {
         answers
     }
 
-    /// Several calls in one write, each with its own answer, in order.
+    /// Sends several calls in one write; each has its own answer, in order.
     pub async fn run_all(&self, calls: Vec<ScriptCall>) -> Vec<Result<Reply, BrokerError>> {
         let mut answers = self.send(calls.iter().map(ScriptCall::by_hash).collect()).await;
         for (answer, call) in answers.iter_mut().zip(&calls) {
@@ -235,10 +235,11 @@ impl Broker {
             .collect()
     }
 
-    /// Plain commands in one write; without a command there is no exchange.
+    /// Sends plain commands in one write. Without a command there is no exchange.
     async fn send(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
         if commands.is_empty() {
-            // An empty pipeline is an error of the client library, which would cost the connection.
+            // The client library refuses an empty pipeline, and the connection would be dropped for
+            // it.
             return Vec::new();
         }
         let count = commands.len();
@@ -249,7 +250,7 @@ impl Broker {
         match self.connection.request(&pipeline, count, self.within).await {
             Ok(values) => {
                 let mut answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
-                // A failover left this connection at what is a replica now, or it is not logged in.
+                // After a failover this connection reaches a replica, or it is not logged in.
                 if answers.iter().any(|answer| is_demoted(answer) || is_locked_out(answer)) {
                     self.connection.reset();
                 }
@@ -276,7 +277,7 @@ fn is_unknown_script(answer: &Result<Value, BrokerError>) -> bool {
     matches!(answer, Err(BrokerError::Rejected(why)) if why.starts_with("NOSCRIPT"))
 }
 
-/// Redis 7.0 says no command's name; 7.2 says `ACL failure in script`.
+/// Redis 7.0 does not name the command; 7.2 writes `ACL failure in script`.
 fn is_denied(why: &str) -> bool {
     why.starts_with("NOPERM")
         || why.contains("The user executing the script can't")
@@ -287,7 +288,7 @@ fn is_demoted(answer: &Result<Value, BrokerError>) -> bool {
     matches!(answer, Err(BrokerError::NotDone(why)) if why.starts_with("READONLY"))
 }
 
-/// Errors that Redis answers stand among the values.
+/// Errors of Redis are among the values.
 fn refuse_errors(value: Value) -> Result<Value, BrokerError> {
     match value {
         Value::ServerError(error) => {

@@ -1,4 +1,5 @@
-//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: what operators and the janitor do.
+//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: the calls of operators and the
+//! janitor.
 
 use std::time::Duration;
 
@@ -17,51 +18,51 @@ use crate::{
 /// What a cancel did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// The task waited and is cancelled now.
+    /// The task was waiting and is cancelled now.
     Done,
-    /// It runs; its worker was asked to stop it.
+    /// The task is running; its worker was asked to stop it.
     Requested,
-    /// Nothing: it has ended in this state, or nothing is known of it.
+    /// Nothing: the task has ended in this state, or is unknown.
     Ended(TaskState),
 }
 
 /// What a delete did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// Nothing of the task is left.
+    /// The task and all its data are removed.
     Done,
-    /// Nothing: a worker has it, or it has succeeded, or nothing is known of it.
+    /// Nothing: a worker has the task, or it has succeeded, or it is unknown.
     Left(TaskState),
 }
 
-/// What a purge leaves of dead tasks, and as much of cancelled ones.
+/// What a purge keeps of the dead tasks, and separately of the cancelled ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// How many.
+    /// The most tasks.
     pub tasks: usize,
-    /// With so many bytes together.
+    /// The most bytes of all of them together.
     pub bytes: u64,
-    /// For how long.
+    /// How long each is kept.
     pub age: Duration,
 }
 
 /// What a purge did.
 #[derive(Debug, Clone, Copy)]
 pub struct Purged {
-    /// How many tasks are gone.
+    /// How many tasks were removed.
     pub tasks: usize,
     /// There is more to purge.
     pub more: bool,
     /// How many workers the queue has.
     pub workers: usize,
-    /// How many of the tasks went before their age, because there were more than are kept.
+    /// How many of the tasks were removed before their age because there were too many of them.
     pub above_count: usize,
-    /// The same because they took more bytes than are kept.
+    /// The same because they took too many bytes.
     pub above_bytes: usize,
 }
 
 impl Broker {
-    /// Cancels a task, or asks its worker to.
+    /// Cancels a task, or asks its worker to stop it.
     pub async fn cancel(&self, id: &TaskId) -> Result<Cancelled, BrokerError> {
         let done = self.cancel_all(id.queue(), &[id]).await?;
         done.into_iter()
@@ -69,8 +70,8 @@ impl Broker {
             .ok_or_else(|| BrokerError::UnexpectedReply("cancel answered nothing".into()))
     }
 
-    /// Cancels tasks of one queue, up to [`BATCH_MAX`](super::BATCH_MAX), or asks their workers
-    /// to; what it did with each, in order.
+    /// Cancels up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue, or asks their workers to
+    /// stop them. Returns what it did with each, in order.
     pub async fn cancel_all(
         &self,
         queue: &QueueName,
@@ -89,20 +90,19 @@ impl Broker {
         done.collect()
     }
 
-    /// Puts a dead or cancelled task back in line.
+    /// Puts a dead or cancelled task back in the ready list.
     pub async fn requeue(&self, id: &TaskId) -> Result<(), BrokerError> {
         self.requeue_as(id, &platform::new_uuid().simple().to_string()).await
     }
 
-    /// The same as the operation of this name, which is done once.
+    /// The same under the name of an operation, which is done once.
     pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<(), BrokerError> {
         let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
         self.run_surely(call).await.map(drop)
     }
 
-    /// Removes tasks of one queue with all that is kept of them, up to
-    /// [`BATCH_MAX`](super::BATCH_MAX); what it did with each, in order. Of one that is sent again
-    /// nothing is known any more.
+    /// Removes up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue with all their data.
+    /// Returns what it did with each, in order. If it is sent again, the tasks are unknown.
     pub async fn delete_all(
         &self,
         queue: &QueueName,
@@ -126,7 +126,7 @@ impl Broker {
         self.run_surely(call).await.map(drop)
     }
 
-    /// Drops what is past its age or above what is kept.
+    /// Removes what is too old, or more than is kept.
     pub async fn purge(
         &self,
         queue: &QueueName,
@@ -149,12 +149,12 @@ impl Broker {
         })
     }
 
-    /// Drops all that is left of a queue that nobody has used for so long, and its name; whether
-    /// that was done.
+    /// Removes all that is left of a queue that has been idle for this time, and its name. Returns
+    /// whether it did.
     ///
-    /// The name is in another slot of a cluster than the queue. Whoever comes between the two
-    /// announces the queue after it is there: either that comes later than the removal, or the look
-    /// behind that finds the queue.
+    /// In a cluster, the name is in another slot than the queue, so another program may use the
+    /// queue between the two steps. It announces the queue after its write. So the announcement
+    /// comes after the removal of the name, or the check below finds the queue.
     pub async fn retire(&self, queue: &QueueName, idle: Duration) -> Result<bool, BrokerError> {
         let call = self.call(&scripts::RETIRE, queue, "").arg(idle.as_millis());
         let is_gone = self.run(call).await?.flag()?;

@@ -1,17 +1,17 @@
-//! What may stand behind the `?` of a URL: [`Parameters`].
+//! The parameters after the `?` of a URL: [`Parameters`].
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// What each server takes. The protocol is for URLs that other programs read, too.
+/// Those of every server. `protocol` is for URLs that other programs read, too.
 const ALWAYS: [&str; 4] = ["user_file", "password_file", "db", "protocol"];
 const OF_TLS: [&str; 5] = ["ca", "cert", "key", "server_name", "verify"];
-/// The others have these before the `@`.
+/// Other schemes have these before the `@`.
 const OF_UNIX: [&str; 2] = ["user", "pass"];
 
-/// What is not printed.
+/// These are not printed.
 const SECRET: [&str; 2] = OF_UNIX;
 
-/// What a scheme means for the parameters.
+/// The kinds of schemes, which have different parameters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     Tcp,
@@ -19,11 +19,11 @@ pub(super) enum Scheme {
     Unix,
 }
 
-/// The parameters of a URL, each known and given once.
+/// The parameters of a URL. Each is known and given once.
 pub(super) struct Parameters(BTreeMap<String, String>);
 
 impl Parameters {
-    /// Checks those of a URL; the error says which one is wrong.
+    /// Checks the parameters of a URL; the error names the wrong one.
     pub(super) fn of<'a>(
         pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
         scheme: Scheme,
@@ -34,7 +34,7 @@ impl Parameters {
             Scheme::Unix => [&OF_UNIX[..], &ALWAYS].concat(),
         };
         let pairs: Vec<_> = pairs.collect();
-        // Then it may begin within a password.
+        // An `@` may mean that the query begins inside a password.
         let is_unexpected =
             pairs.iter().any(|(name, value)| name.contains('@') || value.contains('@'));
         let mut parameters = BTreeMap::new();
@@ -53,22 +53,22 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    /// The value of one.
+    /// The value of a parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The number of the database, be it in the path or here.
+    /// The number of the database, from the path or from the parameter.
     pub(super) fn db(&self, of_path: i64) -> Result<i64, String> {
         let Some(text) = self.get("db") else { return Ok(of_path) };
-        let db = text.parse().map_err(|_| "its parameter db is no number".to_owned())?;
+        let db = text.parse().map_err(|_| "its parameter db is not a number".to_owned())?;
         if of_path != 0 && of_path != db {
             return Err("its path and its parameter db name two databases".to_owned());
         }
         Ok(db)
     }
 
-    /// Refuses a version of the protocol that there is not. All connections speak the second.
+    /// Refuses unknown versions of the protocol. All connections use version 2.
     pub(super) fn check_protocol(&self) -> Result<(), String> {
         match self.get("protocol") {
             None | Some("2" | "resp2" | "3" | "resp3") => Ok(()),
@@ -76,7 +76,7 @@ impl Parameters {
         }
     }
 
-    /// As they may be printed, with the `?`.
+    /// The form that may be printed, with the `?`.
     pub(super) fn shown(&self) -> String {
         let mut shown = String::new();
         for (name, value) in &self.0 {
@@ -96,8 +96,7 @@ fn unknown(name: &str, scheme: Scheme, known: &[&str]) -> String {
     format!("of its parameters {name} is not known; known are {}", known.join(", "))
 }
 
-/// What no part of a misplaced password can look like, since something of its surroundings would
-/// stand beside it.
+/// Whether the text is safe to print. A misplaced password would have other characters next to it.
 fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || " ._-+~,/\\".contains(c))
 }
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_parameter_is_refused_with_those_there_are() {
+    fn an_unknown_parameter_is_refused_with_the_list_of_known_ones() {
         let problem = read(&[("insecure", "true")], Scheme::Tls).err().unwrap();
         assert!(problem.contains("insecure is not known"), "{problem}");
         for known in OF_TLS.iter().chain(&ALWAYS) {
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_password_is_not_printed() {
+    fn a_text_that_may_be_a_password_is_not_printed() {
         for pairs in [&[("user:5ecret@host", "")][..], &[("5ecret", ""), ("x@host", "")]] {
             let problem = read(pairs, Scheme::Tcp).err().unwrap();
             assert!(!problem.contains("5ecret"), "{problem}");
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_empty_or_contradicts_is_refused() {
+    fn an_empty_or_contradictory_parameter_is_refused() {
         for pairs in [&[("ca", "")][..], &[("ca", "a"), ("ca", "b")]] {
             assert!(read(pairs, Scheme::Tls).is_err(), "{pairs:?}");
         }
@@ -145,7 +144,7 @@ mod tests {
         assert_eq!(db("3").db(0), Ok(3));
         assert_eq!(db("3").db(3), Ok(3));
         assert!(db("3").db(4).unwrap_err().contains("two databases"));
-        assert!(db("x").db(0).unwrap_err().contains("no number"));
+        assert!(db("x").db(0).unwrap_err().contains("not a number"));
         let protocol = |text| read(&[("protocol", text)], Scheme::Tcp).unwrap();
         assert!(protocol("resp3").check_protocol().is_ok());
         assert!(protocol("resp4").check_protocol().is_err());

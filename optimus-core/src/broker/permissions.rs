@@ -1,5 +1,5 @@
-//! Whether the server lets its user run every command that a worker needs: asked at its start,
-//! since a script that is refused half-way leaves half a transition.
+//! Checks that the server's user may run every command that a worker needs. It is checked at the
+//! start, since a script that is refused half-way leaves half a transition.
 
 use super::{Broker, BrokerError, ScriptCall, inspect::get};
 use crate::{
@@ -7,9 +7,9 @@ use crate::{
     platform,
 };
 
-/// Each command of the scripts and of the broker, with arguments that change nothing which stays.
-/// `$` is a key of this worker alone, a text from the first command on, so that the commands for
-/// other types are refused for that; `@` is the list of queues.
+/// Each command of the scripts and of the broker, with arguments that leave no change. `$` is a key
+/// of this worker alone. It holds a text after the first command, so that commands for other types
+/// fail with an error of type. `@` is the list of queues.
 const PROBES: [&str; 42] = [
     "SET $ 1 PX 1000",
     "GET $",
@@ -56,7 +56,7 @@ const PROBES: [&str; 42] = [
 ];
 
 impl Broker {
-    /// What the server's user may not do of what a worker needs, as its ACL would allow it.
+    /// Permissions that a worker needs and the server's user lacks, in the form of an ACL.
     pub async fn missing_permissions(
         &self,
         queue: &QueueName,
@@ -65,8 +65,8 @@ impl Broker {
         self.denied(&self.keys(queue).probe(worker.as_str())).await
     }
 
-    /// What a call was denied, by the permissions that its user lacks. The server's own words name
-    /// no command where a script met it.
+    /// Names the permissions that the user lacks for a call. The server's own message names no
+    /// command if a script was denied.
     pub(super) async fn name_denied(&self, call: &ScriptCall, why: String) -> BrokerError {
         let key = format!("{}probe:{}", call.key_base(), platform::new_uuid().simple());
         match self.denied(&key).await {
@@ -79,7 +79,7 @@ impl Broker {
         }
     }
 
-    /// Each permission that the server's user lacks, asked for with this key.
+    /// Each permission that the server's user lacks, tested with this key.
     async fn denied(&self, key: &str) -> Result<Vec<String>, BrokerError> {
         let queues = super::keys::queues(&self.namespace);
         let word = |word: &'static str| match word {
@@ -122,7 +122,7 @@ mod tests {
     use crate::broker::scripts;
 
     #[test]
-    fn every_command_of_the_scripts_is_asked_for() {
+    fn every_command_of_the_scripts_is_probed() {
         let probed: BTreeSet<&str> =
             PROBES.iter().filter_map(|probe| probe.split(' ').next()).collect();
         for script in scripts::ALL {

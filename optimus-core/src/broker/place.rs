@@ -1,4 +1,4 @@
-//! Where a URL leads, and what it says of the way: [`Place`].
+//! The server that a URL names, and the settings for it: [`Place`].
 
 use std::{
     path::PathBuf,
@@ -14,15 +14,15 @@ use super::tls::Tls;
 /// A server, as a URL describes it.
 pub(super) struct Place {
     pub(super) address: Address,
-    /// The database, and the user and password that the URL has.
+    /// The database, and the user and password of the URL.
     pub(super) settings: RedisConnectionInfo,
     pub(super) files: LoginFiles,
-    /// For messages: the URL without what is secret.
+    /// For messages: the URL without its secrets.
     pub(super) shown: String,
-    is_doubted: AtomicBool,
+    is_probed: AtomicBool,
 }
 
-/// Where it listens.
+/// The address of the server.
 pub(super) enum Address {
     Tcp(String, u16),
     #[cfg(feature = "tls")]
@@ -30,7 +30,7 @@ pub(super) enum Address {
     Unix(PathBuf),
 }
 
-/// Files with a user and a password, which may change.
+/// Files with a user and a password, whose content may change.
 #[derive(Clone, Default)]
 pub(super) struct LoginFiles {
     pub(super) user: Option<PathBuf>,
@@ -38,9 +38,9 @@ pub(super) struct LoginFiles {
 }
 
 impl Place {
-    /// Reads a URL of a server; the error says what is wrong with it, without naming it.
+    /// Reads the URL of a server. The error describes what is wrong, without the URL.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
-        let mut parsed = redis::parse_redis_url(url).ok_or("it is no URL")?;
+        let mut parsed = redis::parse_redis_url(url).ok_or("it is not a URL")?;
         if parsed.fragment().is_some() {
             return Err(
                 "it has a #fragment; write verify=none in place of #insecure, and %23 for a \
@@ -65,11 +65,12 @@ impl Place {
         parameters.check_protocol()?;
         parsed.set_query(None);
         if scheme == Scheme::Tls {
-            parsed.set_scheme("redis").map_err(|()| "it is no URL")?;
+            parsed.set_scheme("redis").map_err(|()| "it is not a URL")?;
         }
         let info = parsed.into_connection_info().map_err(|problem| problem.to_string())?;
         let db = parameters.db(info.redis_settings().db())?;
-        // All answers are read in the form of the older protocol, which it is without the query.
+        // All answers are read in the form of protocol version 2, which is used if the query is
+        // empty.
         let mut settings = info.redis_settings().clone().set_db(db);
         if let Some(user) = parameters.get("user") {
             settings = settings.set_username(user);
@@ -80,15 +81,15 @@ impl Place {
         let address = address(info.addr(), scheme, &parameters)?;
         let files = files(&settings, &parameters)?;
         let shown = address.shown(&scheme_text, info.redis_settings().db()) + &parameters.shown();
-        Ok(Self { address, settings, files, shown, is_doubted: AtomicBool::new(false) })
+        Ok(Self { address, settings, files, shown, is_probed: AtomicBool::new(false) })
     }
 
-    /// Whether nobody has asked this before: a server is asked once what it speaks.
-    pub(super) fn is_first_doubt(&self) -> bool {
-        !self.is_doubted.swap(true, Ordering::Relaxed)
+    /// Whether this is the first call: each server is probed for its protocol once.
+    pub(super) fn is_first_probe(&self) -> bool {
+        !self.is_probed.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether both lead to one database.
+    /// Whether both are the same database.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let same_address = match (&self.address, &other.address) {
             (Address::Unix(path), Address::Unix(other)) => path == other,
@@ -97,7 +98,7 @@ impl Place {
         same_address && self.settings.db() == other.settings.db()
     }
 
-    /// Whether the URL itself says who logs in, or where that is written.
+    /// Whether the URL has credentials, or names files with them.
     pub(super) fn names_credentials(&self) -> bool {
         let LoginFiles { user, password } = &self.files;
         user.is_some()
@@ -124,7 +125,7 @@ fn address(
     })
 }
 
-/// Where else the user and the password are, with no more than one place for each.
+/// The files for the user and the password. Each of the two has one source only.
 fn files(settings: &RedisConnectionInfo, parameters: &Parameters) -> Result<LoginFiles, String> {
     let file = |name: &str| parameters.get(name).map(PathBuf::from);
     let files = LoginFiles { user: file("user_file"), password: file("password_file") };
@@ -162,14 +163,14 @@ impl Address {
     }
 }
 
-/// Leaves out whatever may be a password, wherever somebody may have put it: all before the last
-/// `@` but the scheme, and the query. For what is no URL; others are [shown](Place::shown).
+/// Hides whatever may be a password: all before the last `@` except the scheme, and the query. For
+/// texts that are not URLs; others are [shown](Place::shown).
 pub(super) fn redact(url: &str) -> String {
     let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
     let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
     let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    // Without an `@`, what stands behind a `:` may be a password, unless it is a port.
+    // Without an `@`, what follows a `:` may be a password, unless it is a port.
     let authority = place.split(['/', '?']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|_| scheme != "unix://");
     if secret.contains('?') || port.is_some_and(|port| port.parse::<u16>().is_err()) {

@@ -1,4 +1,4 @@
-//! What URLs lead to, which are refused, and how both are printed.
+//! Which servers URLs name, which URLs are refused, and how both are printed.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn problem(url: &str) -> String {
 }
 
 #[test]
-fn a_url_is_printed_without_its_password_wherever_that_stands() {
+fn a_url_is_printed_without_its_password_wherever_that_is() {
     for (url, printed) in [
         ("redis://user:secret@host:6379/1", "redis://***@host:6379/1"),
         ("user:secret@host", "***@host"),
@@ -41,7 +41,7 @@ fn a_place_is_printed_with_the_parameters_that_are_not_secret() {
 }
 
 #[test]
-fn a_database_stands_in_the_path_or_in_a_parameter() {
+fn the_database_is_in_the_path_or_in_a_parameter() {
     let db = |url| Place::parse(url).ok().unwrap().settings.db();
     assert_eq!(db("redis://host/3"), 3);
     assert_eq!(db("redis://host?db=3"), 3);
@@ -50,7 +50,7 @@ fn a_database_stands_in_the_path_or_in_a_parameter() {
 }
 
 #[test]
-fn a_user_and_a_password_have_one_place_each() {
+fn the_user_and_the_password_have_one_source_each() {
     for url in [
         "redis://ann@host?user_file=/u&password_file=/p",
         "redis://ann:secret@host?password_file=/p",
@@ -66,7 +66,7 @@ fn a_user_and_a_password_have_one_place_each() {
 }
 
 #[test]
-fn a_fragment_is_refused_with_what_stands_in_its_place() {
+fn a_fragment_is_refused_with_its_replacement() {
     for url in ["redis://host/#insecure", "redis://user:pa@host/0#x"] {
         let problem = problem(url);
         assert!(problem.contains("verify=none") && problem.contains("%23"), "{problem}");

@@ -1,7 +1,9 @@
-//! What a server speaks that does not answer: TLS where it was not asked for, or not where it was.
+//! Finds out whether a server that does not answer uses TLS and the URL does not, or the other way
+//! round.
 //!
-//! Neither side says so by itself. To plain commands a Redis with TLS resets the connection; to the
-//! first words of TLS a plain one says nothing, for it waits for the end of the line.
+//! Neither side reports this by itself. A Redis with TLS resets the connection when it receives
+//! plain commands. A plain Redis does not answer the first bytes of TLS, because it waits for the
+//! end of the line.
 
 use std::time::Duration;
 
@@ -18,25 +20,26 @@ pub(super) const SPEAKS_TLS: &str =
 pub(super) const SPEAKS_PLAINLY: &str = "the server does not speak TLS at that port; \
                                          write redis://, or name its TLS port";
 
-/// How long a server has to answer, or to begin a handshake before it is asked.
+/// How long a server has to answer, and how long a TLS handshake may last before the server is
+/// probed.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The client's hello of TLS 1.2 up to its random bytes: a record, and in it the message.
+/// The client hello of TLS 1.2 up to its random bytes: a record with the message inside.
 const HELLO: [u8; 11] = [22, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3];
 /// No session, two usual ciphers, no compression.
 const OFFER: [u8; 9] = [0, 0, 4, 0xc0, 0x2f, 0xc0, 0x2b, 1, 0];
-/// The first bytes of a record of TLS: an alert, and a part of a handshake.
+/// The first bytes of TLS records: an alert, and a part of a handshake.
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 
-/// Whether the server answers to TLS, be it with a refusal.
+/// Whether the server answers in TLS, even with an alert.
 pub(super) async fn speaks_tls(host: &str, port: u16) -> bool {
     let hello = [&HELLO[..], &[7; 32], &OFFER].concat();
     let answer = timeout(WITHIN, first_of_answer(host, port, &hello)).await;
     matches!(answer, Ok(Ok(ALERT | HANDSHAKE)))
 }
 
-/// Returns if the server has not answered to TLS for a while, and answers without.
+/// Returns if the server has not answered in TLS for a while, but answers plain commands.
 #[cfg(feature = "tls")]
 pub(super) async fn speaks_plainly(host: &str, port: u16) {
     tokio::time::sleep(WITHIN).await;

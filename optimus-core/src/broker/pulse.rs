@@ -1,4 +1,4 @@
-//! Whether anything still moves on a connection: [`Pulse`], and the stream that feeds it.
+//! Detects connections on which no bytes move: [`Pulse`], and the stream that updates it.
 
 use std::{
     io::{self, IoSlice},
@@ -18,23 +18,23 @@ use tokio::{
 
 /// Longer than any fork or slow script of a healthy server.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(8);
-/// Buffers of the system, or of a tunnel, may hide so many bytes that were written and are still
-/// on their way. They are given the time that a link of [`RATE_MIN`] takes for them.
+/// Buffers of the system, or of a tunnel, may hold this many bytes that were written and not yet
+/// sent. They get the time that a link of [`RATE_MIN`] takes for them.
 const HIDDEN_MAX: usize = 8 * 1024 * 1024;
 /// In bytes per second.
 const RATE_MIN: usize = 128 * 1024;
 
-/// What moved last on a connection, and what is still expected.
+/// When bytes last moved on a connection, and how many are unanswered.
 #[derive(Debug)]
 pub(super) struct Pulse {
     made: Instant,
-    /// When bytes came or went, in ms since it was made.
+    /// When bytes were last read or written, in ms since it was made.
     moved_ms: AtomicU64,
-    /// Bytes of requests that are not answered.
+    /// Bytes of requests that have no answer yet.
     unanswered: AtomicUsize,
 }
 
-/// Bytes whose answer is awaited, until it is dropped.
+/// Bytes of a request whose answer is awaited. Its drop ends that.
 pub(super) struct Awaited<'a>(&'a Pulse, usize);
 
 impl Pulse {
@@ -52,19 +52,19 @@ impl Pulse {
         self.made + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed))
     }
 
-    /// Notes a request of so many bytes.
+    /// Notes a request of this many bytes.
     pub(super) fn awaits(&self, bytes: usize) -> Awaited<'_> {
         self.unanswered.fetch_add(bytes, Ordering::Relaxed);
         Awaited(self, bytes)
     }
 
-    /// How long nothing may move.
+    /// How long the connection may be silent.
     fn patience(&self) -> Duration {
         let hidden = self.unanswered.load(Ordering::Relaxed).min(HIDDEN_MAX);
         SILENCE_MAX + Duration::from_secs(1) * u32::try_from(hidden / RATE_MIN).unwrap_or(u32::MAX)
     }
 
-    /// Waits until nothing has moved for too long, counted from now on.
+    /// Waits until the connection has been silent for too long, counted from this call.
     pub(super) async fn stops(&self) {
         let begun = Instant::now();
         loop {
@@ -73,7 +73,7 @@ impl Pulse {
             if until <= now {
                 return;
             }
-            // What is awaited may be less then.
+            // Fewer bytes may be unanswered after this sleep.
             sleep_until(until.min(now + SILENCE_MAX)).await;
         }
     }
@@ -85,10 +85,10 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// A stream that notes when bytes come or go.
+/// A stream that notes when bytes are read or written.
 ///
-/// A write that the system takes at once proves nothing: it may lie in a buffer that nobody reads.
-/// One that had to wait for room shows that the other side took what was written before.
+/// A write that the system accepts at once proves nothing: the bytes may stay in a buffer that is
+/// never read. A write that had to wait for room shows that the other side has read earlier bytes.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,

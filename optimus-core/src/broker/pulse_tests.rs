@@ -1,4 +1,4 @@
-//! On tokio's paused clock, over a stream in memory with a buffer of 16 bytes.
+//! Tests on tokio's paused clock, over a stream in memory with a buffer of 16 bytes.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{sleep, timeout};
@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use super::*;
 
 const LONG: Duration = Duration::from_secs(60);
-/// Slower than often, and sooner than too late.
+/// Shorter than the silence that is allowed.
 const STEP: Duration = Duration::from_secs(5);
 
 fn watched() -> (Watched<DuplexStream>, DuplexStream, Arc<Pulse>) {
@@ -15,14 +15,14 @@ fn watched() -> (Watched<DuplexStream>, DuplexStream, Arc<Pulse>) {
     (Watched::new(near, pulse.clone()), far, pulse)
 }
 
-/// How long a wait takes to see that nothing moves; `None` if it goes on.
+/// How long a wait takes to detect silence; `None` if it goes on.
 async fn stops_after(pulse: &Pulse) -> Option<Duration> {
     let begun = Instant::now();
     timeout(LONG, pulse.stops()).await.ok().map(|()| begun.elapsed())
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_counted_from_the_request_on() {
+async fn silence_is_counted_from_the_request() {
     let pulse = Pulse::new();
     sleep(LONG).await;
     assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
@@ -68,7 +68,7 @@ async fn a_request_that_takes_longer_is_awaited_while_bytes_of_it_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_into_a_buffer_that_nobody_reads_has_not_moved() {
+async fn bytes_in_a_buffer_that_is_not_read_have_not_moved() {
     let (mut near, _far, pulse) = watched();
     let others = async {
         for _ in 0..16 {
@@ -85,7 +85,7 @@ async fn what_is_written_into_a_buffer_that_nobody_reads_has_not_moved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_buffers_may_hide_has_the_time_of_a_slow_link_while_it_is_unanswered() {
+async fn unanswered_bytes_get_the_time_of_a_slow_link() {
     let pulse = Pulse::new();
     let four = pulse.awaits(4 * RATE_MIN);
     assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX + Duration::from_secs(4)));

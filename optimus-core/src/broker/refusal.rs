@@ -1,21 +1,21 @@
-//! The closed list of words by which a script refuses.
+//! The closed list of words with which a script refuses.
 
-/// Why a script did nothing. The words are those of `lua/README.md`.
+/// Why a script refused. The words are those of `lua/README.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The worker's lease is over, or it was never registered.
     Lapsed,
-    /// An older call of this worker than one that was already answered.
+    /// A later call of this worker was already answered.
     Stale,
-    /// An older call of this client than its ledger can answer.
+    /// The call is too old for the client's ledger to answer it.
     Forgotten,
     /// The queue is in use by newer programs.
     Newer,
     /// The queue is paused.
     Paused,
-    /// The task is not where the verb could take it from.
+    /// The task is in a state that the verb does not apply to.
     WrongState,
-    /// The biz id is another task's.
+    /// Another task holds the biz id.
     Duplicate,
 }
 
@@ -31,7 +31,7 @@ impl Refusal {
         (Self::Duplicate, "DUPLICATE"),
     ];
 
-    /// The refusal of that word.
+    /// The refusal for that word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find_map(|(refusal, name)| (name == word).then_some(refusal))
     }
@@ -43,7 +43,7 @@ mod tests {
     use crate::broker::scripts;
 
     #[test]
-    fn scripts_refuse_with_the_listed_words_only_and_with_each_of_them() {
+    fn scripts_use_all_listed_refusals_and_no_other() {
         let mut used = std::collections::BTreeSet::new();
         for script in scripts::ALL {
             let header = script.source.rsplit("-- KEYS ").next().expect("a header");

@@ -6,30 +6,31 @@ use redis::RedisError;
 
 use super::BrokerError;
 
-/// What kept a connection from being made.
+/// Why a connection could not be made.
 #[derive(Debug)]
 pub(super) enum DialError {
-    /// Nobody answered, or what was answered.
+    /// The server did not answer, or it answered with this error.
     Redis(RedisError),
-    /// One side speaks TLS and the other does not, or they do not trust each other; what to do.
+    /// One side uses TLS and the other does not, or one does not trust the other. The text has what
+    /// to do.
     Tls(String),
-    /// The program's files or settings won't do.
+    /// The program's files or settings can't be used.
     Misconfigured(String),
-    /// The program could not tell its credentials.
+    /// The program returned no credentials.
     NoCredentials(String),
-    /// Redis refused credentials that may be old, and why there were no newer ones.
+    /// Redis refused credentials that may be old. The text has why there were no newer ones.
     OldCredentials(String),
 }
 
 impl DialError {
-    /// The server did not do in time what it should.
+    /// The server did not complete a step in time.
     pub(super) fn late(what: &str, within: Duration) -> Self {
         let why = format!("{what} within {} s", within.as_secs());
         io::Error::new(io::ErrorKind::TimedOut, why).into()
     }
 
-    /// By what a caller can do.
-    pub(super) fn judged(self, place: &str) -> BrokerError {
+    /// Converts it by what a caller can do.
+    pub(super) fn into_broker_error(self, place: &str) -> BrokerError {
         match self {
             Self::Redis(problem) => refusal_of(&problem, place),
             Self::Tls(why) => BrokerError::Tls(format!("{place}: {why}")),
@@ -43,13 +44,13 @@ impl DialError {
         }
     }
 
-    /// Whether nothing came that a Redis would say.
+    /// Whether the answer, if any, can't be from a Redis.
     pub(super) fn is_no_answer(&self) -> bool {
         let Self::Redis(problem) = self else { return false };
         matches!(problem.kind(), redis::ErrorKind::Io | redis::ErrorKind::Parse)
     }
 
-    /// Whether Redis said that the credentials are wrong.
+    /// Whether Redis refused the credentials.
     pub(super) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Redis(problem) if is_unauthorized(problem))
     }
@@ -75,7 +76,7 @@ fn is_unauthorized(problem: &RedisError) -> bool {
 fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
     let problem_text = problem.to_string();
     let why = format!("{problem_text} at {place}{}", advice(&problem_text));
-    // A server that is busy says so when the database is chosen, and the code of that is lost.
+    // A busy server reports this when the database is selected, and the code of that error is lost.
     let passes = ["Redis is busy", "Redis is loading", "max number of clients"];
     let no_database = why.contains("refused to switch database")
         && !passes.iter().any(|passing| why.contains(passing));
@@ -91,14 +92,14 @@ fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
     BrokerError::NotDone(why)
 }
 
-/// What the operator can do about it, where trying again does not help by itself.
+/// What the operator can do, if trying again does not help.
 fn advice(why: &str) -> &'static str {
     if why.contains("Too many open files") {
         "; raise this process' limit of open files (ulimit -n)"
     } else if why.contains("max number of clients") {
         "; raise maxclients of Redis, or connect fewer processes"
     } else if why.contains("roken pipe") || why.contains("onnection reset") {
-        // It may have said so, and closed the connection before that was read.
+        // The server may have sent the reason and closed the connection before it was read.
         "; if this goes on, see whether Redis has reached its maxclients"
     } else {
         ""
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_lacks_a_connection_for_want_of_room_is_told_where_to_make_it() {
+    fn an_error_about_a_limit_names_the_limit_to_raise() {
         let full = "Failed to refresh: ERR max number of clients reached";
         assert!(advice(full).contains("maxclients"));
         assert!(advice("Too many open files (os error 24)").contains("ulimit -n"));
@@ -119,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_busy_is_away_and_one_without_the_database_is_misconfigured() {
+    fn a_busy_server_is_transient_and_a_missing_database_is_misconfigured() {
         let of = |text: &str| {
-            let said = (redis::ServerErrorKind::ResponseError.into(), SWITCH, text.to_owned());
-            refusal_of(&said.into(), "redis://here")
+            let error = (redis::ServerErrorKind::ResponseError.into(), SWITCH, text.to_owned());
+            refusal_of(&error.into(), "redis://here")
         };
         for passing in [
             "Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",

@@ -1,10 +1,10 @@
-//! Replies of scripts: the only parsing code.
+//! Parses the replies of scripts.
 
 use redis::Value;
 
 use super::{BrokerError, refusal::Refusal};
 
-/// The parts of a script's answer behind its `OK`, read in order.
+/// The parts of a script's answer after its `OK`, read in order.
 #[derive(Debug)]
 pub struct Reply {
     script: &'static str,
@@ -12,7 +12,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Tells an answer from a refusal.
+    /// Separates answers from refusals.
     pub(super) fn new(script: &'static str, value: Value) -> Result<Self, BrokerError> {
         let parts = match value {
             Value::Array(parts) => parts,
@@ -33,7 +33,7 @@ impl Reply {
         }
     }
 
-    /// Reads an answer as it comes over the wire, for measuring and testing that alone.
+    /// Reads an answer in the form of the wire, for benchmarks and tests of the parser.
     pub fn from_bytes(script: &'static str, bytes: &[u8]) -> Result<Self, BrokerError> {
         let value = redis::parse_redis_value(bytes)
             .map_err(|problem| BrokerError::UnexpectedReply(problem.to_string()))?;
@@ -57,7 +57,7 @@ impl Reply {
     pub fn number<N: std::str::FromStr>(&mut self) -> Result<N, BrokerError> {
         let text = self.text()?;
         text.parse().map_err(|_| {
-            BrokerError::UnexpectedReply(format!("{}: {text:?} is no number", self.script))
+            BrokerError::UnexpectedReply(format!("{}: {text:?} is not a number", self.script))
         })
     }
 
@@ -66,13 +66,13 @@ impl Reply {
         Ok(self.text()? == "1")
     }
 
-    /// The next part as a number of ms, where -1 stands for none.
+    /// The next part as a number of ms; -1 means none.
     pub fn wait(&mut self) -> Result<Option<std::time::Duration>, BrokerError> {
         let ms: i64 = self.number()?;
         Ok(u64::try_from(ms).ok().map(std::time::Duration::from_millis))
     }
 
-    /// The next part as a list of byte strings, where nil is an empty one.
+    /// The next part as a list of byte strings; nil is an empty list.
     pub fn list(&mut self) -> Result<Vec<Vec<u8>>, BrokerError> {
         let part = self.part()?;
         list(self.script, part)
@@ -89,7 +89,7 @@ impl Reply {
         (0..count).map(|_| self.text()).collect()
     }
 
-    /// All that is left, as texts.
+    /// All parts that are left, as texts.
     pub fn rest(self) -> Result<Vec<String>, BrokerError> {
         let script = self.script;
         list(script, Value::Array(self.parts.collect()))?
@@ -98,14 +98,14 @@ impl Reply {
             .collect()
     }
 
-    /// Whether nothing is left.
+    /// Whether no parts are left.
     pub fn is_empty(&self) -> bool {
         self.parts.len() == 0
     }
 
     fn part(&mut self) -> Result<Value, BrokerError> {
         self.parts.next().ok_or_else(|| {
-            BrokerError::UnexpectedReply(format!("{} answered too little", self.script))
+            BrokerError::UnexpectedReply(format!("{} answered with too few parts", self.script))
         })
     }
 }
@@ -141,12 +141,12 @@ fn list(script: &'static str, value: Value) -> Result<Vec<Vec<u8>>, BrokerError>
     }
 }
 
-/// A plain command's answer as a list of byte strings.
+/// The answer to a plain command, as a list of byte strings.
 pub(super) fn plain_list(command: &'static str, value: Value) -> Result<Vec<Vec<u8>>, BrokerError> {
     list(command, value)
 }
 
-/// A plain command's answer as bytes; `None` for nil.
+/// The answer to a plain command, as bytes; `None` for nil.
 pub(super) fn plain_bytes(
     command: &'static str,
     value: Value,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_from_a_refusal_and_from_what_no_script_of_ours_says() {
+    fn an_answer_a_refusal_and_an_unknown_reply_are_separated() {
         assert!(Reply::new("verb", Value::Okay).is_ok());
         assert!(Reply::new("verb", Value::SimpleString("OK".into())).is_ok());
         let refused = |parts| Reply::new("verb", Value::Array(parts)).unwrap_err();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_read_in_their_order_and_one_too_few_is_said() {
+    fn parts_are_read_in_order_and_a_missing_one_is_an_error() {
         let mut reply = reply(vec![bulk("a"), Value::Int(7), bulk("1"), Value::Int(0), Value::Nil]);
         assert_eq!(reply.text().unwrap(), "a");
         assert_eq!(reply.number::<u8>().unwrap(), 7);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_a_number_of_ms_and_minus_one_is_none() {
+    fn a_wait_is_a_number_of_ms_and_minus_one_means_none() {
         let mut reply = reply(vec![Value::Int(250), Value::Int(-1), bulk("soon")]);
         assert_eq!(reply.wait().unwrap(), Some(Duration::from_millis(250)));
         assert_eq!(reply.wait().unwrap(), None);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_of_texts_or_bytes_and_nil_is_an_empty_one() {
+    fn lists_have_texts_or_bytes_and_nil_is_an_empty_list() {
         let list = |items: &[&str]| Value::Array(items.iter().map(|item| bulk(item)).collect());
         let nested = Value::Array(vec![list(&["a"])]);
         let mut found = reply(vec![list(&["a", "b"]), Value::Nil, nested]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nil_is_told_from_nothing_where_a_plain_command_answers() {
+    fn nil_and_an_empty_string_differ_in_the_answer_to_a_plain_command() {
         assert_eq!(plain_bytes("verb", Value::Nil).unwrap(), None);
         assert_eq!(plain_bytes("verb", bulk("")).unwrap(), Some(Vec::new()));
         assert!(is_unexpected(plain_bytes("verb", Value::Double(0.5))));

@@ -9,13 +9,13 @@ use crate::{
     record::millis,
 };
 
-/// Of the keys of `complete`, what a call without extras passes.
+/// How many keys of `complete` a call without extras passes.
 const PLAIN_KEYS: usize = 6;
 
 /// An attempt that succeeded.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// Its hold.
+    /// Under which lease it ran.
     pub lease: Lease,
     /// The task's name.
     pub task: &'static str,
@@ -27,19 +27,19 @@ pub struct Completion {
     pub took: Duration,
     /// When it ended, in ms by Redis' clock.
     pub ended_ms: u64,
-    /// What the handler returned and how long to keep it.
+    /// The result of the handler and how long to keep it.
     pub result: Option<(Vec<u8>, Duration)>,
-    /// Tries, a blob or a priority are kept beside its record, and go with it.
+    /// Tries, a blob or a priority are stored apart from its record, and are removed with it.
     pub has_sides: bool,
 }
 
 impl Completion {
-    /// Neither a result nor a biz id, and nothing beside its record, which is what makes it cheap.
+    /// Whether it has no result, no biz id and no data apart from its record. Such a call is cheap.
     fn is_plain(&self) -> bool {
         self.result.is_none() && self.biz_id.is_none() && !self.has_sides
     }
 
-    /// Its line in the list of the last successes.
+    /// Its entry in the list of the last successes.
     fn write_summary(&self, bytes: &mut Vec<u8>) {
         let Self { lease, task, attempt, ended_ms, .. } = self;
         bytes.extend_from_slice(&lease.id.stored_bytes());
@@ -51,15 +51,15 @@ impl Completion {
 /// An attempt that did not succeed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// Its hold.
+    /// Under which lease it ran.
     pub lease: Lease,
-    /// What is to become of the task.
+    /// What happens to the task.
     pub verdict: Verdict,
-    /// The entry of its error history, as JSON; empty for none.
+    /// The entry for its error history, as JSON; empty for none.
     pub error: String,
 }
 
-/// What is to become of a task that failed.
+/// What happens to a task whose attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Another attempt after this wait.
@@ -70,31 +70,31 @@ pub enum Verdict {
     Cancelled,
 }
 
-/// A task given back without an attempt.
+/// A task that is released without an outcome.
 #[derive(Debug, Clone)]
 pub struct Release {
-    /// Its hold.
+    /// Under which lease it was held.
     pub lease: Lease,
-    /// How.
+    /// How it is released.
     pub give: Give,
 }
 
-/// How a task is given back.
+/// How a task is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Give {
-    /// To the head of the line; it was not started.
+    /// To the head of the ready list; it was not started.
     Head,
-    /// To the head of the line, after it was started.
+    /// To the head of the ready list, after it was started.
     Interrupted,
-    /// To come back after this wait.
+    /// After this wait.
     Snooze(Duration),
-    /// To come back after this wait, counted as a worker that could not run it.
+    /// After this wait, counted as a misfit.
     Misfit(Duration),
 }
 
 impl Broker {
-    /// Ends attempts of one worker in one queue that succeeded; answers the positions whose lease
-    /// was another's by then.
+    /// The call that ends attempts of one worker in one queue that succeeded. Its answer has the
+    /// positions whose lease had passed to another worker.
     pub fn complete_call(
         &self,
         queue: &QueueName,
@@ -116,7 +116,7 @@ impl Broker {
         call
     }
 
-    /// Ends attempts of one worker in one queue that did not succeed.
+    /// The call that ends attempts of one worker in one queue that did not succeed.
     pub fn fail_call(
         &self,
         queue: &QueueName,
@@ -138,7 +138,7 @@ impl Broker {
         call
     }
 
-    /// Gives back tasks of one worker in one queue.
+    /// The call that releases tasks of one worker in one queue.
     pub fn release_call(
         &self,
         queue: &QueueName,
@@ -158,7 +158,8 @@ impl Broker {
         call
     }
 
-    /// Reads the answer of any report: the positions, from 0, whose lease was another's by then.
+    /// Reads the answer to any report: the positions, from 0, whose lease had passed to another
+    /// worker.
     pub fn read_report(reply: Reply) -> Result<Vec<usize>, BrokerError> {
         reply
             .rest()?
@@ -175,13 +176,13 @@ impl Broker {
             .collect()
     }
 
-    /// One report on its own.
+    /// Sends one report.
     pub async fn report(&self, call: ScriptCall) -> Result<Vec<usize>, BrokerError> {
         Self::read_report(self.run(call).await?)
     }
 }
 
-/// What all reports have in common: runs of equal tokens, then the ids.
+/// Pushes the part that all reports share: runs of equal tokens, then the ids.
 fn push_leases<'a>(
     call: &mut ScriptCall,
     leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
@@ -203,10 +204,11 @@ fn push_leases<'a>(
     }
 }
 
-/// How many extras there are, the extras, and the results.
+/// Pushes the number of extras, the extras, and the results.
 fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completion>]) {
     let (mut extras, mut bodies) = (Vec::new(), Vec::new());
-    // Two tasks of one biz id can't be live at once, but one key must not be declared twice.
+    // Two tasks with one biz id can't be live at the same time, but a key must not be declared
+    // twice.
     let (mut declared, mut sided): (_, Vec<(usize, usize)>) = (HashMap::new(), Vec::new());
     for (at, completion) in
         done.iter().map(Borrow::borrow).enumerate().filter(|(_, done)| !done.is_plain())

@@ -7,7 +7,7 @@ use redis::Cmd;
 use super::{keys::Keys, scripts::Script};
 use crate::id::TaskId;
 
-/// One call of a script, ready to be sent, perhaps with others in one write.
+/// One call of a script, ready to be sent, alone or with others in one write.
 #[derive(Clone)]
 pub struct ScriptCall {
     pub(super) script: &'static Script,
@@ -15,7 +15,7 @@ pub struct ScriptCall {
     args: Words,
 }
 
-/// Byte strings, one behind the other: a call has thousands, and each on its own would be an
+/// Byte strings in one buffer. A call has thousands of them, and separate ones would each need an
 /// allocation.
 #[derive(Clone, Default)]
 struct Words {
@@ -51,7 +51,7 @@ impl ScriptCall {
         Self::short(script, script.keys.len(), keys, owner)
     }
 
-    /// The same with no more than the first `count` keys.
+    /// The same with only the first `count` keys.
     pub(super) fn short(script: &'static Script, count: usize, keys: &Keys, owner: &str) -> Self {
         let mut words = Words::default();
         for key in &script.keys[..count] {
@@ -64,13 +64,13 @@ impl ScriptCall {
         Self { script, keys: words, args: Words::default() }
     }
 
-    /// What the names of its keys begin with.
+    /// The common prefix of its keys.
     pub(super) fn key_base(&self) -> String {
         let first = self.keys.iter().next().map(String::from_utf8_lossy).unwrap_or_default();
         first.split_inclusive("}:").next().unwrap_or_default().to_owned()
     }
 
-    /// Makes room for so many further arguments of so many bytes in all.
+    /// Reserves room for this many more arguments with this many bytes in total.
     pub(super) fn reserve(&mut self, args: usize, bytes: usize) {
         self.args.ends.reserve(args);
         self.args.bytes.reserve(bytes);
@@ -99,18 +99,18 @@ impl ScriptCall {
         self.args.end();
     }
 
-    /// Declares a further key; its index as options and extras write it, from 1.
+    /// Declares one more key; returns its index, from 1, as options and extras write it.
     pub(super) fn extra_key(&mut self, key: &str) -> usize {
         self.keys.push(key.as_bytes());
         self.keys.ends.len() - self.script.keys.len()
     }
 
-    /// For a server that knows the script.
+    /// The command for a server that knows the script.
     pub(super) fn by_hash(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)
     }
 
-    /// For one that does not, and will afterwards.
+    /// The command for a server that does not know the script yet.
     pub(super) fn by_text(&self) -> Cmd {
         self.command("EVAL", self.script.source)
     }

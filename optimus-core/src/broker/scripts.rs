@@ -1,16 +1,16 @@
-//! The table of Lua scripts: their text, hash, and the keys they name.
+//! The table of Lua scripts: their texts, hashes and keys.
 
 use std::{fmt, sync::LazyLock};
 
-/// One script, as loaded.
+/// One script.
 pub struct Script {
-    /// The verb: its file's name.
+    /// The verb, which is the name of its file.
     pub name: &'static str,
-    /// The whole text: its includes, then itself.
+    /// The whole text: the includes, then the script.
     pub source: &'static str,
-    /// KEYS in the order of its naming block; one that ends in `:` takes an owner's id behind it.
+    /// KEYS in the order of its naming block. A key that ends in `:` is followed by an owner's id.
     pub keys: &'static [&'static str],
-    /// The hash by which Redis knows it.
+    /// Its SHA-1 hash in Redis.
     pub sha: LazyLock<String>,
 }
 
@@ -20,8 +20,8 @@ impl fmt::Debug for Script {
     }
 }
 
-/// Includes behind `seldom` stand within one function of that name, which gives the functions it
-/// names: what a usual call does not need, it does not build.
+/// Includes after `seldom` are inside one function of that name, which returns the functions that
+/// it names. A usual call does not create these functions.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_a_call_passes_are_those_its_script_names_in_that_order() {
+    fn a_call_passes_the_keys_that_its_script_names_in_that_order() {
         for script in ALL {
             let expected: Vec<String> = script
                 .keys
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_script_reads_before_the_line_that_says_checks_and_writes_after_its_own() {
+    fn every_script_has_a_block_of_checks_and_a_block_of_writes() {
         for script in ALL {
             let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
             assert!(

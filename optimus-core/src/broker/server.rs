@@ -1,4 +1,4 @@
-//! What the live server's configuration means for tasks: asked at a worker's start.
+//! The server's configuration and what it means for tasks, read when a worker starts.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use redis::Value;
 
 use super::{Broker, BrokerError, inspect::get, reply};
 
-/// What decides what an acknowledgement is worth; `None` where the server won't tell. Printed, it
-/// is what a worker says at its start.
+/// Settings that decide what an acknowledgement is worth; `None` if the server does not return a
+/// setting. A worker prints them when it starts.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFacts {
     /// Its version.
     pub version: Option<String>,
-    /// How many bits its words have.
+    /// The word size of its build, in bits.
     pub bits: Option<u32>,
-    /// What it does at maxmemory; anything but `noeviction` may drop tasks.
+    /// Its policy at maxmemory; any policy but `noeviction` may drop tasks.
     pub maxmemory_policy: Option<String>,
     /// Whether it appends writes to a file.
     pub appendonly: Option<bool>,
-    /// How often it syncs that file.
+    /// When it syncs that file.
     pub appendfsync: Option<String>,
-    /// Whether it is a replica of another, which takes no writes.
+    /// Whether it is a replica, which refuses writes.
     pub is_replica: Option<bool>,
     /// How many replicas receive its writes.
     pub replicas: Option<u32>,
 }
 
-/// The oldest version that knows every command of the scripts.
+/// The oldest version that has every command of the scripts.
 const OLDEST: (u32, u32) = (6, 2);
 
 impl ServerFacts {
-    /// Why no worker should start on it; `None` if it will do.
+    /// Why no worker should start on it; `None` if it is suitable.
     pub fn refusal(&self) -> Option<String> {
         let too_old = self.version.as_deref().filter(|v| release(v).is_some_and(|v| v < OLDEST));
         if let Some(version) = too_old {
@@ -46,7 +46,7 @@ impl ServerFacts {
         })
     }
 
-    /// What is dangerous about them, a sentence each.
+    /// Risks of these settings, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(policy) = self.maxmemory_policy.as_deref().filter(|p| *p != "noeviction") {
@@ -80,7 +80,7 @@ impl ServerFacts {
         }
     }
 
-    /// What a failover may lose; `None` if there is nothing to fail over to.
+    /// What a failover may lose; `None` if there is no replica.
     pub fn failover(&self) -> Option<&'static str> {
         self.replicas.filter(|count| *count > 0).map(|_| {
             "a failover may lose what the replica had not received; \
@@ -107,7 +107,7 @@ impl ServerFacts {
     }
 }
 
-/// The settings, then what they mean, a sentence a line.
+/// Prints the settings, then what they mean, one sentence per line.
 impl fmt::Display for ServerFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}", self.settings(), self.promise())?;
@@ -122,7 +122,7 @@ impl Broker {
         self.one(get(&["PING"])).await.map(drop)
     }
 
-    /// Asks the server; what it denies stays unknown.
+    /// Reads the settings; those that the server denies stay unknown.
     pub async fn server_facts(&self) -> Result<ServerFacts, BrokerError> {
         let commands = vec![get(&["INFO"]), get(&["CONFIG", "GET", "appendfsync"])];
         let mut answers = self.send(commands).await.into_iter().map(|answer| match answer {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_print_as_settings_and_what_they_mean_a_sentence_a_line() {
+    fn facts_are_printed_as_settings_and_one_sentence_per_line() {
         let facts = ServerFacts {
             version: Some("7.0.15".into()),
             maxmemory_policy: Some("allkeys-lru".into()),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eviction_policy_that_may_drop_tasks_is_warned_of() {
+    fn an_eviction_policy_that_may_drop_tasks_gives_a_warning() {
         let with = |policy: &str| ServerFacts {
             maxmemory_policy: Some(policy.to_owned()),
             ..ServerFacts::default()

@@ -9,14 +9,14 @@ use crate::{
     record::{Submission, millis},
 };
 
-/// The slots of a client's ledger: at most this many of its calls may be unanswered. A call's slot
-/// is its number modulo this, and the next one of that slot is sent once it is answered.
+/// The number of slots of a client's ledger, and so of calls that may be unanswered. The slot of a
+/// call is its number modulo this. The next call of a slot is sent once this one is answered.
 pub const LEDGER_SLOTS: u64 = 16;
 
-/// The keys of a call whose tasks are all plain.
+/// How many keys a call passes whose tasks are all plain.
 const PLAIN_KEYS: usize = 4;
 
-/// What a stored id and a short header take, to reserve room.
+/// Bytes of a stored id and a short header, to reserve room.
 const RECORD_BYTES: usize = 64;
 
 /// Tasks of one queue in one call.
@@ -24,11 +24,11 @@ const RECORD_BYTES: usize = 64;
 pub struct Batch<'a> {
     /// The queue of all of them.
     pub queue: &'a QueueName,
-    /// Who submits.
+    /// The name of the client.
     pub client: &'a str,
-    /// The call's number, by which it can be sent again.
+    /// The number of the call, under which it can be sent again.
     pub number: u64,
-    /// The last call of the same slot that was answered; 0 if none was.
+    /// The last answered call of the same slot; 0 if there is none.
     pub since: u64,
     /// Keep the ledger for another hour.
     pub keep: bool,
@@ -36,43 +36,43 @@ pub struct Batch<'a> {
     pub tasks: &'a [Submission],
 }
 
-/// What became of one task of a batch.
+/// The answer for one task of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Receipt {
     /// It is stored.
     Created,
-    /// Nothing was added: this task has its biz id, or it is this task, which was stored before.
+    /// Nothing was added: this task has the same biz id, or it is the same task, stored before.
     Duplicate(TaskId),
 }
 
-/// What became of a batch.
+/// The answer for a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
     /// Of each task, in order.
     pub receipts: Vec<Receipt>,
-    /// Redis has lost calls of this client that were answered: it came back with an older state, or
-    /// empty, and knows nothing of what was said to it once.
+    /// Redis has lost answered calls of this client: it restarted with an older state or empty, and
+    /// what was stored only once is gone.
     pub lost: bool,
 }
 
-/// The call that stored a task, by which Redis tells whether it still has that call.
+/// The call that stored a task. Redis can check whether it still has that call.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredBy<'a> {
-    /// Whose ledger it is in.
+    /// The client that has the ledger.
     pub client: &'a str,
     /// Its number.
     pub number: u64,
 }
 
 impl Broker {
-    /// Stores the tasks of a batch; sent again under its number, it answers as it did and does
-    /// nothing more.
+    /// Stores the tasks of a batch. Sent again under its number, it returns the same answer and
+    /// changes nothing.
     pub async fn submit(&self, batch: &Batch<'_>) -> Result<Submitted, BrokerError> {
         let reply = self.run(self.submit_call(batch)).await?;
         Self::read_submit(batch.queue, batch.tasks.len(), reply)
     }
 
-    /// Reads the answer to a batch of so many tasks.
+    /// Reads the answer to a batch of this many tasks.
     pub fn read_submit(
         queue: &QueueName,
         tasks: usize,
@@ -82,7 +82,7 @@ impl Broker {
         let mut receipts = vec![Receipt::Created; tasks];
         let lost = answers.first().is_some_and(|word| word == "lost");
         for answer in answers.into_iter().skip(usize::from(lost)) {
-            let (position, owner) = taken(queue, &answer)
+            let (position, owner) = read_duplicate(queue, &answer)
                 .filter(|(position, _)| (1..=receipts.len()).contains(position))
                 .ok_or_else(|| {
                     BrokerError::UnexpectedReply(format!("submit answered {answer:?}"))
@@ -92,20 +92,20 @@ impl Broker {
         Ok(Submitted { receipts, lost })
     }
 
-    /// The call that [`submit`](Self::submit) makes.
+    /// The call of [`submit`](Self::submit).
     pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
         let may_exist = batch.tasks.iter().any(|task| task.may_exist);
         let is_plain = !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain);
         let here_ms = self.here_ms();
-        let ids_tell = batch.tasks.iter().all(|task| task.id_tells_birth(here_ms));
+        let ids_have_time = batch.tasks.iter().all(|task| task.id_tells_birth(here_ms));
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)
             .arg(batch.number)
             .arg(batch.number % LEDGER_SLOTS);
-        if ids_tell {
+        if ids_have_time {
             call.push(here_ms);
         } else {
             call.push("");
@@ -129,8 +129,8 @@ impl Broker {
         call
     }
 
-    /// Keeps the ledgers that a client has in these queues for another hour, as a submit with
-    /// [`Batch::keep`] does, by the time of Redis. Ledgers that are gone stay gone.
+    /// Keeps the ledgers of a client in these queues for another hour, as a submit with
+    /// [`Batch::keep`] does, by the clock of Redis. Ledgers that are gone stay gone.
     pub async fn keep_ledgers(
         &self,
         queues: &[QueueName],
@@ -149,8 +149,8 @@ impl Broker {
         self.send(queues.iter().map(keep).collect()).await.into_iter().try_for_each(|a| a.map(drop))
     }
 
-    /// Lets the next purge take the ledgers that a client has in these queues. Nobody may ask by
-    /// them any more, and no call of theirs may be under way.
+    /// Lets the next purge remove the ledgers of a client in these queues. No handle may still use
+    /// them, and no call may be in progress.
     pub async fn leave_ledgers(
         &self,
         queues: &[QueueName],
@@ -161,7 +161,7 @@ impl Broker {
         self.send(commands).await.into_iter().try_for_each(|answer| answer.map(drop))
     }
 
-    /// Makes a queue known to inspectors. Safe to repeat.
+    /// Adds a queue to the set that inspectors read. Safe to repeat.
     pub async fn announce(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let mut command = redis::cmd("SADD");
         command.arg(super::keys::queues(&self.namespace)).arg(queue.as_str());
@@ -169,23 +169,23 @@ impl Broker {
     }
 }
 
-/// 0 where it is no number.
+/// 0 if it is not a number.
 fn digits(text: &[u8]) -> u64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn taken(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
+fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     let (position, owner) = answer.split_once('=')?;
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
-/// Neither options nor a blob, which is what makes it cheap.
+/// Whether it has no options and no blob. Such a task is cheap.
 fn is_plain(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
 
-/// A biz id without a window, and nothing else that [`is_plain`] asks for.
+/// Whether it has a biz id without a window, and nothing else that [`is_plain`] excludes.
 fn is_unique(task: &Submission) -> bool {
     let has_options = task.options.priority != 0
         || task.options.expires_in.is_some()
@@ -193,7 +193,7 @@ fn is_unique(task: &Submission) -> bool {
     task.due == Due::Now && !has_options && task.biz_id.is_some() && task.blob().is_none()
 }
 
-/// How many options there are, whether ids may exist, the options, and the blobs.
+/// Pushes the number of options, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (Vec::new(), Vec::new());
     for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain(task)) {

@@ -1,4 +1,4 @@
-//! `await` and completion messages: what clients ask that wait for the end of a task.
+//! `await` and completion messages: how clients wait for the end of a task.
 
 use std::time::Duration;
 
@@ -15,48 +15,48 @@ use crate::{
 /// How a task has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// In which state.
+    /// Its state.
     pub state: TaskState,
-    /// After a success, what its handler returned.
+    /// After a success, the result of its handler.
     pub returned: Returned,
 }
 
-/// What is kept of what a handler returned.
+/// What is kept of the result of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Returned {
-    /// Nothing (any more), or it did not succeed.
+    /// Nothing (any more), or the task did not succeed.
     Nothing,
     /// This JSON.
     Json(Vec<u8>),
-    /// More than a script passes on, or it was not asked for: [`Broker::result`] has what is kept.
+    /// It is too large for a script to return, or was not requested; see [`Broker::result`].
     Elsewhere,
 }
 
 /// How tasks of one client have ended.
 #[derive(Debug)]
 pub struct Ends {
-    /// The one that is waited for, if it has ended.
+    /// The task that is waited for, if it has ended.
     pub end: Option<End>,
-    /// Of each of the others what its handler returned, if it has succeeded.
+    /// The result of each of the other tasks that has succeeded.
     pub next: Vec<Option<Returned>>,
 }
 
-/// The word for a success whose result no script passes on.
+/// The word for a success whose result is too large for a script to return.
 const LARGE: &str = "large";
 /// The word for a task that has not ended.
 const OPEN: &str = "open";
 
-/// Letters that are taken at once, behind the first.
+/// The most completion messages that are taken at once, after the first.
 const COMPLETIONS_MAX: &str = "1000";
 /// How long taking them may last.
 const MORE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Keys of `await` for who waits; who looks needs all.
+/// The keys of `await` that a wait needs. A read of the state needs all.
 const WAIT_KEYS: usize = 7;
 
 impl Broker {
-    /// Registers `client` as waiting for the task's end; `None` while it has not ended. Whoever
-    /// knows by which call it was submitted learns of a success however long ago it was.
+    /// Registers `client` as waiting for the task's end; `None` while it has not ended. If the call
+    /// that submitted the task is known, its success is found no matter how long ago it was.
     pub async fn wait_for_end(
         &self,
         id: &TaskId,
@@ -66,8 +66,8 @@ impl Broker {
         Ok(self.wait_with_next(id, client, stored_by, &[]).await?.end)
     }
 
-    /// The same, and tells in that call which of these others have succeeded. Each stands with the
-    /// number of the call by which the same client submitted it.
+    /// The same, and also returns which of these other tasks have succeeded. Each has the number of
+    /// the call with which the same client submitted it.
     pub async fn wait_with_next(
         &self,
         id: &TaskId,
@@ -79,7 +79,7 @@ impl Broker {
         for (id, number) in next {
             push_asked(&mut call, id, Some(*number));
         }
-        let mut reply = self.look(call).await?;
+        let mut reply = self.run_read(call).await?;
         let end = read_end(&mut reply)?;
         let next = next.iter().map(|_| {
             let end = read_end(&mut reply)?;
@@ -88,14 +88,14 @@ impl Broker {
         Ok(Ends { end, next: next.collect::<Result<_, BrokerError>>()? })
     }
 
-    /// The state that a task is in. `stored_by` as for [`wait_for_end`](Self::wait_for_end).
+    /// The state of a task. For `stored_by` see [`wait_for_end`](Self::wait_for_end).
     pub async fn state_of(
         &self,
         id: &TaskId,
         stored_by: Option<StoredBy<'_>>,
     ) -> Result<TaskState, BrokerError> {
         let all = scripts::AWAIT.keys.len();
-        match self.look(self.await_call(all, id, "", stored_by)).await?.text()?.as_str() {
+        match self.run_read(self.await_call(all, id, "", stored_by)).await?.text()?.as_str() {
             LARGE => Ok(TaskState::Success),
             word => state(word),
         }
@@ -115,8 +115,8 @@ impl Broker {
         call
     }
 
-    /// Waits for mail of ended tasks in one queue, and takes what has come; nothing after
-    /// `timeout`.
+    /// Waits for completion messages in one queue and takes those that have come; returns none
+    /// after `timeout`.
     pub async fn wait_for_completions(
         &self,
         queue: &QueueName,
@@ -130,7 +130,7 @@ impl Broker {
             return Ok(Vec::new());
         };
         let mut completions = vec![first];
-        // The first is taken already; if more can't be had, they stay for the next time.
+        // The first is taken already. If taking more fails, they stay for the next call.
         let more = self.one(get(&["LPOP", &completion_listener, COMPLETIONS_MAX]));
         if let Ok(Ok(more)) = tokio::time::timeout(MORE_WITHIN, more).await {
             completions.extend(reply::plain_list("LPOP", more)?);
@@ -138,7 +138,7 @@ impl Broker {
         completions.into_iter().map(|completion| read_completion(queue, completion)).collect()
     }
 
-    /// What a finished task returned, while it is kept.
+    /// The result of a finished task, while it is kept.
     pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
         let key = self.keys(id.queue()).result(id);
         reply::plain_bytes("GET", self.read_one(get(&["GET", &key])).await?)

@@ -1,4 +1,4 @@
-//! Why there is no TLS, and what to do about it.
+//! Why TLS failed, and what to do about it.
 
 use std::{error::Error as _, io, sync::Arc};
 
@@ -9,11 +9,12 @@ use super::{Identity, Tls};
 use crate::broker::{probe::SPEAKS_PLAINLY, refused::DialError};
 
 impl Tls {
-    /// A failed handshake, or what came in place of the first answer: a server says only then what
-    /// it thinks of the client's certificate. What is not of TLS stays as it is.
+    /// Explains a failed handshake, or an error in place of the first answer: a server reports only
+    /// then that it refuses the client's certificate. An error without a TLS cause is returned
+    /// unchanged.
     pub(in crate::broker) fn explain(&self, problem: DialError) -> DialError {
-        let DialError::Redis(said) = &problem else { return problem };
-        match of_tls(said) {
+        let DialError::Redis(error) = &problem else { return problem };
+        match of_tls(error) {
             Some(Error::General(_)) | None => problem,
             Some(why) => DialError::Tls(self.words(why)),
         }
@@ -103,7 +104,7 @@ fn refused(alert: AlertDescription) -> String {
     }
 }
 
-/// The error of TLS within one of the client library.
+/// The TLS error inside an error of the client library.
 fn of_tls(problem: &RedisError) -> Option<&Error> {
     let inner = problem.source()?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
     inner.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<Error>()

@@ -7,7 +7,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
 };
 
-/// The CAs of a file.
+/// The CAs in a file.
 pub(super) fn roots(path: &Path) -> Result<Arc<RootCertStore>, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, "ca")? {
@@ -16,14 +16,14 @@ pub(super) fn roots(path: &Path) -> Result<Arc<RootCertStore>, String> {
     Ok(Arc::new(roots))
 }
 
-/// The certificates of the file that this parameter of the URL names.
+/// The certificates in the file that this parameter of the URL names.
 pub(super) fn certificates(
     path: &Path,
     name: &str,
 ) -> Result<Vec<CertificateDer<'static>>, String> {
     let bytes = read(path, name)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let certificates = certificates.map_err(|p| refused(path, name, "is no PEM file", p))?;
+    let certificates = certificates.map_err(|p| refused(path, name, "is not a PEM file", p))?;
     if certificates.is_empty() {
         return Err(refused(path, name, "has no certificate", "no CERTIFICATE in PEM form"));
     }
@@ -36,7 +36,7 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
         pem::Error::NoItemsFound => {
             refused(path, "key", "has no key", "no PRIVATE KEY in PEM form that is not encrypted")
         }
-        other => refused(path, "key", "is no PEM file", other),
+        other => refused(path, "key", "is not a PEM file", other),
     };
     PrivateKeyDer::from_pem_slice(&read(path, "key")?).map_err(none)
 }

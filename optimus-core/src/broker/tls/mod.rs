@@ -1,8 +1,8 @@
-//! TLS: what a URL asks for, and how a stream gets it ([`Tls`]).
+//! The TLS settings of a URL, and the TLS handshake of a stream ([`Tls`]).
 //!
-//! The cryptography is `ring`'s, named for each connection: the process gets no default provider,
-//! and one that it has is not used. Files are read at each connection, so renewed certificates need
-//! no restart.
+//! The cryptography is from `ring`, set for each connection: it does not become the default
+//! provider of the process, and an existing default is not used. Files are read for each
+//! connection, so renewed certificates need no restart.
 
 mod explain;
 mod files;
@@ -29,23 +29,23 @@ use super::{parameters::Parameters, refused::DialError};
 pub(super) struct Tls {
     name: ServerName<'static>,
     verify: Verify,
-    /// In place of the system's.
+    /// Used instead of the CAs of the system.
     ca: Option<PathBuf>,
     identity: Option<Identity>,
 }
 
-/// What is asked of the server's certificate.
+/// How the server's certificate is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verify {
-    /// That a trusted CA has signed it, and that it is for this server.
+    /// A trusted CA has signed it, and it is for this server.
     Full,
-    /// That a trusted CA has signed it.
+    /// A trusted CA has signed it.
     Ca,
-    /// Nothing: the connection is secret, but who is at its other end is not known.
+    /// Nothing: the connection is encrypted, but the server is not authenticated.
     None,
 }
 
-/// How the client shows who it is.
+/// The certificate of the client.
 #[derive(Clone)]
 struct Identity {
     cert: PathBuf,
@@ -53,7 +53,7 @@ struct Identity {
 }
 
 impl Tls {
-    /// As the URL says; the error says what is wrong.
+    /// Reads the parameters of a URL; the error describes what is wrong.
     pub(super) fn of(parameters: &Parameters, host: &str) -> Result<Self, String> {
         let verify = match parameters.get("verify") {
             None | Some("full") => Verify::Full,
@@ -79,7 +79,7 @@ impl Tls {
         Ok(Self { name, verify, ca, identity })
     }
 
-    /// Agrees with the server on keys, once both are content with the other's certificate.
+    /// Runs the handshake, in which each side checks the other's certificate.
     pub(super) async fn connect<S>(&self, stream: S) -> Result<TlsStream<S>, DialError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -121,7 +121,7 @@ impl Tls {
                     )
                 })?,
         };
-        // Each connection has its own, so nothing would be resumed.
+        // Each connection has its own configuration, so no session could be resumed.
         config.resumption = Resumption::disabled();
         Ok(config)
     }

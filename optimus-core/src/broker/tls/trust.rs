@@ -1,4 +1,4 @@
-//! Which certificates of servers are taken.
+//! Checks the certificates of servers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,8 +34,8 @@ pub(super) fn system_roots() -> Result<Arc<RootCertStore>, String> {
     Ok(ROOTS.get_or_init(|| Arc::new(roots)).clone())
 }
 
-/// Takes certificates whatever name they are for, and without roots any at all. That the server
-/// has the key of what it shows is checked always.
+/// Accepts certificates for any name, and without roots any certificate. It always checks that the
+/// server has the key of its certificate.
 #[derive(Debug)]
 pub(super) struct Lenient {
     roots: Option<Arc<RootCertStore>>,
