@@ -1,8 +1,8 @@
-//! Arguments and results as JSON that can be read again.
+//! Encodes arguments and results as JSON that can be decoded again.
 //!
-//! `serde_json` writes NaN and infinities as `null`, and values deeper than it reads. So a task
-//! would be accepted and could not be read by its worker. Only where a `null` was written the value
-//! is looked through for such a number.
+//! `serde_json` writes NaN and infinities as `null`, and writes values that are nested more deeply
+//! than it can read. A worker could not read such a task. So deep nesting is refused, and a value
+//! is searched for such numbers if its JSON has a `null`.
 
 use std::{cell::Cell, fmt, io};
 
@@ -15,13 +15,13 @@ use serde::{
 };
 use serde_json::ser::Formatter;
 
-/// How many arrays and objects `serde_json` reads within one another.
+/// The deepest nesting of arrays and objects that `serde_json` reads.
 const DEPTH_MAX: usize = 127;
 
 /// Encodes a task's arguments, or its result.
 ///
 /// # Errors
-/// What can't be written as JSON and read again, a number that is none among it.
+/// Values that can't be written as JSON and read again, such as NaN.
 pub(crate) fn encode(arguments: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let (mut bytes, any_null) = (Vec::with_capacity(128), Cell::new(false));
     let formatter = Watch { any_null: &any_null, depth: 0 };
@@ -32,7 +32,7 @@ pub(crate) fn encode(arguments: &impl Serialize) -> Result<Vec<u8>, serde_json::
     Ok(bytes)
 }
 
-/// Writes JSON as usual. It notes whether there was a `null`, and refuses what is too deep.
+/// Writes JSON as usual. Notes whether it wrote a `null`, and refuses deep nesting.
 struct Watch<'a> {
     any_null: &'a Cell<bool>,
     depth: usize,
@@ -45,7 +45,7 @@ impl Watch<'_> {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "it has more than {DEPTH_MAX} arrays and objects within one another, which can't be \
+            "it has more than {DEPTH_MAX} arrays and objects inside one another, which can't be \
              read again; pass a flat list, or a text"
         )))
     }
@@ -81,7 +81,7 @@ impl Formatter for Watch<'_> {
 /// Writes nothing, and refuses numbers that are not finite.
 struct Finite;
 
-/// Why it refused.
+/// Why a value was refused.
 #[derive(Debug)]
 struct Refusal(String);
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_is_refused_wherever_it_stands() {
+    fn a_number_that_is_not_finite_is_refused_anywhere_in_a_value() {
         let refused = |problem: Result<Vec<u8>, serde_json::Error>, shown: &str| {
             let problem = problem.expect_err(shown).to_string();
             assert!(problem.contains(shown), "{problem}");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_to_be_read_again_is_refused() {
+    fn a_value_that_is_too_deep_to_be_read_again_is_refused() {
         let nested = |depth| {
             (0..depth).fold(json!(1), |inner, n| {
                 if n % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) }
@@ -269,11 +269,11 @@ mod tests {
         let problem = encode(&nested(128)).unwrap_err().to_string();
         assert!(problem.contains("127"), "{problem}");
         let bytes = serde_json::to_vec(&nested(128)).unwrap();
-        serde_json::from_slice::<Value>(&bytes).expect_err("it is not refused in vain");
+        serde_json::from_slice::<Value>(&bytes).expect_err("serde_json can't read it");
     }
 
     #[test]
-    fn all_else_is_written_as_serde_json_writes_it() {
+    fn other_values_are_written_as_serde_json_writes_them() {
         let same = |value: &dyn erased::Value| assert_eq!(value.ours(), value.theirs());
         same(&Shape::Box { width: None, name: "null" });
         same(&[Shape::Point, Shape::Circle(1.5), Shape::Line(-0.0, f32::MAX)]);

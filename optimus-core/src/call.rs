@@ -26,7 +26,7 @@ use crate::{
     task::Task,
 };
 
-/// A task with its arguments; nothing happens until a verb (`perform_…`) is awaited.
+/// A task with its arguments. Nothing happens until a verb (`perform_…`) is awaited.
 #[must_use = "a call does nothing until `.perform_async().await` or another verb"]
 #[derive(Debug, Clone)]
 pub struct Call<T: Task> {
@@ -36,36 +36,36 @@ pub struct Call<T: Task> {
 }
 
 impl<T: Task> Call<T> {
-    /// A call with the definition's options.
+    /// Makes a call with the definition's options.
     pub fn new(task: T) -> Self {
         Self { task, options: CallOptions::default(), headers: Headers::new() }
     }
 
-    /// Sends it to another queue. There its biz id is another one: it is no duplicate of a task in
-    /// the definition's queue.
+    /// Submits to another queue. Biz ids are separate for each queue: the call is not a duplicate
+    /// of a task in the definition's queue.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.options.queue = Some(queue.into());
         self
     }
 
-    /// Submits it under an id that was made before, in the id's queue. If a task of that id is
-    /// stored already, in whichever state, nothing is added, and the handle, which
-    /// [is a duplicate](TaskHandle::is_duplicate), is of that one. So a source that can't know
-    /// whether it has submitted may submit again, as long as the task has not succeeded.
+    /// Submits the task under an id that was made before, in the id's queue. If a task with that id
+    /// is already stored, in any state, nothing is added. The handle is then for that task, and [is
+    /// a duplicate](TaskHandle::is_duplicate). So a source that does not know whether it has
+    /// submitted may submit again, as long as the task has not succeeded.
     ///
-    /// Best is an id of [`TaskId::new`] that the source keeps beside what it is about. A uuid of
-    /// another version than 7 (one that the source has already, or version 5 of its own key) does
-    /// as well, but does not tell when it was made: the handle of such a task may say *forgotten*
-    /// instead of *succeeded*, once its summary is gone and the queue has purged any task. Where
-    /// the id was not made within the last second, the task is in line since its submit, which
-    /// costs Redis some more for the tasks of that call. A version 7 uuid of a time more than a day
-    /// ahead of this machine's clock is refused when it is submitted, with [`Error::is_invalid`].
+    /// It is best to make the id with [`TaskId::new`] and to store it with the data that the task
+    /// is about. A uuid of another version than 7 (one that the source already has, or version 5 of
+    /// its own key) works as well, but has no time in it: once the task's summary is gone and the
+    /// queue has purged any task, the handle may return *forgotten* instead of *succeeded*. If the
+    /// id was not made within the last second, the task counts as ready since its submit, which
+    /// costs Redis a little more for the tasks of that call. A version 7 uuid with a time more than
+    /// a day ahead of this machine's clock is refused at submit with [`Error::is_invalid`].
     pub fn id(mut self, id: TaskId) -> Self {
         self.options.id = Some(id);
         self
     }
 
-    /// -100 to 100; each step is worth a minute of waiting, so nothing starves.
+    /// From -100 to 100. Each step is worth a minute of waiting, so no task starves.
     pub fn priority(mut self, priority: i8) -> Self {
         self.options.priority = Some(priority);
         self
@@ -90,35 +90,35 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// Calls of one biz id are one task, until the first has ended well. The id counts for a task
-    /// name in a queue. A running task has its biz id, too, so one that submits itself needs
-    /// another id.
+    /// Calls with the same biz id are one task until the first has succeeded. The id is unique per
+    /// task name and queue. A running task holds its biz id, so a task that submits itself needs
+    /// another one.
     pub fn biz_id(mut self, biz_id: impl Into<String>) -> Self {
         self.options.biz_id = Some(biz_id.into());
         self
     }
 
-    /// How long after its submit the biz id stays taken at least, even once the task has succeeded.
-    /// A task that lives on keeps it beyond that.
+    /// The shortest time after its submit for which the biz id stays taken, even if the task
+    /// succeeds earlier. A task that takes longer keeps it until its end.
     pub fn biz_window(mut self, window: Duration) -> Self {
         self.options.biz_window = Some(window);
         self
     }
 
-    /// How long the result is kept. Zero: not at all.
+    /// How long the result is kept. Zero: it is not kept.
     pub fn result_ttl(mut self, ttl: Duration) -> Self {
         self.options.result_ttl = Some(ttl);
         self
     }
 
-    /// Not started once within this time of its submit, it ends as expired. Retries and snoozes do
-    /// not expire; a requeue gives it the whole time again. A delay must be shorter.
+    /// If the task has not started within this time of its submit, it expires. Retries and snoozes
+    /// do not expire. A requeue gives it the whole time again. A delay must be shorter.
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
         self.options.expires_in = Some(expires_in);
         self
     }
 
-    /// What becomes of it when its worker is lost.
+    /// What happens to the task when its worker is lost.
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.options.on_lost = Some(on_lost);
         self
@@ -131,12 +131,12 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// Adds a header, in place of an earlier one of its name: a text about the call, such as its
-    /// tenant or trace, that does not belong to the arguments. It is stored with the task, and each
-    /// attempt finds it by [`Context::header`].
+    /// Adds a header, and replaces an earlier one of the same name. A header is a text about the
+    /// call, such as its tenant or trace, that is not an argument. It is stored with the task, and
+    /// each attempt reads it with [`Context::header`].
     ///
-    /// A name is of letters, digits, `.`, `_` and `-`, and its case counts. A task has at most 32
-    /// headers, of 4 KiB together; more is refused at submit, with [`Error::is_invalid`].
+    /// A name has letters, digits, `.`, `_` and `-`, and is case-sensitive. A task has at most 32
+    /// headers with 4 KiB in total; more are refused at submit with [`Error::is_invalid`].
     ///
     /// ```
     /// # use optimus_core::{BoxError, Call, Context, Task};
@@ -165,14 +165,14 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// When it becomes ready; for [`Client::submit_all`], where no verb can say it.
+    /// When the task becomes ready; for [`Client::submit_all`], which has no verb for it.
     pub fn due(mut self, due: Due) -> Self {
         self.options.due = due;
         self
     }
 
-    /// Submits it: within a handler to the store of its worker, elsewhere through the installed
-    /// client; see [`Client::install`]. In a future that a handler spawns, use
+    /// Submits the call. Inside a handler it goes to the store of its worker, elsewhere through the
+    /// installed client; see [`Client::install`]. In a future that a handler spawns, use
     /// [`Context::client`].
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl<T: Task> Call<T> {
         Client::current()?.submit(self).await
     }
 
-    /// As [`perform_async`](Self::perform_async), to be run no sooner than `delay` from now.
+    /// As [`perform_async`](Self::perform_async), to run no sooner than `delay` from now.
     ///
     /// # Errors
     /// As [`perform_async`](Self::perform_async).
@@ -189,7 +189,7 @@ impl<T: Task> Call<T> {
         self.due(Due::In(delay)).perform_async().await
     }
 
-    /// As [`perform_async`](Self::perform_async), to be run no sooner than `at` by Redis' clock.
+    /// As [`perform_async`](Self::perform_async), to run no sooner than `at` by Redis' clock.
     ///
     /// # Errors
     /// As [`perform_async`](Self::perform_async).
@@ -197,9 +197,9 @@ impl<T: Task> Call<T> {
         self.due(Due::At(at)).perform_async().await
     }
 
-    /// Runs it here and now, without a queue: for unit tests. Neither timeout nor retries apply,
-    /// and no [`Layer`](crate::Layer) is called; what one would [insert](Context::insert) can be
-    /// given by [`perform_inline_with`](Self::perform_inline_with).
+    /// Runs the task here, without a queue: for unit tests. Timeout and retries do not apply, and
+    /// no [`Layer`](crate::Layer) is called. Values that a layer would [insert](Context::insert)
+    /// can be passed to [`perform_inline_with`](Self::perform_inline_with).
     ///
     /// # Errors
     /// The handler's own.
@@ -207,10 +207,10 @@ impl<T: Task> Call<T> {
         self.perform_inline_with(Data::new()).await
     }
 
-    /// As [`perform_inline`](Self::perform_inline), with what its `#[data]` parameters need.
+    /// As [`perform_inline`](Self::perform_inline), with the values of its `#[data]` parameters.
     ///
     /// # Errors
-    /// The handler's own; one that names the type if data is missing.
+    /// The handler's own, or one that names the type of a missing value.
     pub async fn perform_inline_with(self, data: Data) -> Result<T::Output, BoxError> {
         if let Some(missing) = T::required_data().into_iter().find(|key| !data.holds(*key)) {
             let name = missing.name();
@@ -230,7 +230,7 @@ impl<T: Task> Call<T> {
         ctx.within(handler).await
     }
 
-    /// Forgets the task's type, so that calls of several tasks can go in one batch.
+    /// Erases the task's type, so that calls of several tasks can go in one batch.
     ///
     /// # Errors
     /// [`Error::is_invalid`] for options or arguments that can't be stored.
@@ -238,7 +238,7 @@ impl<T: Task> Call<T> {
         self.prepare().map(ErasedCall)
     }
 
-    /// Checks the options and encodes the arguments: the last step that knows the type.
+    /// Checks the options and encodes the arguments. This is the last step that knows the type.
     fn prepare(&self) -> Result<Submission, Error> {
         let definition = T::options();
         let options = self.options.over(definition);
@@ -287,9 +287,9 @@ impl<T: Task> Call<T> {
 #[doc(hidden)]
 pub struct NotSubmitted;
 
-/// Never implemented, so that the compiler can say what to do where a call is awaited without a
-/// verb. It is asked of another type than the call, for of that it would say only that it is no
-/// future.
+/// Never implemented, so that the compiler can explain what to do if a call is awaited without a
+/// verb. The bound is on another type than the call, because for the call the compiler would only
+/// report that it is not a future.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a call does nothing until a verb submits it",
@@ -314,17 +314,17 @@ where
     }
 }
 
-/// A call whose task type is forgotten: see [`Call::erase`]. Each submit of a clone is a task of
-/// its own, unless the call has an [id](Call::id).
+/// A call whose task type is erased: see [`Call::erase`]. Each submit of a clone is a separate
+/// task, unless the call has an [id](Call::id).
 #[derive(Debug, Clone)]
 #[must_use = "a call does nothing until it is submitted"]
 pub struct ErasedCall(pub(crate) Submission);
 
-/// What a client can submit: a [`Call`] or an [`ErasedCall`].
+/// Types that a client can submit: [`Call`] and [`ErasedCall`].
 pub trait Submit {
-    /// The type of its result.
+    /// The type of the task's result.
     type Output;
-    /// Checked and encoded.
+    /// Checks and encodes the call.
     ///
     /// # Errors
     /// [`Error::is_invalid`] for options or arguments that can't be stored.
@@ -343,7 +343,7 @@ impl Submit for ErasedCall {
     fn into_submission(self) -> Result<Submission, Error> {
         let Self(mut submission) = self;
         if !submission.may_exist {
-            // Its clones have the same id, which may also be much older than the submit.
+            // Clones of it have the same id, which may be much older than the submit.
             submission.id = TaskId::new(submission.id.queue().clone());
         }
         Ok(submission)
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn each_submit_of_an_erased_call_is_a_task_of_its_own_unless_the_call_has_an_id() {
+    fn each_submit_of_an_erased_call_is_a_separate_task_unless_the_call_has_an_id() {
         let submitted = |call: &ErasedCall| call.clone().into_submission().unwrap().id;
         let call = Remaining {}.call().erase().unwrap();
         assert_ne!(submitted(&call), submitted(&call));

@@ -1,4 +1,4 @@
-//! What a running attempt may know of itself: [`Context`].
+//! What a running attempt can find out about itself: [`Context`].
 
 use std::{
     collections::BTreeMap,
@@ -38,26 +38,26 @@ pub struct Context {
 struct Inner {
     attempt: AttemptFacts,
     cancelled: AtomicBool,
-    told: Notify,
+    stop: Notify,
     data: Arc<Data>,
-    /// Beside those.
+    /// Values of this attempt alone.
     values: Values,
-    /// Those of the worker; without one, the runtime's.
+    /// The worker's threads. Without a worker, those of the runtime are used.
     threads: Option<Arc<Threads>>,
-    /// That of the worker.
+    /// The worker's client.
     client: Option<Arc<OwnClient>>,
-    /// Calls of `run_blocking` whose work has not returned.
+    /// Calls of `run_blocking` whose closure has not returned.
     blocking: AtomicUsize,
     unblocked: Notify,
 }
 
-/// What a worker knows of an attempt when it begins.
+/// What a worker knows about an attempt when it starts.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct AttemptFacts {
     pub id: TaskId,
     pub task: &'static str,
-    /// From 1; failures and losses so far, and this one.
+    /// From 1: failures and losses so far, plus this one.
     pub number: u32,
     pub failures: u32,
     pub max_retry: u32,
@@ -67,7 +67,7 @@ pub struct AttemptFacts {
 }
 
 impl AttemptFacts {
-    /// The first one at a task without a name that is not retried.
+    /// The first attempt at a task without a name and without retries.
     pub fn first(id: TaskId, deadline: Instant) -> Self {
         Self {
             id,
@@ -81,7 +81,7 @@ impl AttemptFacts {
         }
     }
 
-    /// Whether it may be retried once it has failed.
+    /// Whether the task may be retried if this attempt fails.
     pub fn has_retries_left(&self) -> bool {
         self.failures < self.max_retry
     }
@@ -94,7 +94,7 @@ impl Context {
         Self::build(attempt, data, None)
     }
 
-    /// As [`new`](Self::new), with the worker's threads for work that blocks, and its client.
+    /// As [`new`](Self::new), with the worker's client and its threads for blocking code.
     #[doc(hidden)]
     pub fn build(
         attempt: AttemptFacts,
@@ -102,13 +102,13 @@ impl Context {
         worker: Option<(Arc<Threads>, Arc<OwnClient>)>,
     ) -> Self {
         let (threads, client) = worker.unzip();
-        let (cancelled, told) = (AtomicBool::new(false), Notify::new());
+        let (cancelled, stop) = (AtomicBool::new(false), Notify::new());
         let (blocking, unblocked) = (AtomicUsize::new(0), Notify::new());
         Self {
             inner: Arc::new(Inner {
                 attempt,
                 cancelled,
-                told,
+                stop,
                 data,
                 values: Values::default(),
                 threads,
@@ -124,7 +124,7 @@ impl Context {
         &self.inner.attempt.id
     }
 
-    /// The task's name, under which it is stored.
+    /// The task's name, as it is stored.
     pub fn task(&self) -> &'static str {
         self.inner.attempt.task
     }
@@ -134,7 +134,7 @@ impl Context {
         self.inner.attempt.id.queue()
     }
 
-    /// The header of that name, as [`Call::header`](crate::Call::header) or a layer has set it.
+    /// The header of that name, as [`Call::header`](crate::Call::header) or a layer set it.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers().get(name).map(String::as_str)
     }
@@ -144,21 +144,22 @@ impl Context {
         &self.inner.attempt.headers
     }
 
-    /// Which attempt this is, from 1. Attempts cut short by a lost worker count, too.
+    /// The number of this attempt, from 1. It includes attempts that were cut short by a lost
+    /// worker.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt.number
     }
 
-    /// How many attempts may follow the first failed one, by the call or else the definition.
+    /// How many attempts may follow the first failed one, from the call or else the definition.
     pub fn max_retry(&self) -> u32 {
         self.inner.attempt.max_retry
     }
 
-    /// Whether the task ends Dead if this attempt fails: all its retries are used up. It says
-    /// nothing of a lost worker, after which the task may run again.
+    /// Whether the task ends Dead if this attempt fails, because no retries are left. After a lost
+    /// worker the task may run again nevertheless.
     ///
     /// Inside [`perform_inline`](crate::Call::perform_inline) this is true if the task or the call
-    /// has `max_retry` of 0.
+    /// has a `max_retry` of 0.
     ///
     /// ```
     /// use optimus_core::{BoxError, Context};
@@ -176,16 +177,17 @@ impl Context {
         !self.inner.attempt.has_retries_left()
     }
 
-    /// A number that is larger in every later attempt at this task. Stamp it into your own writes
-    /// (`UPDATE … SET fence = $1 WHERE fence < $1`), and a worker that was thought dead can't
-    /// overwrite its successor's work.
+    /// A number that is larger in every later attempt at this task. Store it with your own writes
+    /// (`UPDATE … SET fence = $1 WHERE fence < $1`). Then a worker that lost its lease can't
+    /// overwrite the work of the next one.
     pub fn fence(&self) -> u64 {
         self.inner.attempt.fence
     }
 
     /// A client of the worker's store, also for futures that the handler spawns. It is the
-    /// installed client if that was connected to the same URL and namespace, else one of the
-    /// worker's own with the default settings. Without a worker it is what `.perform_async()` uses.
+    /// installed client if that is connected to the same URL and namespace. Otherwise it is one of
+    /// the worker's own, with the default settings. Without a worker it is the client of
+    /// `.perform_async()`.
     ///
     /// # Errors
     /// Without a worker, [`Error::is_invalid`] if no client was installed.
@@ -198,26 +200,26 @@ impl Context {
         self.inner.attempt.deadline
     }
 
-    /// What is left until the deadline.
+    /// The time until the deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline().saturating_duration_since(tokio::time::Instant::now().into_std())
     }
 
-    /// Resolves when the attempt should stop: it was cancelled, timed out, its worker shuts down,
+    /// Resolves when the attempt should stop: it was cancelled or timed out, its worker shuts down,
     /// or its lease may have passed to another worker.
     ///
-    /// An `async` handler is dropped at its timeout, so only what it has spawned, or runs on other
-    /// threads, hears of that one here.
+    /// An `async` handler is dropped at its timeout. So only futures that it has spawned, and its
+    /// code on other threads, can observe the timeout here.
     pub async fn cancelled(&self) {
-        let mut told = pin!(self.inner.told.notified());
-        // Enabled before the look, so that a call between the two is not missed.
-        told.as_mut().enable();
+        let mut stop = pin!(self.inner.stop.notified());
+        // Enabled before the check, so that a call between the two is not missed.
+        stop.as_mut().enable();
         if !self.is_cancelled() {
-            told.await;
+            stop.await;
         }
     }
 
-    /// Whether the attempt should stop; for handlers that don't await.
+    /// Whether the attempt should stop; for handlers that do not await.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancelled.load(Ordering::Acquire)
     }
@@ -226,19 +228,19 @@ impl Context {
     #[doc(hidden)]
     pub fn cancel(&self) {
         if !self.inner.cancelled.swap(true, Ordering::AcqRel) {
-            self.inner.told.notify_waiters();
+            self.inner.stop.notify_waiters();
         }
     }
 
-    /// Runs `work` where it may block its thread: what a plain `fn` with `#[task]` does. It is
-    /// inside the current tracing span and has the handle of the runtime; a panic passes through.
+    /// Runs `work` on a thread that it may block, as for a plain `fn` with `#[task]`. `work` runs
+    /// inside the current tracing span and has the handle of the runtime. A panic is passed on.
     ///
-    /// A thread can't be made to stop. So the attempt keeps its slot and its lease until `work` has
-    /// returned, whatever becomes of this future: after a timeout, a cancel or the start of a
-    /// shutdown, too. `work` can ask [`is_cancelled`](Self::is_cancelled) and return early.
+    /// A thread can't be stopped. So the attempt keeps its slot and its lease until `work` has
+    /// returned, even if this future is dropped, for example after a timeout, a cancel or the start
+    /// of a shutdown. `work` can check [`is_cancelled`](Self::is_cancelled) and return early.
     ///
     /// # Panics
-    /// If the operating system has no thread left, or outside a runtime.
+    /// If the operating system can't start a thread, or outside a runtime.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -260,7 +262,7 @@ impl Context {
         let work = move || {
             let _runtime = entered.enter();
             let returned = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)));
-            // Where nobody waits, the value is dropped here, and its drop may panic.
+            // If the future was dropped, the value is dropped here, and its drop may panic.
             let dropped = AssertUnwindSafe(|| drop(answer.send(returned)));
             catch_unwind(dropped).unwrap_or_else(mem::forget);
             drop(blocking);
@@ -273,7 +275,7 @@ impl Context {
         }
         match answered.await {
             Ok(returned) => returned.unwrap_or_else(|panic| resume_unwind(panic)),
-            // The runtime is shutting down and never started it: nobody waits for an answer.
+            // The runtime is shutting down and never started the work.
             Err(_) => pending().await,
         }
     }
@@ -284,7 +286,7 @@ impl Context {
         self.inner.blocking.load(Ordering::Acquire) > 0
     }
 
-    /// Resolves once no such work runs; for workers.
+    /// Resolves when no such work is running; for workers.
     #[doc(hidden)]
     pub async fn unblocked(&self) {
         loop {
@@ -297,27 +299,27 @@ impl Context {
         }
     }
 
-    /// The value of type `T`, as a `#[data]` parameter gets it: that of this attempt if one was
-    /// [added](Self::insert), else that of the worker.
+    /// The value of type `T`, as a `#[data]` parameter gets it: the one [added](Self::insert) to
+    /// this attempt, else that of the worker.
     pub fn data<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.inner.values.get().or_else(|| self.inner.data.get())
     }
 
-    /// Adds a value to this attempt, in place of an earlier one of its type: a layer's way to hand
-    /// something to the handler, which finds it by [`data`](Self::data) or as a `#[data]`
-    /// parameter. It is dropped when the attempt ends.
+    /// Adds a value to this attempt, and replaces an earlier one of the same type. With it a layer
+    /// passes a value to the handler, which reads it with [`data`](Self::data) or as a `#[data]`
+    /// parameter. The value is dropped when the attempt ends.
     pub fn insert<T: Clone + Send + Sync + 'static>(&self, value: T) {
         self.inner.values.insert(value);
     }
 
-    /// Takes out what was added to the attempt, which is over; for workers.
+    /// Takes out the values of an attempt that has ended; for workers.
     #[doc(hidden)]
     pub fn take_values(&self) -> Option<Data> {
         self.inner.values.take()
     }
 }
 
-/// Work of `run_blocking`, until it has returned.
+/// A call of `run_blocking` whose work has not returned.
 struct Blocking(Arc<Inner>);
 
 impl Blocking {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_is_told_what_its_attempt_is() {
+    fn a_context_describes_its_attempt() {
         let context = context(Data::new().with(5_u8));
         assert_eq!((context.attempt(), context.fence()), (2, 7));
         assert_eq!((context.task(), context.queue().as_str()), ("mail", "q"));
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_who_waits_to_be_cancelled_hears_of_it_and_who_comes_later_does_not_wait() {
+    fn a_cancel_wakes_every_waiter_and_later_ones_do_not_wait() {
         let context = context(Data::new());
         let (mut early, mut other) = (pin!(context.cancelled()), pin!(context.cancelled()));
         assert!(early.as_mut().now_or_never().is_none());
@@ -368,8 +370,8 @@ mod tests {
         assert!(!context.is_cancelled());
         context.cancel();
         assert!(context.is_cancelled());
-        for told in [early.now_or_never(), other.now_or_never()] {
-            assert!(told.is_some());
+        for woken in [early.now_or_never(), other.now_or_never()] {
+            assert!(woken.is_some());
         }
         assert!(context.cancelled().now_or_never().is_some());
     }

@@ -1,11 +1,11 @@
-//! Control words: errors by which a handler says what should become of its task.
+//! Control words: errors with which a handler decides what happens to its task.
 //!
-//! They are found anywhere along the source chain, so `?`, `.context(…)` and wrapping keep them,
-//! also in `anyhow::Error` and `eyre::Report`.
+//! They are found anywhere in the source chain. So `?`, `.context(…)` and wrapping keep them, also
+//! in `anyhow::Error` and `eyre::Report`.
 //!
-//! Those two hide the type of the error that they hold: `downcast_ref` does not find it once a
-//! report has become a `Box<dyn Error>`. They still show it, so each word notes on its thread that
-//! it was shown. No feature has to be enabled for that, and none can be forgotten.
+//! Those two hide the type of the error that they hold: `downcast_ref` does not find it after a
+//! report has become a `Box<dyn Error>`. But they display it, so each word notes on its thread that
+//! it was displayed. This needs no feature flag.
 
 use std::{
     cell::Cell,
@@ -14,19 +14,20 @@ use std::{
     time::Duration,
 };
 
-/// Further down nobody looks: an error may be its own source.
+/// The longest source chain that is read: an error may be its own source.
 const SOURCES_MAX: usize = 1_000;
 
-/// No word's text is longer.
+/// Longer than the text of any word.
 const WORD_BYTES_MAX: usize = 100;
 
 /// Any error of a handler.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The shortest snooze: it spends no attempt, so nothing else ends a task that always snoozes.
+/// The shortest snooze. A snooze uses no attempt, so a task that always snoozes never ends by
+/// itself.
 const SNOOZE_MIN: Duration = Duration::from_millis(100);
 
-/// Try again after exactly this wait, instead of the back-off's. Spends a retry.
+/// Retry after exactly this wait, instead of the back-off's. Uses a retry.
 #[derive(Debug)]
 pub struct Retry {
     after: Duration,
@@ -39,7 +40,7 @@ impl Retry {
         Self { after: wait, source: None }
     }
 
-    /// Keeps what went wrong in the task's error history.
+    /// Stores the error in the task's error history.
     pub fn because(mut self, error: impl Into<BoxError>) -> Self {
         self.source = Some(error.into());
         self
@@ -51,20 +52,20 @@ impl Retry {
 pub struct Fatal(BoxError);
 
 impl Fatal {
-    /// Gives up because of `error`.
+    /// Marks the task Dead because of `error`.
     pub fn new(error: impl Into<BoxError>) -> Self {
         Self(error.into())
     }
 }
 
-/// Not now: come back after this wait, without spending an attempt. So
+/// Not now: run again after this wait, without using an attempt.
 /// [`Context::attempt`](crate::Context::attempt) stays the same, however often a task snoozes, and
-/// it does not expire meanwhile.
+/// the task does not expire in the meantime.
 #[derive(Debug)]
 pub struct Snooze(Duration);
 
 impl Snooze {
-    /// Comes back after `wait`, or after 100 ms if that is longer, so that no task spins.
+    /// Runs again after `wait`, but not sooner than after 100 ms, so that no task spins.
     pub fn lasting(wait: Duration) -> Self {
         Self(wait.max(SNOOZE_MIN))
     }
@@ -117,7 +118,7 @@ impl Error for Cancel {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control {
-    /// An ordinary failure: back-off, then retry while any is left.
+    /// An ordinary failure: back-off, then retry while any retries are left.
     Fail,
     /// [`Retry`].
     RetryAfter(Duration),
@@ -130,12 +131,12 @@ pub enum Control {
 }
 
 thread_local! {
-    /// The word that was shown last on this thread.
+    /// The word that was displayed last on this thread.
     static SHOWN: Cell<Option<Control>> = const { Cell::new(None) };
 }
 
 impl Control {
-    /// Reads the first control word along the source chain.
+    /// Finds the first control word in the source chain.
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         for _ in 0..SOURCES_MAX {
@@ -148,8 +149,8 @@ impl Control {
         Self::Fail
     }
 
-    /// The word that an error shows, if it shows nothing besides: a list of errors of which one is
-    /// a word asks for nothing.
+    /// The word that an error displays, if it displays nothing else. A list of errors that includes
+    /// a word is not a control word.
     fn shown_by(error: &(dyn Error + 'static)) -> Option<Self> {
         SHOWN.take();
         let mut shown = Short::up_to(WORD_BYTES_MAX);
@@ -173,7 +174,7 @@ impl Control {
     }
 }
 
-/// Takes no more than so many bytes: an error may write endlessly.
+/// Accepts at most this many bytes, because an error may write without end.
 struct Short {
     text: String,
     max: usize,
@@ -198,13 +199,14 @@ impl fmt::Write for Short {
 /// Longer texts are not compared.
 const COMPARED_BYTES_MAX: usize = 1024;
 
-/// An error with its sources on one line each, as the error history keeps it. A source whose text
-/// the line before ends with is left out; so is the word [`Fatal`], which the task's state says.
+/// An error with its sources, one per line, as the error history stores it. Omits a source if the
+/// text of the line before ends with it, and the word [`Fatal`], which the task's state already
+/// shows.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut next, mut said) = (Some(self.0), None::<String>);
+        let (mut next, mut written) = (Some(self.0), None::<String>);
         let mut between = "";
         for _ in 0..SOURCES_MAX {
             let Some(error) = next else { break };
@@ -213,11 +215,11 @@ impl fmt::Display for Chain<'_> {
             let mut text = Short::up_to(COMPARED_BYTES_MAX);
             let text = write!(text, "{error}").ok().map(|()| text.text);
             let is_word = SHOWN.take() == Some(Control::Fatal) && text.as_deref() == Some("fatal");
-            let is_said = match (&said, &text) {
-                (Some(said), Some(text)) => !text.is_empty() && said.ends_with(text.as_str()),
+            let is_repeated = match (&written, &text) {
+                (Some(written), Some(text)) => !text.is_empty() && written.ends_with(text.as_str()),
                 _ => false,
             };
-            if is_said || is_word && next.is_some() {
+            if is_repeated || is_word && next.is_some() {
                 continue;
             }
             f.write_str(between)?;
@@ -225,7 +227,7 @@ impl fmt::Display for Chain<'_> {
                 Some(text) => f.write_str(text)?,
                 None => write!(f, "{error}")?,
             }
-            (said, between) = (text, "\n  caused by: ");
+            (written, between) = (text, "\n  caused by: ");
         }
         Ok(())
     }

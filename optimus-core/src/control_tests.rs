@@ -1,4 +1,4 @@
-//! Every way in which a control word can be wrapped, and what is none.
+//! Tests all ways to wrap a control word, and errors that are not control words.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn a_control_word_is_found_below_other_errors() {
 }
 
 #[test]
-fn a_control_word_is_found_whichever_way_it_went_into_anyhow() {
+fn a_control_word_is_found_however_anyhow_wraps_it() {
     use anyhow::Context as _;
     let ensured = || -> anyhow::Result<()> {
         anyhow::ensure!(false, word());
@@ -80,7 +80,7 @@ fn a_control_word_is_found_whichever_way_it_went_into_anyhow() {
 }
 
 #[test]
-fn a_control_word_is_found_whichever_way_it_went_into_eyre() {
+fn a_control_word_is_found_however_eyre_wraps_it() {
     use eyre::WrapErr as _;
     let ensured = || -> eyre::Result<()> {
         eyre::ensure!(false, word());
@@ -113,7 +113,7 @@ fn no_snooze_is_so_short_that_its_task_spins() {
 }
 
 #[test]
-fn the_first_word_of_a_chain_counts() {
+fn the_first_word_of_a_chain_applies() {
     let retry = || Retry::after(SECOND).because(Fatal::new("boom"));
     assert_eq!(found(retry()), Control::RetryAfter(SECOND));
     assert_eq!(found(anyhow::Error::new(retry())), Control::RetryAfter(SECOND));
@@ -121,7 +121,7 @@ fn the_first_word_of_a_chain_counts() {
 }
 
 #[test]
-fn an_error_that_only_tells_of_a_word_is_none() {
+fn an_error_that_only_mentions_a_word_is_not_one() {
     #[derive(Debug, thiserror::Error)]
     #[error("3 of 9 failed: {0}, and others")]
     struct Several(Fatal);
@@ -150,7 +150,7 @@ fn a_source_that_the_line_before_ends_with_is_not_written_twice() {
 }
 
 #[test]
-fn an_error_that_is_its_own_source_is_written_to_an_end() {
+fn writing_an_error_that_is_its_own_source_ends() {
     #[derive(Debug)]
     struct Ring;
     impl fmt::Display for Ring {

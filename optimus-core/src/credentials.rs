@@ -1,4 +1,4 @@
-//! As whom a program logs in, where it knows that better than a URL: [`Credentials`].
+//! Credentials that the program provides, instead of a URL: [`Credentials`].
 
 use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 
 use crate::{control::BoxError, discard::discard};
 
-/// A user of Redis and its password, or a token in place of it.
+/// A user of Redis and its password, or a token in place of the password.
 ///
 /// ```
 /// # use optimus_core::Credentials;
@@ -22,13 +22,13 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Of this user. A Redis that asks for a password alone calls its user `default`.
+    /// Credentials of this user. If Redis only has a password, its user is `default`.
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self { user: user.into(), password: password.into(), valid_for: None }
     }
 
-    /// How long they are valid. Connections ask for others once three quarters of that have passed;
-    /// without this, after an hour.
+    /// How long they are valid. Connections ask for new ones after three quarters of that time; if
+    /// it is not set, after an hour.
     pub fn valid_for(mut self, time: Duration) -> Self {
         self.valid_for = Some(time);
         self
@@ -51,7 +51,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What the user's function has captured may panic when it is dropped.
+/// Values that the user's function has captured may panic in their drop.
 struct Own<F>(Option<F>);
 
 impl<F> Drop for Own<F> {
@@ -62,12 +62,12 @@ impl<F> Drop for Own<F> {
 
 type Answer = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
-/// The program's own function that tells credentials. For the other Optimus crates.
+/// The program's own function that returns credentials. For the other Optimus crates.
 #[derive(Clone)]
 pub struct AskCredentials(Arc<dyn Fn() -> Answer + Send + Sync>);
 
 impl AskCredentials {
-    /// Asks by this function.
+    /// Wraps the function.
     pub fn new<F, R, C>(ask: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -78,14 +78,14 @@ impl AskCredentials {
         Self(Arc::new(move || {
             let asked = ask.0.as_ref().map(|ask| ask());
             Box::pin(async move {
-                // The user's error is read and dropped here, where its code may panic.
+                // The user's error is formatted and dropped here, where its code may panic.
                 let asked = asked.ok_or("the function is gone")?.await;
                 asked.map(Into::into).map_err(|problem| problem.to_string())
             })
         }))
     }
 
-    /// Asks. A panic is an answer, too. It is the user's code, so it may take any time.
+    /// Calls the function. A panic is an error. It is the user's code, so it may take any time.
     pub(crate) async fn ask(self) -> Result<Credentials, String> {
         let asked = AssertUnwindSafe(async { (self.0)().await }).catch_unwind().await;
         asked.unwrap_or_else(|panic| {

@@ -1,4 +1,4 @@
-//! The attempt whose code runs here: [`Context::current`].
+//! The attempt whose code is running: [`Context::current`].
 
 use tokio::{task::futures::TaskLocalFuture, task_local};
 
@@ -10,13 +10,13 @@ task_local! {
 }
 
 impl Context {
-    /// The attempt whose handler or layers run here, also on the thread of a handler that blocks.
-    /// There is none in a future that a handler has spawned, nor outside of handlers.
+    /// The attempt whose handler or layers are running, also on the thread of a blocking handler.
+    /// `None` in a future that a handler has spawned, and outside of handlers.
     ///
     /// ```
     /// use optimus_core::Context;
     ///
-    /// /// For code that is called by handlers and by others.
+    /// /// For code that is called in handlers and elsewhere.
     /// fn tenant() -> Option<String> {
     ///     Context::current()?.header("tenant").map(str::to_owned)
     /// }
@@ -27,13 +27,13 @@ impl Context {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// Calls a part of the attempt; for workers.
+    /// Calls a closure as a part of the attempt; for workers.
     #[doc(hidden)]
     pub fn enter<T>(&self, part: impl FnOnce() -> T) -> T {
         CURRENT.sync_scope(self.clone(), part)
     }
 
-    /// A future that is a part of the attempt; for workers.
+    /// Wraps a future that is a part of the attempt; for workers.
     #[doc(hidden)]
     pub fn within<F: Future>(&self, part: F) -> TaskLocalFuture<Self, F> {
         CURRENT.scope(self.clone(), part)

@@ -1,4 +1,4 @@
-//! Values that handlers are given beside their arguments: connections, clients, configuration.
+//! Values that handlers get in addition to their arguments: connections, clients, configuration.
 
 use std::{
     any::{Any, TypeId, type_name},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::discard::discard;
 
-/// Names a type that a handler wants as a `#[data]` parameter.
+/// Identifies a type that a handler wants as a `#[data]` parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataKey {
     id: TypeId,
@@ -36,23 +36,23 @@ type Shared = Arc<dyn Any + Send + Sync>;
 pub struct Data(HashMap<TypeId, (&'static str, Shared)>);
 
 impl Data {
-    /// Holds nothing.
+    /// Makes an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a value, in place of an earlier one of its type.
+    /// Adds a value, and replaces an earlier one of the same type.
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.insert(value);
         self
     }
 
-    /// Adds a value, in place of an earlier one of its type.
+    /// Adds a value, and replaces an earlier one of the same type.
     pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         drop(self.replace(Arc::new(value)));
     }
 
-    /// Adds a value; the one before of its type.
+    /// Adds a value; returns the one that it replaces.
     pub(crate) fn replace<T: Send + Sync + 'static>(&mut self, value: Arc<T>) -> Option<Shared> {
         self.0.insert(TypeId::of::<T>(), (type_name::<T>(), value)).map(|(_, before)| before)
     }
@@ -67,13 +67,13 @@ impl Data {
         self.0.get(&TypeId::of::<T>())?.1.downcast_ref().cloned()
     }
 
-    /// Whether a value of that type is held.
+    /// Whether it has a value of that type.
     pub fn holds(&self, key: DataKey) -> bool {
         self.0.contains_key(&key.id)
     }
 }
 
-/// Whoever holds it last may be a part of the worker, which a panic of a value must not end.
+/// The last holder may be a part of the worker, which must survive a panic in the drop of a value.
 impl Drop for Data {
     fn drop(&mut self) {
         self.0.drain().for_each(|(_, value)| discard(value));

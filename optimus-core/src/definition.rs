@@ -1,4 +1,4 @@
-//! A task with its type erased: what a worker keeps for each name.
+//! A task with its type erased, as workers keep it for each name.
 
 use std::{any::TypeId, pin::Pin, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
 /// How an attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The stored arguments do not fit the task's.
+    /// The stored arguments do not fit the task's parameters.
     #[error("the arguments don't fit the parameters of the task: {0}")]
     Undecodable(#[source] serde_json::Error),
     /// The handler's result can't be written as JSON.
@@ -20,13 +20,13 @@ pub enum RunError {
     Failed(BoxError),
 }
 
-/// The encoded result, or none for `()`.
+/// The encoded result; `None` for `()`.
 pub type RunOutput = Result<Option<Vec<u8>>, RunError>;
 
-/// An attempt under way.
+/// A started attempt.
 pub type Running = Pin<Box<dyn Future<Output = RunOutput> + Send>>;
 
-/// One task that a worker can run. `#[task]` registers one through `inventory`.
+/// A task that a worker can run. `#[task]` registers it through `inventory`.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskDefinition {
     name: &'static str,
@@ -75,10 +75,11 @@ impl TaskDefinition {
         (self.required_data)()
     }
 
-    /// Decodes the arguments and begins one attempt, whose result is kept for `result_ttl`.
+    /// Decodes the arguments and starts an attempt. Its result is encoded unless `result_ttl` is
+    /// zero.
     ///
     /// # Errors
-    /// [`RunError::Undecodable`]; the attempt's own come with its output.
+    /// [`RunError::Undecodable`]. Errors of the attempt itself are in its output.
     pub fn run(
         &self,
         payload: &[u8],
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_tells_what_its_type_says() {
+    fn a_definition_has_the_name_options_and_data_of_its_type() {
         let definition = TaskDefinition::of::<Double>();
         assert_eq!(definition.name(), "Double");
         assert!(definition.type_name().ends_with("tests::Double"));

@@ -1,4 +1,4 @@
-//! The end of values of the user's, whose drop may panic: [`discard`].
+//! Drops values of user types, whose drop may panic: [`discard`].
 
 use std::{
     any::Any,
@@ -6,14 +6,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Drops it. A panic ends here; its payload may panic again, and is leaked.
+/// Drops a value. A panic ends here. Its payload may panic when it is dropped, so it is leaked.
 pub(crate) fn discard<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         mem::forget(panic);
     }
 }
 
-/// What a panic says; for the other Optimus crates.
+/// The text of a panic; for the other Optimus crates.
 pub fn panic_text(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

@@ -1,25 +1,25 @@
-//! What an acknowledged submit is worth: [`Durability`].
+//! What an acknowledged submit survives: [`Durability`].
 
 use std::fmt;
 
 /// What must have happened to a task before its submit is acknowledged.
 ///
-/// Above [`Memory`](Self::Memory) a submit waits for Redis' own confirmation; submits that wait at
-/// the same time share one. A submit that was not confirmed in time fails with
-/// [`Error::is_unknown_outcome`](crate::Error::is_unknown_outcome): its task is stored, and may be
+/// Above [`Memory`](Self::Memory) a submit waits until Redis confirms it. Submits that wait at the
+/// same time share one confirmation. A submit that is not confirmed in time fails with
+/// [`Error::is_unknown_outcome`](crate::Error::is_unknown_outcome): its task is stored, but may be
 /// lost if Redis fails now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Redis has it in memory. What that survives is decided by the server's persistence alone:
-    /// [`Inspector::server`](crate::Inspector::server) tells.
+    /// Redis has it in memory. What it survives depends on the server's persistence alone; see
+    /// [`Inspector::server`](crate::Inspector::server).
     #[default]
     Memory,
-    /// Redis has synced it to its append-only file (`WAITAOF 1 0`): it survives a crash of the
-    /// server and of its machine. Takes Redis 7.2 with `appendonly yes`. With `appendfsync always`
-    /// that is a few ms, with `everysec` up to two seconds.
+    /// Redis has synced it to its append-only file (`WAITAOF 1 0`), so it survives a crash of the
+    /// server and of its machine. Needs Redis 7.2 or newer with `appendonly yes`. This takes a few
+    /// ms with `appendfsync always`, and up to two seconds with `everysec`.
     Fsynced,
-    /// So many replicas have received it (`WAIT n`): it survives the loss of the primary, if one of
-    /// these replicas takes over.
+    /// This many replicas have received it (`WAIT n`). It survives the loss of the primary if one
+    /// of these replicas is promoted.
     Replicated(u32),
 }
 

@@ -1,7 +1,7 @@
 //! The one public error: opaque, with predicates for what a caller can act on.
 //!
-//! Kinds are private so that new ones break nobody; whoever has to branch asks a predicate, whoever
-//! has to read gets a message that says what to do.
+//! Kinds are private, so that a new kind breaks no caller. Code that branches uses a predicate; the
+//! message describes the problem and what to do.
 
 use std::{error, fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     state::{AttemptError, TaskState},
 };
 
-/// Anything that Optimus can't do for its caller. Cheap to clone.
+/// Any failure of Optimus to do what its caller asked. Cheap to clone.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -99,7 +99,7 @@ fn last_words(last: Option<&AttemptError>) -> String {
     last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.text()))
 }
 
-/// What helps, behind a comma.
+/// What the operator can do, after a semicolon.
 fn remedy(state: TaskState, verb: &str) -> &'static str {
     match (state, verb) {
         (TaskState::Dead, "cancel") => {
@@ -114,7 +114,7 @@ fn remedy(state: TaskState, verb: &str) -> &'static str {
     }
 }
 
-/// When a biz id is free again.
+/// When a biz id becomes free.
 fn release(window_end_ms: Option<u64>) -> String {
     let Some(ms) = window_end_ms else { return "cancel or finish that task first".to_owned() };
     let end = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
@@ -141,16 +141,16 @@ constructors! {
     /// The payload is above the limit.
     too_large(task: &str, bytes: usize, limit: SizeLimit) =>
         Kind::TooLarge { task: task.to_owned(), bytes, limit };
-    /// A layer does not let the call pass.
+    /// A layer refused the call.
     refused(task: &str, why: BoxError) => Kind::Refused { task: task.to_owned(), why };
     /// Redis can't be reached; nothing was done.
     unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
-    /// The submit was sent, and no answer came, or it was stored and not confirmed.
+    /// The submit was sent and not answered, or it was stored and not confirmed.
     unknown_outcome(ids: Vec<TaskId>, why: String) => Kind::UnknownOutcome { ids, why };
-    /// An operator's call was sent, and no answer came.
+    /// An operator's call was sent and not answered.
     unknown_operation(what: String, ids: Vec<TaskId>, why: String) =>
         Kind::UnknownOperation { what, ids, why };
-    /// The store's version or configuration is not up to what is asked of it.
+    /// The store's version or configuration does not support what was asked for.
     unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
     /// The queue needs newer scripts than those of this program.
     outdated(needs: &str) => Kind::Outdated(needs.to_owned());
@@ -158,9 +158,9 @@ constructors! {
     full() => Kind::Full;
     /// Wrong user or password.
     unauthorized(why: impl Into<String>) => Kind::Unauthorized(why.into());
-    /// No TLS connection that both sides take, or a server that wants one.
+    /// TLS failed, or the server requires it.
     tls(why: impl Into<String>) => Kind::Tls(why.into());
-    /// Redis can be reached and says no.
+    /// Redis can be reached and refused.
     rejected(why: impl Into<String>) => Kind::Rejected(why.into());
     /// The verb does not apply in this state.
     wrong_state(id: TaskId, state: TaskState, verb: &'static str) =>
@@ -168,23 +168,23 @@ constructors! {
     /// Another task holds the biz id.
     duplicate(owner: TaskId, window_end_ms: Option<u64>) =>
         Kind::Duplicate { owner, window_end_ms };
-    /// No trace of the task.
+    /// Nothing is known of the task.
     forgotten(id: TaskId) => Kind::Forgotten(id);
-    /// It succeeded, and its result is not kept any more.
+    /// The task succeeded, and its result is no longer kept.
     result_gone(id: TaskId) => Kind::ResultGone(id);
     /// It was cancelled.
     cancelled(id: TaskId) => Kind::Cancelled { id };
-    /// It ended badly.
+    /// The task ended Dead.
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
-    /// The caller's own limit of waiting is over.
+    /// The wait has reached the caller's limit.
     waited_too_long(id: TaskId, waited: std::time::Duration) => Kind::WaitedTooLong { id, waited };
     /// The result is of another type.
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
-    /// The background task of the client is gone.
+    /// The background task of the client has ended.
     closed() => Kind::Closed;
-    /// So is that of the installed one.
+    /// The same for the installed client.
     installed_closed() => Kind::InstalledClosed;
-    /// A part of the worker has ended that it can't be without.
+    /// A part that the worker needs has ended.
     broken(why: impl Into<String>) => Kind::Broken(why.into());
 }
 
@@ -202,7 +202,7 @@ macro_rules! predicates {
 }
 
 predicates! {
-    /// Input or configuration is invalid: fix the code that gave it.
+    /// Input or configuration is invalid: fix the code that provides it.
     is_invalid => Kind::Invalid(_),
     /// The arguments are above the payload limit.
     is_too_large => Kind::TooLarge { .. },
@@ -211,38 +211,38 @@ predicates! {
     is_refused => Kind::Refused { .. },
     /// Redis can't be reached. Nothing was done; try again later.
     is_unavailable => Kind::Unavailable(_) | Kind::Closed | Kind::InstalledClosed,
-    /// The submit may or may not have been done, or was done and not confirmed as
-    /// [`Durability`](crate::Durability) asks; see [`Error::task_ids`]. Or an operator's call may
-    /// have been done, which is safe to repeat.
+    /// The submit may have been done or not, or it was done but not confirmed as
+    /// [`Durability`](crate::Durability) requires; see [`Error::task_ids`]. Or an operator's call
+    /// may have been done, which is safe to repeat.
     is_unknown_outcome => Kind::UnknownOutcome { .. } | Kind::UnknownOperation { .. },
-    /// The store's version or configuration is not up to what was asked of it.
+    /// The store's version or configuration does not support what was asked for.
     is_unsupported => Kind::Unsupported(_),
-    /// Newer programs use the queue, and this one would break what they have written. Nothing was
-    /// done; upgrade this program.
+    /// Newer programs use the queue, and this one would damage their data. Nothing was done;
+    /// upgrade this program.
     is_outdated => Kind::Outdated(_),
-    /// Redis is at maxmemory. Nothing was done; try again when workers have drained it.
+    /// Redis is at maxmemory. Nothing was done; try again when workers have run some tasks.
     is_full => Kind::Full,
     /// Wrong user or password.
     is_unauthorized => Kind::Unauthorized(_),
-    /// One side speaks TLS and the other does not, or one does not trust the other: a certificate
-    /// has expired, is of an unknown CA or for another name, or a client's is missing. The message
-    /// says which, and what to do.
+    /// One side uses TLS and the other does not, or one does not trust the other: a certificate has
+    /// expired, is from an unknown CA or for another name, or the client's is missing. The message
+    /// names the reason and what to do.
     is_tls => Kind::Tls(_),
     /// Redis can be reached and refused the command (a key of another type, a missing permission).
     is_rejected => Kind::Rejected(_),
-    /// The verb does not apply in the state that the task is in.
+    /// The verb does not apply to the task's current state.
     is_wrong_state => Kind::WrongState { .. },
-    /// The biz id is held by another task; see [`Error::task_ids`].
+    /// Another task holds the biz id; see [`Error::task_ids`].
     is_duplicate => Kind::Duplicate { .. },
-    /// Nothing is known of the task (any more), or of what it returned.
+    /// Nothing is known of the task (any more), or its result is gone.
     is_forgotten => Kind::Forgotten(_) | Kind::ResultGone(_),
     /// The task was cancelled.
     is_cancelled => Kind::Cancelled { .. },
-    /// The task ended badly; see [`Error::attempt_error`].
+    /// The task ended Dead; see [`Error::attempt_error`].
     is_dead => Kind::Dead { .. },
-    /// A part of the worker panicked, so it has ended. Start it again.
+    /// A part of the worker panicked, and so the worker has ended. Start it again.
     is_broken => Kind::Broken(_),
-    /// Waiting took longer than was asked for; the task itself goes on.
+    /// The wait took longer than its limit; the task itself goes on.
     is_timeout => Kind::WaitedTooLong { .. },
 }
 
@@ -286,7 +286,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As `Display`: this is what `main` prints of an error that it returns.
+/// The same as `Display`, because `main` prints an error that it returns in this form.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -307,7 +307,7 @@ mod tests {
     use crate::{id::QueueName, state::Reason};
 
     #[test]
-    fn an_error_names_the_tasks_that_it_is_about() {
+    fn an_error_has_the_ids_of_its_tasks() {
         let id = || TaskId::new(QueueName::new("q").unwrap());
         let (one, two) = (id(), id());
         let unknown = Error::unknown_outcome(vec![one.clone(), two.clone()], "it broke".into());
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_dead_task_says_why_its_last_attempt_failed() {
+    fn the_error_of_a_dead_task_has_the_error_of_its_last_attempt() {
         let last = AttemptError {
             reason: Reason::TimedOut,
             message: "still running".into(),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_lost_task_names_the_worker_that_was_not_heard_of() {
+    fn the_error_of_a_lost_task_names_the_lost_worker() {
         let last = AttemptError {
             reason: Reason::Lost,
             message: String::new(),
@@ -357,18 +357,18 @@ mod tests {
     }
 
     #[test]
-    fn the_refused_cancel_of_a_dead_task_says_what_can_be_done() {
+    fn the_refused_cancel_of_a_dead_task_lists_what_can_be_done() {
         let id = TaskId::new(QueueName::new("q").unwrap());
         let problem = Error::wrong_state(id, TaskState::Dead, "cancel");
         assert!(problem.to_string().contains("requeue it to run it again"), "{problem}");
     }
 
     #[test]
-    fn the_error_of_a_taken_biz_id_says_when_it_is_free_again() {
+    fn the_error_of_a_taken_biz_id_shows_when_it_is_free_again() {
         let owner = TaskId::new(QueueName::new("q").unwrap());
-        let told = Error::duplicate(owner.clone(), None).to_string();
-        assert!(told.contains("cancel or finish that task first"), "{told}");
-        let told = Error::duplicate(owner, Some(1_700_000_000_000)).to_string();
-        assert!(told.contains("has succeeded") && told.contains("2023-11-14T22:13:20"), "{told}");
+        let text = Error::duplicate(owner.clone(), None).to_string();
+        assert!(text.contains("cancel or finish that task first"), "{text}");
+        let text = Error::duplicate(owner, Some(1_700_000_000_000)).to_string();
+        assert!(text.contains("has succeeded") && text.contains("2023-11-14T22:13:20"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a call tells its handler beside the arguments: names with texts, within limits.
+//! Headers: names with texts that a call passes to its handler in addition to the arguments.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(crate) type Headers = BTreeMap<String, String>;
 /// The most headers of a task.
 const COUNT_MAX: usize = 32;
 
-/// The most bytes of all their names and values. Each claim carries them through Lua.
+/// The most bytes of all names and values. Each claim passes them through Lua.
 const BYTES_MAX: usize = 4 * 1024;
 
 /// Refuses headers that can't be stored.
@@ -34,7 +34,7 @@ pub(crate) fn check(headers: &Headers, task: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What their names and values take.
+/// The bytes of all names and values.
 pub(crate) fn bytes(headers: &Headers) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
 }

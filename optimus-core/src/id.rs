@@ -20,7 +20,7 @@ pub enum InvalidName {
     /// The name is longer than [`NAME_BYTES_MAX`].
     #[error("{0:?} is longer than {NAME_BYTES_MAX} bytes")]
     TooLong(String),
-    /// The name holds a character that could escape its Redis key or cluster slot.
+    /// The name has a character that could break its Redis key or cluster slot.
     #[error("{name:?} holds {found:?}; use only [A-Za-z0-9._-]")]
     Character {
         /// The refused name.
@@ -35,10 +35,10 @@ pub enum InvalidName {
     NotATaskId(String),
 }
 
-/// Refuses what could leave its Redis key, its hash tag or a printed id.
+/// Refuses names that could break a Redis key, its hash tag or a printed id.
 ///
 /// # Errors
-/// [`InvalidName`] names the offending character.
+/// [`InvalidName`] names the invalid character.
 pub fn validate_name(name: &str) -> Result<(), InvalidName> {
     if name.is_empty() {
         return Err(InvalidName::Empty);
@@ -52,19 +52,19 @@ pub fn validate_name(name: &str) -> Result<(), InvalidName> {
     }
 }
 
-/// The name of a queue: the unit of pausing and one Redis Cluster slot.
+/// The name of a queue. A queue can be paused, and is one Redis Cluster slot.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct QueueName(Arc<str>);
 
 impl QueueName {
-    /// The queue of tasks that name none.
+    /// The queue of tasks that name no other.
     pub const DEFAULT: &'static str = "default";
 
     /// Checks and wraps a name.
     ///
     /// # Errors
-    /// [`InvalidName`] for anything but 1 to 128 of `[A-Za-z0-9._-]`.
+    /// [`InvalidName`] unless it is 1 to 128 of `[A-Za-z0-9._-]`.
     pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
         validate_name(name.as_ref())?;
         Ok(Self(name.as_ref().into()))
@@ -108,10 +108,10 @@ impl From<QueueName> for String {
     }
 }
 
-/// A task's identity, printed `queue/uuid`: the uuid alone would not say where to look.
+/// A task's id, printed as `queue/uuid`, because the uuid alone does not show which queue has it.
 ///
-/// Text and id are read from each other, so a program can pass an id on and ask for its task later,
-/// as in the path of a request:
+/// An id can be converted to text and back. So a program can pass the text on and find the task
+/// later, as in the path of a request:
 ///
 /// ```
 /// use optimus_core::{Client, InvalidName, QueueName, TaskId};
@@ -134,13 +134,13 @@ pub struct TaskId {
     uuid: Uuid,
 }
 
-/// In ASCII order, so that stored ids sort as their uuids do.
+/// In ASCII order, so that stored ids sort like their uuids.
 const ALPHABET: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
 /// The length of a stored id.
 const STORED_BYTES: usize = 22;
 
-/// What each byte stands for in [`ALPHABET`]; 64 where it stands for nothing.
+/// The value of each byte in [`ALPHABET`]; 64 for a byte that is not in it.
 const DIGITS: [u8; 256] = {
     let mut digits = [64; 256];
     let mut at: u8 = 0;
@@ -160,17 +160,17 @@ fn bits_of(stored: &[u8]) -> Option<u128> {
         seen |= digit;
         bits = bits << 6 | u128::from(digit & 63);
     }
-    // The first digit has two bits only, so that all fit.
+    // The first digit has only two bits, so that the total is 128.
     (seen < 64 && DIGITS[usize::from(stored[0])] < 4).then_some(bits)
 }
 
 impl TaskId {
-    /// A fresh, time-ordered id (UUID version 7) in `queue`.
+    /// Makes a new, time-ordered id (UUID version 7) in `queue`.
     pub fn new(queue: QueueName) -> Self {
         Self { queue, uuid: platform::new_uuid() }
     }
 
-    /// The queue that the task lives in.
+    /// The queue of the task.
     pub fn queue(&self) -> &QueueName {
         &self.queue
     }
@@ -181,13 +181,14 @@ impl TaskId {
     }
 
     /// When its client made it, in ms since the Unix epoch by that client's clock; 0 if the uuid is
-    /// of another version than 7 and so tells no time.
+    /// not of version 7 and so has no time.
     pub fn made_ms(&self) -> u64 {
-        let tells = self.uuid.get_version_num() == 7;
-        if tells { (self.uuid.as_u128() >> 80) as u64 } else { 0 }
+        let has_time = self.uuid.get_version_num() == 7;
+        if has_time { (self.uuid.as_u128() >> 80) as u64 } else { 0 }
     }
 
-    /// The 22 characters under which Redis stores the id (14 fewer than its hex form, per index).
+    /// The 22 characters under which Redis stores the id. They save 14 bytes per index over the hex
+    /// form.
     pub fn stored(&self) -> String {
         self.stored_bytes().map(char::from).iter().collect()
     }
@@ -198,10 +199,10 @@ impl TaskId {
         std::array::from_fn(|i| ALPHABET[(bits >> (126 - 6 * i) & 63) as usize])
     }
 
-    /// Reads the form that [`stored`](Self::stored) writes.
+    /// Reads the text that [`stored`](Self::stored) writes.
     ///
     /// # Errors
-    /// [`InvalidName::NotATaskId`] if it is not 22 of the alphabet, or overflows.
+    /// [`InvalidName::NotATaskId`] if it is not 22 characters of the alphabet, or overflows.
     pub fn from_stored(queue: QueueName, stored: &str) -> Result<Self, InvalidName> {
         match bits_of(stored.as_bytes()) {
             Some(bits) => Ok(Self { queue, uuid: Uuid::from_u128(bits) }),
@@ -244,12 +245,13 @@ impl From<TaskId> for String {
     }
 }
 
-/// One start of a worker process: `host-pid-random`, never used twice.
+/// The id of one start of a worker process: `host-pid-random`, never used twice.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(Arc<str>);
 
 impl WorkerId {
-    /// A new id for this process on `host`; characters a key can't carry become `-`.
+    /// Makes a new id for this process on `host`. Characters that are not allowed in a key become
+    /// `-`.
     pub fn generate(host: &str, pid: u32) -> Self {
         let host: String = host
             .chars()
@@ -260,7 +262,7 @@ impl WorkerId {
         Self(format!("{host}-{pid}-{random:08x}").into())
     }
 
-    /// Wraps an id that Redis named.
+    /// Wraps an id that was read from Redis.
     pub fn from_stored(stored: &str) -> Self {
         Self(stored.into())
     }
@@ -300,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_stored_ids_are_refused_not_misread(text in ".{0,30}") {
+        fn hostile_stored_ids_are_refused_and_not_misread(text in ".{0,30}") {
             let queue = QueueName::new("q").unwrap();
             if let Ok(id) = TaskId::from_stored(queue, &text) {
                 prop_assert_eq!(id.stored(), text);
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_names_that_could_escape_their_key_are_refused() {
+    fn queue_names_that_could_break_their_key_are_refused() {
         for name in ["", "a b", "a{b", "a}b", "a:b", "a/b", "a*b", "a\nb", "ä", &"x".repeat(129)] {
             assert!(QueueName::new(name).is_err(), "{name:?}");
         }
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uuid_of_a_task_tells_when_it_was_made() {
+    fn the_uuid_of_a_task_has_the_time_when_it_was_made() {
         let text = "q/01890a5d-ac96-774b-bcce-b302099a8057";
         let id: TaskId = text.parse().unwrap();
         assert_eq!((id.made_ms(), id.uuid().to_string()), (0x0189_0a5d_ac96, text[2..].into()));
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_of_another_version_tells_no_time() {
+    fn a_uuid_of_another_version_has_no_time() {
         for text in ["f47ac10b-58cc-4372-a567-0e02b2c3d479", "886313e1-3b8a-5372-9b90-0c9aee199e5d"]
         {
             let id: TaskId = format!("q/{text}").parse().unwrap();
@@ -336,11 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn no_other_text_stands_for_the_id_that_another_stands_for() {
+    fn each_id_has_one_text_only() {
         let read = |stored: &str| TaskId::from_stored(QueueName::new("q").unwrap(), stored);
         let largest = "2zzzzzzzzzzzzzzzzzzzzz";
         assert_eq!(read(largest).unwrap().uuid(), Uuid::max());
-        // The first digit of the first would take a bit that no uuid has.
+        // The first digit of the first text would need a bit that no uuid has.
         let foreign = ["!zzzzzzzzzzzzzzzzzzzzz", "---------------------!"];
         for wrong in ["3zzzzzzzzzzzzzzzzzzzzz", foreign[0], foreign[1], &largest[1..], ""] {
             assert!(read(wrong).is_err(), "{wrong}");
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_id_names_its_process_in_characters_that_a_key_can_carry() {
+    fn a_worker_id_names_its_process_in_characters_that_are_allowed_in_a_key() {
         let id = WorkerId::generate("web 1.example{x}", 42);
         assert!(id.as_str().starts_with("web-1.example-x--42-"), "{id}");
         assert_eq!((id.to_string(), format!("{id:?}")), (id.as_str().into(), id.as_str().into()));

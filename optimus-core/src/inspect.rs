@@ -1,4 +1,4 @@
-//! A look at tasks, queues and workers that changes nothing: [`Inspector`].
+//! Reads tasks, queues and workers, and changes nothing: [`Inspector`].
 
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +12,19 @@ use crate::{
     state::{AttemptError, TaskState},
 };
 
-/// Reads only.
+/// Reads the store of a client.
 #[derive(Clone)]
 pub struct Inspector {
     broker: Broker,
 }
 
-/// One task, with all that is kept of it.
+/// One task, with all that is stored for it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TaskView {
     /// Its id.
     pub id: TaskId,
-    /// Where it is.
+    /// Its state.
     pub state: TaskState,
     /// The worker that runs it.
     pub worker: Option<WorkerId>,
@@ -32,49 +32,49 @@ pub struct TaskView {
     pub at_ms: Option<u64>,
     /// Attempts that failed.
     pub failures: u32,
-    /// Attempts cut short by a lost worker.
+    /// Attempts that were cut short by a lost worker.
     pub losses: u32,
-    /// How often workers gave it back since it last ran, because they could not run it.
+    /// How often workers released it since it last ran, because they could not run it.
     pub misfits: u32,
-    /// What went wrong, the latest last; up to ten.
+    /// Its errors, the latest last; up to ten.
     pub errors: Vec<AttemptError>,
-    /// What was submitted; none once it has succeeded.
+    /// Its record; `None` once it has succeeded.
     pub record: Option<Result<TaskRecord, RecordError>>,
     /// For a success, `<task> <attempt> <ms> <worker>`.
     pub summary: Option<String>,
 }
 
-/// A worker, with its machine and what it runs in one queue.
+/// A worker, with its machine and the tasks that it runs in one queue.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkerView {
     /// Its id.
     pub id: WorkerId,
-    /// What it said of itself.
+    /// The description that it registered.
     pub description: WorkerDescription,
-    /// When its lease is over unless renewed, in ms by Redis' clock.
+    /// When its lease ends unless it is renewed, in ms by Redis' clock.
     pub lease_until_ms: u64,
-    /// What it runs.
+    /// The tasks that it runs.
     pub running: Vec<TaskId>,
 }
 
-/// What a worker says of itself when it registers.
+/// The description of a worker that it registers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerDescription {
-    /// The name that it was given, if any.
+    /// Its configured name, if any.
     pub name: Option<String>,
-    /// The machine's name.
+    /// The name of the machine.
     pub host: String,
-    /// The process.
+    /// The id of the process.
     pub pid: u32,
     /// When it started, in ms by its own clock.
     pub started_ms: u64,
-    /// The queues it serves.
+    /// The queues that it serves.
     pub queues: Vec<String>,
-    /// How many tasks it runs at once.
+    /// How many tasks it runs at the same time.
     pub concurrency: usize,
-    /// The tasks it knows.
+    /// The tasks that it can run.
     pub tasks: Vec<String>,
 }
 
@@ -83,10 +83,10 @@ impl Inspector {
         Self { broker }
     }
 
-    /// Every queue that was submitted to or served, but for those that nobody has used for a day.
+    /// All queues that have had a submit or a worker, except those that were unused for a day.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`], as of all methods here.
+    /// [`Error::is_unavailable`], as for all methods here.
     pub async fn queues(&self) -> Result<Vec<QueueName>, Error> {
         Ok(self.broker.queues().await?)
     }
@@ -99,13 +99,14 @@ impl Inspector {
         Ok(self.broker.counts(queue).await?)
     }
 
-    /// Tasks in a state: at most `limit` (and [`PAGE_MAX`]), from `after` on, which the page before
-    /// has told.
+    /// Tasks in a state: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page
+    /// before has returned.
     ///
-    /// A page is one call and about 256 KiB at most, so it may have fewer rows than asked for:
-    /// `next` tells whether there are more. A task that stays in the state is on one of the pages,
-    /// and on two now and then. In line the ranked come first, though a claim merges both by age; a
-    /// queue that hands out thousands of tasks between two pages moves on under the reader.
+    /// A page is one call with at most about 256 KiB, so it may have fewer rows than `limit`;
+    /// `next` shows whether there are more. A task that stays in the state is on one of the pages,
+    /// and sometimes on two. In the ready list, tasks with a priority come first, although a claim
+    /// merges both by age. If thousands of tasks of a queue are claimed between two pages, the
+    /// second page may skip some.
     ///
     /// ```
     /// use optimus_core::{Error, Inspector, QueueName, TaskRow, TaskState};
@@ -143,7 +144,7 @@ impl Inspector {
         Ok(TaskPage::of(state, self.broker.list(queue, state, limit, &cursor).await?))
     }
 
-    /// All that is kept of one task; `None` if nothing is.
+    /// All that is stored for one task; `None` if nothing is.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -192,7 +193,7 @@ impl Inspector {
             .collect())
     }
 
-    /// What the live server's configuration promises.
+    /// What the server's configuration means for tasks.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -208,7 +209,7 @@ pub(crate) fn read_error(line: &str) -> Option<AttemptError> {
     Some(AttemptError { at_ms: at_ms.parse().ok()?, ..error })
 }
 
-/// `<id> <ms> <task> <attempt> <ms> <worker>` without its first two words.
+/// Drops the first two words of `<id> <ms> <task> <attempt> <ms> <worker>`.
 fn summary(stored: &str) -> Option<String> {
     stored.splitn(3, ' ').nth(2).map(str::to_owned)
 }

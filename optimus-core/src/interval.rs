@@ -1,9 +1,10 @@
-//! The published poll interval, which keeps a cluster's upkeep constant however large it grows.
+//! The published formula for poll intervals, which keeps a cluster's upkeep constant at any size.
 
 use std::time::Duration;
 
-/// `average * (1/2 + random) * size`: each of `size` workers waits this long, so that the *cluster*
-/// acts every `average`, and never in step. `random` in \[0, 1). From Optimus-AsyncTask (2019).
+/// `average * (1/2 + random) * size`. Each of `size` workers waits this long, so that the *cluster*
+/// acts once per `average`, and its workers do not act in step. `random` is in \[0, 1). From
+/// Optimus-AsyncTask (2019).
 pub fn interval(average: Duration, size: usize, random: f64) -> Duration {
     let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);
     let wait = average.saturating_mul(size).as_secs_f64() * (0.5 + random);
@@ -30,12 +31,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_beyond_all_time_is_the_longest_there_is() {
+    fn an_interval_that_overflows_is_the_longest_duration() {
         assert_eq!(interval(Duration::MAX, usize::MAX, 0.9), Duration::MAX);
     }
 
     #[test]
-    fn the_cluster_acts_once_an_average_whatever_its_size() {
+    fn the_cluster_acts_once_per_average_at_any_size() {
         let mut random = fastrand::Rng::with_seed(11);
         for size in [1_u32, 8, 64] {
             let rounds = 20_000;

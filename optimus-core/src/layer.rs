@@ -1,4 +1,4 @@
-//! Code of the user's around submits and attempts: [`Layer`].
+//! User code around submits and attempts: [`Layer`].
 
 use std::{fmt, slice, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
     record::Submission,
 };
 
-/// What is done with every task of a client or worker, in one place: tenancy, authentication,
-/// measures, the capture of errors.
+/// Code that runs for every task of a client or worker: tenancy, authentication, metrics, error
+/// tracking.
 ///
-/// Each method has a default that does nothing, so a layer has those that it needs. It is added to
-/// [a client](crate::ClientBuilder::layer), which calls [`submit`](Self::submit), or to a worker
-/// (`WorkerBuilder::layer`), which calls all of them, or to both. The layer that was added first is
-/// the outermost.
+/// Each method has a default that does nothing, so a layer only implements those that it needs. A
+/// layer is added to [a client](crate::ClientBuilder::layer), which calls [`submit`](Self::submit),
+/// or to a worker (`WorkerBuilder::layer`), which calls all of them, or to both. The layer that was
+/// added first is the outermost.
 ///
 /// ```
 /// use optimus_core::{BoxError, Context, Done, Layer, Next, Submission};
@@ -52,30 +52,31 @@ use crate::{
 /// # }
 /// ```
 ///
-/// A layer that panics or does not return ends its own submit or attempt, and nothing else.
+/// If a layer panics or does not return, only its own submit or attempt fails.
 pub trait Layer: Send + Sync + 'static {
-    /// Called before each call is sent, in the task of its caller. It may look at the call, change
-    /// its headers, or refuse it by an error, which the caller gets as
-    /// [`Error::is_refused`](crate::Error::is_refused); so it does if this panics or takes longer
-    /// than the client's submit timeout.
+    /// Called before each call is sent, in the task of its caller. It may read the call, change its
+    /// headers, or refuse it with an error, which the caller gets as
+    /// [`Error::is_refused`](crate::Error::is_refused). The caller gets the same error if this
+    /// panics or takes longer than the client's submit timeout.
     ///
-    /// What a handler submits passes the layers of its worker, whichever client carries it.
-    /// [`Context::current`] is then the attempt of that handler.
+    /// Submits of a handler pass the layers of its worker, with any client. [`Context::current`] is
+    /// then the attempt of that handler.
     fn submit(&self, call: &mut Submission) -> impl Future<Output = Result<(), BoxError>> + Send {
         let _ = call;
         async { Ok(()) }
     }
 
-    /// Called for each attempt, around the handler, which [`next`](Next::run) runs. It may
-    /// [add values](Context::insert) to the context, set a task-local around the handler, look at
-    /// its error, or return one of its own, also before the handler or a control word such as
-    /// [`Snooze`](crate::Snooze): it counts as the handler's.
+    /// Called for each attempt, around the handler, which [`next`](Next::run) runs. It may [add
+    /// values](Context::insert) to the context, set a task-local around the handler, or read its
+    /// error. It may also return an error of its own, even without calling the handler, or a
+    /// control word such as [`Snooze`](crate::Snooze). That counts as the error of the handler.
     ///
-    /// It is a part of the attempt: the task's timeout counts it, and where the attempt times out
-    /// or is cancelled it is dropped with the handler. So what must be told of every end is for
-    /// [`ended`](Self::ended). A handler that is a plain `fn` runs on another thread, where no
-    /// task-local of a layer is set; the context and its values are there.
+    /// It is a part of the attempt: its time counts for the task's timeout, and if the attempt
+    /// times out or is cancelled, it is dropped with the handler. So code that must see every end
+    /// belongs in [`ended`](Self::ended). A handler that is a plain `fn` runs on another thread,
+    /// without the task-locals of a layer, but with the context and its values.
     ///
+    /// It is not called if the arguments do not fit the task.
     /// It is not called where the arguments do not fit the task.
     fn run(
         &self,
@@ -86,19 +87,19 @@ pub trait Layer: Send + Sync + 'static {
         next.run()
     }
 
-    /// Told once of each attempt that has begun and ended, however it did: also after a timeout, a
-    /// panic, a cancel or the loss of the lease. The attempt has been judged and its report is on
-    /// the way, so nothing waits for this but the slot of the attempt, for 5 s at most. Layers are
-    /// told in the order in which they were added.
+    /// Called once for each attempt that has started and ended, also after a timeout, a panic, a
+    /// cancel or the loss of the lease. The outcome is decided and its report is on the way, so
+    /// this delays only the slot of the attempt, for 5 s at most. Layers are called in the order in
+    /// which they were added.
     ///
-    /// It is not told if the process ends before that.
+    /// It is not called if the process ends first.
     fn ended(&self, ctx: &Context, end: &End) -> impl Future<Output = ()> + Send {
         let _ = (ctx, end);
         async {}
     }
 
-    /// The types of values that [`run`](Self::run) adds to each context, so that a worker may
-    /// start though nobody gave it this `#[data]`.
+    /// The types of values that [`run`](Self::run) adds to each context, so that a worker can start
+    /// without this `#[data]`.
     fn provides(&self) -> Vec<DataKey> {
         Vec::new()
     }
@@ -127,7 +128,7 @@ impl<L: Layer> Layer for Arc<L> {
     }
 }
 
-/// What is within a layer: the layers that were added after it, and the handler.
+/// The rest of the chain inside a layer: the layers that were added after it, and the handler.
 #[must_use = "the handler runs only if this does"]
 pub struct Next<'a> {
     pub(crate) rest: slice::Iter<'a, Arc<dyn AnyLayer>>,
@@ -135,15 +136,16 @@ pub struct Next<'a> {
     pub(crate) handler: Running,
 }
 
-/// A handler has succeeded. Only [`Next::run`] tells it, so a layer can't succeed in its place.
+/// Proof that a handler has succeeded. Only [`Next::run`] returns it, so a layer can't fake a
+/// success.
 #[derive(Debug)]
 pub struct Done(pub(crate) Option<Vec<u8>>);
 
 impl Next<'_> {
-    /// Runs the handler, and says how it ended.
+    /// Runs the handler and returns its outcome.
     ///
     /// # Errors
-    /// That of the handler, or of a layer within this one.
+    /// The error of the handler, or of a layer inside this one.
     pub async fn run(mut self) -> Result<Done, BoxError> {
         if let Some(layer) = self.rest.next() {
             return AnyLayer::run(&**layer, self.ctx, self).await;

@@ -15,7 +15,7 @@ use crate::{
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A layer whose type is forgotten. None of its code runs before a future is polled.
+/// A layer with its type erased. None of its code runs before a future is polled.
 pub(crate) trait AnyLayer: Send + Sync {
     fn submit<'a>(&'a self, call: &'a mut Submission) -> Later<'a, Result<(), BoxError>>;
     fn run<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> Later<'a, Result<Done, BoxError>>;
@@ -41,14 +41,14 @@ impl<L: Layer> AnyLayer for L {
     }
 }
 
-/// The first is the outermost. Without any it costs nothing.
+/// Layers, the outermost first. Without layers it costs nothing.
 #[derive(Clone, Default)]
 pub struct Layers(Option<Arc<Chain>>);
 
 #[derive(Clone, Default)]
 struct Chain(Vec<Arc<dyn AnyLayer>>);
 
-/// Whoever holds it last may be a part of the worker, which a panic of a layer must not end.
+/// The last holder may be a part of the worker, which must survive a panic in the drop of a layer.
 impl Drop for Chain {
     fn drop(&mut self) {
         self.0.drain(..).for_each(discard);
@@ -56,12 +56,12 @@ impl Drop for Chain {
 }
 
 impl Layers {
-    /// Adds one within the others.
+    /// Adds a layer inside the others.
     pub fn add(&mut self, layer: impl Layer) {
         Arc::make_mut(self.0.get_or_insert_default()).0.push(Arc::new(layer));
     }
 
-    /// Whether there is none.
+    /// Whether there are no layers.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -70,12 +70,12 @@ impl Layers {
         self.0.as_ref().map_or(&[], |chain| &chain.0)
     }
 
-    /// The values that they add to each context.
+    /// The values that the layers add to each context.
     pub fn provide(&self) -> Vec<DataKey> {
         self.all().iter().flat_map(|layer| layer.provides()).collect()
     }
 
-    /// Lets a call pass, or says who refuses it.
+    /// Passes a call through all layers; the error is from the layer that refuses it.
     pub(crate) async fn submit(&self, call: &mut Submission) -> Result<(), BoxError> {
         for layer in self.all() {
             layer.submit(call).await?;
@@ -83,7 +83,7 @@ impl Layers {
         Ok(())
     }
 
-    /// A handler within them.
+    /// Wraps a handler in the layers.
     pub fn around(&self, ctx: &Context, handler: Running) -> Running {
         if self.is_empty() {
             return handler;
@@ -95,7 +95,7 @@ impl Layers {
         })
     }
 
-    /// What each of them is told, one after the other.
+    /// The `ended` future of each layer, in order.
     pub fn ended<'a>(
         &'a self,
         ctx: &'a Context,

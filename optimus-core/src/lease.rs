@@ -7,9 +7,9 @@ use crate::id::{TaskId, WorkerId};
 /// Proof of one claim: `<claim seq>:<fence>`. All tasks of a claim share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// The number of the worker's claim, so that a lost answer can be asked for again.
+    /// The number of the worker's claim, so that a lost answer can be requested again.
     pub seq: u64,
-    /// Strictly increasing over the queue's claims, also across a failover.
+    /// Strictly increasing over the claims of the queue, also across a failover.
     pub fence: u64,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// One attempt's hold on its task.
+/// The lease on a task for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The task.
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn a_token_is_read_back_and_other_texts_are_refused() {
         let token = Token { seq: 3, fence: u64::MAX };
         assert_eq!(token.to_string(), "3:18446744073709551615");
         assert_eq!(Token::parse(&token.to_string()), Some(token));

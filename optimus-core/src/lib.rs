@@ -1,11 +1,11 @@
-//! Nouns, policies and the only door to Redis of the Optimus task queue.
+//! Core types and Redis access of the Optimus task queue.
 //!
-//! Applications use the facade crate `optimus`. In the order of a task's life: [`Task`] defines,
-//! [`Call`] carries arguments and options, [`Client`] submits it as a [`Submission`], Redis keeps a
-//! [`TaskRecord`], a worker claims it under a [`Lease`] and runs it with a [`Context`], and
-//! [`TaskState`] says where it is; [`Inspector`] looks at all of it.
+//! Applications use the facade crate `optimus`. The types in the order of a task's life: a [`Task`]
+//! defines it, a [`Call`] has its arguments and options, and a [`Client`] submits that as a
+//! [`Submission`]. Redis stores a [`TaskRecord`]. A worker claims it with a [`Lease`] and runs it
+//! with a [`Context`]. Its [`TaskState`] is where it is, and an [`Inspector`] reads all of this.
 //!
-//! `broker` calls the Lua scripts, one method each, and alone knows Redis.
+//! `broker` calls the Lua scripts, with one method for each. Only `broker` uses Redis.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;

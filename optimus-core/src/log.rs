@@ -1,9 +1,9 @@
 //! Log events, on a thread of their own: [`Log`].
 //!
-//! For the other Optimus crates; nothing here is public API. A subscriber of `tracing` is code of
-//! the user's. It may panic, and it may block: a pipe that nobody reads. So whoever keeps leases,
-//! connections or locks does not call it, but leaves its events here. One thread passes them on in
-//! their order, and lives while there are any.
+//! For the other Optimus crates; not public API. A `tracing` subscriber is user code. It may panic,
+//! and it may block, for example on a pipe that is not read. So code that keeps leases, connections
+//! or locks alive does not call it, but queues its events here. One thread passes them on in order.
+//! The thread ends when no events are left.
 
 use std::{
     collections::VecDeque,
@@ -24,17 +24,18 @@ use tracing::{
 
 use crate::discard::discard;
 
-/// Events that wait. Where a subscriber takes none, more are dropped and counted.
+/// The most events that wait. If the subscriber is slower, further events are dropped and counted.
 const WAITING_MAX: usize = 1024;
 
 type Event = Box<dyn FnOnce() + Send>;
 
-/// Passes log events on to the subscriber that was the default where it was made. Clones share it.
+/// Passes log events to the subscriber that was the default where the log was made. Clones share
+/// it.
 #[derive(Clone)]
 pub struct Log(Arc<Inner>);
 
 struct Inner {
-    /// If the thread that made it had one. Else each event goes to that of the process.
+    /// `None` if that thread had no subscriber of its own. Then events go to that of the process.
     subscriber: Option<WeakDispatch>,
     waiting: Mutex<Waiting>,
 }
@@ -43,11 +44,11 @@ struct Inner {
 struct Waiting {
     events: VecDeque<Event>,
     dropped: u64,
-    /// A thread passes them on.
+    /// A thread is passing events on.
     is_served: bool,
 }
 
-/// Leaves an event, as `tracing::event!` takes it, to the thread of a [`Log`](crate::log::Log).
+/// Queues an event, in the form of `tracing::event!`, for the thread of a [`Log`](crate::log::Log).
 /// Its fields are moved there.
 #[doc(hidden)]
 #[macro_export]
@@ -65,32 +66,32 @@ macro_rules! tell {
 }
 
 impl Log {
-    /// For the subscriber that is the default on this thread now.
+    /// A log for the subscriber that is the default on this thread now.
     pub fn here() -> Self {
         let subscriber =
             get_default(|here| (!here.is::<NoSubscriber>()).then(|| Dispatch::downgrade(here)));
         Self(Arc::new(Inner { subscriber, waiting: Mutex::default() }))
     }
 
-    /// Whether a subscriber hears of its events now, of whichever level.
+    /// Whether there is a subscriber for its events now, at any level.
     pub fn is_heard(&self) -> bool {
         self.0.subscriber.is_some() || get_default(|here| !here.is::<NoSubscriber>())
     }
 
-    /// Has `event` called on the thread, if anybody listens to this level.
+    /// Calls `event` on the thread, if this level is enabled.
     pub fn tell(&self, level: Level, event: impl FnOnce() + Send + 'static) {
         if level <= STATIC_MAX_LEVEL && level <= LevelFilter::current() {
             self.push(Box::new(event), WAITING_MAX);
         }
     }
 
-    /// Waits until the subscriber has taken what was told so far, but no longer than `within`.
+    /// Waits until the subscriber has taken all events so far, but no longer than `within`.
     pub async fn flush(&self, within: Duration) {
         if !self.0.waiting().is_served {
             return;
         }
         let (taken, is_taken) = oneshot::channel::<()>();
-        // It comes after all that waits, however much that is.
+        // Queued after all waiting events, even if the limit is reached.
         self.push(Box::new(move || drop(taken)), usize::MAX);
         drop(timeout(within, is_taken).await);
     }
@@ -98,7 +99,7 @@ impl Log {
     fn push(&self, event: Event, max: usize) {
         #[cfg(feature = "simulation")]
         if crate::platform::is_simulated() {
-            // There one thread does all, and no subscriber blocks it.
+            // A simulation has one thread, and no subscriber blocks it.
             self.0.pass_on(event);
             return;
         }
@@ -116,7 +117,7 @@ impl Log {
             thread::Builder::new().name("optimus-log".into()).spawn(move || inner.serve());
         waiting.is_served = started.is_ok();
         if started.is_err() {
-            // The machine gives no thread now; the next event asks again.
+            // The system can't start a thread now; the next event tries again.
             let lost = mem::take(&mut waiting.events);
             waiting.dropped += lost.len() as u64;
             drop(waiting);
@@ -130,7 +131,7 @@ impl Inner {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until nothing waits.
+    /// Passes events on until none are left.
     fn serve(&self) {
         loop {
             let (event, dropped) = {
@@ -144,13 +145,13 @@ impl Inner {
                 (event, dropped)
             };
             if dropped > 0 {
-                let told = move || {
+                let report = move || {
                     tracing::warn!(
                         dropped,
                         "events were not logged, since the tracing subscriber took too long"
                     );
                 };
-                self.pass_on(Box::new(told));
+                self.pass_on(Box::new(report));
             }
             if let Some(event) = event {
                 self.pass_on(event);
@@ -158,7 +159,7 @@ impl Inner {
         }
     }
 
-    /// A panic of the subscriber costs its event alone.
+    /// A panic of the subscriber loses only its event.
     fn pass_on(&self, event: Event) {
         let subscriber = self.subscriber.as_ref().and_then(WeakDispatch::upgrade);
         let pass_on = || match &subscriber {
@@ -168,7 +169,7 @@ impl Inner {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(pass_on)) {
             discard(panic);
         }
-        // It may be the last to have the subscriber.
+        // This may be the last reference to the subscriber.
         discard(subscriber);
     }
 }

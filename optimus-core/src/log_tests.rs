@@ -1,4 +1,4 @@
-//! Subscribers that block, panic, or take all.
+//! Subscribers that block, panic, or accept everything.
 
 use std::{fmt, sync::Condvar};
 
@@ -13,7 +13,7 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Takes nothing while its gate is shut, panics where it is asked to, and notes the rest.
+/// Blocks while its gate is shut, panics where a text asks for it, and notes the rest.
 #[derive(Clone, Default)]
 struct Notes(Arc<(Mutex<Noted>, Condvar)>);
 
@@ -81,7 +81,7 @@ impl Visit for Read<'_> {
     }
 }
 
-/// A log whose subscriber is the default of this thread alone, while the log is made.
+/// A log whose subscriber is the default of this thread only while the log is made.
 fn noting() -> (Log, Notes, Dispatch) {
     let notes = Notes::default();
     let subscriber = Dispatch::new(notes.clone());
@@ -90,7 +90,7 @@ fn noting() -> (Log, Notes, Dispatch) {
 }
 
 #[tokio::test]
-async fn events_reach_the_subscriber_of_the_thread_that_made_the_log_in_their_order() {
+async fn events_reach_the_subscriber_of_the_thread_that_made_the_log_in_order() {
     let (log, notes, _subscriber) = noting();
     for number in 0..100 {
         crate::tell!(log, WARN, "event {number}");
@@ -101,7 +101,7 @@ async fn events_reach_the_subscriber_of_the_thread_that_made_the_log_in_their_or
 }
 
 #[tokio::test]
-async fn a_subscriber_that_panics_loses_that_event_alone() {
+async fn a_subscriber_that_panics_loses_only_that_event() {
     let (log, notes, _subscriber) = noting();
     for text in ["first", "panic", "last"] {
         crate::tell!(log, WARN, "{text}");
@@ -111,23 +111,24 @@ async fn a_subscriber_that_panics_loses_that_event_alone() {
 }
 
 #[tokio::test]
-async fn events_above_the_bound_are_dropped_and_counted_while_the_subscriber_takes_none() {
+async fn events_above_the_limit_are_dropped_and_counted_while_the_subscriber_blocks() {
     let (log, notes, _subscriber) = noting();
     notes.shut();
-    // The thread may have taken one, which then waits at the gate.
+    // The thread may have taken one event, which then waits at the gate.
     let all = WAITING_MAX + 11;
     for number in 0..all {
         crate::tell!(log, WARN, "event {number}");
     }
     notes.open();
     log.flush(PATIENCE).await;
-    let dropped = usize::try_from(notes.0.0.lock().unwrap().dropped.expect("it is told")).unwrap();
+    let dropped =
+        usize::try_from(notes.0.0.lock().unwrap().dropped.expect("it is logged")).unwrap();
     assert!(dropped == 10 || dropped == 11, "{dropped}");
     assert_eq!(notes.texts().len(), all - dropped + 1);
 }
 
 #[tokio::test]
-async fn a_flush_ends_in_time_though_the_subscriber_takes_nothing() {
+async fn a_flush_ends_in_time_while_the_subscriber_blocks() {
     let (log, notes, _subscriber) = noting();
     notes.shut();
     crate::tell!(log, WARN, "stuck");

@@ -1,4 +1,4 @@
-//! What a definition may set ([`TaskOptions`]) and what one call may override ([`CallOptions`]).
+//! The options of a definition ([`TaskOptions`]) and those that a call overrides ([`CallOptions`]).
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use crate::{
 /// How far from zero a priority may be.
 pub const PRIORITY_MAX: i8 = 100;
 
-/// The longest of any duration that a task may name: 1,800 days.
+/// The longest duration that an option of a task may have: 1,800 days.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
-/// What becomes of a task whose worker did not let its attempt end: it was lost, or it ended and
-/// dropped the handler after its grace.
+/// What happens to a task if its worker did not let its attempt end: the worker was lost, or it
+/// shut down and dropped the handler after the grace time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLost {
-    /// It runs again (at least once), until `max_losses` workers were lost.
+    /// The task runs again (at least once), until `max_losses` workers were lost.
     #[default]
     Retry,
-    /// It is dead, and does not start again. With `max_retry = 0` it runs at most once.
+    /// The task is dead, and does not run again. With `max_retry = 0` it runs at most once.
     Dead,
 }
 
-/// The options of a task's definition: those of `#[task(...)]`.
+/// The options of a task's definition, as in `#[task(...)]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TaskOptions {
     pub(crate) queue: &'static str,
@@ -46,7 +46,7 @@ pub struct TaskOptions {
 }
 
 impl TaskOptions {
-    /// The defaults that stored records leave out; part of the record format.
+    /// The defaults, which stored records omit. They are part of the record format.
     pub const DEFAULT: Self = Self {
         queue: QueueName::DEFAULT,
         priority: 0,
@@ -61,7 +61,7 @@ impl TaskOptions {
     };
 
     /// The defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a result
-    /// kept for 10 min, 3 losses.
+    /// that is kept for 10 min, 3 losses.
     pub const fn new() -> Self {
         Self::DEFAULT
     }
@@ -72,7 +72,7 @@ impl TaskOptions {
         self
     }
 
-    /// -100 to 100; each step is worth a minute of waiting, so nothing starves.
+    /// From -100 to 100. Each step is worth a minute of waiting, so no task starves.
     pub const fn priority(mut self, priority: i8) -> Self {
         self.priority = priority;
         self
@@ -84,7 +84,7 @@ impl TaskOptions {
         self
     }
 
-    /// How many attempts may follow the first failed one. 0: the first failure is final.
+    /// How many attempts may follow the first failed one. 0: there are no retries.
     pub const fn max_retry(mut self, max_retry: u32) -> Self {
         self.max_retry = max_retry;
         self
@@ -96,35 +96,34 @@ impl TaskOptions {
         self
     }
 
-    /// How long after its submit a biz id stays taken at least, even once its task has succeeded. A
-    /// task that lives on keeps it beyond that.
+    /// The shortest time after its submit for which a biz id stays taken, even if its task succeeds
+    /// earlier. A task that takes longer keeps it until its end.
     pub const fn biz_window(mut self, window: Duration) -> Self {
         self.biz_window = Some(window);
         self
     }
 
-    /// How long a result is kept after success. Zero: not at all.
+    /// How long a result is kept after success. Zero: it is not kept.
     pub const fn result_ttl(mut self, ttl: Duration) -> Self {
         self.result_ttl = ttl;
         self
     }
 
-    /// A task that was not started once within this time of its submit ends as expired. Retries and
-    /// snoozes do not expire; a requeue gives it the whole time again. A delay must be shorter.
+    /// A task that has not started within this time of its submit expires. Retries and snoozes do
+    /// not expire. A requeue gives it the whole time again. A delay must be shorter.
     pub const fn expires_in(mut self, expires_in: Duration) -> Self {
         self.expires_in = Some(expires_in);
         self
     }
 
-    /// What becomes of it when its worker is lost.
+    /// What happens to the task when its worker is lost.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
         self
     }
 
-    /// How many lost workers mark the task Dead. The last of them must have run nothing else: a
-    /// task that the next loss would mark Dead runs alone, so that none is marked Dead for what its
-    /// neighbour did.
+    /// How many lost workers mark the task Dead. A task that the next loss would mark Dead runs
+    /// alone on its worker, so that no task is marked Dead because of another one.
     pub const fn max_losses(mut self, max_losses: u32) -> Self {
         self.max_losses = max_losses;
         self
@@ -143,7 +142,7 @@ impl TaskOptions {
     /// Refuses invalid options.
     ///
     /// # Errors
-    /// [`Error::is_invalid`], naming the task, the option and what to write instead.
+    /// [`Error::is_invalid`], which names the task, the option and what to write instead.
     pub fn validate(&self, task: &str) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::invalid(format!("task {task:?}: {what}")));
         if let Err(problem) = QueueName::new(self.queue) {
@@ -180,16 +179,16 @@ impl Default for TaskOptions {
 /// When a task becomes ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Due {
-    /// At once.
+    /// Immediately.
     #[default]
     Now,
     /// This long after Redis has accepted it.
     In(Duration),
-    /// At this instant by Redis' clock; one in the past means at once.
+    /// At this time by Redis' clock. A time in the past means immediately.
     At(DateTime<Utc>),
 }
 
-/// What one call overrides; `None` leaves it to the definition.
+/// The options that a call overrides; `None` keeps that of the definition.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CallOptions {
     pub(crate) id: Option<TaskId>,
@@ -208,7 +207,7 @@ pub(crate) struct CallOptions {
 }
 
 impl CallOptions {
-    /// The definition's options with this call's laid over them (the queue aside).
+    /// The definition's options with the overrides of this call (except the queue).
     pub(crate) fn over(&self, mut options: TaskOptions) -> TaskOptions {
         options.priority = self.priority.unwrap_or(options.priority);
         options.timeout = self.timeout.unwrap_or(options.timeout);
@@ -222,10 +221,11 @@ impl CallOptions {
         options
     }
 
-    /// Refuses what contradicts itself: `definition` is without this call, `options` with it.
+    /// Refuses options that contradict each other: `definition` is without this call, `options`
+    /// with it.
     ///
     /// # Errors
-    /// [`Error::is_invalid`], naming the task and saying what to write instead.
+    /// [`Error::is_invalid`], which names the task and what to write instead.
     pub(crate) fn check(
         &self,
         task: &str,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn each_option_may_be_set_up_to_its_bound_and_no_further() {
+    fn each_option_is_accepted_up_to_its_limit() {
         let options = TaskOptions::new;
         let longest = DAY * 1_800;
         for (edge, beyond) in [(longest, longest + NANO), (NANO, Duration::ZERO)] {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_overrides_what_it_names_and_leaves_the_rest_to_the_definition() {
+    fn a_call_overrides_its_options_and_keeps_the_others_of_the_definition() {
         let definition = TaskOptions::new()
             .queue("bulk")
             .priority(1)

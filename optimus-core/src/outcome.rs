@@ -1,23 +1,23 @@
-//! How an attempt ended, as layers are told: [`End`].
+//! How an attempt ended, for layers: [`End`].
 
 use std::time::Duration;
 
 use crate::state::AttemptError;
 
-/// The end of an attempt, as its worker has judged it. The report of it changes nothing if the
-/// lease was lost and the worker does not know that yet.
+/// The end of an attempt, as its worker has decided it. If the lease was lost and the worker does
+/// not know that yet, the report changes nothing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct End {
-    /// What becomes of the task.
+    /// What happens to the task.
     pub outcome: Outcome,
-    /// How long the attempt took, with its layers.
+    /// How long the attempt took, including its layers.
     pub ran: Duration,
-    /// Of a first attempt, how long the task waited since its submit, with its delay.
+    /// For a first attempt: how long the task waited since its submit, including its delay.
     pub waited: Option<Duration>,
 }
 
-/// What an attempt leads to.
+/// The outcome of an attempt.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -25,20 +25,20 @@ pub enum Outcome {
     Success,
     /// The attempt failed, and another one follows after this wait.
     Retry {
-        /// From the end of this one on.
+        /// Counted from the end of this attempt.
         wait: Duration,
         /// Why it failed.
         error: AttemptError,
     },
-    /// The task is not tried again, for this reason.
+    /// The task is not tried again. This is the error of its last attempt.
     Dead(AttemptError),
     /// The task was cancelled, or cancelled itself.
     Cancelled,
-    /// The handler asked to come back after this wait.
+    /// The handler asked to run again after this wait.
     Snoozed(Duration),
-    /// The attempt was interrupted and does not count; the task is in line again.
+    /// The attempt was interrupted and does not count. The task is in the ready list again.
     GivenBack,
-    /// The lease was lost, so what this attempt did does not count; another may run already.
+    /// The lease was lost, so this attempt does not count. Another one may be running already.
     Lost,
 }
 

@@ -1,4 +1,4 @@
-//! Tasks in a state, a page at a time: [`TaskPage`].
+//! Tasks in a state, one page at a time: [`TaskPage`].
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,49 +15,49 @@ use crate::{
 /// The most rows of a page.
 pub const PAGE_MAX: usize = BATCH_MAX;
 
-/// How much of an error's message a row has.
+/// How much of an error's message is in a row.
 const MESSAGE_CHARS: usize = 200;
 
 /// Some of the tasks in a state.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TaskPage {
-    /// In the order in which they leave the state; where they have ended, the latest first.
+    /// In the order in which they leave the state; for ended tasks, the latest first.
     pub rows: Vec<TaskRow>,
-    /// Where the next page begins; none behind the last.
+    /// The start of the next page; `None` after the last.
     pub next: Option<PageCursor>,
 }
 
-/// A place between two tasks, which stays where it is while others come and go. As text it can be
-/// handed to a browser and back.
+/// A position between two tasks, which stays valid while tasks come and go. Its text can be sent to
+/// a browser and back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PageCursor(String);
 
-/// One task in short.
+/// A summary of one task.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TaskRow {
     /// Its id.
     pub id: TaskId,
-    /// The task's name; none if its record can't be read.
+    /// The task's name; `None` if its record can't be read.
     pub task: Option<String>,
-    /// The headers it was submitted with, by name; empty if its record can't be read or is gone.
+    /// The headers of its submit, by name; empty if its record can't be read or is gone.
     pub headers: BTreeMap<String, String>,
-    /// Where it is.
+    /// Its state.
     pub state: TaskState,
-    /// When its id was made, which is when it was submitted unless the id was given; 0 if the id
-    /// does not tell. In ms since the Unix epoch by the submitter's clock.
+    /// When its id was made. That is when it was submitted, unless the id was given. In ms since
+    /// the Unix epoch by the submitter's clock; 0 if the id has no time.
     pub made_ms: u64,
     /// When it is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
     pub at_ms: Option<u64>,
-    /// The attempt that runs, or the last one that did, from 1; 0 before the first.
+    /// The number of the running attempt or the last one, from 1; 0 before the first.
     pub attempt: u32,
-    /// How long the attempt took that succeeded, in ms.
+    /// How long the successful attempt took, in ms.
     pub took_ms: Option<u64>,
-    /// The worker that runs it, or that has succeeded with it.
+    /// The worker that runs it, or on which it succeeded.
     pub worker: Option<WorkerId>,
-    /// What went wrong last, with up to 200 characters of its message.
+    /// Its last error, with up to 200 characters of the message.
     pub last_error: Option<AttemptError>,
 }
 
@@ -92,7 +92,7 @@ impl TaskRow {
         }
         let record = TaskRecord::decode(header).ok();
         let (task, headers) = record.map(|record| (record.task, record.headers)).unzip();
-        let mut told = Self {
+        let mut view = Self {
             made_ms: id.made_ms(),
             id,
             task,
@@ -105,9 +105,9 @@ impl TaskRow {
             last_error,
         };
         if state == TaskState::Success {
-            told.read_summary(&summary);
+            view.read_summary(&summary);
         }
-        told
+        view
     }
 
     /// `<id> <ms> <task> <attempt> <ms> <worker>`.

@@ -1,9 +1,8 @@
-//! What a process takes from its machine: the time of day, a name, ids that nobody else has, and
-//! turns on its threads.
+//! What a process needs from its machine: the time of day, a host name, unique ids, and a yield to
+//! other tasks.
 //!
-//! For the other Optimus crates; nothing here is public API. With the feature `simulation` a
-//! thread can be told to take all of them from a clock and a seed, so that whatever it runs can be
-//! repeated exactly.
+//! For the other Optimus crates; not public API. With the feature `simulation` a thread can take
+//! all of them from a clock and a seed, so that its run can be repeated exactly.
 
 use std::{
     cell::Cell,
@@ -33,7 +32,7 @@ pub fn now_ms() -> u64 {
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A fresh, time-ordered uuid (version 7).
+/// A new, time-ordered uuid (version 7).
 pub fn new_uuid() -> Uuid {
     #[cfg(feature = "simulation")]
     if let Some(uuid) = simulated::new_uuid() {
@@ -42,8 +41,9 @@ pub fn new_uuid() -> Uuid {
     salted(Uuid::now_v7(), salt())
 }
 
-/// Tells the ids of this process from those of one that was forked from the same parent. Drawn from
-/// the operating system once a process: what threads keep for their random numbers, `fork` copies.
+/// Separates the ids of this process from those of another that was forked from the same parent. It
+/// is drawn from the operating system once per process, because `fork` copies the random state of
+/// threads.
 pub fn salt() -> u32 {
     #[cfg(feature = "simulation")]
     if is_simulated() {
@@ -52,8 +52,8 @@ pub fn salt() -> u32 {
     GIVEN.get().unwrap_or_else(|| SALT.of(own_number(), drawn))
 }
 
-/// Makes what has many ids, all with this salt of the process: to ask for the process' number is a
-/// system call, which takes longer than all else of an id.
+/// Runs `make`, which makes many ids, with one salt of the process. To get the number of the
+/// process is a system call, which takes longer than the rest of an id.
 pub fn with_salt<R>(salt: u32, make: impl FnOnce() -> R) -> R {
     struct Before(Option<u32>);
     impl Drop for Before {
@@ -61,7 +61,7 @@ pub fn with_salt<R>(salt: u32, make: impl FnOnce() -> R) -> R {
             GIVEN.set(self.0);
         }
     }
-    // Put back even if the user's code within panics.
+    // Restored even if the user code panics.
     let _before = Before(GIVEN.replace(Some(salt)));
     make()
 }
@@ -78,11 +78,11 @@ fn own_number() -> u32 {
     std::process::id()
 }
 
-/// A process' number above what was drawn for it.
+/// The number of a process in the high half, and the salt drawn for it in the low half.
 struct Salt(AtomicU64);
 
 impl Salt {
-    /// What was drawn for the process of this number; another process draws its own.
+    /// The salt that was drawn for the process with this number. Another process draws its own.
     fn of(&self, process: u32, draw: impl FnOnce() -> u32) -> u32 {
         let stored = self.0.load(Ordering::Relaxed);
         // No process has the number 0.
@@ -99,12 +99,12 @@ fn drawn() -> u32 {
     getrandom::u32().expect("the operating system has random numbers, as each new thread needs")
 }
 
-/// The order of ids within a ms is in the bits above these 32, which are random.
+/// The order of ids within a ms is in the bits above these 32 random bits.
 fn salted(uuid: Uuid, salt: u32) -> Uuid {
     Uuid::from_u128(uuid.as_u128() ^ u128::from(salt))
 }
 
-/// The machine's name.
+/// The host name of the machine.
 pub fn host() -> String {
     #[cfg(feature = "simulation")]
     if is_simulated() {
@@ -113,7 +113,7 @@ pub fn host() -> String {
     gethostname::gethostname().to_string_lossy().into_owned()
 }
 
-/// The process' number.
+/// The id of the process.
 pub fn process_id() -> u32 {
     #[cfg(feature = "simulation")]
     if is_simulated() {
@@ -124,9 +124,9 @@ pub fn process_id() -> u32 {
 
 /// Lets other tasks of this thread run first.
 ///
-/// tokio's own `yield_now` wakes the task only after this thread has run its other tasks. One of
-/// them may block the thread. This one puts the task into the queue at once, where any idle thread
-/// of the runtime can take it.
+/// tokio's own `yield_now` wakes the task only after this thread has run its other tasks, and one
+/// of them may block the thread. This function puts the task into the queue at once, where any idle
+/// thread of the runtime can take it.
 pub async fn yield_now() {
     let mut yielded = false;
     poll_fn(|cx| {
@@ -155,13 +155,13 @@ mod simulated {
         static TIME_OF_DAY: RefCell<Option<Source>> = const { RefCell::new(None) };
     }
 
-    /// From here on this thread has that time of day, and all its random numbers are of the seed.
+    /// From now on this thread has this time of day, and all its random numbers are from the seed.
     pub fn simulate(seed: u64, time_of_day: impl Fn() -> SystemTime + 'static) {
         fastrand::seed(seed);
         TIME_OF_DAY.set(Some(Box::new(time_of_day)));
     }
 
-    /// Whether this thread is in a simulation.
+    /// Whether this thread is part of a simulation.
     pub fn is_simulated() -> bool {
         TIME_OF_DAY.with_borrow(Option::is_some)
     }
@@ -183,12 +183,12 @@ mod simulated {
 mod tests {
     use super::*;
     thread_local! {
-        /// How often this thread has asked for the process' number.
+        /// How often this thread has read the id of the process.
         pub(super) static ASKED: Cell<u64> = const { Cell::new(0) };
     }
 
     #[test]
-    fn a_process_that_was_forked_makes_other_ids_of_the_same_random_numbers() {
+    fn a_forked_process_makes_different_ids_from_the_same_random_numbers() {
         let (salt, random) = (Salt(AtomicU64::new(0)), Uuid::now_v7());
         let id = |process, drawn| salted(random, salt.of(process, || drawn));
         let parent = id(10, 0xfeed_0001);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_are_made_with_a_salt_ask_for_no_process_until_that_ends_by_a_panic_or_not() {
+    fn with_a_salt_the_process_id_is_not_read_until_the_closure_ends_or_panics() {
         let asked = || ASKED.get();
         let (salt, before) = (salt(), asked());
         with_salt(salt, || (0..1_000).for_each(|_| assert!(!new_uuid().is_nil())));
@@ -220,7 +220,7 @@ mod tests {
 
     #[cfg(feature = "embedded")]
     #[tokio::test]
-    async fn a_submit_of_many_asks_for_the_process_once() {
+    async fn a_submit_of_many_tasks_reads_the_process_id_once() {
         use crate::Task as _;
 
         #[derive(serde::Serialize, serde::Deserialize)]

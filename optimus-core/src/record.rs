@@ -1,8 +1,8 @@
-//! What is stored of a task: [`TaskRecord`], written from a [`Submission`].
+//! The stored form of a task: [`TaskRecord`], written from a [`Submission`].
 //!
-//! A stored record is a JSON header of ours with only what differs from [`TaskOptions::DEFAULT`], a
-//! newline, and the user's bytes. Where a task can expire, the submit script puts eight characters
-//! of base 36 before it: the ms at which Redis accepted it. It never changes after the submit.
+//! A record is a JSON header that only has what differs from [`TaskOptions::DEFAULT`], a newline,
+//! and the user's bytes. If a task can expire, the submit script puts eight characters of base 36
+//! before it: the ms at which Redis accepted the task. A record does not change after the submit.
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
@@ -20,31 +20,32 @@ use crate::{
 /// The newest record version that this code reads.
 pub const RECORD_VERSION: u32 = 1;
 
-/// The least version that can run the records that this code writes. A field that older workers
-/// must not overlook takes the next one, in those records alone that have it.
+/// The lowest version that can run the records that this code writes. A field that older workers
+/// must not ignore gets the next version, only in the records that have the field.
 const LEAST_VERSION: u32 = 1;
 
-/// Payloads above this many bytes are kept beside the record, so that claims don't pass through Lua
-/// what a plain read can fetch.
+/// Payloads above this size are stored apart from the record, so that claims do not pass them
+/// through Lua. A plain read fetches them.
 pub const BLOB_BYTES_MIN: usize = 16 * 1024;
 
 /// The longest biz id: it is part of a key.
 const BIZ_ID_BYTES_MAX: usize = 512;
 
-/// How far the time of a given id may be off the client's clock to tell when it was submitted.
+/// How far the time of a given id may differ from the client's clock and still count as the time of
+/// submit.
 const MADE_NOW_MS: u64 = 1_000;
 
-/// How far ahead of the client's clock a given id may be.
+/// How far ahead of the client's clock the time of a given id may be.
 const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The length of a stamp.
 const STAMP_BYTES: usize = 8;
 
-/// A checked call with its arguments encoded: what a client sends.
+/// A checked call with encoded arguments, as a client sends it.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub(crate) id: TaskId,
-    /// The id was given: a task of it may be stored already, and then nothing is added.
+    /// The id was given. A task with this id may be stored already; then nothing is added.
     pub(crate) may_exist: bool,
     pub(crate) task: Cow<'static, str>,
     pub(crate) options: TaskOptions,
@@ -55,7 +56,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// The id that the task will have unless its biz id is taken.
+    /// The id of the task, unless its biz id is taken.
     pub fn id(&self) -> &TaskId {
         &self.id
     }
@@ -75,37 +76,38 @@ impl Submission {
         &self.headers
     }
 
-    /// Adds a header, in place of an earlier one of its name: as
-    /// [`Call::header`](crate::Call::header).
+    /// Adds a header, and replaces an earlier one of the same name, as
+    /// [`Call::header`](crate::Call::header) does.
     pub fn set_header(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.headers.insert(name.into(), value.into());
     }
 
-    /// What it takes on its way.
+    /// The bytes that it adds to a request.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + headers::bytes(&self.headers)
     }
 
-    /// Gives it a new id that was made before, in its queue; for tests.
+    /// Replaces its id by a new one in the same queue; for tests.
     #[doc(hidden)]
     pub fn with_id(self, id: TaskId) -> Self {
-        debug_assert_eq!(self.id.queue(), id.queue(), "a task lives in its queue");
+        debug_assert_eq!(self.id.queue(), id.queue(), "the id is of the same queue");
         Self { id, ..self }
     }
 
-    /// Whether its id tells when it was submitted, to a client with this clock. An id of our own
-    /// was made for the call; a given one may tell another time, or none.
-    pub(crate) fn id_tells_birth(&self, here_ms: u64) -> bool {
+    /// Whether its id has the time of its submit, according to this clock of the client. An id that
+    /// we made was made for this call; a given one may have another time, or none.
+    pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
         !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
     }
 
-    /// Refuses what can't be stored by a client with this clock.
+    /// Refuses what can't be stored, according to this clock of the client.
     pub(crate) fn check(&self, payload_limit: SizeLimit, here_ms: u64) -> Result<(), Error> {
-        // Once such a task is purged, no later success of the queue could be told from it.
+        // After a purge of this task, a later success of the queue could not be distinguished from
+        // it.
         if self.may_exist && self.id.made_ms() > here_ms.saturating_add(AHEAD_MAX_MS) {
             return Err(Error::invalid(format!(
-                "task {:?}: the id {} is a version 7 uuid of a time more than a day ahead of this \
-                 machine's clock; make it with TaskId::new, or take a uuid of version 4 or 5",
+                "task {:?}: the id {} is a version 7 uuid with a time more than a day ahead of \
+                 this machine's clock; make it with TaskId::new, or take a uuid of version 4 or 5",
                 self.task, self.id
             )));
         }
@@ -141,25 +143,25 @@ impl Submission {
         }
     }
 
-    /// The payload, if it is kept beside the record.
+    /// The payload, if it is stored apart from the record.
     pub(crate) fn blob(&self) -> Option<&[u8]> {
         (self.payload.len() > BLOB_BYTES_MIN).then_some(&self.payload)
     }
 }
 
-/// A stored task, read back.
+/// A stored task that was read from Redis.
 #[derive(Clone)]
 pub struct TaskRecord {
     /// The task's name.
     pub task: String,
-    /// When Redis accepted it, in ms since the Unix epoch by Redis' clock; kept where
-    /// `expires_in` is.
+    /// When Redis accepted it, in ms since the Unix epoch by Redis' clock. Only stored with
+    /// `expires_in`.
     pub accepted_ms: Option<u64>,
     /// How long one attempt may run.
     pub timeout: Duration,
     /// How many attempts may follow the first failed one.
     pub max_retry: u32,
-    /// The wait before each retry; `None`: the definition's own function.
+    /// The wait before each retry; `None` means the definition's own function.
     pub backoff: Option<Backoff>,
     /// The biz id, if it has one.
     pub biz_id: Option<String>,
@@ -167,32 +169,32 @@ pub struct TaskRecord {
     pub biz_window: Option<Duration>,
     /// How long a result is kept.
     pub result_ttl: Duration,
-    /// Not started once within this time of its submit or requeue, it is marked Dead.
+    /// If it has not started within this time of its submit or requeue, it is marked Dead.
     pub expires_in: Option<Duration>,
-    /// What becomes of it when its worker is lost.
+    /// What happens to it when its worker is lost.
     pub on_lost: OnLost,
     /// How many lost workers mark it Dead.
     pub max_losses: u32,
-    /// The priority it was submitted with.
+    /// The priority of its submit.
     pub priority: i8,
-    /// The headers it was submitted with, by name.
+    /// The headers of its submit, by name.
     pub headers: BTreeMap<String, String>,
     /// The arguments; empty if `has_blob` and not fetched yet.
     pub payload: Vec<u8>,
-    /// Whether the arguments are kept beside the record.
+    /// Whether the arguments are stored apart from the record.
     pub has_blob: bool,
 }
 
-/// Why stored bytes are not a record that this code can act on.
+/// Why stored bytes can't be used as a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// Written by newer code.
+    /// Newer code has written it.
     #[error(
         "the record has version {0}, and this worker knows {RECORD_VERSION} at most; upgrade it"
     )]
     Newer(u32),
-    /// Not written by this code, or damaged.
+    /// Another program has written it, or it is damaged.
     #[error("the record is damaged: {0}")]
     Damaged(String),
 }
@@ -201,7 +203,7 @@ impl TaskRecord {
     /// Reads a stored record.
     ///
     /// # Errors
-    /// [`RecordError`] says whether newer code would understand it.
+    /// [`RecordError`] shows whether newer code could read it.
     pub fn decode(mut stored: Vec<u8>) -> Result<Self, RecordError> {
         let damaged = |what: &str| RecordError::Damaged(what.to_owned());
         let (accepted_ms, start) = if stored.starts_with(b"{") {
@@ -220,7 +222,7 @@ impl TaskRecord {
     }
 }
 
-/// The record of a header, without what stands around it.
+/// Reads the header of a record.
 fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
     match serde_json::from_slice::<Header<'_>>(header) {
         Ok(known) if known.v <= RECORD_VERSION => known.into_record(),
@@ -249,8 +251,8 @@ fn one() -> u32 {
     1
 }
 
-/// Field names are short because every queued task carries them. `lua/include/task_header.lua`
-/// reads `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
+/// Field names are short because every stored task has them. `lua/include/task_header.lua` reads
+/// `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
 #[derive(Serialize, Deserialize)]
 struct Header<'a> {
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -292,13 +294,13 @@ fn is_one(v: &u32) -> bool {
     *v == 1
 }
 
-/// A duration as stored; below a millisecond rounds up, since zero would mean something else.
+/// A duration in stored form. Fractions of a millisecond round up, since zero has another meaning.
 pub(crate) fn millis(duration: Duration) -> u64 {
     let ms = duration.as_nanos().div_ceil(1_000_000);
     u64::try_from(ms).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)
 }
 
-/// 285,000 years: the last whole number up to which Lua's numbers have no gaps.
+/// 285,000 years: the largest whole number that Lua represents exactly.
 const MILLIS_MAX: u64 = (1 << 53) - 1;
 
 impl<'a> Header<'a> {

@@ -1,4 +1,4 @@
-//! The record format: what is written is read back, and what is not ours is refused.
+//! The record format: written records are read back, and other bytes are refused.
 
 use proptest::prelude::*;
 
@@ -23,13 +23,13 @@ fn stored(submission: &Submission) -> Vec<u8> {
 }
 
 #[test]
-fn a_record_of_defaults_carries_only_its_name() {
+fn a_record_of_defaults_has_only_its_name() {
     let plain = submission(TaskOptions::new(), None, b"{}".to_vec());
     assert_eq!(stored(&plain), b"{\"t\":\"charge\"}\n{}");
 }
 
 #[test]
-fn headers_are_read_back_and_weigh_on_the_way() {
+fn headers_are_read_back_and_count_as_bytes() {
     let mut tagged = submission(TaskOptions::new(), None, b"{}".to_vec());
     tagged.headers.insert("tenant".into(), "a\n\"b\" ü\0".into());
     tagged.headers.insert("trace".into(), String::new());
@@ -41,7 +41,7 @@ fn headers_are_read_back_and_weigh_on_the_way() {
 }
 
 #[test]
-fn a_stamp_before_the_header_says_when_it_was_accepted() {
+fn a_stamp_before_the_header_is_the_time_of_acceptance() {
     let plain = submission(TaskOptions::new(), None, b"{}".to_vec());
     let stamped = [b"0000002s".as_slice(), &stored(&plain)].concat();
     assert_eq!(TaskRecord::decode(stamped).unwrap().accepted_ms, Some(100));
@@ -82,7 +82,7 @@ proptest! {
 }
 
 #[test]
-fn a_record_of_a_newer_version_is_told_from_a_damaged_one() {
+fn a_record_of_a_newer_version_is_not_reported_as_damaged() {
     let newer = TaskRecord::decode(b"mbq1x2y3{\"v\":2,\"new\":[1]}\n{}".to_vec());
     assert_eq!(newer.unwrap_err(), RecordError::Newer(2));
     let damaged = TaskRecord::decode(b"mbq1x2y3{\"v\":1}\n{}".to_vec());
@@ -90,13 +90,13 @@ fn a_record_of_a_newer_version_is_told_from_a_damaged_one() {
 }
 
 #[test]
-fn a_payload_above_16_kib_is_kept_beside_the_record() {
+fn a_payload_above_16_kib_is_stored_apart_from_the_record() {
     let big = submission(TaskOptions::new(), None, vec![b'x'; BLOB_BYTES_MIN + 1]);
     let read = TaskRecord::decode(stored(&big)).unwrap();
     assert!(read.has_blob && read.payload.is_empty());
 }
 
-/// Every form of back-off, which keeps whole milliseconds.
+/// Every form of back-off, in whole milliseconds, as records store them.
 fn backoffs() -> impl Strategy<Value = Backoff> {
     let ms = || (1_u64..1_000_000).prop_map(Duration::from_millis);
     let jitter = || 0.0..=1.0_f64;
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn a_function_of_the_users_own_is_stored_as_a_note_that_there_is_one() {
+fn a_custom_backoff_is_stored_as_a_mark() {
     let custom = Backoff::Custom(|_, _| Duration::ZERO);
     let written = submission(TaskOptions::new().backoff(custom), None, Vec::new());
     assert_eq!(TaskRecord::decode(stored(&written)).unwrap().backoff, None);
@@ -149,7 +149,7 @@ fn a_function_of_the_users_own_is_stored_as_a_note_that_there_is_one() {
 }
 
 #[test]
-fn a_duration_below_a_millisecond_is_one_and_none_exceeds_what_lua_can_count() {
+fn a_duration_rounds_up_to_a_millisecond_and_stays_within_the_numbers_of_lua() {
     assert_eq!(millis(Duration::ZERO), 0);
     assert_eq!(millis(Duration::from_nanos(1)), 1);
     assert_eq!(millis(Duration::from_nanos(1_000_001)), 2);
@@ -157,14 +157,14 @@ fn a_duration_below_a_millisecond_is_one_and_none_exceeds_what_lua_can_count() {
 }
 
 #[test]
-fn a_version_is_stored_only_once_there_are_two() {
+fn the_first_version_is_not_stored() {
     let of = |v: u32| {
         let bytes = format!("{{\"v\":{v},\"t\":\"a\"}}\n").into_bytes();
         TaskRecord::decode(bytes).map(|record| record.task)
     };
     assert_eq!(of(1), Ok("a".into()));
     assert_eq!(of(2), Err(RecordError::Newer(2)));
-    // What this version writes has none; the first that differs will.
+    // Records of this version have no version field; those of the next version have one.
     let plain = submission(TaskOptions::new(), None, Vec::new());
     let later = Header { v: 2, ..Header::of(&plain) };
     assert_eq!(serde_json::to_string(&later).unwrap(), "{\"v\":2,\"t\":\"charge\"}");
@@ -193,7 +193,7 @@ fn payloads_and_biz_ids_are_accepted_up_to_their_limits() {
 }
 
 #[test]
-fn a_given_id_of_a_time_more_than_a_day_ahead_is_refused() {
+fn a_given_id_with_a_time_more_than_a_day_ahead_is_refused() {
     let made = |id: &str, may_exist| {
         let id: TaskId = format!("q/{id}").parse().unwrap();
         let submission = submission(TaskOptions::new(), None, Vec::new());
@@ -204,15 +204,15 @@ fn a_given_id_of_a_time_more_than_a_day_ahead_is_refused() {
     task.check(up_to(0), at - day).unwrap();
     let problem = task.check(up_to(0), at - day - 1).unwrap_err();
     assert!(problem.is_invalid() && problem.to_string().contains("ahead"), "{problem}");
-    assert!(task.id_tells_birth(at - 1_000) && task.id_tells_birth(at + 1_000));
-    assert!(!task.id_tells_birth(at - 1_001) && !task.id_tells_birth(at + 1_001));
+    assert!(task.id_has_submit_time(at - 1_000) && task.id_has_submit_time(at + 1_000));
+    assert!(!task.id_has_submit_time(at - 1_001) && !task.id_has_submit_time(at + 1_001));
 
     let (own, at) = made("01890a5d-ac96-774b-bcce-b302099a8057", false);
     own.check(up_to(0), at - 2 * day).unwrap();
-    assert!(own.id_tells_birth(0));
+    assert!(own.id_has_submit_time(0));
     let (foreign, _) = made("f47ac10b-58cc-4372-a567-0e02b2c3d479", true);
     foreign.check(up_to(0), at).unwrap();
-    assert!(!foreign.id_tells_birth(at));
+    assert!(!foreign.id_has_submit_time(at));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! How long to wait before a retry: [`Backoff`]. Pure; jitter comes in as an argument.
+//! How long to wait before a retry: [`Backoff`]. Pure; the random number is an argument.
 
 use std::{error::Error, fmt, time::Duration};
 
-/// A user's own formula: the failed attempts so far (from 1) and the error → the wait.
+/// A user's own formula: the number of failed attempts (from 1) and the error → the wait.
 ///
-/// The error is the handler's own, or an [`Interrupted`] where the handler returned none:
+/// The error is the handler's own, or an [`Interrupted`] if the handler returned none:
 ///
 /// ```
 /// use std::{error::Error, time::Duration};
@@ -20,12 +20,12 @@ use std::{error::Error, fmt, time::Duration};
 /// # let _: optimus_core::BackoffFn = patient;
 /// ```
 ///
-/// It runs on the runtime of the handlers. In place of one that panics, or that does not return
-/// until the attempt's deadline, the worker uses [`Backoff::Sidekiq`]; likewise for a handler that
-/// times out while it keeps its thread.
+/// It runs on the runtime of the handlers. If it panics, or does not return before the attempt's
+/// deadline, the worker uses [`Backoff::Sidekiq`] instead. The same applies if a handler times out
+/// while it blocks its thread.
 pub type BackoffFn = fn(u32, &(dyn Error + 'static)) -> Duration;
 
-/// An attempt that ended without an error of its handler's, as a [`BackoffFn`] sees it.
+/// How an attempt ended without an error of its handler, for a [`BackoffFn`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Interrupted {
@@ -40,7 +40,7 @@ pub enum Interrupted {
     Panicked(String),
 }
 
-/// The longest wait that any formula may give: 90 days.
+/// The longest wait that any formula may return: 90 days.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// The wait before retry *n* (from 1).
@@ -56,7 +56,7 @@ pub enum Backoff {
         base: Duration,
         /// The longest wait before jitter.
         cap: Duration,
-        /// The share of the wait that is added at random: 0.0 to 1.0.
+        /// The fraction of the wait that is added at random: 0.0 to 1.0.
         jitter: f64,
     },
     /// `base * n`, at most `cap`, plus up to `jitter` of it.
@@ -65,14 +65,14 @@ pub enum Backoff {
         base: Duration,
         /// The longest wait before jitter.
         cap: Duration,
-        /// The share of the wait that is added at random: 0.0 to 1.0.
+        /// The fraction of the wait that is added at random: 0.0 to 1.0.
         jitter: f64,
     },
     /// Always `wait`, plus up to `jitter` of it.
     Fixed {
         /// The wait.
         wait: Duration,
-        /// The share of the wait that is added at random: 0.0 to 1.0.
+        /// The fraction of the wait that is added at random: 0.0 to 1.0.
         jitter: f64,
     },
     /// The definition's own function; it adds its own jitter.
@@ -102,7 +102,7 @@ impl Backoff {
         wait.min(BACKOFF_MAX)
     }
 
-    /// Says what is wrong with the numbers, if anything.
+    /// What is wrong with the numbers, if anything.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let (wait, jitter) = match *self {
             Self::Sidekiq | Self::Custom(_) => return None,
@@ -121,14 +121,14 @@ impl Backoff {
     }
 }
 
-/// Jitter is only ever added: nothing retries earlier than asked.
+/// Jitter is only added, so no retry is earlier than asked for.
 fn spread(wait: Duration, jitter: f64, random: f64) -> Duration {
     wait.saturating_add(
         Duration::try_from_secs_f64(wait.as_secs_f64() * jitter * random).unwrap_or_default(),
     )
 }
 
-/// By what they say: two of the user's own functions are alike only if they are the same one.
+/// Compares their values. Two functions of users are equal only if they are the same function.
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sidekiq_waits_lie_between_the_formulas_bounds(n in 1_u32..40, random in 0.0..1.0_f64) {
+        fn sidekiq_waits_are_within_the_formulas_bounds(n in 1_u32..40, random in 0.0..1.0_f64) {
             let floor = f64::from(n).powi(4) + 15.0;
             let found = wait(Backoff::Sidekiq, n, random);
             prop_assert!(found >= floor - 1e-6);
@@ -174,7 +174,7 @@ mod tests {
         }
 
         #[test]
-        fn no_formula_retries_early_or_beyond_its_cap_and_jitter(
+        fn no_formula_retries_early_or_later_than_its_cap_and_jitter(
             n in 1_u32..5_000, random in 0.0..1.0_f64, base in 1_u64..100, cap in 100_u64..10_000,
             jitter in 0.0..=1.0_f64,
         ) {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn each_formula_gives_its_own_waits() {
+    fn each_formula_returns_its_waits() {
         let seconds = Duration::from_secs;
         let (base, cap, jitter) = (seconds(10), seconds(35), 0.5);
         let waits = |backoff, random| [0, 1, 2, 3].map(|n| wait(backoff, n, random));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backoff_that_would_spin_or_has_an_impossible_jitter_is_named() {
+    fn a_backoff_that_would_spin_or_has_an_invalid_jitter_is_refused() {
         let (zero, second) = (Duration::ZERO, Duration::from_secs(1));
         let of = |base, cap, jitter| {
             [
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn two_backoffs_are_alike_if_they_say_the_same() {
+    fn two_backoffs_are_equal_if_their_values_are() {
         let (one, two): (BackoffFn, BackoffFn) =
             (|n, _| Duration::from_secs(u64::from(n)), |_, _| Duration::ZERO);
         let fixed = |seconds| Backoff::Fixed { wait: Duration::from_secs(seconds), jitter: 0.5 };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_sidekiq_wait_is_the_formulas_mean() {
+    fn the_mean_sidekiq_wait_is_the_mean_of_the_formula() {
         let mut random = fastrand::Rng::with_seed(7);
         for n in [1, 3, 10] {
             let rounds = 20_000;

@@ -1,13 +1,13 @@
-//! How a stored task is shown to who debugs: its arguments as text, not as a list of numbers.
+//! How a stored task is printed for debugging: its arguments as text, not as a list of numbers.
 
 use std::fmt;
 
 use crate::record::TaskRecord;
 
-/// A longer payload is not shown in full.
+/// A longer payload is not printed in full.
 const BYTES_MAX: usize = 200;
 
-/// Short text as it stands, else how many bytes there are.
+/// Prints short text as it is, and the number of bytes otherwise.
 struct Shown<'a>(&'a [u8]);
 
 impl fmt::Debug for Shown<'_> {

@@ -1,4 +1,4 @@
-//! Where a task is: [`TaskState`], and why it died: [`Reason`].
+//! The state of a task: [`TaskState`], and why it is Dead: [`Reason`].
 
 use std::{borrow::Cow, fmt};
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 /// The state of a task. A task is in exactly one of them.
 ///
-/// `Failed`, `timed out`, `lost` and their like are not states but [`Reason`]s.
+/// `Failed`, `timed out`, `lost` and similar words are not states but [`Reason`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Waits for its due time: submitted with a delay, or snoozed. A claim moves it to `Ready`, and
-    /// at once on to `Working`, when the time has come; `cancel` takes it out.
+    /// Waits for its due time: submitted with a delay, or snoozed. When it is due, a claim moves it
+    /// to `Ready` and at once to `Working`. `cancel` removes it.
     Delayed,
-    /// Stands in line. Put here by a submit, a release, a lost lease or an operator's requeue; a
-    /// claim takes it out, or `cancel`.
+    /// In the ready list. A submit, a release, a lost lease or an operator's requeue puts it here.
+    /// A claim or `cancel` removes it.
     Ready,
-    /// Held by one worker under a lease. The worker's report takes it out; so does the reaper once
-    /// the lease is over.
+    /// Held by one worker with a lease. The worker's report removes it, or the reaper when the
+    /// lease is over.
     Working,
-    /// Failed an attempt and waits for the next. A claim takes it out when it is due; so does
+    /// Failed an attempt and waits for the next. A claim removes it when it is due, and so does
     /// `cancel`.
     Retry,
-    /// Ended well. Final; a summary of the last 1,000 is kept.
+    /// Succeeded. Final; a summary of the last 1,000 is kept.
     Success,
-    /// Ended badly: no retries left, lost too often, expired, undecodable or unknown. Kept with its
-    /// arguments and errors until an operator requeues it or the janitor purges it.
+    /// Ended without success: no retries left, lost too often, expired, undecodable or unknown.
+    /// Kept with its arguments and errors until an operator requeues it or the janitor purges it.
     Dead,
     /// Ended by request, before or during an attempt. Kept like `Dead`, and may be requeued.
     Cancelled,
-    /// Nothing is known of the task (any more): it ended and its history has rolled away, or it
-    /// never was. Never a guess at which.
+    /// Nothing is known of the task (any more): it ended and its history was removed, or it never
+    /// existed. It is not guessed which of the two.
     Forgotten,
 }
 
@@ -47,12 +47,12 @@ impl TaskState {
         Self::Cancelled,
     ];
 
-    /// No worker will touch the task again unless an operator requeues it.
+    /// Whether no worker runs the task again unless an operator requeues it.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Success | Self::Dead | Self::Cancelled | Self::Forgotten)
     }
 
-    /// The word for it in scripts, logs and the command line.
+    /// Its word in scripts, logs and the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
@@ -66,7 +66,7 @@ impl TaskState {
         }
     }
 
-    /// The state of that word, as the scripts answer it.
+    /// The state of that word, as scripts return it.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().chain([Self::Forgotten]).find(|state| state.as_str() == word)
     }
@@ -94,18 +94,18 @@ pub enum Reason {
     Lost,
     /// The stored arguments do not fit the handler's parameters.
     Undecodable,
-    /// No worker has known the task's name, or its record's version, for a whole `misfit_grace`.
+    /// No worker knew the task's name, or its record's version, for a whole `misfit_grace`.
     Unknown,
-    /// It was not started before its `expires_in`.
+    /// The task was not started within its `expires_in`.
     Expired,
-    /// It succeeded, but its result is larger than the worker's limit.
+    /// The handler succeeded, but its result is larger than the worker's limit.
     ResultTooLarge,
-    /// Redis refused the report of how it ended, though it took those of others.
+    /// Redis refused the report of its outcome, while it accepted those of other tasks.
     Unreported,
 }
 
 impl Reason {
-    /// The word for it, as stored.
+    /// Its word, as stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -132,10 +132,10 @@ impl fmt::Display for Reason {
 pub struct AttemptError {
     /// Why the attempt did not succeed.
     pub reason: Reason,
-    /// What was said: the error and its sources, the panic's text; at most 8 KiB.
+    /// The error and its sources, or the panic's text; at most 8 KiB.
     #[serde(default)]
     pub message: String,
-    /// Which attempt, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The worker that ran it.
     pub worker: String,
@@ -145,7 +145,7 @@ pub struct AttemptError {
 }
 
 impl AttemptError {
-    /// What was said; of a lost attempt, which nobody could say anything of, what is known of it.
+    /// The message. A lost attempt has none, so this describes the loss instead.
     pub fn text(&self) -> Cow<'_, str> {
         if self.reason == Reason::Lost && self.message.is_empty() {
             let Self { worker, attempt, .. } = self;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_and_reason_has_its_word_and_three_states_are_ends() {
+    fn every_state_and_reason_has_a_word_and_three_states_are_final() {
         for state in TaskState::ALL {
             assert_eq!(TaskState::from_word(&state.to_string()), Some(state));
         }

@@ -1,4 +1,4 @@
-//! The definition of a task: what `#[task]` writes, and what one can write by hand.
+//! The definition of a task, written by `#[task]` or by hand.
 
 use std::{future::Future, time::Duration};
 
@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{call::Call, context::Context, control::BoxError, data::DataKey, options::TaskOptions};
 
-/// A task: its arguments (the type itself), its name, its options and what it does.
+/// A task: its arguments (the type itself), its name, its options and its handler.
 ///
 /// ```
 /// use optimus_core::{BoxError, Context, Task, TaskOptions};
@@ -33,7 +33,8 @@ use crate::{call::Call, context::Context, control::BoxError, data::DataKey, opti
     note = "put `#[optimus::task]` on the function, or write `impl optimus::Task for {Self}`"
 )]
 pub trait Task: Serialize + DeserializeOwned + Send + 'static {
-    /// The name under which it is stored and found. Renaming it orphans what is queued.
+    /// The name under which it is stored and found. If it is renamed, no worker runs the tasks that
+    /// are stored under the old name.
     const NAME: &'static str;
 
     /// What a successful attempt returns; kept for `result_ttl` unless it is `()`.
@@ -44,7 +45,7 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
         TaskOptions::new()
     }
 
-    /// Two calls of one biz id are one task, until the first has ended well.
+    /// Two calls with the same biz id are one task until the first has succeeded.
     fn biz_id(&self) -> Option<String> {
         None
     }
@@ -54,10 +55,10 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
         Vec::new()
     }
 
-    /// One attempt.
+    /// Runs one attempt.
     fn run(self, ctx: Context) -> impl Future<Output = Result<Self::Output, BoxError>> + Send;
 
-    /// This task, not yet submitted: set options on it, then use a verb.
+    /// Makes a call, not yet submitted: set options on it, then use a verb.
     fn call(self) -> Call<Self> {
         Call::new(self)
     }
@@ -72,7 +73,7 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
 pub trait TaskResult {
     /// The value of success.
     type Output;
-    /// As the worker takes it.
+    /// Converts it to the form that the worker takes.
     ///
     /// # Errors
     /// The handler's own.
@@ -93,8 +94,7 @@ impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
     }
 }
 
-/// A function that makes calls: what `#[task]` leaves under the handler's name. It has up to 16
-/// arguments.
+/// A function that makes calls: `#[task]` gives it the handler's name. It has up to 16 arguments.
 #[diagnostic::on_unimplemented(
     message = "this is not a task",
     label = "not a function with `#[optimus::task]`",
@@ -102,7 +102,7 @@ impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
             added with `.task_type::<MyTask>()`, and so is a task of more than 16 arguments"
 )]
 pub trait TaskFn<Args> {
-    /// The task that its calls carry.
+    /// The task of its calls.
     type Task: Task;
 }
 
@@ -136,5 +136,5 @@ task_fn!(A B C D E F1 G H I J K L M N);
 task_fn!(A B C D E F1 G H I J K L M N O);
 task_fn!(A B C D E F1 G H I J K L M N O P);
 
-/// How long after its timeout a handler that can't be dropped is given to notice by itself.
+/// How long after its timeout a handler that can't be dropped may take to notice it.
 pub const TIMEOUT_GRACE: Duration = Duration::from_millis(250);

@@ -11,17 +11,17 @@ use std::{
     time::Duration,
 };
 
-/// A thread ends once it has had nothing to do for so long.
+/// How long an idle thread waits for work before it ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// One piece of work. It catches its own panics.
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
-/// Threads that start when they are needed. A worker needs no more of them than it has slots, since
+/// Threads that start when they are needed. A worker needs at most as many as it has slots, since
 /// an attempt keeps its slot until its thread has returned.
 ///
-/// They are not the runtime's: one that never returns takes no place from others there, and the
-/// end of the runtime or the process does not wait for it.
+/// They are not threads of the runtime: one that never returns takes no thread from others there,
+/// and the end of the runtime or the process does not wait for it.
 #[derive(Debug, Default)]
 pub struct Threads(Mutex<Idle>);
 
@@ -36,7 +36,7 @@ impl Threads {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands the work to an idle thread or to a new one.
+    /// Passes the work to an idle thread or to a new one.
     pub(crate) fn run(self: &Arc<Self>, mut work: Work) -> io::Result<()> {
         while let Some((_, thread)) = self.idle().waiting.pop() {
             match thread.send(work) {
@@ -67,7 +67,7 @@ impl Threads {
                 let at = idle.waiting.iter().position(|(other, _)| *other == number);
                 let unused = at.map(|at| idle.waiting.swap_remove(at));
                 drop(idle);
-                // Who has taken the sender by now sends something.
+                // A caller that has already taken the sender will send work.
                 if unused.is_some() { None } else { inbox.recv().ok() }
             }) else {
                 return;
@@ -84,18 +84,18 @@ mod tests {
     #[test]
     fn work_goes_to_an_idle_thread_and_to_a_new_one_while_none_is_idle() {
         let threads = Arc::new(Threads::default());
-        let (told, heard) = mpsc::channel();
+        let (sender, received) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();
         let blocked = Box::new(move || gate.recv().unwrap_or_default());
         threads.run(blocked).unwrap();
-        let name = move || told.send(thread::current().id()).unwrap();
+        let name = move || sender.send(thread::current().id()).unwrap();
         threads.run(Box::new(name.clone())).unwrap();
-        let first = heard.recv_timeout(IDLE_MAX).unwrap();
+        let first = received.recv_timeout(IDLE_MAX).unwrap();
         while threads.idle().waiting.is_empty() {
             thread::yield_now();
         }
         threads.run(Box::new(name)).unwrap();
-        assert_eq!(heard.recv_timeout(IDLE_MAX).unwrap(), first);
+        assert_eq!(received.recv_timeout(IDLE_MAX).unwrap(), first);
         drop(open);
     }
 }

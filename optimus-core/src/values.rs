@@ -1,11 +1,11 @@
-//! Values that one attempt has beside those of its worker: [`Values`].
+//! The values of one attempt, in addition to those of its worker: [`Values`].
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::data::Data;
 
-/// None is allocated before the first. Code of the user's (a clone, a drop) is called without the
-/// lock.
+/// Allocates nothing before the first value. User code (a clone, a drop) runs without the lock
+/// held.
 #[derive(Debug, Default)]
 pub(crate) struct Values(OnceLock<Mutex<Option<Data>>>);
 
@@ -14,8 +14,8 @@ fn lock(held: &Mutex<Option<Data>>) -> MutexGuard<'_, Option<Data>> {
 }
 
 impl Values {
-    /// Adds a value in place of an earlier one of its type. Once the attempt is over, it is dropped
-    /// at once.
+    /// Adds a value, and replaces an earlier one of the same type. If the attempt is over, the
+    /// value is dropped at once.
     pub(crate) fn insert<T: Clone + Send + Sync + 'static>(&self, value: T) {
         let value = Arc::new(value);
         let held = self.0.get_or_init(|| Mutex::new(Some(Data::new())));
@@ -32,7 +32,7 @@ impl Values {
         value.downcast_ref().cloned()
     }
 
-    /// Takes them out: the attempt is over.
+    /// Takes the values out, because the attempt is over.
     pub(crate) fn take(&self) -> Option<Data> {
         lock(self.0.get_or_init(Mutex::default)).take()
     }

@@ -85,7 +85,7 @@ fn named_redis(file: &File) -> Vec<Finding> {
 /// The files that may call the user's subscriber: on the runtime of handlers or on the task that
 /// submits, guarded, or on the thread for it.
 const SPEAKERS: [&str; 5] = [
-    "optimus-core/src/client/told.rs",
+    "optimus-core/src/client/submit_log.rs",
     "optimus-core/src/log.rs",
     "optimus-worker/src/decide.rs",
     "optimus-worker/src/outcome.rs",

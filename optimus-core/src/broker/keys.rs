@@ -9,7 +9,7 @@
 //! | `tasks` | hash | id → record; not changed after the submit |
 //! | `blobs` | hash | id → payload above 16 KiB |
 //! | `ready` | list | ids, some as `<stamp>:<id>`, oldest first |
-//! | `priority` | zset | ready ids with a priority, by the ms it became ready, minus a minute per step |
+//! | `priority` | zset | ready ids with a priority, by ready time (ms) minus a minute per step |
 //! | `priorities` | hash | id → priority, where it is not 0 |
 //! | `delayed`, `retry` | zset | id by due ms |
 //! | `working:<worker>` | hash | id → token `<claim seq>:<fence>`; `#` → that of the last claim |

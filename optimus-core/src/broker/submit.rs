@@ -99,7 +99,7 @@ impl Broker {
         let may_exist = batch.tasks.iter().any(|task| task.may_exist);
         let is_plain = !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain);
         let here_ms = self.here_ms();
-        let ids_have_time = batch.tasks.iter().all(|task| task.id_tells_birth(here_ms));
+        let ids_have_time = batch.tasks.iter().all(|task| task.id_has_submit_time(here_ms));
         let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)

@@ -1,4 +1,4 @@
-//! How a client is set up: [`ClientBuilder`].
+//! The settings of a client: [`ClientBuilder`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     layers::Layers,
 };
 
-/// The prefix of all keys where none is set.
+/// The prefix of all keys, unless another is set.
 pub const NAMESPACE_DEFAULT: &str = "optimus";
 const PAYLOAD_LIMIT: usize = 1024 * 1024;
-/// As good as for ever, and still an instant.
+/// Longer than any process runs, but still a valid instant.
 const SUBMIT_TIMEOUT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -60,28 +60,28 @@ impl ClientBuilder {
         })
     }
 
-    /// The prefix of all keys: systems of different namespaces don't see each other.
+    /// The prefix of all keys. Systems with different namespaces do not see each other.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The largest arguments, in bytes of JSON; 1 MiB by default. Redis takes no more than its
-    /// `proto-max-bulk-len`, 512 MiB unless it is set; [`connect`](Self::connect) asks for it.
+    /// The largest arguments, in bytes of JSON; 1 MiB by default. Redis accepts at most its
+    /// `proto-max-bulk-len`, which is 512 MiB by default; [`connect`](Self::connect) reads it.
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = SizeLimit::new(bytes, "ClientBuilder::payload_limit");
         self
     }
 
-    /// How long a submit goes on trying while Redis is away, from the call on; 30 s by default.
-    /// It is answered a second later at most.
+    /// How long a submit is retried while Redis can't be reached, counted from the call; 30 s by
+    /// default. It returns at most a second later.
     pub fn submit_timeout(mut self, timeout: Duration) -> Self {
         self.submit_timeout = timeout.min(SUBMIT_TIMEOUT_MAX);
         self
     }
 
-    /// What must have happened to a task before its submit is acknowledged; by default Redis has
-    /// it in memory.
+    /// What must have happened to a task before its submit is acknowledged. By default Redis has it
+    /// in memory.
     ///
     /// ```no_run
     /// # use optimus_core::{Client, Durability};
@@ -94,14 +94,13 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks this function for the user and the password, in place of the URL: for passwords that
-    /// are rotated, and tokens that last for a while.
+    /// Gets the user and the password from this function instead of the URL: for passwords that are
+    /// rotated, and tokens that expire.
     ///
-    /// Each connection asks when it is made, and again in time while it lives: see
-    /// [`Credentials::valid_for`]. It has 5 s to answer, or 1 s where there is an earlier
-    /// answer. If it fails later than at first, its last answer is tried. It is called on the
-    /// runtime that the client is connected on, and can't borrow, so it clones what it needs.
-    /// `memory://` asks nobody.
+    /// Each connection calls it when it is made, and again before the credentials expire; see
+    /// [`Credentials::valid_for`]. It has 5 s to answer, or 1 s if there is an earlier answer. If
+    /// it fails later, its last answer is used. It is called on the runtime on which the client is
+    /// connected. It can't borrow, so it clones what it needs. `memory://` does not call it.
     ///
     /// ```no_run
     /// # use optimus_core::{BoxError, Client, Error};
@@ -128,9 +127,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a layer within those that were added before; see [`Layer::submit`]. Submits of this
-    /// client and its clones pass it, but for those that a handler makes by `.perform_async()`:
-    /// they pass the layers of its worker.
+    /// Adds a layer inside those that were added before; see [`Layer::submit`]. It applies to the
+    /// submits of this client and its clones, except those that a handler makes with
+    /// `.perform_async()`: they pass the layers of its worker.
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.add(layer);
         self
@@ -160,7 +159,7 @@ impl ClientBuilder {
         Ok(Client(Arc::new(inner), self.layers))
     }
 
-    /// With the defaults, and connected when it is first used.
+    /// A client with the defaults, which connects at its first use.
     pub(super) fn over(broker: Broker) -> Client {
         let payload_limit = SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit");
         let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_tells_a_client_the_url_and_the_namespace_of_its_workers() {
+    fn the_environment_sets_the_url_and_the_namespace_of_a_client_as_of_workers() {
         let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
         let client = built(&both).unwrap();
         assert_eq!((&*client.url, &*client.namespace), ("redis://a", NAMESPACE_DEFAULT));

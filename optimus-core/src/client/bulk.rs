@@ -1,4 +1,4 @@
-//! Many submits of one caller: sent as they fill calls, while later ones are still encoded.
+//! Many submits of one caller. Full calls are sent while later ones are still being encoded.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ pub(super) struct Bulk<'a> {
     ids: Vec<Result<TaskId, Error>>,
     open: BTreeMap<QueueName, Share>,
     sent: Vec<(Vec<usize>, Expected)>,
-    /// How many of the first of those are answered.
+    /// How many of the first of these are answered.
     answered: usize,
     /// Why the rest is not sent.
     given_up: Option<Error>,
 }
 
-/// Submits of one queue, and their places among the calls.
+/// Submits of one queue, and their positions among the calls.
 #[derive(Default)]
 struct Share {
     submissions: Vec<Submission>,
@@ -45,12 +45,12 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Takes the next call that can't be submitted.
+    /// Takes the next call if it can't be submitted.
     pub(super) fn refuse(&mut self, problem: Error) {
         self.ids.push(Err(problem));
     }
 
-    /// Takes the next call; sends what fills a call of its queue.
+    /// Takes the next call. Sends a batch if it is full.
     pub(super) async fn add(&mut self, submission: Submission) {
         let share = self.open.entry(submission.id.queue().clone()).or_default();
         let full = !fits(share.submissions.len(), share.bytes, &submission);
@@ -64,7 +64,8 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Once a submit's time was up, the rest is refused at once: each would take that time again.
+    /// Once a submit has run out of time, the rest is refused at once: each would take that time
+    /// again.
     async fn send(&mut self, share: Share) {
         while self.given_up.is_none()
             && let Some((_, expected)) = self.sent.get_mut(self.answered)
@@ -85,7 +86,7 @@ impl<'a> Bulk<'a> {
         self.sent.push((share.places, expected));
     }
 
-    /// Sends the rest; each call's id and answer, in their order.
+    /// Sends the rest; returns the id and answer of each call, in order.
     pub(super) async fn answers(mut self) -> Vec<Result<(TaskId, Answer), Error>> {
         for share in std::mem::take(&mut self.open).into_values() {
             self.send(share).await;

@@ -1,4 +1,4 @@
-//! Completion messages that tell of ended tasks: one blocked connection a queue, while anybody
+//! Receives completion messages of ended tasks: one blocked connection per queue, while any handle
 //! waits.
 
 use std::{
@@ -22,12 +22,12 @@ use crate::{
 const BLOCK_FOR: Duration = Duration::from_secs(5);
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 
-/// Who waits for which task's end.
+/// The waiters for the ends of tasks.
 pub(super) struct CompletionListeners(Arc<Inner>);
 
 struct Inner {
     broker: Broker,
-    /// A handle may be awaited on a runtime that ends sooner.
+    /// A handle may be awaited on another runtime, which ends earlier.
     runtime: Handle,
     address: String,
     queues: Mutex<HashMap<QueueName, Waiting>>,
@@ -36,11 +36,11 @@ struct Inner {
 
 type Waiting = HashMap<TaskId, Waiters>;
 
-/// Who waits for one task, in the order in which they came; each is told by itself, so that a
-/// simulation wakes them in that order.
+/// The waiters for one task, in order of arrival. Each has its own channel, so that a simulation
+/// wakes them in this order.
 type Waiters = BTreeMap<u64, oneshot::Sender<TaskState>>;
 
-/// Hears of one task's end; whoever drops it waits no more.
+/// A wait for one task's end. Its drop ends the wait.
 pub(super) struct Subscription {
     inner: Arc<Inner>,
     id: TaskId,
@@ -49,7 +49,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// The state that the next letter tells; none if there will be no letter. To be asked once.
+    /// The state in the next completion message; `None` if there will be none. Call it only once.
     pub(super) async fn completion(&mut self) -> Option<TaskState> {
         (&mut self.receiver).await.ok()
     }
@@ -84,7 +84,7 @@ impl CompletionListeners {
         &self.0.address
     }
 
-    /// Starts to listen for a task's end.
+    /// Starts to wait for a task's end.
     pub(super) fn subscribe(&self, id: &TaskId) -> Subscription {
         let mut queues = self.0.queues();
         if !queues.contains_key(id.queue()) {
@@ -109,13 +109,14 @@ impl Inner {
         let Some(waiting) = queues.get_mut(queue) else { return };
         for (id, state) in completions {
             for (_, sender) in waiting.remove(&id).unwrap_or_default() {
-                // Who has gone meanwhile need not hear it.
+                // The waiter may have been dropped.
                 let _ = sender.send(state);
             }
         }
     }
 
-    /// Whether anybody waits; if not, the queue's listener ends, and the next waiter starts one.
+    /// Whether there are waiters. If not, the queue's listener ends, and the next waiter starts
+    /// another.
     fn anybody_waits(&self, queue: &QueueName) -> bool {
         let mut queues = self.queues();
         let waits = queues.get(queue).is_some_and(|waiting| !waiting.is_empty());
@@ -126,7 +127,8 @@ impl Inner {
     }
 }
 
-/// Until nobody has waited while no letter came: who awaits one task after the other keeps it.
+/// Runs until a wait ends without a message and there are no waiters. So a caller that awaits one
+/// task after another keeps the listener.
 async fn listen(inner: Arc<Inner>, queue: QueueName) {
     let broker = inner.broker.blocking("completion_listener");
     loop {

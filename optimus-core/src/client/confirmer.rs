@@ -1,4 +1,4 @@
-//! Submits that are answered when Redis has confirmed them: [`Confirmer`].
+//! Submits that are answered after Redis has confirmed them: [`Confirmer`].
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::{
     durability::Durability,
 };
 
-/// Calls that one wait may cover. Must stay below the ledger's slots.
+/// The most calls that one wait covers. Must be below the number of slots of the ledger.
 pub(super) const CALLS_MAX: usize = 12;
-/// One wait, after which the calls are sent again. Below the time that an answer may take.
+/// The longest wait, after which the calls are sent again. Shorter than the time for an answer.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Carries calls over a connection of its own, as many at once as have come during the last wait.
+/// Sends calls over its own connection. All calls that arrive during a wait share the next one.
 #[derive(Clone)]
 pub(super) struct Confirmer {
     broker: Broker,
@@ -35,7 +35,7 @@ impl Confirmer {
         Self { broker, asks }
     }
 
-    /// How often its connection was dropped so far.
+    /// How many of its connections were dropped so far.
     pub(super) fn breaks(&self) -> u64 {
         self.broker.breaks()
     }
@@ -44,7 +44,7 @@ impl Confirmer {
     pub(super) async fn submit(&self, batch: &Batch<'_>) -> Result<Submitted, BrokerError> {
         let (answer, answered) = oneshot::channel();
         let call = self.broker.submit_call(batch);
-        // A closed channel shows as a dropped answer.
+        // If the channel is closed, the answer's sender is dropped.
         drop(self.asks.send(Ask { call, answer }).await);
         let ended = |_| BrokerError::Unknown("the client's runtime has ended".into());
         Broker::read_submit(batch.queue, batch.tasks.len(), answered.await.map_err(ended)??)
@@ -63,7 +63,7 @@ async fn carry(
             round.drain(..).map(|ask| (ask.call, ask.answer)).unzip();
         let answers = broker.run_confirmed(&calls, durability, timeout).await;
         for (waiting, answer) in waiting.into_iter().zip(answers) {
-            // Nobody may be waiting any more: the client was dropped.
+            // The waiter may be gone: the client was dropped.
             drop(waiting.send(answer));
         }
     }

@@ -1,4 +1,4 @@
-//! How a batch gets to Redis, and is sent again until it is answered: [`Delivery`].
+//! Sends a batch to Redis until it is answered: [`Delivery`].
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::{
     id::QueueName,
 };
 
-/// How long after its time is up a call that was sent may still be answered.
+/// How long after its deadline a call that was sent may still be answered.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 const RESEND_FIRST: Duration = Duration::from_millis(20);
 const RESEND_MAX: Duration = Duration::from_secs(1);
 
-/// How a batch gets to Redis.
+/// Sends batches to Redis.
 #[derive(Clone)]
 pub(super) struct Delivery {
     pub(super) broker: Broker,
@@ -24,21 +24,21 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// How often a connection was dropped so far.
+    /// How many connections were dropped so far.
     pub(super) fn breaks(&self) -> u64 {
         self.broker.breaks() + self.confirmer.as_ref().map_or(0, Confirmer::breaks)
     }
 
-    /// Makes a queue known to inspectors; whether that was done.
+    /// Makes a queue known to inspectors; returns whether that succeeded.
     pub(super) async fn announce(&self, queue: &QueueName, deadline: Instant) -> bool {
         let quickly = self.broker.within(Duration::ZERO);
         let announced = timeout_at(deadline + ANSWERED_WITHIN, quickly.announce(queue)).await;
         matches!(announced, Ok(Ok(())))
     }
 
-    /// Sends a batch, again and again under the same number, until it is answered or time is up.
-    /// Once there were more breaks than when it was numbered, be it by another call that was on its
-    /// way, it has Redis keep the ledger: a failover may have lost that.
+    /// Sends a batch, repeatedly under the same number, until it is answered or the deadline is
+    /// over. If a connection broke since it was numbered, also under another call, Redis is asked
+    /// to keep the ledger: a failover may have lost that mark.
     pub(super) async fn send_until(
         &self,
         deadline: Instant,

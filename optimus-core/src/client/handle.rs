@@ -1,4 +1,4 @@
-//! A submitted task, as its submitter sees it: [`TaskHandle`].
+//! A submitted task, as its submitter uses it: [`TaskHandle`].
 
 use std::{any::TypeId, fmt, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -13,26 +13,26 @@ use crate::{
     state::TaskState,
 };
 
-/// How often a waiting handle looks for itself, in case its mail got lost.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often a waiting handle checks its task, in case its completion message was lost.
+pub(super) const CHECK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How a handle that waits looks for itself.
+/// How a waiting handle checks its task.
 pub(super) struct Pace {
-    /// One is taken for each look; without any, looks are not limited.
-    pub(super) looks: Option<Arc<Semaphore>>,
-    /// How often.
+    /// Permits for checks; without them, checks are not limited.
+    pub(super) checks: Option<Arc<Semaphore>>,
+    /// The interval between checks.
     pub(super) every: Duration,
 }
 
 impl Pace {
-    /// That of a handle which is awaited by itself.
-    const ALONE: Self = Self { looks: None, every: LOOK_EVERY };
+    /// For a handle that is awaited alone.
+    const ALONE: Self = Self { checks: None, every: CHECK_EVERY };
 
-    /// Waits until a look may begin, which lasts until this is dropped.
-    async fn look(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
-        self.looks.as_ref()?.acquire().await.ok()
+    /// Waits until a check may start. The check lasts until the permit is dropped.
+    async fn check(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.checks.as_ref()?.acquire().await.ok()
     }
 }
 
@@ -41,22 +41,22 @@ pub struct TaskHandle<T> {
     client: Client,
     id: TaskId,
     origin: Origin,
-    /// Among those that were submitted with it.
+    /// Its place among the tasks that were submitted with it.
     place: Option<Place>,
     output: PhantomData<fn() -> T>,
 }
 
-/// How a handle came to its task.
+/// Where a handle got its task from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Its client submitted it, under an id that was made for that, in the call of this number.
+    /// Its client submitted the task under a new id, in the call of this number.
     Call(u64),
-    /// Its client submitted it under a given id, in the call of this number. A task of that id may
-    /// have succeeded before.
+    /// Its client submitted the task under a given id, in the call of this number. An earlier task
+    /// with that id may have succeeded.
     Given(u64),
-    /// Its client submitted another one with the same biz id.
+    /// Its client submitted another task with the same biz id.
     Owner,
-    /// By its id.
+    /// From an id.
     Elsewhere,
 }
 
@@ -78,24 +78,24 @@ impl<T> TaskHandle<T> {
         Self { client, id, origin, place: None, output: PhantomData }
     }
 
-    /// The same, with its place among those that were submitted together.
+    /// The same, with its place among the tasks that were submitted together.
     pub(super) fn among(self, place: Place) -> Self {
         Self { place: Some(place), ..self }
     }
 
-    /// The task's id. For a duplicate: that of the task that has the biz id.
+    /// The task's id. For a duplicate: the id of the task that holds the biz id.
     pub fn id(&self) -> &TaskId {
         &self.id
     }
 
-    /// Nothing was submitted: the biz id was taken, and the handle is the first task's; or a task
-    /// of the [given id](crate::Call::id) was stored before.
+    /// Whether nothing was submitted, because the biz id was taken or a task with the [given
+    /// id](crate::Call::id) was already stored. The handle is then for that task.
     pub fn is_duplicate(&self) -> bool {
         self.origin == Origin::Owner
     }
 
-    /// The state that the task is in now. A success is known as long as the client lives that
-    /// submitted the task; of others, `Forgotten` once their history has rolled away.
+    /// The current state of the task. A success is known as long as the client that submitted the
+    /// task lives. For other tasks, the state is `Forgotten` once their history was removed.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -103,7 +103,7 @@ impl<T> TaskHandle<T> {
         Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
     }
 
-    /// Cancels it, or asks its worker to. Answers whether it is cancelled already.
+    /// Cancels the task, or asks its worker to stop it. Returns whether it is cancelled already.
     ///
     /// # Errors
     /// See [`Client::cancel`].
@@ -111,10 +111,10 @@ impl<T> TaskHandle<T> {
         self.client.cancel(&self.id).await
     }
 
-    /// Waits for the task's end, through retries and outages, as long as it takes.
+    /// Waits for the task's end, through retries and outages, without a limit.
     ///
     /// # Errors
-    /// [`Error::is_rejected`] if Redis refuses the look.
+    /// [`Error::is_rejected`] if Redis refuses a check.
     pub async fn ended(&self) -> Result<TaskState, Error> {
         if self.runs_once() && self.client.0.readahead.has(&self.id) {
             return Ok(TaskState::Success);
@@ -122,21 +122,21 @@ impl<T> TaskHandle<T> {
         Ok(self.end(false, &Pace::ALONE).await?.0.state)
     }
 
-    /// The call that submitted it, if its client did.
+    /// The call that submitted the task, if its client did.
     fn stored_by(&self) -> Option<StoredBy<'_>> {
         let (Origin::Call(number) | Origin::Given(number)) = self.origin else { return None };
         Some(StoredBy { client: self.client.0.submitter.client(), number })
     }
 
-    /// Whether a success of its id can only be that of this submit. An id that was given, or that
-    /// somebody else submitted, may be submitted again after its success, so what was heard of it
-    /// earlier may be of another run.
+    /// Whether only this submit can have succeeded under its id. A given id, or one that somebody
+    /// else submitted, may be submitted again after its success. An earlier message may then be
+    /// about another run.
     fn runs_once(&self) -> bool {
         matches!(self.origin, Origin::Call(_))
     }
 
-    /// Waits for its end. A completion message tells of a success, but not what was returned: where
-    /// that is wanted, it is looked for with what others have returned.
+    /// Waits for the task's end. A completion message has no result. If the result is wanted, a
+    /// check reads it together with those of other tasks.
     async fn end<'a>(
         &self,
         wants_result: bool,
@@ -144,21 +144,21 @@ impl<T> TaskHandle<T> {
     ) -> Result<(End, Option<SemaphorePermit<'a>>), Error> {
         loop {
             let mut subscription = self.client.0.completion_listeners.subscribe(&self.id);
-            let permit = pace.look().await;
+            let permit = pace.check().await;
             if wants_result && let Some(end) = self.read_ahead() {
                 return Ok((end, permit));
             }
-            let look = match self.look().await {
+            let next_check = match self.check().await {
                 Ok(Some(end)) => return Ok((end, permit)),
                 Ok(None) => pace.every,
-                Err(problem) if problem.is_transient() => LOOK_AGAIN,
+                Err(problem) if problem.is_transient() => CHECK_AGAIN,
                 Err(problem) => return Err(problem.into()),
             };
             drop(permit);
             // The success of a task that runs once is final. Any other completion message may be
-            // older than a requeue or another submit of the id, so it is only a reason to look.
+            // older than a requeue or another submit of the id, so it only starts a check.
             if let Ok(Some(TaskState::Success)) =
-                tokio::time::timeout(look, subscription.completion()).await
+                tokio::time::timeout(next_check, subscription.completion()).await
                 && !wants_result
                 && self.runs_once()
             {
@@ -169,8 +169,8 @@ impl<T> TaskHandle<T> {
         }
     }
 
-    /// Looks at it, and at those behind it that may be asked for next.
-    async fn look(&self) -> Result<Option<End>, BrokerError> {
+    /// Checks its task, and tasks after it that may be awaited next.
+    async fn check(&self) -> Result<Option<End>, BrokerError> {
         let Inner { broker, completion_listeners, readahead, .. } = &*self.client.0;
         let (me, stored_by) = (completion_listeners.address(), self.stored_by());
         let Some(place) = &self.place else {
@@ -186,7 +186,7 @@ impl<T> TaskHandle<T> {
         Ok(end)
     }
 
-    /// What it returned, if another handle's look has brought that.
+    /// Its result, if the check of another handle has read it.
     fn read_ahead(&self) -> Option<End> {
         if !self.runs_once() {
             return None;
@@ -204,8 +204,7 @@ impl<T> TaskHandle<T> {
 }
 
 impl<T: DeserializeOwned + 'static> TaskHandle<T> {
-    /// Waits for the task's end, through retries and outages, and returns what its handler
-    /// returned.
+    /// Waits for the task's end, through retries and outages, and returns the handler's result.
     ///
     /// # Errors
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
@@ -215,7 +214,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         self.result_at(&Pace::ALONE).await
     }
 
-    /// As [`result`](Self::result), with looks that others may limit.
+    /// As [`result`](Self::result), with checks that may be limited.
     pub(super) async fn result_at(&self, pace: &Pace) -> Result<T, Error> {
         let (end, _permit) = match self.read_ahead() {
             Some(end) => (end, None),
@@ -223,7 +222,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         };
         loop {
             match self.outcome(&end).await {
-                Err(problem) if problem.is_unavailable() => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(problem) if problem.is_unavailable() => tokio::time::sleep(CHECK_AGAIN).await,
                 outcome => return outcome,
             }
         }
@@ -239,7 +238,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
             .unwrap_or_else(|_| Err(Error::waited_too_long(self.id.clone(), timeout)))
     }
 
-    /// What became of it, once it has ended.
+    /// The result of the ended task, or its error.
     async fn outcome(&self, end: &End) -> Result<T, Error> {
         match end.state {
             TaskState::Success => self.returned(&end.returned).await,
@@ -257,7 +256,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         let kept;
         let json = match returned {
             Returned::Json(json) => Some(json.as_slice()),
-            // Tasks that return nothing keep nothing.
+            // Tasks that return nothing store no result.
             _ if returns_nothing::<T>() => Some(&b"null"[..]),
             Returned::Nothing => None,
             Returned::Elsewhere => {

@@ -1,28 +1,28 @@
-//! What a client knows of its ledger in one queue: [`Ledger`].
+//! The client's view of its ledger in one queue: [`Ledger`].
 
 use crate::broker::LEDGER_SLOTS;
 
 const SLOTS: usize = 16;
 const _: () = assert!(SLOTS as u64 == LEDGER_SLOTS);
 
-/// Which calls were answered, and what Redis was told once.
+/// Which calls were answered, and what Redis was asked for once.
 #[derive(Default)]
 pub(super) struct Ledger {
     slots: [Slot; SLOTS],
-    /// Redis was asked to keep it, and has answered.
+    /// Redis was asked to keep the ledger, and has answered.
     pub(super) kept: bool,
-    /// Of the client's connections, at the last call.
+    /// The count of broken connections at the last call.
     pub(super) breaks: u64,
     /// Inspectors know the queue.
     pub(super) announced: bool,
-    /// A call of it may still arrive: it was sent twice, or not answered.
+    /// A copy of a call may still arrive, because it was sent twice or not answered.
     is_open: bool,
 }
 
-/// What is known of a call that is over.
+/// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
-    /// It was answered, and sent once.
+    /// It was sent once and answered.
     Answered,
     /// It was answered. A copy of it may still arrive.
     AnsweredAgain,
@@ -30,8 +30,8 @@ pub(super) enum Over {
     Unanswered,
 }
 
-/// A slot is one call's until that is answered or given up, so no answer is overwritten that
-/// somebody may still ask for.
+/// A slot belongs to one call until that is answered or given up, so no answer is overwritten that
+/// may still be asked for.
 #[derive(Default, Clone, Copy)]
 struct Slot {
     last: u64,
@@ -43,13 +43,13 @@ struct Slot {
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) number: u64,
-    /// The last call of the same slot that was answered.
+    /// The last answered call of the same slot.
     pub(super) since: u64,
 }
 
 impl Ledger {
-    /// A place for a call, in the first slot that is idle: who submits one call at a time needs one
-    /// slot, and Redis tells with each of its calls whether it still has the one before.
+    /// A place for a call, in the first idle slot. A caller that submits one call at a time uses
+    /// one slot, and Redis reports with each call whether it still has the previous one.
     pub(super) fn take(&mut self) -> Option<Place> {
         let index = (1..=SLOTS).find(|index| !self.slots[index % SLOTS].busy)?;
         let slot = &mut self.slots[index % SLOTS];
@@ -58,8 +58,8 @@ impl Ledger {
         Some(Place { number: slot.last, since: slot.answered })
     }
 
-    /// Whether nothing of this ledger is under way any more, so that Redis needs it no longer once
-    /// nobody can ask after its tasks. A late copy of a call would be done again without it.
+    /// Whether no call of this ledger is in progress or may still arrive, so that Redis can remove
+    /// it once no handle needs it. Without the ledger, a late copy of a call would be done again.
     pub(super) fn may_go(&self) -> bool {
         !self.is_open && self.slots.iter().all(|slot| !slot.busy)
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_given_up_is_none_that_was_answered() {
+    fn a_call_that_was_given_up_does_not_count_as_answered() {
         let mut ledger = Ledger::default();
         assert_eq!(taken(&mut ledger), (1, 0));
         ledger.settle(1, Over::Answered);

@@ -1,4 +1,4 @@
-//! Puts tasks in, and acts on them: [`Client`].
+//! Submits tasks and controls them: [`Client`].
 
 mod builder;
 mod bulk;
@@ -14,8 +14,8 @@ mod readahead;
 mod requests;
 mod results;
 mod siblings;
+mod submit_log;
 mod submitter;
-mod told;
 
 use std::sync::{Arc, RwLock};
 
@@ -41,9 +41,10 @@ use crate::{
     record::Submission,
 };
 
-/// Submits tasks and acts on them. Clones share one connection, and concurrent submits share calls.
+/// Submits tasks and controls them. Clones share one connection, and concurrent submits share
+/// calls.
 ///
-/// It works on the Tokio runtime that it was connected on.
+/// It works on the Tokio runtime on which it was connected.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>, Layers);
 
@@ -57,7 +58,7 @@ struct Inner {
 
 static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
 
-/// Not every task of a [`Client::submit_all`] was accepted.
+/// The error of a [`Client::submit_all`] that did not submit all tasks.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} of {} tasks were not accepted, the first because: {first}",
@@ -91,13 +92,13 @@ impl Client {
         Self::builder(url).connect().await
     }
 
-    /// Settings other than the defaults.
+    /// A builder for settings other than the defaults.
     pub fn builder(url: &str) -> ClientBuilder {
         ClientBuilder::new(url)
     }
 
-    /// A client set up by the environment, as workers are:
-    /// `OPTIMUS_URL` (else `REDIS_URL`) and `OPTIMUS_NAMESPACE`.
+    /// A client with the settings of the environment, as workers use them: `OPTIMUS_URL` (else
+    /// `REDIS_URL`) and `OPTIMUS_NAMESPACE`.
     ///
     /// ```no_run
     /// # use optimus_core::{Client, Error};
@@ -113,11 +114,11 @@ impl Client {
         ClientBuilder::from_env(|name| std::env::var(name).ok())
     }
 
-    /// Makes this the client behind `.perform_async()`, in place of an earlier one.
+    /// Makes this the client of `.perform_async()`, and replaces an earlier one.
     ///
-    /// There is one in a process. In tests of several stores or runtimes use
-    /// [`client.submit(call)`](Self::submit) or [`scope`](Self::scope) instead. A handler's
-    /// `.perform_async()` submits to the store of its worker: through this client if it was
+    /// A process has one installed client. In tests with several stores or runtimes use
+    /// [`client.submit(call)`](Self::submit) or [`scope`](Self::scope) instead. In a handler,
+    /// `.perform_async()` submits to the store of its worker: through this client if it is
     /// connected to the same URL and namespace, else through one of the worker's own with the
     /// default settings.
     pub fn install(self) -> Self {
@@ -125,7 +126,7 @@ impl Client {
         self
     }
 
-    /// The client behind `.perform_async()`.
+    /// The client of `.perform_async()`.
     ///
     /// # Errors
     /// [`Error::is_invalid`] if none was installed.
@@ -140,8 +141,8 @@ impl Client {
         })
     }
 
-    /// What `.perform_async()` submits through: within a scope its client, within a handler one of
-    /// its worker's store, else the installed one.
+    /// The client that `.perform_async()` submits through: in a scope its client, in a handler one
+    /// of its worker's store, else the installed one.
     pub(crate) fn current() -> Result<Self, Error> {
         if let Some(own) = OwnClient::current() {
             return Ok(own.client());
@@ -150,26 +151,26 @@ impl Client {
         if installed.is_open() { Ok(installed) } else { Err(Error::installed_closed()) }
     }
 
-    /// The same, with layers in place of its own.
+    /// The same client with these layers instead of its own.
     fn with_layers(self, layers: &Layers) -> Self {
         Self(self.0, layers.clone())
     }
 
-    /// Its runtime has not ended.
+    /// Whether its runtime has not ended.
     fn is_open(&self) -> bool {
         self.0.submitter.is_open()
     }
 
-    /// Submits one call. Acknowledged means stored: from here on it reaches a terminal state.
+    /// Submits one call. An acknowledged task is stored, and will reach a terminal state.
     ///
-    /// If Redis can't be reached it is tried again, for up to the submit timeout; that adds no
-    /// second task, since every call is numbered in a ledger.
+    /// If Redis can't be reached, the submit is retried until the submit timeout. A retry never
+    /// adds a second task, since every call is numbered in a ledger.
     ///
     /// # Errors
-    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_refused`]: by a layer;
-    /// [`Error::is_full`]: refused, Redis is at maxmemory; [`Error::is_unavailable`]: nothing was
-    /// done; [`Error::is_unknown_outcome`]: it was sent, and Redis went away before it answered, or
-    /// did not confirm it as [`ClientBuilder::durability`] asks.
+    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_refused`]: a layer refused it;
+    /// [`Error::is_full`]: Redis is at maxmemory; [`Error::is_unavailable`]: nothing was done;
+    /// [`Error::is_unknown_outcome`]: it was sent, and Redis did not answer, or did not confirm it
+    /// as [`ClientBuilder::durability`] requires.
     pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
         let mut submission = call.into_submission()?;
         self.passage().pass(&mut submission).await?;
@@ -180,10 +181,10 @@ impl Client {
         Ok(self.receive(id, answer))
     }
 
-    /// Submits any number of calls, a thousand a round trip.
+    /// Submits any number of calls, a thousand per round trip.
     ///
     /// # Errors
-    /// [`SubmitAllError`] has the answer of each task if not all were accepted.
+    /// [`SubmitAllError`] has the answer of each task, if not all were accepted.
     pub async fn submit_all<C: Submit>(
         &self,
         calls: impl IntoIterator<Item = C>,
@@ -221,14 +222,14 @@ impl Client {
         }
     }
 
-    /// A handle on a task that was submitted elsewhere or before. Of a task that returns nothing it
-    /// knows the success as long as that is among the last 1,000 of the queue; the handle that its
-    /// submit returned knows it as long as this client lives.
+    /// A handle for a task that was submitted elsewhere or earlier. If the task returns nothing,
+    /// this handle knows its success while that is among the last 1,000 of the queue. The handle
+    /// that the submit returned knows it as long as this client lives.
     pub fn handle<T>(&self, id: TaskId) -> TaskHandle<T> {
         TaskHandle::new(self.clone(), id, Origin::Elsewhere)
     }
 
-    /// Looks at tasks, queues and workers without touching them.
+    /// Reads tasks, queues and workers without changing them.
     pub fn inspector(&self) -> Inspector {
         Inspector::new(self.0.broker.clone())
     }
@@ -249,7 +250,7 @@ impl Client {
     }
 
     fn receive<T>(&self, id: TaskId, answer: Answer) -> TaskHandle<T> {
-        told::tell(&id, &answer.task, &answer.receipt);
+        submit_log::log_submit(&id, &answer.task, &answer.receipt);
         match answer.receipt {
             Receipt::Created if answer.has_given_id => {
                 TaskHandle::new(self.clone(), id, Origin::Given(answer.call))

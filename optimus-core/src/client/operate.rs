@@ -1,4 +1,4 @@
-//! What operators do to tasks and queues: cancel, requeue, delete, pause.
+//! Controls tasks and queues: cancel, requeue, delete, pause.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::{
 };
 
 impl Client {
-    /// Cancels a task that waits, for good; asks the worker of a running one to stop it.
-    /// Answers whether it is cancelled already.
+    /// Cancels a waiting task for good, or asks the worker of a running one to stop it. Returns
+    /// whether the task is cancelled already.
     ///
-    /// A running handler is told by [`Context::cancelled`](crate::Context::cancelled). An `async`
-    /// one that does not end by itself is dropped 10 s later. One that still returns `Ok` has
-    /// succeeded.
+    /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
+    /// An `async` handler that does not end by itself is dropped 10 s later. One that still returns
+    /// `Ok` has succeeded.
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
@@ -27,10 +27,11 @@ impl Client {
         self.cancel_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
-    /// Does to many tasks what [`cancel`](Self::cancel) does to one: 128 of a queue in a call, in
-    /// which Redis asks each worker once. Returns the answer of each, in their order.
+    /// Applies [`cancel`](Self::cancel) to many tasks. A call takes 128 tasks of a queue and asks
+    /// each worker once. Returns the answer of each task, in order.
     ///
-    /// If Redis can't be reached the rest is not sent, and answered with that.
+    /// If Redis can't be reached, the remaining calls are not sent, and their answers are that
+    /// error.
     pub async fn cancel_all(
         &self,
         ids: impl IntoIterator<Item = TaskId>,
@@ -38,21 +39,22 @@ impl Client {
         self.each(Verb::Cancel, ids.into_iter().collect()).await
     }
 
-    /// Puts a dead or cancelled task back in line, with its counts of tries at zero.
+    /// Puts a dead or cancelled task back in the ready list, with its counts of tries at zero.
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if it is neither, [`Error::is_forgotten`] if nothing is known of
-    /// it, [`Error::is_duplicate`] if another task has its biz id by now;
-    /// [`Error::is_unknown_outcome`]: it was sent twice and not answered. Repeated, it is refused
-    /// as [`Error::is_wrong_state`] if it was done and the task waits or runs.
+    /// it, [`Error::is_duplicate`] if another task holds its biz id; [`Error::is_unknown_outcome`]:
+    /// it was sent twice and not answered. If that requeue was done and the task waits or runs, a
+    /// repeat fails with [`Error::is_wrong_state`].
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
         self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
     }
 
-    /// Does to many tasks what [`requeue`](Self::requeue) does to one: 128 at once in one round
-    /// trip, each by itself. Returns the answer of each, in their order.
+    /// Applies [`requeue`](Self::requeue) to many tasks, 128 per round trip, each on its own.
+    /// Returns the answer of each task, in order.
     ///
-    /// If Redis can't be reached the rest is not sent, and answered with that.
+    /// If Redis can't be reached, the remaining calls are not sent, and their answers are that
+    /// error.
     pub async fn requeue_all(
         &self,
         ids: impl IntoIterator<Item = TaskId>,
@@ -74,25 +76,26 @@ impl Client {
         answers
     }
 
-    /// Removes a task with its arguments and all else that is kept of it, for good, and frees its
-    /// biz id. Whoever waits for it hears that it is forgotten. Answers whether there was anything
-    /// to remove: false for a task of which nothing is known, so repeated it is false, too.
+    /// Removes a task with its arguments and all its other data for good, and frees its biz id.
+    /// Handles that wait for it return that it is forgotten. Returns whether there was anything to
+    /// remove: false for an unknown task, and so for a repeated delete.
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if a worker has it, or if it has succeeded. One that runs is to be
-    /// [cancelled](Self::cancel) first, and deleted once it has ended; of one that has succeeded
-    /// only its result is kept, until its `result_ttl` is over.
+    /// [`Error::is_wrong_state`] if a worker has it, or if it has succeeded. [Cancel](Self::cancel)
+    /// a running task first, and delete it when it has ended. Of a task that has succeeded, only
+    /// the result is stored, until its `result_ttl` is over.
     /// [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
     pub async fn delete(&self, id: &TaskId) -> Result<bool, Error> {
         self.delete_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
-    /// Does to many tasks what [`delete`](Self::delete) does to one: 128 of a queue in a call, each
-    /// by itself. Returns the answer of each, in their order.
+    /// Applies [`delete`](Self::delete) to many tasks, 128 of a queue per call, each on its own.
+    /// Returns the answer of each task, in order.
     ///
-    /// If Redis can't be reached the rest is not sent, and answered with that.
+    /// If Redis can't be reached, the remaining calls are not sent, and their answers are that
+    /// error.
     ///
-    /// To empty a state of a queue, delete page by page:
+    /// To remove all tasks in a state of a queue, delete page by page:
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -119,10 +122,10 @@ impl Client {
         self.each(Verb::Delete, ids.into_iter().collect()).await
     }
 
-    /// Stops the claims of a queue; what runs goes on.
+    /// Stops the claims of a queue. Running tasks continue.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as of [`cancel`](Self::cancel).
+    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
     pub async fn pause(&self, queue: &QueueName) -> Result<(), Error> {
         self.set_paused(queue, true, "pause").await
     }
@@ -130,13 +133,13 @@ impl Client {
     /// Restarts the claims of a queue.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as of [`cancel`](Self::cancel).
+    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
     pub async fn resume(&self, queue: &QueueName) -> Result<(), Error> {
         self.set_paused(queue, false, "resume").await
     }
 
-    /// Does something to many tasks, [`BATCH_MAX`] of a queue in a call; the answer of each, in
-    /// their order.
+    /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call; returns the answer of each,
+    /// in order.
     async fn each(&self, verb: Verb, ids: Vec<TaskId>) -> Vec<Result<bool, Error>> {
         let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
         for (place, id) in ids.iter().enumerate() {
@@ -166,7 +169,7 @@ impl Client {
         answers.into_values().collect()
     }
 
-    /// Of each task of one queue, what was done, or the state that stands against it.
+    /// For each task of one queue: what was done, or the state that prevents it.
     async fn ask(
         &self,
         verb: Verb,
@@ -177,21 +180,21 @@ impl Client {
         Ok(match verb {
             Verb::Cancel => {
                 let done = broker.cancel_all(queue, ids).await?.into_iter();
-                let told = |done| match done {
+                let answer = |done| match done {
                     Cancelled::Done => Ok(true),
                     Cancelled::Requested => Ok(false),
                     Cancelled::Ended(state) => Err(state),
                 };
-                done.map(told).collect()
+                done.map(answer).collect()
             }
             Verb::Delete => {
                 let done = broker.delete_all(queue, ids).await?.into_iter();
-                let told = |done| match done {
+                let answer = |done| match done {
                     Deleted::Done => Ok(true),
                     Deleted::Left(TaskState::Forgotten) => Ok(false),
                     Deleted::Left(state) => Err(state),
                 };
-                done.map(told).collect()
+                done.map(answer).collect()
             }
         })
     }
@@ -221,7 +224,7 @@ impl Verb {
         }
     }
 
-    /// It can't be done to a task in this state.
+    /// The error for a task in this state.
     fn refused(self, id: &TaskId, state: TaskState) -> Error {
         match state {
             TaskState::Forgotten => Error::forgotten(id.clone()),
@@ -230,7 +233,7 @@ impl Verb {
     }
 }
 
-/// Says what an operator's verb met.
+/// The error of a verb for the caller.
 fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
     let (refusal, detail) = match problem {
         BrokerError::Refused(Refusal::Newer, needs) => return Error::outdated(&needs),

@@ -1,5 +1,5 @@
-//! The client that `.perform_async()` submits through in place of the installed one: within a
-//! [scope](Client::scope), and within the handlers of a worker ([`OwnClient`]).
+//! The client that `.perform_async()` uses instead of the installed one: in a
+//! [scope](Client::scope), and in the handlers of a worker ([`OwnClient`]).
 
 use std::{
     fmt,
@@ -12,22 +12,21 @@ use super::{Client, ClientBuilder};
 use crate::{broker::Broker, layers::Layers};
 
 task_local! {
-    /// That of the handler or of the [scope](Client::scope) that runs here.
+    /// The client of the handler or of the [scope](Client::scope) that is running.
     static CURRENT: Arc<OwnClient>;
 }
 
-/// What `.perform_async()` submits through within a handler or a scope. For the other Optimus
-/// crates.
+/// The client of `.perform_async()` in a handler or a scope. For the other Optimus crates.
 pub struct OwnClient(Source);
 
 enum Source {
-    /// The one of a scope.
+    /// The client of a scope.
     Given(Client),
-    /// To the store of a worker, made when a handler first asks for it. Most workers never need it,
-    /// and it has a connection.
+    /// A client for the store of a worker, made when a handler first needs it. It has a connection,
+    /// and most workers never need it.
     Worker {
         broker: Broker,
-        /// A handler that blocks may ask from a runtime of its own, which ends.
+        /// A blocking handler may call it on a runtime of its own, which ends.
         runtime: Handle,
         made: OnceLock<Client>,
         layers: Layers,
@@ -35,10 +34,11 @@ enum Source {
 }
 
 impl Client {
-    /// Runs a future with this client behind its `.perform_async()`, whatever is installed.
+    /// Runs a future with this client for its `.perform_async()`, regardless of the installed
+    /// client.
     ///
-    /// It is for tests that run in parallel, each with a store of its own, of code that submits by
-    /// `.perform_async()`. It does not reach into futures that the future spawns.
+    /// It is for tests that run in parallel, each with its own store, of code that uses
+    /// `.perform_async()`. It does not apply to futures that the future spawns.
     ///
     /// ```
     /// # use optimus_core::{BoxError, Client, Context, Task};
@@ -72,15 +72,15 @@ impl Client {
 }
 
 impl OwnClient {
-    /// To the store of this broker, on the current runtime.
+    /// A client for the store of this broker, on the current runtime.
     pub fn here(broker: &Broker, layers: Layers) -> Arc<Self> {
         let (broker, runtime) = (broker.clone(), Handle::current());
         Arc::new(Self(Source::Worker { broker, runtime, made: OnceLock::new(), layers }))
     }
 
-    /// That of the scope; or the installed client if it is one of the worker's store, since it may
-    /// have settings; else one of the worker's own. What either submits passes the layers of the
-    /// worker, so that it does not depend on what else is in the process.
+    /// In a scope its client. In a handler the installed client if it has the worker's store, since
+    /// it may have settings, else one of the worker's own. Submits of either pass the layers of the
+    /// worker, so they do not depend on the rest of the process.
     pub(crate) fn client(&self) -> Client {
         let (broker, runtime, made, layers) = match &self.0 {
             Source::Given(client) => return client.clone(),
@@ -99,7 +99,7 @@ impl OwnClient {
         made.get_or_init(over_broker).clone()
     }
 
-    /// That of the handler or scope that runs here, if one does.
+    /// The client of the handler or scope that is running, if any.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.try_with(Arc::clone).ok()
     }
@@ -109,7 +109,7 @@ impl OwnClient {
         CURRENT.sync_scope(self.clone(), part)
     }
 
-    /// The future of a handler, which submits through this client.
+    /// Wraps the future of a handler, which then submits through this client.
     pub fn within<F: Future>(self: &Arc<Self>, handler: F) -> TaskLocalFuture<Arc<Self>, F> {
         CURRENT.scope(self.clone(), handler)
     }

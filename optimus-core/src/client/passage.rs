@@ -1,4 +1,4 @@
-//! Calls on their way through the layers of their client: [`Passage`].
+//! Passes calls through the layers of their client: [`Passage`].
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -13,19 +13,19 @@ use crate::{
     record::Submission,
 };
 
-/// How often a layer's submit may submit within its own submit.
+/// How deeply the submits of layers may be nested.
 const DEPTH_MAX: u32 = 8;
 
 task_local! {
-    /// How many submits of layers are under way around this one.
+    /// How many submits of layers this one is nested in.
     static DEPTH: u32;
 }
 
-/// The calls of one caller, one after the other.
+/// The calls of one caller, one after another.
 pub(super) struct Passage<'a> {
     layers: &'a Layers,
     within: Duration,
-    /// A layer did not return in time: each call would take that time again.
+    /// Set once a layer did not return in time: each further call would take that time again.
     given_up: Option<Error>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Passage<'a> {
         Self { layers, within, given_up: None }
     }
 
-    /// Lets a call pass; an error if a layer refuses it.
+    /// Passes a call through the layers; an error if a layer refuses it.
     pub(super) async fn pass(&mut self, call: &mut Submission) -> Result<(), Error> {
         if self.layers.is_empty() { Ok(()) } else { Box::pin(self.through(call)).await }
     }

@@ -1,8 +1,9 @@
-//! Answers to what was not yet asked: [`Readahead`].
+//! Reads answers before they are asked for: [`Readahead`].
 //!
-//! Who awaits many tasks one after the other would ask Redis once for each. So a look at one takes
-//! those behind it along, the more the longer they are asked for in turn and have ended. Only
-//! successes of tasks whose id was made for their submit are kept, which are final.
+//! A caller that awaits many tasks one after another would need one call to Redis for each. So a
+//! check of one task also reads tasks after it. It reads more of them while the handles are awaited
+//! in order and the tasks have ended. It keeps only successes of tasks whose id was made for their
+//! submit, because these are final.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,26 +13,27 @@ use std::{
 use super::siblings::{Place, SIBLINGS_MAX};
 use crate::{broker::Returned, id::TaskId};
 
-/// Answers that are kept at once, and the bytes of what they returned. Of more the oldest go.
+/// The most answers that are kept, and the most bytes of their results. The oldest are removed
+/// first.
 const KEPT_MAX: usize = 4096;
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What the handles of one client learned of each other's tasks.
+/// Results that the handles of one client have read for each other.
 pub(super) struct Readahead(Mutex<State>);
 
 struct State {
-    /// How many tasks the next look takes.
+    /// How many tasks the next check reads.
     window: usize,
     kept: HashMap<TaskId, Returned>,
-    /// In the order in which they came; some are gone.
+    /// In order of arrival; some are already taken.
     order: VecDeque<TaskId>,
     bytes: usize,
 }
 
-/// Tasks that a look takes along, each with the call that submitted it.
+/// Other tasks that a check reads, each with the call that submitted it.
 pub(super) struct Along {
     pub(super) tasks: Vec<(TaskId, u64)>,
-    /// The handles are asked one after the other.
+    /// The handles are awaited in order.
     in_turn: bool,
 }
 
@@ -46,20 +48,20 @@ impl Readahead {
         self.state().kept.contains_key(id)
     }
 
-    /// What the task returned, if it is known to have succeeded. It is forgotten here.
+    /// The task's result, if it is known to have succeeded. It is removed here.
     pub(super) fn take(&self, id: &TaskId) -> Option<Returned> {
         self.state().take(id)
     }
 
-    /// Which others a look for this one takes along.
+    /// Which other tasks a check of this one reads.
     pub(super) fn along(&self, place: &Place) -> Along {
         let in_turn = place.is_in_turn();
         let others = if in_turn { self.state().window - 1 } else { 0 };
         Along { tasks: place.next(others), in_turn }
     }
 
-    /// Learns what a look has told: whether its own task has ended, and of the others what they
-    /// returned, if they have succeeded.
+    /// Stores the answer to a check: whether its own task has ended, and the results of the other
+    /// tasks that have succeeded.
     pub(super) fn learn(&self, along: Along, has_ended: bool, next: Vec<Option<Returned>>) {
         let asked = 1 + next.len();
         let ended = usize::from(has_ended) + next.iter().flatten().count();
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_answers_go_when_they_are_too_many_or_too_large() {
+    fn the_oldest_answers_are_removed_when_they_are_too_many_or_too_large() {
         let readahead = Readahead::new();
         let ids: Vec<TaskId> = (0..KEPT_MAX + 8).map(|_| id()).collect();
         learn(&readahead, &ids, &Returned::Nothing);
@@ -141,15 +143,15 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_more_along_the_more_of_those_have_ended() {
+    fn a_check_reads_more_tasks_the_more_of_them_have_ended() {
         let (readahead, mut grouping) = (Readahead::new(), Grouping::default());
         let places: Vec<Place> = (0..SIBLINGS_MAX).map(|_| grouping.add(&id(), 1)).collect();
         drop(grouping);
         let ask = |at: usize, ended: usize| {
             let along = readahead.along(&places[at]);
             let count = along.tasks.len();
-            let told = |nth| (nth + 1 < ended).then_some(Returned::Nothing);
-            readahead.learn(along, ended > 0, (0..count).map(told).collect());
+            let returned = |nth| (nth + 1 < ended).then_some(Returned::Nothing);
+            readahead.learn(along, ended > 0, (0..count).map(returned).collect());
             if ended > 0 {
                 places[at].answered();
             }

@@ -1,4 +1,4 @@
-//! Submits on their way into calls: [`CallerBatch`] → [`Request`], through [`Waiting`].
+//! Collects submits into calls: [`CallerBatch`] → [`Request`], through [`Waiting`].
 
 use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
@@ -12,33 +12,33 @@ use crate::{Error, broker::Receipt, id::QueueName, record::Submission};
 const CALL_TASKS_MAX: usize = 1000;
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How far apart the deadlines of one call may be, since all of it is tried until the last.
+/// The largest difference between deadlines in one call, since all of it is retried until the last.
 const DEADLINES_WITHIN: Duration = Duration::from_millis(400);
 
 /// The answer of each task, in order.
 pub(super) type Answers = Vec<Result<Answer, Error>>;
 
-/// What became of a task.
+/// The answer for one task.
 pub(super) struct Answer {
     pub(super) task: Cow<'static, str>,
     pub(super) receipt: Receipt,
     /// The number of its call.
     pub(super) call: u64,
-    /// Its id was given.
+    /// Whether its id was given.
     pub(super) has_given_id: bool,
 }
 
-/// Tasks of one queue that one caller submits, no more than one call takes.
+/// Tasks of one queue from one caller, at most as many as fit in one call.
 pub(super) struct CallerBatch {
     pub(super) submissions: Vec<Submission>,
     pub(super) answer: oneshot::Sender<Answers>,
-    /// Until when it is tried.
+    /// How long it is retried.
     pub(super) deadline: Instant,
-    /// Its share of the bytes that may be on their way, until it is answered.
+    /// Its share of the bytes that may be in progress, held until it is answered.
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// Whether one more task fits into a call of so many tasks and bytes.
+/// Whether one more task fits into a call with this many tasks and bytes.
 pub(super) fn fits(tasks: usize, bytes: usize, more: &Submission) -> bool {
     tasks < CALL_TASKS_MAX && (tasks == 0 || bytes + more.bytes() <= CALL_BYTES_MAX)
 }
@@ -47,10 +47,10 @@ pub(super) fn fits(tasks: usize, bytes: usize, more: &Submission) -> bool {
 pub(super) struct Request {
     submissions: Vec<Submission>,
     bytes: usize,
-    /// Who waits, and for how many of them, in order.
+    /// The waiters, and for how many tasks each waits, in order.
     answers: Vec<(usize, oneshot::Sender<Answers>)>,
     full: bool,
-    /// The earliest and the latest of the batches'.
+    /// The earliest and the latest deadline of its batches.
     deadlines: (Instant, Instant),
     room: Vec<OwnedSemaphorePermit>,
 }
@@ -64,7 +64,7 @@ impl Request {
         Self { submissions, bytes, answers, full, deadlines: (deadline, deadline), room }
     }
 
-    /// Takes a batch in, or gives it back and is full.
+    /// Adds a batch, or returns it and is full.
     fn add(&mut self, caller_batch: CallerBatch) -> Result<(), CallerBatch> {
         let (count, bytes) = (caller_batch.submissions.len(), bytes_of(&caller_batch.submissions));
         let all = self.submissions.len() + count;
@@ -86,7 +86,7 @@ impl Request {
         self.submissions[0].id.queue()
     }
 
-    /// Until when it is tried: until the last of its batches would.
+    /// How long it is retried: until the latest deadline of its batches.
     pub(super) fn deadline(&self) -> Instant {
         self.deadlines.1
     }
@@ -95,7 +95,7 @@ impl Request {
         &self.submissions
     }
 
-    /// Tells everybody what became of theirs, in the call of that number.
+    /// Sends each waiter its answers, for the call of this number.
     pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
         let about = self
             .submissions
@@ -114,7 +114,7 @@ impl Request {
                 }
                 Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
             };
-            // Nobody may be waiting any more: its future was dropped. The tasks stand.
+            // The waiter may be gone, because its future was dropped. The tasks stay submitted.
             drop(answer.send(theirs));
         }
     }
@@ -124,7 +124,7 @@ fn bytes_of(submissions: &[Submission]) -> usize {
     submissions.iter().map(Submission::bytes).sum()
 }
 
-/// Calls that gather: of each queue the last one is open, those before it are full.
+/// Calls that are collecting tasks. The last one of each queue is open, the others are full.
 #[derive(Default)]
 pub(super) struct Waiting(VecDeque<Request>);
 
@@ -140,19 +140,19 @@ impl Waiting {
         self.0.extend(left.map(Request::of));
     }
 
-    /// The next call to send: any while nothing is under way, else only full ones, so that what
-    /// comes meanwhile shares the next.
+    /// The next call to send. While a call is in progress, only full ones are sent, so that submits
+    /// collect in the next one.
     pub(super) fn next(&mut self, idle: bool) -> Option<Request> {
         let at = self.0.iter().position(|request| idle || request.full)?;
         self.0.remove(at)
     }
 
-    /// When the first of them is late.
+    /// The earliest deadline of them.
     pub(super) fn deadline(&self) -> Instant {
         self.0.iter().map(Request::deadline).min().unwrap_or_else(Instant::now)
     }
 
-    /// Answers those whose time was up before they were sent.
+    /// Answers the calls whose deadline passed before they were sent.
     pub(super) fn refuse_late(&mut self, problem: &Error) {
         let now = Instant::now();
         let (late, waiting): (VecDeque<Request>, _) =

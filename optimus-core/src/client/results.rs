@@ -16,33 +16,34 @@ use tokio::sync::Semaphore;
 
 use super::{
     Client, TaskHandle,
-    handle::{LOOK_EVERY, Pace},
+    handle::{CHECK_EVERY, Pace},
 };
 use crate::{Error, id::TaskId};
 
-/// Looks under way together, each of which may bring one result.
-const LOOKS_MAX: usize = 16;
-/// So many handles look by themselves every [`LOOK_EVERY`]; more of them look less often.
-const LOOKERS: usize = 1_000;
+/// The most checks at the same time, each of which may return one result.
+const CHECKS_MAX: usize = 16;
+/// Up to this many handles check their task every [`CHECK_EVERY`]; with more, each checks less
+/// often.
+const HANDLES_AT_ONCE: usize = 1_000;
 
-/// The results of many tasks, each as soon as its task has ended: see [`Client::results`].
+/// The results of many tasks, each as soon as its task has ended; see [`Client::results`].
 #[must_use = "nothing is waited for before `.next().await`"]
 pub struct Results<T>(Waits<T, TaskId>);
 
 type Waits<T, K> = FuturesUnordered<BoxFuture<'static, (K, Result<T, Error>)>>;
 
 impl<T> Results<T> {
-    /// The next task that has ended; `None` once each has been told.
+    /// The next task that has ended; `None` after the last.
     pub async fn next(&mut self) -> Option<(TaskId, Result<T, Error>)> {
         self.0.next().await
     }
 
-    /// How many tasks were not told yet.
+    /// How many tasks are left.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether each task was told.
+    /// Whether no tasks are left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,12 +62,12 @@ impl<T> Stream for Results<T> {
 }
 
 impl Client {
-    /// The results of many tasks, in the order in which they end, each with its task's id. An error
-    /// is that of its task alone; see [`TaskHandle::result`].
+    /// The results of many tasks, in the order in which they end, each with the task's id. An error
+    /// is only about its own task; see [`TaskHandle::result`].
     ///
-    /// It is a `Stream`, and has a [`next`](Results::next) of its own. It waits for all the tasks
-    /// at once, but loads no more than 16 results at a time, and none while nobody asks for the
-    /// next.
+    /// This is a `Stream`, and has a [`next`](Results::next) method. It waits for all tasks at the
+    /// same time, but loads at most 16 results at a time, and only while the caller waits for the
+    /// next one.
     ///
     /// ```
     /// # use optimus_core::{Call, Client, Error, Task};
@@ -92,7 +93,7 @@ impl Client {
         Results(waits(handles, |_, handle| handle.id().clone()))
     }
 
-    /// Waits until all of the tasks have ended. Returns their results in the order of the handles.
+    /// Waits until all tasks have ended. Returns their results in the order of the handles.
     ///
     /// ```
     /// # use optimus_core::{Call, Client, Error, Task};
@@ -119,7 +120,7 @@ impl Client {
     }
 }
 
-/// One wait for each handle, with what tells them apart.
+/// One wait for each handle, with a key to identify it.
 fn waits<T, K>(
     handles: impl IntoIterator<Item = TaskHandle<T>>,
     key: fn(usize, &TaskHandle<T>) -> K,
@@ -129,18 +130,18 @@ where
     K: Send + 'static,
 {
     let handles: Vec<TaskHandle<T>> = handles.into_iter().collect();
-    let every = look_every(handles.len());
-    let looks = Arc::new(Semaphore::new(LOOKS_MAX));
+    let every = check_every(handles.len());
+    let checks = Arc::new(Semaphore::new(CHECKS_MAX));
     let waits = handles.into_iter().enumerate().map(|(place, handle)| {
-        let pace = Pace { looks: Some(looks.clone()), every };
+        let pace = Pace { checks: Some(checks.clone()), every };
         let wait = async move { (key(place, &handle), handle.result_at(&pace).await) };
         Box::pin(wait) as BoxFuture<'static, _>
     });
     waits.collect()
 }
 
-/// However many wait, Redis is not asked more than some hundred times a second in vain.
-fn look_every(count: usize) -> Duration {
-    let times = count.div_ceil(LOOKERS).max(1);
-    LOOK_EVERY.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
+/// Limits the rate of checks to some hundred per second for any number of handles.
+fn check_every(count: usize) -> Duration {
+    let times = count.div_ceil(HANDLES_AT_ONCE).max(1);
+    CHECK_EVERY.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
 }

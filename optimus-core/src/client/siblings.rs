@@ -1,4 +1,4 @@
-//! Tasks that were submitted together, as their handles know of each other: [`Siblings`].
+//! Tasks that were submitted together and whose handles know each other: [`Siblings`].
 
 use std::{
     collections::HashMap,
@@ -10,34 +10,34 @@ use std::{
 
 use crate::id::{QueueName, TaskId};
 
-/// Tasks that know of each other: as many as one look takes.
+/// The most tasks in a group, which is as many as one check reads.
 pub(super) const SIBLINGS_MAX: usize = 128;
-/// Whoever asks this close behind the one that was answered last asks in turn.
+/// How far after the last answered handle another one may be and still count as in order.
 const IN_TURN_WITHIN: usize = 8;
 
-/// Some tasks of one queue that stood behind each other in a submit of many.
+/// Consecutive tasks of one queue in a submit of many.
 #[derive(Default)]
 pub(super) struct Siblings {
     tasks: OnceLock<Box<[Sibling]>>,
-    /// How many stand before the one behind the last that was answered.
+    /// The position after the handle that was answered last.
     turn: AtomicUsize,
 }
 
 struct Sibling {
     id: TaskId,
     call: u64,
-    /// Its handle is gone, or was answered.
+    /// Its handle is dropped or answered.
     is_over: AtomicBool,
 }
 
-/// The place of a handle among its siblings. Without the handle nobody looks at its task.
+/// The place of a handle among its siblings. After its drop, no check reads its task.
 pub(super) struct Place {
     siblings: Arc<Siblings>,
     at: usize,
 }
 
 impl Place {
-    /// Whether the handles are asked one after the other, and this is the next or the first.
+    /// Whether the handles are awaited in order, and this is the next or the first one.
     pub(super) fn is_in_turn(&self) -> bool {
         let turn = self.siblings.turn.load(Relaxed);
         self.at == 0 || (0 < turn && turn <= self.at && self.at < turn + IN_TURN_WITHIN)
@@ -49,7 +49,7 @@ impl Place {
         self.end();
     }
 
-    /// Up to `count` that stand behind it and that somebody may ask for, with their calls.
+    /// Up to `count` tasks after it that may still be awaited, with their calls.
     pub(super) fn next(&self, count: usize) -> Vec<(TaskId, u64)> {
         let tasks = self.siblings.tasks.get().map(|tasks| &tasks[self.at + 1..]);
         let open = tasks.into_iter().flatten().filter(|task| !task.is_over.load(Relaxed));
@@ -75,7 +75,7 @@ impl Drop for Place {
     }
 }
 
-/// Groups tasks as they come.
+/// Groups tasks in the order of their submit.
 #[derive(Default)]
 pub(super) struct Grouping(HashMap<QueueName, (Arc<Siblings>, Vec<Sibling>)>);
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn those_behind_it_are_of_its_queue_and_no_more_than_one_look_takes() {
+    fn the_tasks_after_it_are_of_its_queue_and_fit_in_one_check() {
         let places = places(&["a", "b"], 2 * SIBLINGS_MAX + 20);
         let next = places[0].1.next(2);
         assert_eq!(next, [(places[2].0.clone(), 7), (places[4].0.clone(), 7)]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_or_dropped_is_not_looked_at() {
+    fn a_task_whose_handle_was_answered_or_dropped_is_not_checked() {
         let mut places = places(&["a"], 4);
         drop(places.remove(1));
         places[1].1.answered();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_is_who_asks_right_behind_the_last_that_was_answered() {
+    fn a_handle_is_in_turn_shortly_after_the_last_answered_one() {
         let places = places(&["a"], 40);
         let in_turn =
             || -> Vec<usize> { (0..40).filter(|at| places[*at].1.is_in_turn()).collect() };

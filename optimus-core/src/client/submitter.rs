@@ -1,5 +1,5 @@
-//! The background task that carries submits: concurrent ones share calls, lost replies are asked
-//! for again.
+//! The background task that sends submits. Concurrent submits share calls, and calls whose answer
+//! was lost are sent again.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -24,25 +24,25 @@ use crate::{
     tell,
 };
 
-/// Calls that may be unanswered at once, where answers come at once: more would be smaller ones.
+/// The most calls in progress when answers come quickly. More calls would each be smaller.
 const CALLS_IN_FLIGHT: usize = 4;
-/// Parcels that wait to be taken in, and that are taken in at once.
+/// The most batches that wait to be received, and that are received at once.
 const ROUND_MAX: usize = 1024;
-/// Bytes of tasks that may be on their way, and what each takes beside its payload. Whoever submits
-/// more waits.
+/// The most bytes of tasks in progress, and how many each task takes in addition to its payload.
+/// Further submits wait.
 const ROOM_BYTES: usize = 64 * 1024 * 1024;
 const TASK_BYTES: usize = 512;
-/// How often Redis is asked to keep the ledgers. A janitor removes those that lie idle, and with
-/// its ledger a client loses the proof that its tasks have succeeded, so this must happen many
-/// times within that time, also while the client only waits.
+/// How often Redis is asked to keep the ledgers. A janitor removes idle ledgers, and without its
+/// ledger a client has no proof that its tasks have succeeded. So this must happen many times
+/// within that time, even if the client only waits.
 const KEEP_EVERY: Duration = Duration::from_secs(600);
-/// The same after it has failed.
+/// The same after a failure.
 const KEEP_AGAIN: Duration = Duration::from_secs(30);
-/// How long a client that ends tries to leave its ledgers to the janitor, who takes them in an hour
-/// otherwise.
+/// How long a closing client tries to release its ledgers to the janitor, which otherwise removes
+/// them an hour later.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Each call under way has a slot of the ledger to itself.
+/// Each call in progress has its own slot of the ledger.
 const _: () = assert!((CALLS_MAX as u64) < LEDGER_SLOTS && CALLS_IN_FLIGHT <= CALLS_MAX);
 
 /// The sending end.
@@ -54,7 +54,7 @@ pub(super) struct Submitter {
     room: Arc<Semaphore>,
 }
 
-/// The answers of a batch, on their way.
+/// The answers of a batch that is in progress.
 pub(super) struct Expected {
     count: usize,
     state: State,
@@ -66,7 +66,7 @@ enum State {
 }
 
 impl Submitter {
-    /// Starts it; with a confirmer, submits go through that.
+    /// Starts the background task. With a confirmer, submits go through that.
     pub(super) fn spawn(broker: Broker, confirmer: Option<Confirmer>, timeout: Duration) -> Self {
         let (batches, inbox) = mpsc::channel(ROUND_MAX);
         let client: Arc<str> = platform::new_uuid().simple().to_string().into();
@@ -86,18 +86,18 @@ impl Submitter {
         &self.client
     }
 
-    /// How long a submit is tried.
+    /// How long a submit is retried.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether the runtime that it was started on has not ended.
+    /// Whether the runtime on which it was started has not ended.
     pub(super) fn is_open(&self) -> bool {
         !self.batches.is_closed()
     }
 
-    /// Hands a batch over; waits while too many others are on their way. From here on its time
-    /// runs.
+    /// Passes a batch to the background task. Waits while too many others are in progress. The time
+    /// of the batch starts here.
     pub(super) async fn send(&self, submissions: Vec<Submission>) -> Expected {
         let count = submissions.len();
         let deadline = Instant::now() + self.timeout;
@@ -119,7 +119,7 @@ impl Submitter {
     }
 }
 
-/// The same answer for all.
+/// The same answer for all tasks.
 fn refused(count: usize, problem: &Error) -> Answers {
     (0..count).map(|_| Err(problem.clone())).collect()
 }
@@ -139,7 +139,7 @@ impl Expected {
         }
     }
 
-    /// Why none of its tasks was submitted, if it is known already that Redis is away.
+    /// Why none of its tasks was submitted, if Redis is already known to be unreachable.
     pub(super) fn is_hopeless(&mut self) -> Option<Error> {
         if let State::Open(receiver) = &mut self.state
             && let Ok(answers) = receiver.try_recv()
@@ -161,22 +161,22 @@ struct Sender {
     delivery: Delivery,
     client: Arc<str>,
     queues: HashMap<QueueName, Ledger>,
-    /// When the ledgers are kept again.
+    /// When to keep the ledgers again.
     keep_at: Instant,
 }
 
-/// A chunk with its place in the ledger.
+/// A request with its place in the ledger.
 struct Numbered {
     request: Request,
     place: Place,
     keep: bool,
     announce: bool,
-    /// How often a connection had been dropped by then.
+    /// The count of broken connections when it was numbered.
     breaks: u64,
 }
 
 impl Sender {
-    /// Until all clients are gone and all is answered.
+    /// Runs until all clients are gone and all calls are answered.
     async fn carry(mut self, mut inbox: mpsc::Receiver<CallerBatch>) {
         let (mut waiting, mut round, mut open) = (Waiting::default(), Vec::new(), true);
         let calls_max = if self.delivery.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
@@ -188,14 +188,14 @@ impl Sender {
             {
                 let numbered = self.number(request);
                 let call = deliver(self.delivery.clone(), self.client.clone(), numbered);
-                // Boxed and polled at once, so that calls of a queue arrive in their order.
+                // Boxed and polled at once, so that calls of a queue arrive in order.
                 in_flight.push(Box::pin(call));
             }
             tokio::select! {
                 biased;
                 Some(delivered) = in_flight.next(), if !in_flight.is_empty() => {
                     self.note(&delivered);
-                    // Who was just answered may go on to submit: their next shares a call.
+                    // Answered callers may submit again; their next submits then share a call.
                     platform::yield_now().await;
                 }
                 count = inbox.recv_many(&mut round, ROUND_MAX),
@@ -220,7 +220,7 @@ impl Sender {
         self.leave().await;
     }
 
-    /// No handle is left that could ask after a task, so the ledgers have served their purpose.
+    /// No handle is left that could check a task, so the ledgers are no longer needed.
     async fn leave(self) {
         let settled = self.queues.into_iter().filter(|(_, ledger)| ledger.may_go());
         let mut queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
@@ -236,7 +236,7 @@ impl Sender {
 
     fn number(&mut self, request: Request) -> Numbered {
         let ledger = self.queues.entry(request.queue().clone()).or_default();
-        // A failover may have lost what was done once, and it breaks every connection.
+        // A failover may have lost what is done only once, and it breaks every connection.
         let breaks = self.delivery.breaks();
         if ledger.breaks != breaks {
             (ledger.breaks, ledger.announced, ledger.kept) = (breaks, false, false);
@@ -247,9 +247,9 @@ impl Sender {
         Numbered { request, place, keep, announce, breaks }
     }
 
-    /// What was to be done once and was not, the next call does: a ledger that is not kept would
-    /// never be purged, and inspectors find a queue by its announcement. A store that has lost
-    /// calls has lost both, with or without a broken connection.
+    /// If a step that is done once failed, the next call repeats it: a ledger that is not kept
+    /// would never be purged, and inspectors find a queue by its announcement. A store that has
+    /// lost calls has lost both, with or without a broken connection.
     fn note(&mut self, delivered: &Delivered) {
         let Some(ledger) = self.queues.get_mut(&delivered.queue) else { return };
         ledger.settle(delivered.number, delivered.over);
@@ -257,7 +257,7 @@ impl Sender {
         ledger.announced &= !delivered.unannounced;
     }
 
-    /// Keeps the ledgers while the client lives, whatever it does; whether that was done.
+    /// Keeps the ledgers while the client lives; returns whether that succeeded.
     fn keep(&self) -> impl Future<Output = bool> + use<> {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         let (broker, client) = (self.delivery.broker.clone(), self.client.clone());
@@ -270,9 +270,9 @@ struct Delivered {
     queue: QueueName,
     number: u64,
     over: Over,
-    /// The ledger is not known to be kept, though it was to be.
+    /// The ledger was to be kept, and it is not known whether it is.
     unkept: bool,
-    /// The queue is not known to be announced, though it was to be.
+    /// The queue was to be announced, and it is not known whether it is.
     unannounced: bool,
 }
 
@@ -284,7 +284,7 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
     let mut sent = 0;
     let submitted = delivery.send_until(deadline, &batch, breaks, &mut sent).await;
     let over = match &submitted {
-        // The confirmer sends again by itself.
+        // The confirmer may have sent it again.
         Ok(_) if sent == 1 && delivery.confirmer.is_none() => Over::Answered,
         Ok(_) => Over::AnsweredAgain,
         Err(_) => Over::Unanswered,
@@ -295,7 +295,8 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
     let is_in_doubt = lost || (answered && delivery.breaks() != breaks);
     let mut announced = !announce;
     if (announce && !is_refused) || is_in_doubt {
-        // Behind the tasks: an empty queue may be retired just then, with its name.
+        // After the tasks were stored: an empty queue may be retired at the same time, with its
+        // name.
         announced = delivery.announce(&queue, deadline.max(Instant::now())).await;
     }
     request.answer(number, submitted.map(|submitted| submitted.receipts));
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_submits_more_bytes_than_may_be_on_their_way_waits() {
+    async fn a_submit_that_exceeds_the_bytes_in_progress_waits() {
         let endpoint = Endpoint::parse("redis://127.0.0.1:1/").unwrap();
         let broker = Broker::new(endpoint, "test", "test");
         let submitter = Submitter::spawn(broker, None, Duration::from_secs(600));

@@ -1,4 +1,4 @@
-//! The log event of each submit that Redis has acknowledged: [`tell`].
+//! Logs each submit that Redis has acknowledged: [`log_submit`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,9 +9,9 @@ use tracing::{
 
 use crate::{broker::Receipt, discard::discard, id::TaskId};
 
-/// Calls the subscriber on the task of who submits, so that the event is within its spans. A panic
-/// of the subscriber costs the event alone, for the task is stored.
-pub(super) fn tell(id: &TaskId, task: &str, receipt: &Receipt) {
+/// Calls the subscriber in the task of the submitter, so that the event is inside its spans. If the
+/// subscriber panics, only the event is lost, because the task is stored.
+pub(super) fn log_submit(id: &TaskId, task: &str, receipt: &Receipt) {
     if Level::DEBUG > STATIC_MAX_LEVEL || Level::DEBUG > LevelFilter::current() {
         return;
     }
