@@ -4,7 +4,8 @@
 -- it ran alone the last time, so that a task which kills its worker does not take its neighbours
 -- with it. A task whose `on_lost` is `dead` is marked Dead at once. Others go back to the head of
 -- the ready list. After a time in which no worker watched, each worker has its whole lease first,
--- once. If a reaped worker waited for the next due time, another worker is woken and takes over.
+-- once. If work is left or a task is due later, another worker is woken, because a reaped one may
+-- have taken the wakeup, or waited for the due time.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
@@ -24,7 +25,7 @@ local WORKERS_MAX = 16
 local LOSSES_MAX = 3
 
 -- Checks.
-local flags = redis.call('HMGET', meta, 'needs', 'timer')
+local flags = redis.call('HMGET', meta, 'needs', 'timer', 'due')
 local needs, timer, lost_timer = flags[1], flags[2], false
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
@@ -66,9 +67,8 @@ if #ids > 0 then
   counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
   histories = redis.call('HMGET', errors, unpack(ids))
   ranks = priorities_of(priorities, ids)
-  redis.call('ZCARD', priority)
-  redis.call('LLEN', ready)
 end
+local is_work_left = redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0 or flags[3]
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
 local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
@@ -123,6 +123,8 @@ for _, worker in ipairs(emptied) do
 end
 if lost_timer then
   redis.call('HDEL', meta, 'timer')
+end
+if #emptied > 0 and is_work_left then
   ring(wake)
 end
 local next_expiry = is_somebody_left and next_expiry_in(workers, self, now) or '-1'

@@ -64,7 +64,8 @@ if last < since then
   local _, _, lost_with = seldom()
   lost = lost_with(redis.call('HGET', ledger, 'lost' .. slot), last, number)
 end
-if redis.call('LLEN', ready) == 0 or not plain then
+local length = redis.call('LLEN', ready)
+if not plain or length <= SHORT or (length + count) % STEP < count then
   redis.call('LLEN', wake)
 end
 -- An id contains its birth by its client's clock. A wrong clock must not make the task older than

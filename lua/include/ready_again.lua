@@ -8,7 +8,7 @@ local function line_up_again(ready, priority, wake, ids, ranks, now)
   for i = 1, count do
     entries[count + 1 - i] = stamp_of(math.min(born_ms(plain[i]), now)) .. ':' .. plain[i]
   end
-  if count > 0 and redis.call('LPUSH', ready, unpack(entries)) == count then
+  if count > 0 and redis.call('LPUSH', ready, unpack(entries)) - count <= SHORT then
     ring(wake)
   end
   local births = {}

@@ -13,6 +13,9 @@ const BACKUP_EACH: Duration = Duration::from_millis(100);
 const POLLS_APART_MAX: usize = 60;
 /// The same for a loaded worker, which may hear no bell.
 const LOADED_APART_MAX: usize = 12;
+/// The exponential part of a wait is cut there, which leaves it a mean of 1 − e⁻².
+const SHARES_APART_MAX: f64 = 2.0;
+const SHARES_APART_MEAN: f64 = 0.864_664_716_763_387_3;
 
 /// Of one queue.
 #[derive(Debug, Default)]
@@ -86,7 +89,7 @@ impl Last {
     /// The workers of a queue share its looks.
     fn shared_at(self, workers: usize, load: Load) -> Instant {
         let most = if load.is_loaded { LOADED_APART_MAX } else { POLLS_APART_MAX };
-        self.at + interval(load.poll, workers.min(most), self.chance)
+        self.at + shared_interval(load.poll, workers.min(most), self.chance)
     }
 
     /// A loaded worker whose slots are filled as soon as they are free hears no bell, so the looks
@@ -96,6 +99,15 @@ impl Last {
         let is_worth_it = load.begun - self.begun >= load.queues;
         load.is_loaded && is_worth_it && self.at + interval(load.poll, 1, self.chance) <= now
     }
+}
+
+/// How long each of so many workers waits, so that together they poll once in `poll` on average.
+/// The share of the other workers is exponential. Otherwise workers that began or claimed together
+/// would all wait for long.
+fn shared_interval(poll: Duration, workers: usize, chance: f64) -> Duration {
+    let others = u32::try_from(workers.saturating_sub(1)).unwrap_or(u32::MAX);
+    let share = (-(1.0 - chance).ln()).min(SHARES_APART_MAX) / SHARES_APART_MEAN;
+    interval(poll, 1, chance) + poll.saturating_mul(others).mul_f64(share)
 }
 
 /// How much later than the worker that waits for a due time each of so many others looks, in case

@@ -5,6 +5,9 @@ use crate::{
     picture::Picture, reference::Queue,
 };
 
+/// The longest ready list that wakes a worker whenever it grows, in case a wakeup was lost.
+const SHORT: usize = 16;
+
 /// One queue: the store, the reference, and who calls.
 pub(crate) struct Side<'a> {
     pub(crate) bench: &'a Bench,
@@ -40,7 +43,7 @@ impl Side<'_> {
         answer: &Answer,
         dump: &Dump,
     ) -> Result<(), String> {
-        let due_before = self.reference.due_hint;
+        let (due_before, length_before) = (self.reference.due_hint, self.reference.line.len());
         self.reference.follow(now, call, &Observed::of(answer, dump, &self.bench.queue))?;
         let difference = Picture::of(dump, now).difference(&self.reference.picture(now));
         if !difference.is_empty() {
@@ -54,6 +57,10 @@ impl Side<'_> {
         let heard = self.rings || self.reference.woken || self.reference.paused_since.is_some();
         if self.reference.claimable() && !heard {
             return Err("something is ready, and the wakeup list does not ring".into());
+        }
+        let has_grown = self.reference.line.len() > length_before;
+        if has_grown && length_before <= SHORT && !self.rings {
+            return Err("a short ready list has grown, and the wakeup list has no wakeup".into());
         }
         let due = self.reference.due_hint;
         let is_earlier = |due: u64| due_before.is_none_or(|before| due < before);

@@ -1,7 +1,7 @@
 //! `reap`: Working → Ready | Dead | Cancelled, of workers whose lease is over.
 
 use optimus_core::{
-    Call, OnLost, TaskState, WorkerId,
+    Call, Due, OnLost, TaskState, WorkerId,
     broker::{Lost, Reaped, Verdict},
 };
 use redis::cmd;
@@ -9,6 +9,7 @@ use redis::cmd;
 use crate::{
     acts::{Grants, LEASE, LEASE_MS, done, failed, ids_of, ms},
     bench::{Bench, START},
+    dump::Dump,
     jobs::{Fragile, job, jobs, ready},
 };
 
@@ -283,6 +284,21 @@ async fn a_reaped_queue_rings_for_who_is_waiting(bench: Bench) {
     assert!(bench.answer_wakeup().await);
 }
 
+async fn a_wakeup_that_a_reaped_worker_took_is_repeated(bench: Bench) {
+    for call in [job(), job().priority(1), job().due(Due::In(ms(9 * LEASE_MS)))] {
+        bench.restore(&Dump::new()).await;
+        let over = lose(&bench, 0).await;
+        bench.add(0, call).await;
+        assert!(bench.answer_wakeup().await, "the worker that is lost");
+        reap(&bench, over, 128).await;
+        assert!(bench.answer_wakeup().await);
+    }
+    bench.restore(&Dump::new()).await;
+    let over = lose(&bench, 0).await;
+    reap(&bench, over, 128).await;
+    assert!(!bench.answer_wakeup().await, "without work");
+}
+
 on_both![
     nothing_is_reaped_before_its_lease_is_over,
     lost_tasks_go_to_the_head,
@@ -300,5 +316,6 @@ on_both![
     a_lost_task_that_was_to_be_cancelled_is_cancelled,
     a_damaged_record_stops_no_reap_and_no_claim_after_it,
     a_held_task_without_a_record_is_dropped,
+    a_wakeup_that_a_reaped_worker_took_is_repeated,
     a_reaped_queue_rings_for_who_is_waiting,
 ];

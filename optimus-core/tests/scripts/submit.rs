@@ -96,8 +96,10 @@ async fn the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner(bench: B
     assert!(bench.answer_wakeup().await);
     assert!(!bench.answer_wakeup().await, "one token at most");
 
+    bench.submit(0, &jobs(30)).await;
+    bench.answer_wakeup().await;
     bench.submit(0, &jobs(1)).await;
-    assert!(!bench.answer_wakeup().await, "the line was not empty");
+    assert!(!bench.answer_wakeup().await, "the list was long");
     bench.add(0, job().priority(1)).await;
     assert!(bench.answer_wakeup().await, "what is ranked may overtake");
 
@@ -107,6 +109,20 @@ async fn the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner(bench: B
     assert!(!bench.answer_wakeup().await, "no sooner than the other");
     bench.add(0, job().due(Due::In(ms(49)))).await;
     assert!(bench.answer_wakeup().await, "sooner than the other");
+}
+
+async fn a_lost_wakeup_is_repeated_often_for_a_short_list_and_seldom_for_a_long_one(bench: Bench) {
+    let mut lengths = Vec::new();
+    for length in 1..=300 {
+        bench.submit(0, &jobs(1)).await;
+        if bench.answer_wakeup().await {
+            lengths.push(length);
+        }
+    }
+    let expected: Vec<_> = (1..=17).chain([64, 128, 192, 256]).collect();
+    assert_eq!(lengths, expected, "each was lost, for nobody claims");
+    bench.submit(0, &jobs(63)).await;
+    assert!(bench.answer_wakeup().await, "from 300 to 363 passes 320");
 }
 
 async fn a_thousand_tasks_of_one_call_keep_their_order(bench: Bench) {
@@ -225,6 +241,7 @@ on_both![
     a_time_in_the_past_means_at_once,
     a_priority_ranks_a_task_now_or_once_it_is_due,
     the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner,
+    a_lost_wakeup_is_repeated_often_for_a_short_list_and_seldom_for_a_long_one,
     a_thousand_tasks_of_one_call_keep_their_order,
     a_thousand_tasks_with_every_option_fit_one_call,
     a_stored_task_is_answered_with_itself_and_nothing_is_added,

@@ -41,6 +41,33 @@ async fn a_doorbell_eaten_by_a_dead_waiter_costs_a_poll_and_no_more() {
     worker.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_worker_that_takes_a_wakeup_delays_a_task_to_the_next_submit_at_most() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let (mut frozen, mut raw) = (bench.raw().await, bench.raw().await);
+    let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
+    let taken = tokio::spawn(async move { frozen.run(&wait).await.len() });
+    let mut are_waiting = async |count| {
+        let what = format!("{count} wait");
+        eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
+    };
+    are_waiting(1).await;
+    // None of them polls in time.
+    let worker = || bench.worker().poll(10 * SOON).task_type::<Double>();
+    let workers = [(); 3].map(|()| bench.start(worker()));
+    are_waiting(1 + 2 * 3).await;
+
+    let first = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+    assert_eq!(taken.await.unwrap(), 2, "the key and its token");
+    let second = bench.client.submit(Double { number: 22 }.call()).await.unwrap();
+    assert_eq!(second.result_within(SOON).await.unwrap(), 44);
+    assert_eq!(first.result_within(SOON).await.unwrap(), 42);
+    for worker in workers {
+        worker.stop().await;
+    }
+}
+
 on_both! {
     async fn misfits_at_the_head_of_the_line_hold_up_nobody_behind_them(bench: Bench) {
         let flaky = |_| Flaky { attempts: 1, panics: false }.call();
