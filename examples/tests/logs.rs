@@ -18,7 +18,7 @@ async fn log(args: &[&str]) -> Vec<String> {
 /// The line without what differs from run to run: times, ids and numbers.
 fn form(line: &str) -> String {
     let bare = |word: &str| match word.split_once('=') {
-        Some((key, _)) if ["id", "next_in", "worker"].contains(&key) => format!("{key}=…"),
+        Some((key, _)) if ["id", "next_in_ms", "worker"].contains(&key) => format!("{key}=…"),
         _ => word.to_owned(),
     };
     let words = line.split_whitespace().skip(1).map(bare);

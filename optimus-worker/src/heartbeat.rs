@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     attempts::Stop,
+    outcome,
     queues::Served,
     reconcile::{Before, befores, reconcile},
     role::Role,
@@ -172,11 +173,12 @@ impl Role for Heartbeat {
         let took = began_at.elapsed();
         if worked.contains(&true) && took > lease / SLOW_PART {
             let held = self.shared.attempts.len();
+            let (took_ms, lease_ms) = (outcome::millis(took), outcome::millis(lease));
             tell!(
                 self.shared.log,
                 WARN,
-                ?took,
-                ?lease,
+                took_ms,
+                lease_ms,
                 held,
                 "a heartbeat took long; when one takes a third of the lease, leases end: set a \
                  longer lease or less concurrency"

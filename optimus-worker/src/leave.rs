@@ -9,7 +9,7 @@ use optimus_core::{
     tell,
 };
 
-use crate::{queues::Served, shared::Shared};
+use crate::{outcome::millis, queues::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// For all queues together, since a supervisor waits.
@@ -23,7 +23,7 @@ pub(crate) async fn leave(shared: &Shared) {
         tell!(
             shared.log,
             WARN,
-            within = ?LEAVE_WITHIN,
+            within_ms = millis(LEAVE_WITHIN),
             "could not leave from every queue; the leases there end by themselves"
         );
     }

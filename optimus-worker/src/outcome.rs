@@ -10,11 +10,7 @@ use optimus_core::{
     broker::{Failure, Give, Lost, Verdict},
     log::Log,
 };
-use tracing::{
-    Level,
-    field::{DebugValue, debug},
-    level_filters::LevelFilter,
-};
+use tracing::{Level, level_filters::LevelFilter};
 
 use crate::{
     attempts::Attempt,
@@ -75,7 +71,7 @@ impl<'a> End<'a> {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -143,20 +139,20 @@ impl Outcome {
             };
         }
         let (reason, error) = (self.reason().map(Reason::as_str), self.error());
-        let next_in = self.next_in();
+        let next_in_ms = self.next_in().map(millis);
         match self {
             Self::Success(Level::INFO) => say!(INFO, "success", "succeeded"),
             Self::Success(_) => say!(DEBUG, "success", "succeeded"),
             Self::Retry { asked: false, .. } => {
-                say!(WARN, "retry", "failed; will be retried", reason, next_in, error);
+                say!(WARN, "retry", "failed; will be retried", reason, next_in_ms, error);
             }
             Self::Retry { asked: true, .. } => {
                 let text = "will be retried after the wait that it asked for";
-                say!(INFO, "retry", "{text}", next_in, error);
+                say!(INFO, "retry", "{text}", next_in_ms, error);
             }
             Self::Dead(_) => say!(ERROR, "dead", "dead", reason, error),
             Self::Cancelled(_) => say!(INFO, "cancelled", "cancelled", error),
-            Self::Snoozed(_) => say!(INFO, "snoozed", "snoozed", next_in),
+            Self::Snoozed(_) => say!(INFO, "snoozed", "snoozed", next_in_ms),
             Self::GivenBack => {
                 say!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
@@ -166,12 +162,10 @@ impl Outcome {
         }
     }
 
-    /// For a reader, without fractions of a millisecond.
-    fn next_in(&self) -> Option<DebugValue<Duration>> {
+    /// How long the task waits for its next attempt.
+    fn next_in(&self) -> Option<Duration> {
         match self {
-            Self::Retry { next_in, .. } | Self::Snoozed(next_in) => {
-                Some(debug(Duration::from_millis(millis(*next_in))))
-            }
+            Self::Retry { next_in, .. } | Self::Snoozed(next_in) => Some(*next_in),
             _ => None,
         }
     }

@@ -109,8 +109,9 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         }
         let (id, text) = (lease.id.clone(), why.to_owned());
         let next_in = misfit::wait(misfits + 1);
+        let next_in_ms = outcome::millis(next_in);
         let said = "this worker can't run the task; the next attempt may go to another";
-        tell!(shared.log, WARN, %id, error = text, ?next_in, "{said}");
+        tell!(shared.log, WARN, %id, error = text, next_in_ms, "{said}");
         let give = Give::Misfit(next_in);
         let release = Release { lease: lease.clone(), give };
         Obstacle::Misfit(Box::new(Report::Release(release)))

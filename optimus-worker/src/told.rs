@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use crate::{
     attempts::Attempt,
     decide::{Decision, Report},
+    outcome::millis,
     shared::Shared,
     user_code::{discard, panic_text},
 };
@@ -81,9 +82,9 @@ async fn tell_all(shared: &Shared, attempt: &Attempt, end: &End) {
                 tell!(shared.log, ERROR, %id, text, "a layer panicked when it was told of an end");
             }
             Err(_) => {
-                let within = ENDED_WITHIN;
+                let within_ms = millis(ENDED_WITHIN);
                 let text = "a layer did not return from `ended`, and is dropped";
-                tell!(shared.log, ERROR, %id, ?within, "{text}");
+                tell!(shared.log, ERROR, %id, within_ms, "{text}");
             }
         }
         discard(told);
