@@ -96,7 +96,7 @@ enum Kind {
 }
 
 fn last_words(last: Option<&AttemptError>) -> String {
-    last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.text()))
+    last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
 }
 
 /// What the operator can do, after a semicolon.
@@ -344,13 +344,7 @@ mod tests {
 
     #[test]
     fn the_error_of_a_lost_task_names_the_lost_worker() {
-        let last = AttemptError {
-            reason: Reason::Lost,
-            message: String::new(),
-            attempt: 3,
-            worker: "vm-7".into(),
-            at_ms: 5,
-        };
+        let last = AttemptError::lost("vm-7".into(), 3);
         let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last));
         let text = "(lost): worker vm-7 was not heard of for a whole lease in attempt 3";
         assert!(dead.to_string().ends_with(text), "{dead}");

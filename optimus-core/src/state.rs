@@ -1,6 +1,6 @@
 //! The state of a task: [`TaskState`], and why it is Dead: [`Reason`].
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -129,32 +129,50 @@ impl fmt::Display for Reason {
 
 /// One entry of a task's error history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredError")]
 pub struct AttemptError {
     /// Why the attempt did not succeed.
     pub reason: Reason,
-    /// The error and its sources, or the panic's text; at most 8 KiB.
-    #[serde(default)]
+    /// What is known of it: the error and its sources, the panic's text, or which worker was lost;
+    /// at most 8 KiB.
     pub message: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The worker that ran it.
     pub worker: String,
     /// When it was recorded, in ms since the Unix epoch, by Redis' clock.
-    #[serde(default)]
     pub at_ms: u64,
 }
 
+/// An [`AttemptError`] as it is stored: the script that records a loss stores no message.
+#[derive(Deserialize)]
+struct StoredError {
+    reason: Reason,
+    #[serde(default)]
+    message: String,
+    attempt: u32,
+    worker: String,
+    #[serde(default)]
+    at_ms: u64,
+}
+
 impl AttemptError {
-    /// The message. A lost attempt has none, so this describes the loss instead.
-    pub fn text(&self) -> Cow<'_, str> {
-        if self.reason == Reason::Lost && self.message.is_empty() {
-            let Self { worker, attempt, .. } = self;
-            return format!(
-                "worker {worker} was not heard of for a whole lease in attempt {attempt}"
-            )
-            .into();
+    /// Of an attempt whose worker was lost. For the other Optimus crates.
+    #[doc(hidden)]
+    pub fn lost(worker: String, attempt: u32) -> Self {
+        let message =
+            format!("worker {worker} was not heard of for a whole lease in attempt {attempt}");
+        Self { reason: Reason::Lost, message, attempt, worker, at_ms: 0 }
+    }
+}
+
+impl From<StoredError> for AttemptError {
+    fn from(stored: StoredError) -> Self {
+        let StoredError { reason, message, attempt, worker, at_ms } = stored;
+        if reason == Reason::Lost && message.is_empty() {
+            return Self { at_ms, ..Self::lost(worker, attempt) };
         }
-        Cow::Borrowed(&self.message)
+        Self { reason, message, attempt, worker, at_ms }
     }
 }
 
@@ -173,5 +191,16 @@ mod tests {
         }
         let json = serde_json::to_string(&Reason::TimedOut).unwrap();
         assert_eq!(json, format!("\"{}\"", Reason::TimedOut.as_str()));
+    }
+
+    #[test]
+    fn a_stored_loss_is_read_with_a_message_that_names_the_worker() {
+        let stored = r#"{"reason":"lost","attempt":3,"worker":"vm-7"}"#;
+        let read: AttemptError = serde_json::from_str(stored).unwrap();
+        let message = "worker vm-7 was not heard of for a whole lease in attempt 3";
+        assert_eq!((read.message.as_str(), read.attempt), (message, 3));
+        let again: AttemptError =
+            serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+        assert_eq!(again, read);
     }
 }

@@ -209,14 +209,7 @@ pub(crate) fn tell_marked_dead(
 /// Tells of a task that is dead since its worker was lost, where this worker took it back.
 pub(crate) fn tell_lost(shared: &Shared, lost: Lost) {
     let Lost { id, worker, task, attempt } = lost;
-    let mut told = AttemptError {
-        reason: Reason::Lost,
-        message: String::new(),
-        attempt,
-        worker: worker.to_string(),
-        at_ms: 0,
-    };
-    told.message = told.text().into_owned();
+    let told = AttemptError::lost(worker.to_string(), attempt);
     tell_dead(shared, Outcome::Dead(Some(Box::new(told))), (id, task, attempt));
 }
 
