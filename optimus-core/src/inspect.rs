@@ -6,8 +6,9 @@ pub use crate::broker::{Counts, ServerFacts};
 use crate::{
     Error,
     broker::Broker,
+    cursor::PageCursor,
     id::{QueueName, TaskId, WorkerId},
-    page::{PAGE_MAX, PageCursor, TaskPage},
+    page::{PAGE_MAX, TaskPage},
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
 };
@@ -128,7 +129,7 @@ impl Inspector {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_unavailable`].
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `after` is of another queue or state.
     pub async fn list(
         &self,
         queue: &QueueName,
@@ -136,12 +137,12 @@ impl Inspector {
         after: Option<&PageCursor>,
         limit: usize,
     ) -> Result<TaskPage, Error> {
-        let (limit, cursor) = (limit.min(PAGE_MAX), after.map(ToString::to_string));
+        let limit = limit.min(PAGE_MAX);
+        let place = after.map_or(Ok(""), |after| after.place_in(queue, state))?;
         if limit == 0 {
             return Ok(TaskPage { next: after.cloned(), ..TaskPage::default() });
         }
-        let cursor = cursor.unwrap_or_default();
-        Ok(TaskPage::of(state, self.broker.list(queue, state, limit, &cursor).await?))
+        Ok(TaskPage::of(queue, state, self.broker.list(queue, state, limit, place).await?))
     }
 
     /// All that is stored for one task; `None` if nothing is.

@@ -15,6 +15,7 @@ mod context;
 mod control;
 mod credentials;
 mod current;
+mod cursor;
 mod data;
 mod definition;
 mod discard;
@@ -61,6 +62,7 @@ pub use self::{
     context::Context,
     control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     credentials::Credentials,
+    cursor::PageCursor,
     data::{Data, DataKey},
     definition::{RunError, RunOutput, Running, TaskDefinition},
     durability::Durability,
@@ -72,7 +74,7 @@ pub use self::{
     lease::{Lease, Token},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     outcome::{End, Outcome},
-    page::{PAGE_MAX, PageCursor, TaskPage, TaskRow},
+    page::{PAGE_MAX, TaskPage, TaskRow},
     record::{BLOB_BYTES_MIN, RECORD_VERSION, RecordError, Submission, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     state::{AttemptError, Reason, TaskState},

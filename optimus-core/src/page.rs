@@ -1,12 +1,11 @@
 //! Tasks in a state, one page at a time: [`TaskPage`].
 
-use std::{collections::BTreeMap, fmt};
-
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::{
     broker::{BATCH_MAX, Listed, Row},
-    id::{TaskId, WorkerId},
+    cursor::PageCursor,
+    id::{QueueName, TaskId, WorkerId},
     inspect::read_error,
     record::TaskRecord,
     state::{AttemptError, TaskState},
@@ -27,12 +26,6 @@ pub struct TaskPage {
     /// The start of the next page; `None` after the last.
     pub next: Option<PageCursor>,
 }
-
-/// A position between two tasks, which stays valid while tasks come and go. Its text can be sent to
-/// a browser and back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PageCursor(String);
 
 /// A summary of one task.
 #[derive(Debug, Clone)]
@@ -61,23 +54,10 @@ pub struct TaskRow {
     pub last_error: Option<AttemptError>,
 }
 
-impl From<String> for PageCursor {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl fmt::Display for PageCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl TaskPage {
-    pub(crate) fn of(state: TaskState, listed: Listed) -> Self {
-        let next = Some(listed.next).filter(|next| !next.is_empty());
+    pub(crate) fn of(queue: &QueueName, state: TaskState, listed: Listed) -> Self {
         let rows = listed.rows.into_iter().map(|row| TaskRow::of(state, row)).collect();
-        Self { rows, next: next.map(PageCursor) }
+        Self { rows, next: PageCursor::of(queue, state, listed.next) }
     }
 }
 

@@ -12,8 +12,8 @@ use std::{
 
 use common::{Bench, Double, Flaky, Gate, Wait};
 use optimus_core::{
-    BoxError, Call, Context, Counts, DataKey, Due, Inspector, OnLost, QueueName, Reason, Task,
-    TaskId, TaskState, TaskView, WorkerId,
+    BoxError, Call, Context, Counts, DataKey, Due, Inspector, OnLost, PageCursor, QueueName,
+    Reason, Task, TaskId, TaskState, TaskView, WorkerId,
 };
 use optimus_testkit::eventually;
 use optimus_worker::WorkerBuilder;
@@ -162,6 +162,14 @@ on_both! {
         let page = inspector.list(&default, TaskState::Ready, None, 10).await.unwrap();
         assert_eq!(page.rows.len(), 10);
         assert!(inspector.list(&default, TaskState::Ready, None, 0).await.unwrap().rows.is_empty());
+        // As a URL carries it.
+        let after: PageCursor = page.next.unwrap().to_string().parse().unwrap();
+        let rest = inspector.list(&default, TaskState::Ready, Some(&after), 128).await.unwrap();
+        assert!(rest.rows.iter().map(|row| &row.id).eq(&ids[10..]));
+        for (queue, state) in [(&default, TaskState::Dead), (&queue("other"), TaskState::Ready)] {
+            let problem = inspector.list(queue, state, Some(&after), 10).await.unwrap_err();
+            assert!(problem.is_invalid(), "{problem}");
+        }
         handles[3].cancel().await.unwrap();
         assert!(!ready(10).await.contains(&ids[3]), "a cancelled task is not in line");
         assert_eq!(counts(&bench).await.ready, 24);

@@ -59,8 +59,8 @@ async fn turn_pages(actor: &Actor) {
     }
     // The cursor of a task that has left.
     for state in [TaskState::Cancelled, TaskState::Delayed] {
-        let gone = PageCursor::from("5 gone".to_owned());
-        drop(inspector.list(&queue(), state, Some(&gone), 1).await);
+        let gone = format!("{}~{state}~5~20gone", queue()).parse::<PageCursor>();
+        drop(inspector.list(&queue(), state, gone.as_ref().ok(), 1).await);
     }
     if paused {
         actor.user.resume_queue(&queue()).await;

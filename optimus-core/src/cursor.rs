@@ -1,0 +1,170 @@
+//! A place between two tasks of a list: [`PageCursor`].
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, id::QueueName, state::TaskState};
+
+/// Separates the parts of a cursor's text, and stands before the code of an escaped byte. Names of
+/// queues do not have it, and a URL takes it as it is.
+const MARK: char = '~';
+
+/// A place between two tasks of one list, which stays where it is while others come and go.
+///
+/// Its text ([`Display`](fmt::Display), [`FromStr`], serde) has only letters, digits and `-._~`, so
+/// it can be part of a URL. A text that is not one of a cursor is refused when it is parsed; a
+/// cursor of another queue or state is refused by [`Inspector::list`](crate::Inspector::list).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PageCursor {
+    queue: QueueName,
+    state: TaskState,
+    /// As the script `list` reads it.
+    place: String,
+}
+
+impl PageCursor {
+    /// What the script answered; `None` behind the last page.
+    pub(crate) fn of(queue: &QueueName, state: TaskState, place: String) -> Option<Self> {
+        (!place.is_empty()).then(|| Self { queue: queue.clone(), state, place })
+    }
+
+    /// What the script is asked for, if the cursor is of that list.
+    pub(crate) fn place_in(&self, queue: &QueueName, state: TaskState) -> Result<&str, Error> {
+        if (&self.queue, self.state) == (queue, state) {
+            return Ok(&self.place);
+        }
+        Err(Error::invalid(format!(
+            "the cursor {self} is a place in the {} tasks of queue {}, not in the {state} tasks of \
+             queue {queue}; begin that list without a cursor",
+            self.state, self.queue
+        )))
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, MARK);
+        let mut part = || parts.next();
+        let (queue, state) = (QueueName::new(part()?).ok()?, TaskState::from_word(part()?)?);
+        let place = unescape(part()?)?;
+        is_place(state, &place).then_some(Self { queue, state, place })
+    }
+}
+
+/// Whether the script finds a place in it: a number (of a worker's tasks the worker) and an entry.
+fn is_place(state: TaskState, place: &str) -> bool {
+    let Some((at, entry)) = place.split_once(' ') else { return false };
+    let is_at = match state {
+        TaskState::Forgotten => false,
+        TaskState::Working => !at.is_empty(),
+        _ => at.strip_prefix('p').unwrap_or(at).parse().is_ok_and(f64::is_finite),
+    };
+    is_at && !entry.is_empty()
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut parts = text.split(MARK);
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(part.get(2..)?.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl fmt::Display for PageCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{MARK}{}{MARK}", self.queue, self.state)?;
+        for byte in self.place.bytes() {
+            match byte {
+                b'-' | b'.' | b'_' => write!(f, "{}", char::from(byte))?,
+                _ if byte.is_ascii_alphanumeric() => write!(f, "{}", char::from(byte))?,
+                _ => write!(f, "{MARK}{byte:02x}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for PageCursor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::read(text).ok_or_else(|| {
+            Error::invalid(format!(
+                "{text:?} is not the cursor of a page; use the `next` of the page before as it \
+                 is, or none for the first page"
+            ))
+        })
+    }
+}
+
+impl TryFrom<String> for PageCursor {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<PageCursor> for String {
+    fn from(cursor: PageCursor) -> Self {
+        cursor.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_from_its_text_which_a_url_takes_as_it_is() {
+        let queue = QueueName::new("mail.v2").unwrap();
+        for (state, place) in [
+            (TaskState::Dead, "1795345000123 01a20272-b280-70fa"),
+            (TaskState::Ready, "p-1.5e+20 01a20272"),
+            (TaskState::Ready, "17 01a20272 3"),
+            (TaskState::Working, "vm-1-0a0b 01a20272"),
+            (TaskState::Success, "999 01a20272 5 mail~é 1 7 vm-1-0a0b"),
+        ] {
+            let cursor = PageCursor::of(&queue, state, place.to_owned()).unwrap();
+            let text = cursor.to_string();
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+            assert!(text.chars().all(is_plain), "{text}");
+            assert_eq!(text.parse::<PageCursor>().unwrap(), cursor, "{text}");
+            let json = serde_json::to_string(&cursor).unwrap();
+            assert_eq!(serde_json::from_str::<PageCursor>(&json).unwrap(), cursor);
+            assert_eq!(cursor.place_in(&queue, state).unwrap(), place);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_cursor_is_refused() {
+        for text in [
+            "",
+            " ",
+            "2",
+            "5 gone",
+            "mail",
+            "mail~dead",
+            "mail~dead~",
+            "mail~dead~5",
+            "mail~dead~5~20",
+            "mail~dead~x~20gone",
+            "mail~dead~nan~20gone",
+            " mail~dead~5~20gone",
+            "mail~dead~5~2",
+            "mail~dead~5~zzgone",
+            "mail~dead~5~20~ff",
+            "mail~buried~5~20gone",
+            "mail~forgotten~5~20gone",
+            "mail~working~~20gone",
+        ] {
+            let problem = text.parse::<PageCursor>().unwrap_err();
+            assert!(problem.is_invalid(), "{problem}");
+            assert!(problem.to_string().contains(&format!("{text:?}")), "{problem}");
+            assert!(serde_json::from_str::<PageCursor>(&format!("{text:?}")).is_err());
+        }
+        assert!("mail~dead~5~20gone".parse::<PageCursor>().is_ok());
+    }
+}
