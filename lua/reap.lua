@@ -10,8 +10,8 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
 -- REPLY  OK, how many were reaped, '1' if more is due, ms until the next lease of another worker is
---        over (-1: none), the workers whose lease was over; for each task that is now dead: id,
---        worker, task ('' if its record does not show it), attempt
+--        over (-1: none), the workers whose lease was over; for each task that was lost: id,
+--        worker, task ('' if its record does not show it), attempt, the state in which it is now
 -- REFUSE NEWER with the required number
 
 local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -42,7 +42,7 @@ for _, worker in ipairs(over) do
   end
 end
 local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #over == WORKERS_MAX
-local died = {}
+local lost = {}
 for _, worker in ipairs(lapsed) do
   local working = derive(meta, 'working', worker)
   local size, before, alone = count_held(working), #ids, is_alone(working)
@@ -83,19 +83,22 @@ for i, id in ipairs(ids) do
       .. '"}')
     now_histories[#now_histories + 1] = id
     now_histories[#now_histories + 1] = history
+    local state = 'ready'
     if endings.intents[i] then
+      state = 'cancelled'
       note_cancelled(queue, endings, i, id, header, history)
     elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
       note_end(endings, i, id, 'dead', history)
-      local task = string.match(tostring(header.t), '^[%w._-]+$') or ''
-      for _, word in ipairs({ id, holders[i], task, whole(failures + losses) }) do
-        died[#died + 1] = word
-      end
+      state = 'dead'
     else
       back[#back + 1] = id
       if back_ranks then
         back_ranks[#back] = ranks[i]
       end
+    end
+    local task = string.match(tostring(header.t or ''), '^[%w._-]+$') or ''
+    for _, word in ipairs({ id, holders[i], task, whole(failures + losses), state }) do
+      lost[#lost + 1] = word
     end
   end
 end
@@ -128,4 +131,4 @@ if #emptied > 0 and is_work_left then
   ring(wake)
 end
 local next_expiry = is_somebody_left and next_expiry_in(workers, self, now) or '-1'
-return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed, died }
+return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed, lost }

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    AttemptError, Reason, TaskId,
+    AttemptError, Reason, TaskId, TaskState,
     broker::{Failure, Give, Lost, Verdict},
     log::Log,
 };
@@ -143,6 +143,10 @@ impl Outcome {
         match self {
             Self::Success(Level::INFO) => say!(INFO, "success", "succeeded"),
             Self::Success(_) => say!(DEBUG, "success", "succeeded"),
+            Self::Retry { asked: false, .. } if self.reason() == Some(Reason::Lost) => {
+                let text = "its worker was lost; will be retried";
+                say!(WARN, "retry", "{text}", reason, next_in_ms, error);
+            }
             Self::Retry { asked: false, .. } => {
                 say!(WARN, "retry", "failed; will be retried", reason, next_in_ms, error);
             }
@@ -203,18 +207,23 @@ pub(crate) fn tell_marked_dead(
 ) {
     let Report::Fail(failure) = report else { return };
     let outcome = Outcome::failed(failure, false);
-    tell_dead(shared, outcome, (failure.lease.id.clone(), task, attempt));
+    tell_ended(shared, outcome, (failure.lease.id.clone(), task, attempt));
 }
 
-/// Tells of a task that is dead since its worker was lost, where this worker took it back.
+/// Tells of an attempt that was lost with its worker, where this worker took the task back.
 pub(crate) fn tell_lost(shared: &Shared, lost: Lost) {
-    let Lost { id, worker, task, attempt } = lost;
-    let told = AttemptError::lost(worker.to_string(), attempt);
-    tell_dead(shared, Outcome::Dead(Some(Box::new(told))), (id, task, attempt));
+    let Lost { id, worker, task, attempt, state } = lost;
+    let error = Some(Box::new(AttemptError::lost(worker.to_string(), attempt)));
+    let outcome = match state {
+        TaskState::Dead => Outcome::Dead(error),
+        TaskState::Cancelled => Outcome::Cancelled(error),
+        _ => Outcome::Retry { next_in: Duration::ZERO, asked: false, error },
+    };
+    tell_ended(shared, outcome, (id, task, attempt));
 }
 
 /// On the log's thread.
-fn tell_dead(
+fn tell_ended(
     shared: &Shared,
     outcome: Outcome,
     (id, task, attempt): (TaskId, Option<String>, u32),

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    broker::{BATCH_MAX, Broker},
+    QueueName, TaskState,
+    broker::{BATCH_MAX, Broker, Reaped},
     tell,
 };
 use tokio::time::Instant;
@@ -55,26 +56,34 @@ impl Reaper {
                 queue.set_next_expiry(None);
             }
             if !reaped.lapsed.is_empty() {
-                let (name, workers) = (queue.name.clone(), reaped.lapsed);
-                let (tasks, died) = (reaped.tasks, reaped.died.len());
-                tell!(
-                    self.shared.log,
-                    WARN,
-                    queue = %name,
-                    ?workers,
-                    tasks,
-                    died,
-                    "took back the tasks of workers whose lease is over"
-                );
                 queue.hint();
             }
-            for lost in reaped.died {
-                outcome::tell_lost(&self.shared, lost);
-            }
-            if !reaped.more {
+            let more = reaped.more;
+            tell_reaped(&self.shared, &queue.name, reaped);
+            if !more {
                 return;
             }
         }
+    }
+}
+
+/// Tells of workers whose lease is over, and of each attempt that is lost with them.
+pub(crate) fn tell_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
+    let Reaped { lapsed: workers, lost, tasks, .. } = reaped;
+    if workers.is_empty() {
+        return;
+    }
+    let queue = queue.clone();
+    let died = lost.iter().filter(|lost| lost.state == TaskState::Dead).count();
+    if tasks > 0 {
+        let text = "took back the tasks of workers whose lease is over";
+        tell!(shared.log, WARN, %queue, ?workers, tasks, died, "{text}");
+    } else {
+        let text = "removed workers whose lease is over; they held no tasks";
+        tell!(shared.log, INFO, %queue, ?workers, "{text}");
+    }
+    for lost in lost {
+        outcome::tell_lost(shared, lost);
     }
 }
 

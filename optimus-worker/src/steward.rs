@@ -8,7 +8,7 @@ use optimus_core::{
     interval, tell,
 };
 
-use crate::{janitor, outcome, role::Role, shared::Shared};
+use crate::{janitor, reaper::tell_reaped, role::Role, shared::Shared};
 
 /// The workers of a queue look at others this often together, however many they are.
 const AVERAGE: Duration = Duration::from_secs(15);
@@ -48,27 +48,12 @@ impl Steward {
         let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
         for _ in 0..CALLS_MAX {
             let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
-            if !reaped.lapsed.is_empty() {
-                let (queue, workers) = (queue.clone(), reaped.lapsed);
-                let (tasks, died) = (reaped.tasks, reaped.died.len());
-                tell!(
-                    self.shared.log,
-                    WARN,
-                    %queue,
-                    ?workers,
-                    tasks,
-                    died,
-                    "took back the tasks of workers whose lease is over, in a queue that this \
-                     worker does not serve"
-                );
-            }
-            for lost in reaped.died {
-                outcome::tell_lost(&self.shared, lost);
-            }
-            if reaped.next_expiry.is_some_and(|left| !left.is_zero()) {
+            let (next_expiry, more) = (reaped.next_expiry, reaped.more);
+            tell_reaped(&self.shared, queue, reaped);
+            if next_expiry.is_some_and(|left| !left.is_zero()) {
                 return Ok(());
             }
-            if !reaped.more {
+            if !more {
                 break;
             }
         }

@@ -8,6 +8,7 @@ use super::{Broker, BrokerError, Reply, ScriptCall, reply, scripts};
 use crate::{
     id::{QueueName, TaskId, WorkerId},
     lease::Token,
+    state::TaskState,
 };
 
 /// The answer to a claim.
@@ -66,8 +67,8 @@ pub struct Reaped {
     pub next_expiry: Option<Duration>,
     /// The workers whose lease was over.
     pub lapsed: Vec<String>,
-    /// The tasks that are Dead because of this loss.
-    pub died: Vec<Lost>,
+    /// The tasks that those workers held.
+    pub lost: Vec<Lost>,
 }
 
 /// A task whose worker was lost.
@@ -81,6 +82,8 @@ pub struct Lost {
     pub task: Option<String>,
     /// The number of the lost attempt, from 1.
     pub attempt: u32,
+    /// Where it is now: ready, dead or cancelled.
+    pub state: TaskState,
 }
 
 impl Broker {
@@ -187,20 +190,21 @@ impl Broker {
     /// Reads the answer to a reap.
     pub fn read_reap(queue: &QueueName, mut reply: Reply) -> Result<Reaped, BrokerError> {
         let (tasks, more) = (reply.number()?, reply.flag()?);
-        let (next_expiry, lapsed, died) = (reply.wait()?, reply.texts()?, reply.texts()?);
-        let died = died.chunks(4).map(|words| read_lost(queue, words));
-        Ok(Reaped { tasks, more, next_expiry, lapsed, died: died.collect::<Result<_, _>>()? })
+        let (next_expiry, lapsed, lost) = (reply.wait()?, reply.texts()?, reply.texts()?);
+        let lost = lost.chunks(5).map(|words| read_lost(queue, words));
+        Ok(Reaped { tasks, more, next_expiry, lapsed, lost: lost.collect::<Result<_, _>>()? })
     }
 }
 
 fn read_lost(queue: &QueueName, words: &[String]) -> Result<Lost, BrokerError> {
-    let unexpected = || BrokerError::UnexpectedReply(format!("reap: {words:?} is not a dead task"));
-    let [id, worker, task, attempt] = words else { return Err(unexpected()) };
+    let unexpected = || BrokerError::UnexpectedReply(format!("reap: {words:?} is not a lost task"));
+    let [id, worker, task, attempt, state] = words else { return Err(unexpected()) };
     Ok(Lost {
         id: TaskId::from_stored(queue.clone(), id).map_err(|_| unexpected())?,
         worker: WorkerId::from_stored(worker),
         task: Some(task.clone()).filter(|task| !task.is_empty()),
         attempt: attempt.parse().map_err(|_| unexpected())?,
+        state: TaskState::from_word(state).ok_or_else(unexpected)?,
     })
 }
 

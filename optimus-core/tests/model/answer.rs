@@ -31,8 +31,8 @@ pub(crate) enum Answer {
         more: bool,
         next_expiry_ms: Option<u64>,
         lapsed: Vec<WorkerId>,
-        /// Each with the worker that held it, and the attempt.
-        died: BTreeMap<TaskId, (WorkerId, u32)>,
+        /// Each with the worker that held it, the attempt, and where the task is now.
+        lost: BTreeMap<TaskId, (WorkerId, u32, TaskState)>,
     },
     /// How many tasks a worker that would leave still holds.
     Holds(usize),

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
     broker::{
-        Batch, Broker, BrokerError, Claimed, Keep, Purged, Reaped, Receipt, Renewed, Returned,
-        StoredBy,
+        Batch, Broker, BrokerError, Claimed, Keep, Lost, Purged, Reaped, Receipt, Renewed,
+        Returned, StoredBy,
     },
 };
 
@@ -104,9 +104,10 @@ async fn answer(
 fn reaped(reaped: Reaped) -> Answer {
     let lapsed = reaped.lapsed.iter().map(|worker| WorkerId::from_stored(worker)).collect();
     let next_expiry_ms = reaped.next_expiry.map(ms);
-    let died = reaped.died.into_iter().map(|lost| (lost.id, (lost.worker, lost.attempt)));
-    let (tasks, more, died) = (reaped.tasks, reaped.more, died.collect());
-    Answer::Reaped { tasks, more, next_expiry_ms, lapsed, died }
+    let told = |lost: Lost| (lost.id, (lost.worker, lost.attempt, lost.state));
+    let lost = reaped.lost.into_iter().map(told).collect();
+    let (tasks, more) = (reaped.tasks, reaped.more);
+    Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost }
 }
 
 fn purged(purged: Purged) -> Answer {

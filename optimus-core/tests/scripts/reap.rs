@@ -67,7 +67,12 @@ async fn lost_tasks_go_to_the_head(bench: Bench) {
 
     let reaped = reap(&bench, over, 128).await;
     assert_eq!((reaped.tasks, reaped.more, reaped.next_expiry), (3, false, None));
-    assert_eq!((reaped.lapsed, reaped.died), (vec!["lost".to_owned()], vec![]));
+    assert_eq!(reaped.lapsed, ["lost"]);
+    assert_eq!(reaped.lost.len(), 3);
+    for task in &reaped.lost {
+        assert_eq!((task.worker.as_str(), task.attempt), ("lost", 1));
+        assert_eq!((task.task.as_deref(), task.state), (Some("job"), TaskState::Ready));
+    }
     let mut line = bench.line().await;
     assert_eq!(line.pop(), Some(later.stored()));
     line.sort();
@@ -166,9 +171,9 @@ async fn a_task_may_be_buried_by_its_first_loss(bench: Bench) {
         bench.submit(0, &[task]).await;
         let over = if alone { lose_alone(&bench, 0).await } else { lose(&bench, 0).await };
         bench.wait(&id, "c").await;
-        let died = reap(&bench, over, 128).await.died;
-        let worker = WorkerId::from_stored("lost");
-        assert_eq!(died, [Lost { id: id.clone(), worker, task: Some(name.clone()), attempt: 1 }]);
+        let lost = reap(&bench, over, 128).await.lost;
+        let (worker, state) = (WorkerId::from_stored("lost"), TaskState::Dead);
+        assert_eq!(lost, [Lost { id: id.clone(), worker, task: Some(name), attempt: 1, state }]);
         assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Dead, (0, 1, 0)));
         assert_eq!(bench.score("dead", &id.stored()).await, Some(START + over));
         assert!(bench.completions("c").await.contains(&format!("{} dead", id.stored())));

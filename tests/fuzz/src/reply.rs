@@ -24,7 +24,7 @@ pub(crate) fn check(data: &[u8]) {
         assert!(renewed.held.iter().all(|(id, _)| *id.queue() == queue));
     }
     if let Some(reaped) = tried(reply().and_then(|reply| Broker::read_reap(&queue, reply))) {
-        assert!(reaped.died.iter().all(|lost| *lost.id.queue() == queue));
+        assert!(reaped.lost.iter().all(|lost| *lost.id.queue() == queue));
     }
     tried(reply().and_then(Broker::read_inspect));
     tried(reply().and_then(Broker::read_report));

@@ -368,22 +368,26 @@ async fn a_task_that_is_buried_without_an_attempt_is_an_error_too() {
 }
 
 #[tokio::test]
-async fn a_task_that_dies_with_its_worker_is_an_error_of_the_one_that_takes_it_back() {
-    let log = Log::at(Level::ERROR);
-    let _default = set_default(log.clone());
-    let bench = Bench::on_memory().await;
-    let handle = bench.client.submit(Double { number: 1 }.call().on_lost(OnLost::Dead)).await;
-    let handle = handle.unwrap();
-    let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
-    let (queue, lease) = (handle.id().queue(), Duration::from_secs(1));
-    broker.register(queue, &ghost, lease, "{}").await.unwrap();
-    assert_eq!(broker.claim(queue, &ghost, 1, 1).await.unwrap().grants.len(), 1);
-    let worker = bench.start(bench.worker().lease(lease).task_type::<Double>());
-    let line = log.first(Double::NAME).await;
-    assert_eq!((line.level, line.get("outcome")), (Level::ERROR, "dead"));
-    assert_eq!((line.get("reason"), line.get("attempt")), ("lost", "1"));
-    assert_eq!(line.get("id"), handle.id().to_string());
-    let error = format!("worker {ghost} was not heard of for a whole lease in attempt 1");
-    assert_eq!(line.get("error"), error);
-    worker.stop().await;
+async fn an_attempt_that_is_lost_is_told_by_the_worker_that_takes_its_task_back() {
+    for (on_lost, level, outcome) in
+        [(OnLost::Dead, Level::ERROR, "dead"), (OnLost::Retry, Level::WARN, "retry")]
+    {
+        let log = Log::at(Level::WARN);
+        let _default = set_default(log.clone());
+        let bench = Bench::on_memory().await;
+        let call = Double { number: 1 }.call().on_lost(on_lost);
+        let handle = bench.client.submit(call).await.unwrap();
+        let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
+        let (queue, lease) = (handle.id().queue(), Duration::from_secs(1));
+        broker.register(queue, &ghost, lease, "{}").await.unwrap();
+        assert_eq!(broker.claim(queue, &ghost, 1, 1).await.unwrap().grants.len(), 1);
+        let worker = bench.start(bench.worker().lease(lease).task_type::<Double>());
+        let line = log.first(Double::NAME).await;
+        assert_eq!((line.level, line.get("outcome")), (level, outcome));
+        assert_eq!((line.get("reason"), line.get("attempt")), ("lost", "1"));
+        assert_eq!(line.get("id"), handle.id().to_string());
+        let error = format!("worker {ghost} was not heard of for a whole lease in attempt 1");
+        assert_eq!(line.get("error"), error);
+        worker.stop().await;
+    }
 }

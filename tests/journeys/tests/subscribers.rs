@@ -18,7 +18,7 @@ use optimus_testkit::{Hold, Signal, eventually};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{
-    Event, Metadata, Subscriber,
+    Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
     subscriber::set_default,
@@ -28,21 +28,26 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Hears of the events of roles, and does with each what it was made to.
 #[derive(Clone)]
-struct Hears(Arc<dyn Fn(&str) + Send + Sync>);
+struct Hears {
+    each: Arc<dyn Fn(&str) + Send + Sync>,
+    level: Level,
+}
 
 impl Hears {
     fn new(each: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(each))
+        Self { each: Arc::new(each), level: Level::TRACE }
     }
 }
 
 impl Subscriber for Hears {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("optimus_")
+        metadata.is_event()
+            && metadata.target().starts_with("optimus_")
+            && *metadata.level() <= self.level
     }
 
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut Message(&*self.0));
+        event.record(&mut Message(&*self.each));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -86,7 +91,7 @@ async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
     let hold = Hold::new();
     let blocks = hold.clone();
     let _default = set_default(Hears::new(move |text| {
-        if text.contains("took back the tasks") {
+        if text.contains("whose lease is over") {
             blocks.keep_thread();
         }
     }));
@@ -159,6 +164,26 @@ async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_starte
             "the worker has ended"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_lost_worker_that_held_nothing_is_no_warning() {
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let heard = texts.clone();
+    let hears = Hears::new(move |text| heard.lock().unwrap().push(text.to_owned()));
+    let _default = set_default(Hears { level: Level::WARN, ..hears });
+    let (bench, lease) = (Bench::on_memory().await, Duration::from_millis(500));
+    let (queue, lost) = (QueueName::new("default").unwrap(), WorkerId::generate("lost", 1));
+    bench.client.broker().register(&queue, &lost, lease, "{}").await.unwrap();
+    let worker = bench.start(bench.worker().lease(lease).task_type::<Double>());
+    let is_gone = async || {
+        let workers = bench.client.inspector().workers(&queue).await.unwrap();
+        workers.len() == 1 && workers[0].id != lost
+    };
+    eventually("it is removed", PATIENCE, is_gone).await;
+    worker.stop().await;
+    let texts = texts.lock().unwrap();
+    assert!(texts.iter().all(|text| !text.contains("whose lease is over")), "{texts:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use optimus_core::{OnLost, TaskId, WorkerId, broker::Refusal};
+use optimus_core::{OnLost, TaskId, TaskState, WorkerId, broker::Refusal};
 
 use super::{Departure, Place, Queue, Worker, refused};
 use crate::{answer::Answer, observed::Observed};
@@ -77,7 +77,7 @@ impl Queue {
         let lapsed: Vec<WorkerId> = over.iter().filter(|w| !raised.contains(w)).cloned().collect();
         let limit = limit.min(REAPED_MAX);
         let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
-        let (mut back, mut died) = (BTreeSet::new(), BTreeMap::new());
+        let (mut back, mut lost) = (BTreeSet::new(), BTreeMap::new());
         let told: BTreeMap<String, usize> = self
             .completions
             .iter()
@@ -92,9 +92,14 @@ impl Queue {
                 tasks += 1;
                 back.extend(self.lose(now, worker, &id, alone));
                 let task = self.task(&id);
-                if let (Place::Dead(_), Some((failures, losses, _))) = (&task.place, task.tries) {
-                    died.insert(id, (worker.clone(), failures + losses));
-                }
+                let (failures, losses, _) = task.tries.expect("the loss is counted");
+                let state = match task.place {
+                    Place::Dead(_) => TaskState::Dead,
+                    Place::Cancelled(_) => TaskState::Cancelled,
+                    // Where the rest of the line goes once all are known.
+                    _ => TaskState::Ready,
+                };
+                lost.insert(id, (worker.clone(), failures + losses, state));
             }
             if self.workers[worker].holds.is_empty() {
                 self.forget(worker);
@@ -116,7 +121,7 @@ impl Queue {
         }
         self.line_up_again(now, &order_of(back, &seen.line));
         let next_expiry_ms = self.next_expiry(now, name);
-        Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed, died })
+        Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost })
     }
 
     /// A worker → ∅. If it waits for the next due time, nobody does now.
