@@ -5,7 +5,13 @@
 //! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- submit`. Freeze the worker that
 //! begins (`kill -STOP <pid>`), wait for the other to write, and let it go on (`kill -CONT`).
 
-use std::{env, path::PathBuf, process, thread, time::Duration};
+use std::{
+    env,
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process, thread,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use optimus::{Client, Context, Worker};
@@ -70,7 +76,7 @@ async fn main() -> anyhow::Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["work", file] => {
-            tracing_subscriber::fmt().init();
+            tracing_subscriber::fmt().with_ansi(io::stdout().is_terminal()).init();
             let worker = Worker::from_env()?.lease(LEASE).data(Reports(file.into())).build()?;
             println!("{} works; end it with Ctrl-C", process::id());
             worker.run().await?;

@@ -56,4 +56,19 @@ async fn the_application_waits_until_a_worker_is_there() {
     ends_well(&mut application).await;
     worker.sigterm();
     ends_well(&mut worker).await;
+    let lines = worker.lines();
+    assert!(lines.iter().any(|line| line.contains("INFO optimus_worker")), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains('\u{1b}')), "it is no terminal: {lines:#?}");
+}
+
+#[tokio::test]
+async fn the_worker_logs_what_rust_log_asks_for() {
+    let redis = RedisServer::start();
+    let worker = Proc::program(env!("CARGO_BIN_EXE_worker")).env("OPTIMUS_URL", redis.url());
+    let mut worker = worker.env("RUST_LOG", "optimus_worker::start=info").start();
+    worker.wait_for_line("the worker has started", SOON).await;
+    worker.sigterm();
+    ends_well(&mut worker).await;
+    let lines = worker.lines();
+    assert!(!lines.iter().any(|line| line.contains("the worker has ended")), "{lines:#?}");
 }
