@@ -148,6 +148,18 @@ async fn a_server_whose_certificate_has_expired_is_refused() {
 }
 
 #[tokio::test]
+async fn a_server_whose_certificate_is_of_version_1_is_refused_with_those_words() {
+    let file =
+        |name: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let issued = Issued { cert: file("version_1.cert.pem"), key: file("version_1.key.pem") };
+    let (server, authority) = (server(issued).await, Authority::new());
+    let ca = ca(&authority);
+    for parameters in [ca.as_str(), "verify=none"] {
+        refused_with(&server.url(parameters), &["X.509 version 1", "version 3"]).await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_of_another_name_is_refused_unless_that_name_is_given() {
     let authority = Authority::new();
     let server = server(authority.server_named("redis.internal")).await;

@@ -8,6 +8,9 @@ use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
 use super::{Identity, Tls};
 use crate::broker::{probe::SPEAKS_PLAINLY, refused::DialError};
 
+/// What rustls has in its error about a certificate that is not one of version 3.
+const VERSION_1: &str = "UnsupportedCertVersion";
+
 impl Tls {
     /// Explains a failed handshake, or an error in place of the first answer: a server reports only
     /// then that it refuses the client's certificate. An error without a TLS cause is returned
@@ -57,6 +60,12 @@ impl Tls {
                 "the server's certificate is for another name; set the parameter server_name of \
                  the URL to one that it has, or verify=ca ({problem})"
             ),
+            Of::Other(problem) if problem.to_string().contains(VERSION_1) => {
+                "the server's certificate is one of X.509 version 1, which can't be used, not even \
+                 with verify=none; give the server one of version 3 (`openssl x509 -req` makes \
+                 one with -extfile that has a subjectAltName)"
+                    .to_owned()
+            }
             other => format!("the server's certificate can't be used: {other}"),
         }
     }
