@@ -29,6 +29,8 @@ const LONG_LEAST: f64 = 0.8;
 const FIRST_LEAST: f64 = 0.1;
 /// A heartbeat that takes more than this part of a lease is told of.
 const SLOW_PART: u32 = 10;
+/// With so many tasks, what a heartbeat answers is long enough to take its time.
+const MANY_HELD: usize = 1_000;
 /// A queue whose heartbeat failed has its next so soon. Queues whose turns are no further apart
 /// have them in one write.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -167,22 +169,14 @@ impl Heartbeat {
 impl Role for Heartbeat {
     async fn tick(&mut self) -> Duration {
         let lease = self.shared.config.lease;
-        let began_at = Instant::now();
+        let (began_at, connects) = (Instant::now(), self.broker.connects());
         let places = self.due(began_at);
         let worked = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
         let took = began_at.elapsed();
-        if worked.contains(&true) && took > lease / SLOW_PART {
-            let held = self.shared.attempts.len();
-            let (took_ms, lease_ms) = (outcome::millis(took), outcome::millis(lease));
-            tell!(
-                self.shared.log,
-                WARN,
-                took_ms,
-                lease_ms,
-                held,
-                "a heartbeat took long; when one takes a third of the lease, leases end: set a \
-                 longer lease or less concurrency"
-            );
+        // One that had to wait for a connection says nothing of leases: the outage is logged.
+        let is_connected = self.broker.connects() == connects;
+        if worked.contains(&true) && is_connected && took > lease / SLOW_PART {
+            tell_slow(&self.shared, took);
         }
         let (now, chance) = (Instant::now(), fastrand::f64());
         for (at, worked) in places.into_iter().zip(worked) {
@@ -200,6 +194,20 @@ impl Role for Heartbeat {
         let first = self.next_at.iter().min().copied().unwrap_or(now + lease);
         first.saturating_duration_since(now)
     }
+}
+
+/// Tells that the answer to a heartbeat took long, with what helps against its likely cause.
+fn tell_slow(shared: &Shared, took: Duration) {
+    let (held, lease) = (shared.attempts.len(), shared.config.lease);
+    let (took_ms, lease_ms) = (outcome::millis(took), outcome::millis(lease));
+    let text = if held >= MANY_HELD {
+        "a heartbeat for so many tasks took long; when one takes a third of the lease, leases end: \
+         run fewer tasks at once in each worker, or set a longer lease"
+    } else {
+        "Redis took long to answer a heartbeat; when that takes a third of the lease, leases end: \
+         look for what keeps Redis, the network or this machine busy (SLOWLOG, latency, CPU)"
+    };
+    tell!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
 }
 
 /// Always `false`: the heartbeat was not acknowledged.

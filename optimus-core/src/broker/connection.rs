@@ -171,6 +171,11 @@ impl Connection {
         self.0.breaks.load(Ordering::Acquire)
     }
 
+    /// How often it was connected so far.
+    pub(super) fn connects(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
+    }
+
     /// Sorts an error that the server answered; see [`Endpoint::objection`].
     pub(super) fn objection(&self, problem: BrokerError) -> BrokerError {
         self.0.endpoint.objection(problem)

@@ -152,6 +152,11 @@ impl Broker {
         self.connection.breaks()
     }
 
+    /// How often it was connected so far.
+    pub fn connects(&self) -> u64 {
+        self.connection.connects()
+    }
+
     /// Where it connects to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

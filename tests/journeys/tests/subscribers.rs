@@ -14,7 +14,7 @@ use std::{
 
 use common::{Bench, Double, Gate, Wait};
 use optimus_core::{BoxError, Context, QueueName, Task, TaskState, WorkerId};
-use optimus_testkit::{Hold, Signal, eventually};
+use optimus_testkit::{FaultProxy, Hold, RedisServer, Signal, eventually, namespace};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{
@@ -184,6 +184,60 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
     worker.stop().await;
     let texts = texts.lock().unwrap();
     assert!(texts.iter().all(|text| !text.contains("whose lease is over")), "{texts:?}");
+}
+
+/// What a worker behind a proxy says of its heartbeats, once it was disturbed.
+async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &str)) -> String {
+    let texts = Arc::new(Mutex::new(String::new()));
+    let heard = texts.clone();
+    let _default = set_default(Hears::new(move |text| {
+        if text.contains("heartbeat") {
+            heard.lock().unwrap().push_str(text);
+        }
+    }));
+    let redis = RedisServer::start();
+    let proxy = FaultProxy::start(&redis.url()).await;
+    let namespace = namespace();
+    let (near, far) = (
+        Bench::beside(&redis.url(), &namespace).await,
+        Bench::beside(&proxy.url(), &namespace).await,
+    );
+    let worker = far.start(far.worker().lease(lease).task_type::<Double>());
+    let (inspector, queue) = (near.client.inspector(), QueueName::new("default").unwrap());
+    let lease_until = async || {
+        let workers = inspector.workers(&queue).await.unwrap();
+        workers.iter().map(|worker| worker.lease_until_ms).max()
+    };
+    eventually("it is registered", PATIENCE, async || lease_until().await.is_some()).await;
+    disturb(&proxy, &redis.url()).await;
+    let (first, lease_ms) = (lease_until().await, u64::try_from(lease.as_millis()).unwrap());
+    let later = first.map(|ms| ms + lease_ms);
+    eventually("its heart beats", PATIENCE, async || lease_until().await > later).await;
+    worker.stop().await;
+    let texts = texts.lock().unwrap();
+    texts.clone()
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_redis_answers_late_is_told_with_what_may_keep_redis() {
+    let late = heartbeats_of(Duration::from_secs(2), async |proxy, _| {
+        proxy.delay(Duration::from_millis(150));
+    });
+    let text = late.await;
+    assert!(text.contains("Redis took long") && text.contains("SLOWLOG"), "{text}");
+    assert!(!text.contains("fewer tasks"), "nothing runs: {text}");
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_waited_for_a_connection_gives_no_advice() {
+    let outage = heartbeats_of(Duration::from_secs(4), async |proxy, url| {
+        proxy.lead_to("unix:///nowhere/redis.sock");
+        proxy.cut();
+        // Longer than the tenth of a lease that is long for an answer.
+        tokio::time::sleep(Duration::from_millis(1_700)).await;
+        proxy.lead_to(url);
+    });
+    assert_eq!(outage.await, "");
 }
 
 #[tokio::test]
