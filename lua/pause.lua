@@ -2,12 +2,14 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 '1' to pause, '0' to resume
--- REPLY  OK
+-- REPLY  OK, '1' if the queue was used before: a task was submitted to it or a worker served it
 
-local meta, wake = KEYS[1], KEYS[2]
+local meta, tasks, wake = KEYS[1], KEYS[2], KEYS[3]
 local now, paused = now_ms(ARGV[1]), ARGV[2] == '1'
 
 -- Checks.
+local is_used = redis.call('HLEN', tasks) > 0
+  or redis.call('HLEN', meta) > redis.call('HEXISTS', meta, 'paused')
 redis.call('HLEN', meta)
 redis.call('LLEN', wake)
 
@@ -18,4 +20,4 @@ if paused then
 else
   ring(wake)
 end
-return { 'OK' }
+return { 'OK', is_used and '1' or '0' }

@@ -120,10 +120,10 @@ impl Broker {
         done.collect()
     }
 
-    /// Stops or restarts the claims of a queue.
-    pub async fn pause(&self, queue: &QueueName, paused: bool) -> Result<(), BrokerError> {
+    /// Stops or restarts the claims of a queue. `true` if the queue was used before.
+    pub async fn pause(&self, queue: &QueueName, paused: bool) -> Result<bool, BrokerError> {
         let call = self.call(&scripts::PAUSE, queue, "").arg(u8::from(paused));
-        self.run_surely(call).await.map(drop)
+        self.run_surely(call).await?.flag()
     }
 
     /// Removes what is too old, or more than is kept.

@@ -124,7 +124,7 @@ scripts! {
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
-    PAUSE = "pause": ["clock", "wakeup"] ["meta", "wake"];
+    PAUSE = "pause": ["clock", "wakeup"] ["meta", "tasks", "wake"];
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
         "needs", "clock", "derive", "task_header", "task_bytes", "task_uncount", "biz_key",

@@ -122,19 +122,32 @@ impl Client {
         self.each(Verb::Delete, ids.into_iter().collect()).await
     }
 
-    /// Stops the claims of a queue. Running tasks continue.
+    /// Stops the claims of a queue. Running tasks continue. Returns whether the queue is known: a
+    /// task was submitted to it, or a worker has served it. A queue that is not known may be
+    /// mistyped. It is paused even so, before its first task arrives.
+    ///
+    /// ```no_run
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// let queue = optimus_core::QueueName::new("mail")?;
+    /// if !client.pause(&queue).await? {
+    ///     eprintln!("no task was ever in queue {queue}: is that its name?");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
-    pub async fn pause(&self, queue: &QueueName) -> Result<(), Error> {
+    pub async fn pause(&self, queue: &QueueName) -> Result<bool, Error> {
         self.set_paused(queue, true, "pause").await
     }
 
-    /// Restarts the claims of a queue.
+    /// Restarts the claims of a queue. Returns whether the queue is known, as
+    /// [`pause`](Self::pause) does.
     ///
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
-    pub async fn resume(&self, queue: &QueueName) -> Result<(), Error> {
+    pub async fn resume(&self, queue: &QueueName) -> Result<bool, Error> {
         self.set_paused(queue, false, "resume").await
     }
 
@@ -199,7 +212,7 @@ impl Client {
         })
     }
 
-    async fn set_paused(&self, queue: &QueueName, paused: bool, verb: &str) -> Result<(), Error> {
+    async fn set_paused(&self, queue: &QueueName, paused: bool, verb: &str) -> Result<bool, Error> {
         self.0.broker.pause(queue, paused).await.map_err(|problem| match problem {
             BrokerError::Unknown(why) => {
                 Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)

@@ -72,7 +72,7 @@ async fn answer(
             Answer::Cancelled(broker.cancel_all(queue, &ids).await?)
         }
         Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
-        Call::Pause { paused } => broker.pause(queue, *paused).await.map(|()| Answer::Done)?,
+        Call::Pause { paused } => broker.pause(queue, *paused).await.map(|_| Answer::Done)?,
         Call::Delete { ids } => {
             let ids: Vec<&TaskId> = ids.iter().collect();
             Answer::Deleted(broker.delete_all(queue, &ids).await?)

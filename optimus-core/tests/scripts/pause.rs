@@ -52,6 +52,24 @@ async fn the_end_of_a_pause_rings(bench: Bench) {
     assert!(!bench.answer_wakeup().await, "one token at most");
 }
 
+async fn who_pauses_a_queue_that_nobody_has_used_is_told_so(bench: Bench) {
+    for paused in [true, true, false] {
+        assert!(!bench.at(0).pause(&bench.queue, paused).await.unwrap());
+    }
+    bench.submit(0, &jobs(1)).await;
+    assert!(bench.at(0).pause(&bench.queue, true).await.unwrap(), "a task was submitted");
+    bench.at(0).pause(&bench.queue, false).await.unwrap();
+    let worker = bench.worker(0, "w").await;
+    let claimed = bench.claim(0, &worker, 1, 1).await;
+    assert!(bench.complete(0, &[done(&claimed.leases(&worker)[0])]).await.is_empty());
+    assert!(bench.at(1).pause(&bench.queue, true).await.unwrap(), "it has succeeded since");
+}
+
+async fn a_worker_makes_a_queue_known(bench: Bench) {
+    bench.worker(0, "w").await;
+    assert!(bench.at(0).pause(&bench.queue, true).await.unwrap());
+}
+
 async fn pausing_twice_is_no_mistake(bench: Bench) {
     for _ in 0..2 {
         bench.at(0).pause(&bench.queue, true).await.unwrap();
@@ -65,5 +83,7 @@ on_both![
     what_a_worker_holds_when_the_queue_is_paused_it_ends,
     a_paused_queue_takes_submits,
     the_end_of_a_pause_rings,
+    who_pauses_a_queue_that_nobody_has_used_is_told_so,
+    a_worker_makes_a_queue_known,
     pausing_twice_is_no_mistake,
 ];

@@ -109,7 +109,7 @@ impl Trial {
         self.all_begin().await;
     }
 
-    fn operate(&self, answer: Result<(), optimus_core::Error>) {
+    fn operate<T>(&self, answer: Result<T, optimus_core::Error>) {
         if let Err(problem) = answer {
             self.world.network.complain(format!("though nothing goes wrong: {problem}"));
         }
