@@ -2,10 +2,11 @@
 //! them.
 //!
 //! A macro sees only one function, so the compiler must find the other. Each task implements
-//! `Owner` for the type that represents its name, and asks the compiler for the owner of the name.
-//! One owner is the answer. Two owners are ambiguous, and the error shows both places. The type of
-//! a name belongs to this package only: a worker distinguishes tasks of other packages when it
-//! starts.
+//! `Owner<_, u8>` for the type that represents its name, and asks the compiler for the owner of the
+//! name that takes the literal 0. With one owner the literal is a `u8`. With two it is ambiguous,
+//! so it becomes an `i32`, for which there is no owner: the error is that of a missing `impl`, which
+//! has our message and shows both places. The type of a name belongs to this package only: a worker
+//! distinguishes tasks of other packages when it starts.
 
 use std::{
     env,
@@ -24,8 +25,8 @@ pub(crate) fn unique(model: &Model) -> TokenStream {
     let [high, low] = [0_u8, 1].map(|half| hash(&name.value(), half));
     quote_spanned! {here(name.span())=>
         type __Name = __optimus::TaskName<#high, #low>;
-        impl __optimus::Owner<#args> for __Name {}
-        const _: () = __optimus::two_tasks_of_a_package_need_two_names::<_, __Name>();
+        impl __optimus::Owner<#args, u8> for __Name {}
+        const _: () = __optimus::one_task_has_the_name::<_, __Name, _>(0);
     }
 }
 

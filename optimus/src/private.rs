@@ -51,11 +51,18 @@ impl<T> NoJson for T {}
 /// Stands for the name of a task in one package.
 pub struct TaskName<const HIGH: u64, const LOW: u64>;
 
-/// The name belongs to the task `T`.
-pub trait Owner<T> {}
+/// The name belongs to the task `T`. `I` is always `u8`.
+#[diagnostic::on_unimplemented(
+    message = "two tasks of this package have the same name",
+    label = "another task has this name, too",
+    note = "a worker finds a task by its name: rename one of the functions, or name its task: \
+            `#[optimus::task(name = \"…\")]`"
+)]
+pub trait Owner<T, I> {}
 
-/// Asserts that one task has the name: with two the compiler can't tell which `T` is meant.
-pub const fn two_tasks_of_a_package_need_two_names<T, N: Owner<T>>() {}
+/// Asserts that one task has the name: called with the literal 0, which is a `u8` only if there is
+/// one `T`.
+pub const fn one_task_has_the_name<T, N: Owner<T, I>, I: Copy>(_: I) {}
 
 /// What gives each attempt its `#[data]`.
 pub struct Worker;
