@@ -4,15 +4,16 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, DefaultHasher},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
-use crate::{decide::Facts, wakeups::Wakeups};
+use crate::{decide::Facts, outcome::Outcome, wakeups::Wakeups};
 
 /// Handlers know it, and they know no clock but the standard one.
 type Deadline = std::time::Instant;
@@ -50,6 +51,8 @@ pub(crate) struct Attempt {
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
     hung_told: AtomicBool,
+    /// What was judged of it, until Redis has answered the report.
+    ended: OnceLock<Ended>,
 }
 
 impl Attempt {
@@ -66,6 +69,7 @@ impl Attempt {
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
             hung_told: AtomicBool::new(false),
+            ended: OnceLock::new(),
         }
     }
 
@@ -90,6 +94,17 @@ impl Attempt {
         self.hung_told.swap(true, Ordering::AcqRel)
     }
 
+    /// Keeps what was judged of it; for who has settled it.
+    pub(crate) fn set_ended(&self, outcome: Outcome) {
+        // Nobody else settles it.
+        self.ended.set(Ended { outcome, run: self.started_at.elapsed() }).ok();
+    }
+
+    /// What was judged of it, if that is done.
+    pub(crate) fn ended(&self) -> Option<&Ended> {
+        self.ended.get()
+    }
+
     /// Asks the handler to stop. A later reason replaces a doubt, but nothing else.
     pub(crate) fn stop(&self, why: Stop) {
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,6 +119,13 @@ impl Attempt {
     pub(crate) fn stopped(&self) -> Option<(Stop, Instant)> {
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How an attempt ended here.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) run: Duration,
 }
 
 /// By task and fence: one worker may hold a task again while an old attempt of its own still runs.
@@ -181,10 +203,17 @@ impl Attempts {
         self.wakeups.attempts_began();
     }
 
-    pub(crate) fn remove<'a>(&self, leases: impl Iterator<Item = &'a Lease>) {
+    /// Removes them, and hands each that was here to `each`, with its position.
+    pub(crate) fn remove<'a>(
+        &self,
+        leases: impl Iterator<Item = &'a Lease>,
+        mut each: impl FnMut(usize, Arc<Attempt>),
+    ) {
         let mut table = self.table();
-        for lease in leases {
-            table.remove(&key(lease));
+        for (position, lease) in leases.enumerate() {
+            if let Some(attempt) = table.remove(&key(lease)) {
+                each(position, attempt);
+            }
         }
     }
 
@@ -237,8 +266,6 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use optimus_core::{Backoff, Data, QueueName, Token, WorkerId, broker::SizeLimit};
 
     use super::*;
@@ -273,7 +300,7 @@ mod tests {
         let attempts = Attempts::new(Arc::default());
         attempts.insert([&one, &other].into_iter());
         assert_eq!(attempts.len(), 2);
-        attempts.remove(std::iter::once(&one.lease));
+        attempts.remove(std::iter::once(&one.lease), |_, _| {});
         assert!(!attempts.holds(&one.lease.id, FENCE) && attempts.of(&one.lease).is_none());
         assert!(attempts.holds(&other.lease.id, FENCE));
         assert!(Arc::ptr_eq(&attempts.of(&other.lease).unwrap(), &other));

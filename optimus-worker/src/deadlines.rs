@@ -107,7 +107,7 @@ impl Deadlines {
             return;
         }
         let decision = decide::time_out(attempt, fastrand::f64()).map(Decision::from);
-        let outcome = executor::report(&self.shared, attempt, decision);
+        executor::report(&self.shared, attempt, decision);
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
         tell!(
             self.shared.log,
@@ -117,7 +117,6 @@ impl Deadlines {
             "the handler has timed out and blocks a thread of its runtime: make it a `fn`, or use \
              Context::run_blocking"
         );
-        outcome.tell(&self.shared.log, attempt);
     }
 }
 

@@ -16,9 +16,10 @@ use optimus_core::{
 use tracing::Span;
 
 use crate::{
+    answered::{Answer, Answered},
     attempts::{Attempt, Stop},
     decide::{self, Decision, HandlerEnd, Report},
-    outcome::{End, Outcome},
+    outcome::Outcome,
     prepare::{Payload, Prepared},
     shared::Shared,
     slots::Slot,
@@ -106,8 +107,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     // deadline.
     let decision = decide::decide(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
-        let (outcome, run) = (report(&shared, &attempt, decision), attempt.started_at.elapsed());
-        drop(guarded(|| outcome.log(&End::of(&attempt, run))));
+        report(&shared, &attempt, decision);
     }
     if !matches!(ended, HandlerEnd::Returned(Ok(_))) {
         // The claimer that was just woken waits on this thread, which a drop may block.
@@ -120,21 +120,22 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     drop(slot);
 }
 
-/// Reports what was judged of an attempt that is settled, counts it, and tells the layers.
-pub(crate) fn report(
-    shared: &Arc<Shared>,
-    attempt: &Arc<Attempt>,
-    decision: Option<Decision>,
-) -> Outcome {
+/// Reports what was judged of an attempt that is settled, and tells the layers. It is counted and
+/// logged once Redis has answered.
+pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
     let told = Told::of(shared, attempt, decision.as_ref());
-    let outcome = Outcome::of(decision.as_ref(), shared.config.success_level);
-    shared.tally.count(&outcome);
+    attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
     match decision {
         Some(decision) => shared.reporter.push(decision.report),
-        None => shared.attempts.remove(iter::once(&attempt.lease)),
+        None => {
+            let mut answered = Answered::default();
+            shared.attempts.remove(iter::once(&attempt.lease), |_, attempt| {
+                answered.end(shared, attempt, Answer::Taken);
+            });
+            answered.tell(&shared.log);
+        }
     }
     told.tell(shared, attempt);
-    outcome
 }
 
 /// Until the handler may be dropped. A thread that it keeps can't be stopped, so it is waited for:
@@ -167,7 +168,7 @@ impl Drop for Unfinished<'_> {
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
             let decision = Decision::from(decide::interrupted(attempt));
-            report(shared, attempt, Some(decision)).tell(&shared.log, attempt);
+            report(shared, attempt, Some(decision));
         }
         if !attempt.ctx.is_blocking() {
             discard(attempt.ctx.take_values());

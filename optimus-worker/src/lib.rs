@@ -12,6 +12,7 @@
 //!
 //! `attempts` is what both sides share: every attempt that runs or whose report is still held.
 
+mod answered;
 mod ask;
 mod attempts;
 mod builder;

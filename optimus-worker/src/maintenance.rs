@@ -10,6 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    answered,
     cancel_listener::CancelListener,
     deadlines::Deadlines,
     driver_watch::DriverWatch,
@@ -113,6 +114,7 @@ impl Keeping {
             // What was sent and is not heard of costs nothing: tokens and leases judge it.
             () = later_than(shutdown, STOP_GRACE) => {}
         }
+        answered::tell_unanswered(&shared);
         supervise("leave", shutdown, leave::leave(&shared)).await;
         drop(alive);
         if let Some(process) = process {

@@ -3,12 +3,11 @@
 //! There is one event for each attempt that ends and for each task that dies without one. All that
 //! it says are its own fields, outside of any span, so that it says the same at every level.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use optimus_core::{
     AttemptError, Reason, TaskId, TaskState,
     broker::{Failure, Give, Lost, Verdict},
-    log::Log,
 };
 use tracing::{Level, level_filters::LevelFilter};
 
@@ -34,8 +33,10 @@ pub(crate) enum Outcome {
     Snoozed(Duration),
     /// It was interrupted, and the attempt does not count.
     GivenBack,
-    /// The lease is over: nobody would hear the report.
+    /// The lease is over: nobody would hear the report, or Redis refused it.
     Lost,
+    /// Redis did not answer the report before the worker ended.
+    Unanswered,
 }
 
 /// Why, where anybody listens.
@@ -89,7 +90,7 @@ impl Outcome {
         }
     }
 
-    fn failed(failure: &Failure, asked: bool) -> Self {
+    pub(crate) fn failed(failure: &Failure, asked: bool) -> Self {
         let outcome = match failure.verdict {
             Verdict::Retry(next_in) => Self::Retry { next_in, asked, error: None },
             Verdict::Dead => Self::Dead(None),
@@ -106,10 +107,10 @@ impl Outcome {
         }
     }
 
-    fn level(&self) -> Level {
+    pub(crate) fn level(&self) -> Level {
         match self {
             Self::Dead(_) => Level::ERROR,
-            Self::Retry { asked: false, .. } | Self::Lost => Level::WARN,
+            Self::Retry { asked: false, .. } | Self::Lost | Self::Unanswered => Level::WARN,
             Self::Retry { asked: true, .. }
             | Self::Cancelled(_)
             | Self::Snoozed(_)
@@ -163,6 +164,11 @@ impl Outcome {
             Self::Lost => {
                 say!(WARN, "lost", "its lease is over; how it ended here does not count");
             }
+            Self::Unanswered => {
+                let text = "Redis did not answer its report before the worker ended; it counts if \
+                            Redis has it, else the task runs again";
+                say!(WARN, "unanswered", "{text}");
+            }
         }
     }
 
@@ -174,18 +180,16 @@ impl Outcome {
         }
     }
 
-    /// As [`log`](Self::log), on the thread of the log.
-    pub(crate) fn tell(self, log: &Log, attempt: &Arc<Attempt>) {
-        let (attempt, run) = (attempt.clone(), attempt.started_at.elapsed());
-        log.tell(self.level(), move || self.log(&End::of(&attempt, run)));
-    }
-
     fn told(&self) -> Option<&AttemptError> {
         match self {
             Self::Retry { error, .. } | Self::Dead(error) | Self::Cancelled(error) => {
                 error.as_deref()
             }
-            Self::Success(_) | Self::Snoozed(_) | Self::GivenBack | Self::Lost => None,
+            Self::Success(_)
+            | Self::Snoozed(_)
+            | Self::GivenBack
+            | Self::Lost
+            | Self::Unanswered => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use optimus_core::{
     AttemptError, Lease, QueueName, Reason,
-    broker::{BATCH_MAX, Broker, ScriptCall},
+    broker::{BATCH_MAX, Broker, Failure, ScriptCall},
 };
 use tokio::time::Instant;
 
@@ -27,6 +27,8 @@ pub(crate) struct ReportBatch {
     pub(crate) bytes: usize,
     /// Of a report that was refused; nothing is added to it.
     pub(crate) single: Option<Single>,
+    /// It was sent before and not answered, so Redis may have taken it then.
+    pub(crate) is_resent: bool,
     reports: Vec<Report>,
 }
 
@@ -64,7 +66,8 @@ impl Kind {
 impl ReportBatch {
     pub(crate) fn of(report: Report) -> Self {
         let (kind, bytes) = (Kind::of(&report), report.bytes());
-        Self { kind, since: Instant::now(), bytes, single: None, reports: vec![report] }
+        let reports = vec![report];
+        Self { kind, since: Instant::now(), bytes, single: None, is_resent: false, reports }
     }
 
     /// Whether a report belongs here and finds room.
@@ -124,6 +127,15 @@ impl ReportBatch {
         }
     }
 
+    /// What it says in place of the task's own report, which Redis refused.
+    pub(crate) fn verdict(&self) -> Option<&Failure> {
+        let is_verdict = self.single.as_ref().is_some_and(|single| single.is_verdict);
+        match self.reports.first() {
+            Some(Report::Fail(failure)) if is_verdict => Some(failure),
+            _ => None,
+        }
+    }
+
     /// Until when it is not sent.
     pub(crate) fn parked_until(&self) -> Option<Instant> {
         self.single.as_ref().and_then(|single| single.parked_until)
@@ -131,9 +143,10 @@ impl ReportBatch {
 
     /// Each report on its own, when so many of their lane have passed.
     pub(crate) fn split(self, passed: u64) -> impl Iterator<Item = Self> {
-        self.reports
-            .into_iter()
-            .map(move |report| Self { single: Some(Single::new(passed)), ..Self::of(report) })
+        let is_resent = self.is_resent;
+        let single = move || Some(Single::new(passed));
+        let alone = move |report| Self { single: single(), is_resent, ..Self::of(report) };
+        self.reports.into_iter().map(alone)
     }
 
     /// For a report that Redis does not take: the one that says so, which makes its task Dead.

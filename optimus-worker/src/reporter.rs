@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tracing::field::display;
 
 use crate::{
+    answered,
     decide::Report,
     report_batch::{Kind, ReportBatch},
     report_buffer::{Refused, ReportBuffer},
@@ -239,12 +240,7 @@ pub(crate) fn take_in_reports(
         let answer = answers.next().expect("an answer for each call");
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
-                for lease in stale.into_iter().filter_map(|position| report_batch.lease(position)) {
-                    let id = lease.id.clone();
-                    let text = "a report changed nothing: it came twice, or its lease is over";
-                    tell!(shared.log, DEBUG, %id, "{text}");
-                }
-                shared.attempts.remove(report_batch.leases());
+                answered::take_in(shared, &report_batch, &stale);
                 shared.reporter.answered(&report_batch);
             }
             Err(problem) if problem.is_transient() => {

@@ -31,7 +31,7 @@ impl Tally {
             Outcome::Snoozed(_) => 3,
             Outcome::Cancelled(_) => 4,
             Outcome::GivenBack => 5,
-            Outcome::Lost => 6,
+            Outcome::Lost | Outcome::Unanswered => 6,
         };
         self.0[way].fetch_add(1, Ordering::Relaxed);
     }

@@ -1,0 +1,103 @@
+//! Reports that Redis takes, refuses, or may have taken before.
+
+use optimus_core::{
+    Lease, Task,
+    broker::{Claimed, Give, Release},
+};
+
+use super::*;
+use crate::{
+    decide::Report,
+    idle_worker::{Nothing, idle_worker},
+    prepare::{Claim, prepare},
+    reporter::take_in_reports,
+    tally::Counts,
+};
+
+/// A worker with an attempt that has succeeded, as it thinks, and the report of it.
+struct Held {
+    shared: Arc<Shared>,
+    lease: Lease,
+}
+
+impl Held {
+    async fn new(name: &str) -> Self {
+        let (client, shared) = idle_worker(name).await;
+        client.submit(Nothing {}.call()).await.unwrap();
+        let (queue, broker) = (&shared.queues[0], &shared.broker);
+        let claimed = broker.claim(&queue.name, &queue.worker(), 1, 1).await.unwrap();
+        let Claimed { token, now_ms, mut grants, .. } = claimed;
+        let grant = grants.remove(0);
+        let lease = Lease { id: grant.id, worker: queue.worker(), token };
+        let claim = Claim {
+            lease: lease.clone(),
+            record: grant.record,
+            tries: grant.tries,
+            was_tried: grant.was_tried,
+            start_by: grant.start_by,
+            now_ms,
+            alone: false,
+        };
+        let attempt = prepare(&shared, claim, shared.slots.take(0).unwrap()).unwrap().attempt;
+        shared.attempts.insert(std::iter::once(&attempt));
+        assert!(attempt.settle());
+        attempt.set_ended(Outcome::Success(Level::DEBUG));
+        let held = Self { shared, lease };
+        held.shared.reporter.push(held.report());
+        held
+    }
+
+    fn report(&self) -> Report {
+        Report::Release(Release { lease: self.lease.clone(), give: Give::Head })
+    }
+
+    /// Somebody ends the lease.
+    async fn lose(&self) {
+        let Self { shared, lease } = self;
+        let release = Release { lease: lease.clone(), give: Give::Head };
+        let call = shared.broker.release_call(lease.id.queue(), &lease.worker, &[&release]);
+        assert!(shared.broker.report(call).await.unwrap().is_empty());
+    }
+
+    /// What is counted once Redis has answered.
+    async fn counts(&self) -> Counts {
+        let shared = &self.shared;
+        assert!(shared.tally.take().is_empty(), "it is counted before its answer");
+        let batches = shared.reporter.take(1);
+        let calls = batches.iter().map(|batch| batch.call(&shared.broker)).collect();
+        let mut answers = shared.broker.run_all(calls).await.into_iter();
+        assert!(take_in_reports(shared, batches, &mut answers));
+        assert!(shared.attempts.is_empty() && shared.reporter.len() == 0);
+        shared.tally.take()
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_counts_as_it_was_judged_once_redis_has_taken_its_report() {
+    let held = Held::new("report-taken").await;
+    assert_eq!(held.counts().await, Counts { success: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn an_attempt_whose_report_redis_refuses_counts_as_lost() {
+    let held = Held::new("report-refused").await;
+    held.lose().await;
+    assert_eq!(held.counts().await, Counts { lost: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn a_report_that_came_twice_is_not_taken_for_a_refused_one() {
+    let held = Held::new("report-twice").await;
+    // Redis has taken it, and its answer is lost.
+    held.lose().await;
+    let batch = held.shared.reporter.take(1).remove(0);
+    held.shared.reporter.give_back(batch);
+    assert_eq!(held.counts().await, Counts { success: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn an_attempt_whose_report_is_not_answered_is_told_at_the_end_of_the_worker() {
+    let held = Held::new("report-unanswered").await;
+    tell_unanswered(&held.shared);
+    assert_eq!(held.shared.tally.take(), Counts { lost: 1, ..Counts::default() });
+}
