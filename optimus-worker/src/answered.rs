@@ -1,4 +1,4 @@
-//! What Redis answered to the reports of attempts, as the summary and the log tell it: [`Answered`].
+//! What Redis answered to the reports of attempts, for the summary and the log: [`Answered`].
 //!
 //! An attempt is counted and logged once its report is answered, since Redis may refuse it.
 
