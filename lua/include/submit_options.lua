@@ -108,6 +108,20 @@ local function in_order(answers, count)
   return taken
 end
 
+-- A task that is submitted again under the id of a deleted one is not deleted. Returns the key and
+-- the ids that leave it; the key is derived, because few calls need it.
+local function deleted_of(meta, found, ids)
+  local deleted, again = string.sub(meta, 1, -5) .. 'deleted', {}
+  if redis.call('ZCARD', deleted) > 0 then
+    for position, id in ipairs(ids) do
+      if found.apart[position] ~= 'taken' then
+        again[#again + 1] = id
+      end
+    end
+  end
+  return deleted, again
+end
+
 local function hset_all(key, pairs_of)
   for first = 1, #pairs_of, 4000 do
     redis.call('HSET', key, unpack(pairs_of, first, math.min(first + 3999, #pairs_of)))
@@ -133,6 +147,10 @@ local function read_options(queue, options, ids, now, may_exist)
   if may_exist then
     found.taken = in_order(found.answers, #ids)
   end
+  local deleted, again = nil, {}
+  if may_exist then
+    deleted, again = deleted_of(queue.meta, found, ids)
+  end
   local due_hint, size
   if #found.later > 0 then
     size = redis.call('ZCARD', queue.delayed)
@@ -147,6 +165,9 @@ local function read_options(queue, options, ids, now, may_exist)
   end
 
   function found.write()
+    if #again > 0 then
+      redis.call('ZREM', deleted, unpack(again))
+    end
     hset_all(queue.blobs, found.blobs)
     hset_all(queue.priorities, found.priorities)
     if #found.marks > 0 then

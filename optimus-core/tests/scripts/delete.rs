@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Due, TaskId, TaskState,
+    Due, Submit, TaskId, TaskState,
     broker::{Deleted, StoredBy, Verdict},
 };
 
@@ -97,6 +97,16 @@ async fn deleted_again_nothing_is_known_of_it(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
+async fn a_task_that_is_submitted_again_under_its_id_is_deleted_no_more(bench: Bench) {
+    let submission = |id: &TaskId| job().id(id.clone()).into_submission().unwrap();
+    let ids = [(); 2].map(|()| TaskId::new(bench.queue.clone()));
+    bench.submit(0, &ids.each_ref().map(submission)).await;
+    assert_eq!(delete(&bench, &[&ids[0], &ids[1]]).await, [Deleted::Done; 2]);
+    bench.submit(9, &[submission(&ids[0])]).await;
+    assert_eq!(bench.score("deleted", &ids[0].stored()).await, None);
+    assert!(bench.score("deleted", &ids[1].stored()).await.is_some(), "it stays deleted");
+}
+
 async fn who_waits_for_it_hears_that_it_is_forgotten(bench: Bench) {
     let tasks = jobs(3);
     bench.submit(0, &tasks).await;
@@ -174,6 +184,7 @@ async fn as_many_as_a_call_takes_are_deleted_at_once(bench: Bench) {
 on_both![
     nothing_of_a_deleted_task_is_left_and_its_biz_id_is_free,
     a_task_that_works_or_has_succeeded_stays_as_it_is,
+    a_task_that_is_submitted_again_under_its_id_is_deleted_no_more,
     deleted_again_nothing_is_known_of_it,
     who_waits_for_it_hears_that_it_is_forgotten,
     the_success_of_an_older_task_is_still_known,

@@ -79,6 +79,7 @@ impl Queue {
         if let Some(owner) = owner.filter(|owner| *owner != wanted.id) {
             return Some(owner);
         }
+        self.deleted.remove(&wanted.id);
         self.tasks.insert(wanted.id.clone(), task);
         self.take_biz(now, &wanted.id);
         let due = match wanted.due {
