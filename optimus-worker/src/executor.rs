@@ -125,15 +125,14 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
 pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
     let told = Told::of(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
-    match decision {
-        Some(decision) => shared.reporter.push(decision.report),
-        None => {
-            let mut answered = Answered::default();
-            shared.attempts.remove(iter::once(&attempt.lease), |_, attempt| {
-                answered.end(shared, attempt, Answer::Taken);
-            });
-            answered.tell(&shared.log);
-        }
+    if let Some(decision) = decision {
+        shared.reporter.push(decision.report);
+    } else {
+        let mut answered = Answered::default();
+        shared.attempts.remove(iter::once(&attempt.lease), |_, attempt| {
+            answered.end(shared, attempt, Answer::Taken);
+        });
+        answered.tell(&shared.log);
     }
     told.tell(shared, attempt);
 }
