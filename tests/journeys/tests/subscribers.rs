@@ -169,8 +169,8 @@ async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_starte
 #[tokio::test]
 async fn a_lost_worker_that_held_nothing_is_no_warning() {
     let texts = Arc::new(Mutex::new(Vec::new()));
-    let heard = texts.clone();
-    let hears = Hears::new(move |text| heard.lock().unwrap().push(text.to_owned()));
+    let record = texts.clone();
+    let hears = Hears::new(move |text| record.lock().unwrap().push(text.to_owned()));
     let _default = set_default(Hears { level: Level::WARN, ..hears });
     let (bench, lease) = (Bench::on_memory().await, Duration::from_millis(500));
     let (queue, lost) = (QueueName::new("default").unwrap(), WorkerId::generate("lost", 1));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::{Due, TaskHandle};
+use optimus_core::{Due, TaskHandle, TaskId};
 use tokio::time::{sleep, timeout};
 
 use super::Actor;
@@ -147,8 +147,8 @@ pub(super) async fn delete(actor: &Actor) {
     if let Some(handle) = dead {
         drop(timeout(ms(5_000), handle.ended()).await);
         actor.user.delete_tasks(&[(1, handle.id().clone())]).await;
-        // Its biz id is free.
-        let again = Work::new(2, Kind::Lasts(0)).biz_id("b1");
+        // Its biz id is free. A submit with an id of its own reads the ids that were deleted.
+        let again = Work::new(2, Kind::Lasts(0)).id(TaskId::new(queue())).biz_id("b1");
         let again = actor.user.submit(2, again, Some(1), 0).await;
         actor.wait_for(2, again).await;
     }
