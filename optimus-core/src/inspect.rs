@@ -35,7 +35,9 @@ pub struct TaskView {
     pub failures: u32,
     /// Attempts that were cut short by a lost worker.
     pub losses: u32,
-    /// How often workers released it since it last ran, because they could not run it.
+    /// How often workers released it since it last ran, because they could not run it: they do not
+    /// know the name of the task in `record`, or they are older than its format. If no worker can
+    /// run it for the `misfit_grace` of a worker (1 hour), it is Dead, with that as its error.
     pub misfits: u32,
     /// Its errors, the latest last; up to ten.
     pub errors: Vec<AttemptError>,
