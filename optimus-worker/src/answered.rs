@@ -1,6 +1,6 @@
-//! What Redis answered to the reports of attempts, for the summary and the log: [`Answered`].
+//! Counts and logs attempts whose reports Redis has answered: [`Answered`].
 //!
-//! An attempt is counted and logged once its report is answered, since Redis may refuse it.
+//! An attempt is counted and logged after the answer to its report, because Redis may refuse it.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,47 +18,47 @@ use crate::{
     user_code::discard,
 };
 
-/// What became of a report.
+/// What Redis answered to a report.
 pub(crate) enum Answer {
     /// Redis took it, or there is none.
     Taken,
-    /// Redis took this one in its place.
+    /// Redis refused it, and this outcome counts.
     Replaced(Outcome),
 }
 
-/// Ends that are to be logged, each with what to say in place of what was judged. Where nobody
-/// listens to them it is empty and allocates nothing.
+/// Attempts to log, each with the outcome that replaces its own, if any. If their levels are not
+/// logged it is empty and allocates nothing.
 #[derive(Default)]
 pub(crate) struct Answered(Vec<(Arc<Attempt>, Option<Outcome>)>);
 
 impl Answered {
-    /// Counts an attempt that has ended, and keeps its end for the log.
+    /// Counts an attempt that has ended, and keeps it for the log.
     pub(crate) fn end(&mut self, shared: &Shared, attempt: Arc<Attempt>, answer: Answer) {
         let Some(ended) = attempt.ended() else { return };
-        let instead = match answer {
+        let replaced = match answer {
             Answer::Taken => None,
             Answer::Replaced(outcome) => Some(outcome),
         };
-        let outcome = instead.as_ref().unwrap_or(&ended.outcome);
+        let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
         shared.tally.count(outcome);
         if outcome.level() <= LevelFilter::current() {
-            self.0.push((attempt, instead));
+            self.0.push((attempt, replaced));
         }
     }
 
-    /// Logs them, on the thread of the log.
-    pub(crate) fn tell(self, log: &Log) {
+    /// Logs the attempts, on the thread of the log.
+    pub(crate) fn log(self, log: &Log) {
         if self.0.is_empty() {
             return;
         }
-        // Each was asked for its own level.
+        // The level of each attempt was checked before.
         log.tell(Level::ERROR, move || {
-            for (attempt, instead) in self.0 {
+            for (attempt, replaced) in self.0 {
                 let Some(ended) = attempt.ended() else { continue };
-                let outcome = instead.as_ref().unwrap_or(&ended.outcome);
-                let say = || outcome.log(&End::of(&attempt, ended.run));
-                // A subscriber that panics costs this line alone.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(say)) {
+                let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
+                let log = || outcome.log(&End::of(&attempt, ended.run));
+                // If the subscriber panics, only this event is lost.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(log)) {
                     discard(panic);
                 }
             }
@@ -66,8 +66,8 @@ impl Answered {
     }
 }
 
-/// Takes in that Redis answered a batch, and refused the reports at these positions: their lease is
-/// over, unless a report came twice.
+/// Processes the answer to a batch. Redis refused the reports at the `stale` positions: their lease
+/// is over, unless a report came twice.
 pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
     for lease in stale.iter().filter_map(|position| batch.lease(*position)) {
         let id = lease.id.clone();
@@ -78,23 +78,23 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
     shared.attempts.remove(batch.leases(), |position, attempt| {
         let answer = if !batch.is_resent && stale.contains(&position) {
             Answer::Replaced(Outcome::Lost)
-        } else if let Some(failure) = batch.verdict() {
+        } else if let Some(failure) = batch.dead() {
             Answer::Replaced(Outcome::failed(failure, false))
         } else {
             Answer::Taken
         };
         answered.end(shared, attempt, answer);
     });
-    answered.tell(&shared.log);
+    answered.log(&shared.log);
 }
 
-/// Logs the attempts whose reports Redis has not answered. The worker ends.
-pub(crate) fn tell_unanswered(shared: &Shared) {
+/// Logs the attempts whose reports Redis has not answered when the worker ends.
+pub(crate) fn log_unanswered(shared: &Shared) {
     let mut answered = Answered::default();
     for attempt in shared.attempts.snapshot() {
         answered.end(shared, attempt, Answer::Replaced(Outcome::Unanswered));
     }
-    answered.tell(&shared.log);
+    answered.log(&shared.log);
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{
     tally::Counts,
 };
 
-/// A worker with an attempt that has succeeded, as it thinks, and the report of it.
+/// A worker with an attempt that has succeeded, and its report, which is not sent yet.
 struct Held {
     shared: Arc<Shared>,
     lease: Lease,
@@ -51,7 +51,7 @@ impl Held {
         Report::Release(Release { lease: self.lease.clone(), give: Give::Head })
     }
 
-    /// Somebody ends the lease.
+    /// Ends the lease.
     async fn lose(&self) {
         let Self { shared, lease } = self;
         let release = Release { lease: lease.clone(), give: Give::Head };
@@ -73,7 +73,7 @@ impl Held {
 }
 
 #[tokio::test]
-async fn an_attempt_counts_as_it_was_judged_once_redis_has_taken_its_report() {
+async fn an_attempt_counts_with_its_outcome_once_redis_has_taken_its_report() {
     let held = Held::new("report-taken").await;
     assert_eq!(held.counts().await, Counts { success: 1, ..Counts::default() });
 }
@@ -96,8 +96,8 @@ async fn a_report_that_came_twice_is_not_taken_for_a_refused_one() {
 }
 
 #[tokio::test]
-async fn an_attempt_whose_report_is_not_answered_is_told_at_the_end_of_the_worker() {
+async fn an_attempt_whose_report_is_not_answered_is_logged_at_the_end_of_the_worker() {
     let held = Held::new("report-unanswered").await;
-    tell_unanswered(&held.shared);
+    log_unanswered(&held.shared);
     assert_eq!(held.shared.tally.take(), Counts { lost: 1, ..Counts::default() });
 }

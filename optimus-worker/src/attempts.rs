@@ -15,7 +15,7 @@ use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use crate::{decide::Facts, outcome::Outcome, wakeups::Wakeups};
 
-/// Handlers know it, and they know no clock but the standard one.
+/// By the standard clock, because handlers can read the deadline.
 type Deadline = std::time::Instant;
 
 /// Why a running handler was asked to stop.
@@ -23,11 +23,11 @@ type Deadline = std::time::Instant;
 pub(crate) enum Stop {
     /// Its deadline has passed.
     TimedOut,
-    /// Somebody cancelled the task.
+    /// The task was cancelled.
     Cancelled,
     /// The lease may be over: no heartbeat was acknowledged for too long.
     Uncertain,
-    /// The lease is over: the task is another worker's, or waits for one.
+    /// The lease is over: another worker has the task, or will claim it.
     Lost,
     /// The worker shuts down.
     Shutdown,
@@ -41,17 +41,17 @@ pub(crate) struct Attempt {
     pub(crate) claimed_ms: u64,
     pub(crate) facts: Facts,
     pub(crate) started_at: Instant,
-    /// What the handler sees of it; tells it to stop.
+    /// What the handler can read of the attempt; also asks it to stop.
     pub(crate) ctx: Context,
-    /// Tells the executor to drop the handler.
+    /// Asks the executor to drop the handler.
     pub(crate) abandon: Notify,
-    /// Its layers are being told of its end.
-    pub(crate) telling: Mutex<Option<JoinHandle<()>>>,
+    /// The calls of its layers' `ended`, once they have begun.
+    pub(crate) ended_calls: Mutex<Option<JoinHandle<()>>>,
     begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
-    hung_told: AtomicBool,
-    /// What was judged of it, until Redis has answered the report.
+    hang_logged: AtomicBool,
+    /// How it ended, until Redis has answered the report.
     ended: OnceLock<Ended>,
 }
 
@@ -64,23 +64,23 @@ impl Attempt {
             started_at: Instant::now(),
             ctx,
             abandon: Notify::new(),
-            telling: Mutex::new(None),
+            ended_calls: Mutex::new(None),
             begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
-            hung_told: AtomicBool::new(false),
+            hang_logged: AtomicBool::new(false),
             ended: OnceLock::new(),
         }
     }
 
-    /// Takes the right to say whether the handler begins: `true` for the first caller only. At a
+    /// Takes the right to decide whether the handler begins: `true` for the first caller only. At a
     /// shutdown the executor and the maintenance thread race for it.
     pub(crate) fn begin(&self) -> bool {
         !self.begun.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes the right to say how the attempt ended: `true` for the first caller only. The executor
-    /// and the maintenance thread race for it when a deadline passes.
+    /// Takes the right to decide how the attempt ended: `true` for the first caller only. The
+    /// executor and the maintenance thread race for it when a deadline passes.
     pub(crate) fn settle(&self) -> bool {
         !self.settled.swap(true, Ordering::AcqRel)
     }
@@ -89,23 +89,24 @@ impl Attempt {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Whether it was said that its blocking handler hangs; from now on it is.
-    pub(crate) fn hung_is_told(&self) -> bool {
-        self.hung_told.swap(true, Ordering::AcqRel)
+    /// Whether it was logged before that its blocking handler hangs. After this call it counts as
+    /// logged.
+    pub(crate) fn hang_was_logged(&self) -> bool {
+        self.hang_logged.swap(true, Ordering::AcqRel)
     }
 
-    /// Keeps what was judged of it; for who has settled it.
+    /// Keeps how it ended. Only the caller that has settled it may call this.
     pub(crate) fn set_ended(&self, outcome: Outcome) {
-        // Nobody else settles it.
+        // It is settled once, so nothing is set before.
         self.ended.set(Ended { outcome, run: self.started_at.elapsed() }).ok();
     }
 
-    /// What was judged of it, if that is done.
+    /// How it ended, once that is decided.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.get()
     }
 
-    /// Asks the handler to stop. A later reason replaces a doubt, but nothing else.
+    /// Asks the handler to stop. A later reason replaces [`Stop::Uncertain`], but no other.
     pub(crate) fn stop(&self, why: Stop) {
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         if stop.is_none_or(|(earlier, _)| earlier == Stop::Uncertain && why != Stop::Uncertain) {
@@ -121,20 +122,20 @@ impl Attempt {
     }
 }
 
-/// How an attempt ended here.
+/// How an attempt ended, as its worker decided.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) run: Duration,
 }
 
-/// By task and fence: one worker may hold a task again while an old attempt of its own still runs.
-/// The queue is part of it: a source may use one uuid in several queues, and the fences of claims
-/// in the same ms are alike in all queues.
+/// Task and fence: a worker may hold a task again while its own old attempt still runs. The queue
+/// is part of the task's id: a program may use one uuid in several queues, and claims of the same
+/// ms have the same fence in all queues.
 type Key = (TaskId, u64);
 
-/// Hashed alike in every process, so that a run can be repeated exactly. Who chooses ids to collide
-/// slows down no more than the slots of one worker.
+/// Hashed in the same way in every process, so that a run can be repeated exactly. Ids that are
+/// chosen to collide slow down only the slots of one worker.
 type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
 
 /// The table of attempts.
@@ -172,15 +173,15 @@ impl Attempts {
         *self.earliest()
     }
 
-    /// All of them; finds the earliest deadline on the way.
+    /// All attempts; also finds the earliest deadline.
     pub(crate) fn all_for_deadlines(&self) -> Vec<Arc<Attempt>> {
-        // First, since attempts that begin meanwhile add theirs.
+        // First, because attempts that begin meanwhile add their deadlines.
         *self.earliest() = None;
         let all = self.snapshot();
-        let told = |attempt: &Attempt| {
+        let is_over = |attempt: &Attempt| {
             attempt.is_settled() || attempt.stopped().is_some_and(|(why, _)| why == Stop::TimedOut)
         };
-        let running = all.iter().filter(|attempt| !told(attempt));
+        let running = all.iter().filter(|attempt| !is_over(attempt));
         if let Some(first) = running.map(|attempt| attempt.ctx.deadline()).min() {
             let mut earliest = self.earliest();
             *earliest = Some(earlier(*earliest, first));
@@ -222,7 +223,7 @@ impl Attempts {
         self.table().contains_key(&(id.clone(), fence))
     }
 
-    /// All of them, at this moment.
+    /// All attempts, at this moment.
     pub(crate) fn snapshot(&self) -> Vec<Arc<Attempt>> {
         self.table().values().cloned().collect()
     }
@@ -246,10 +247,10 @@ impl Attempts {
         self.table().values().filter(|attempt| !attempt.is_settled()).count()
     }
 
-    /// How many blocking handlers have been said to hang and have not returned.
+    /// How many blocking handlers were logged as hanging and have not returned.
     pub(crate) fn hung(&self) -> usize {
         let hangs = |attempt: &&Arc<Attempt>| {
-            !attempt.is_settled() && attempt.hung_told.load(Ordering::Acquire)
+            !attempt.is_settled() && attempt.hang_logged.load(Ordering::Acquire)
         };
         self.table().values().filter(hangs).count()
     }

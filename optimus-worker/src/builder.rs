@@ -16,18 +16,18 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The number binds up to 26 KiB a task, and the bytes above that. With both states full, a queue
-/// takes half of a GiB, which a small Redis can hold beside its live tasks.
+/// The number is the limit up to 26 KiB a task, and the bytes above that. With both states full, a
+/// queue takes half of a GiB, which a small Redis can hold in addition to its live tasks.
 const KEEP_ENDED: Keep =
     Keep { tasks: 10_000, bytes: 256 * 1024 * 1024, age: DAY.saturating_mul(180) };
 const UNUSED_FOR: Duration = DAY;
-/// As good as without end, and no number that a script can't count with.
+/// In effect without a limit, and a number that scripts can still compute with.
 const ENDED_FOR_MAX: Duration = DAY.saturating_mul(36_500);
 
-/// The same of bytes: up to here Lua's numbers have no gaps.
+/// The same for bytes: up to here Lua represents each whole number exactly.
 const ENDED_BYTES_MAX: u64 = 1 << 53;
 
-/// That of payloads, too.
+/// The same as the default limit of payloads.
 const RESULT_LIMIT: usize = 1024 * 1024;
 
 /// Settings of a [`Worker`], each with a default.
@@ -107,16 +107,16 @@ impl WorkerBuilder {
         Ok(builder)
     }
 
-    /// The prefix of all keys; that of the clients.
+    /// The prefix of all keys; the same as that of the clients.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.config.namespace = namespace.into();
         self
     }
 
-    /// Asks this function for the user and the password, in place of the URL: see
+    /// Gets the user and the password from this function and not from the URL: see
     /// [`ClientBuilder::credentials`](optimus_core::ClientBuilder::credentials). It is called on
-    /// the runtime that the worker runs on. While handlers keep all threads of that, its last
-    /// answer is tried.
+    /// the runtime that the worker runs on. While handlers keep all threads of that runtime, its
+    /// last answer is tried.
     pub fn credentials<F, R, C>(mut self, ask: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -127,8 +127,9 @@ impl WorkerBuilder {
         self
     }
 
-    /// What the worker is called, in place of its machine: its id, in logs and for an
-    /// [`Inspector`](optimus_core::Inspector), begins with this. Several may have one name.
+    /// The worker's name; the name of its machine by default. Its id in logs and for an
+    /// [`Inspector`](optimus_core::Inspector) begins with the name. Several workers may have the
+    /// same name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = Some(name.into());
         self
@@ -159,17 +160,16 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a worker that is not heard of keeps its tasks, from 500 ms to a day; 15 s by
-    /// default.
+    /// How long a worker without heartbeats keeps its tasks, from 500 ms to a day; 15 s by default.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
         self
     }
 
-    /// How often the workers of a queue together look without having been woken, from 10 ms to a
-    /// day; 5 s by default. Wakeup lists are hints that may get lost; such a task is found after
-    /// this time on average. One worker's looks are at most 12 times as far apart, however many
-    /// workers the queue has.
+    /// How often the workers of a queue together poll it without a wakeup, from 10 ms to a day; 5 s
+    /// by default. A wakeup may get lost; its task is then found after this time on average. With
+    /// many workers, each of them polls a queue once in 60 times this time on average, or once in
+    /// 12 times while at least half of its slots are busy.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.config.poll = poll;
         self
@@ -190,20 +190,20 @@ impl WorkerBuilder {
     }
 
     /// How many bytes of dead tasks, and as many of cancelled ones, each queue keeps at most:
-    /// their records, arguments and error histories, without what Redis needs beside them; 256 MiB
-    /// by default. The oldest go first. A worker that purges tasks for their bytes logs how many,
-    /// as a warning. Where workers differ, the least of them holds.
+    /// their records, arguments and error histories, without what Redis needs in addition; 256 MiB
+    /// by default. The oldest go first. A worker that purges tasks because of their bytes logs how
+    /// many, as a warning. If workers have different limits, the lowest one counts.
     pub fn keep_ended_bytes(mut self, bytes: u64) -> Self {
         self.config.keep_ended.bytes = bytes.min(ENDED_BYTES_MAX);
         self
     }
 
     /// How long a queue that nobody uses is kept: one without a task in any state, a worker, or a
-    /// living client that has submitted to it; a day by default. Then it is gone from
+    /// living client that has submitted to it; a day by default. Then it is removed from
     /// [`Inspector::queues`](optimus_core::Inspector::queues), with the summaries of its last
-    /// successes; the next submit makes it again. A paused queue stays.
+    /// successes; the next submit creates it again. A paused queue stays.
     ///
-    /// Workers look after the queues that they do not serve, so one worker of the namespace is
+    /// Workers also remove unused queues that they do not serve, so one worker of the namespace is
     /// enough for all.
     pub fn keep_unused_queues(mut self, age: Duration) -> Self {
         self.config.unused_for = age.min(ENDED_FOR_MAX);
@@ -217,24 +217,24 @@ impl WorkerBuilder {
     }
 
     /// The most bytes of a task's result, as JSON; 1 MiB by default. A task whose result is larger
-    /// ends Dead with [`Reason::ResultTooLarge`](optimus_core::Reason::ResultTooLarge), for to run
-    /// it again would not help. A result that is not kept (`result_ttl` of zero) may have any size.
-    /// Redis takes no more than its `proto-max-bulk-len`, 512 MiB unless it is set, which a worker
-    /// asks at its start.
+    /// ends Dead with [`Reason::ResultTooLarge`](optimus_core::Reason::ResultTooLarge), because
+    /// another attempt would not help. A result that is not kept (`result_ttl` of zero) may have
+    /// any size. Redis takes no more than its `proto-max-bulk-len`, 512 MiB unless it is set; a
+    /// worker reads that setting at its start.
     pub fn result_limit(mut self, bytes: usize) -> Self {
         self.config.result_limit = SizeLimit::new(bytes, "WorkerBuilder::result_limit");
         self
     }
 
     /// Prints nothing to stderr at the start: neither what it serves, nor that no `tracing`
-    /// subscriber is installed. Warnings about the server are printed all the same.
+    /// subscriber is installed. Warnings about the server are still printed.
     pub fn quiet(mut self) -> Self {
         self.config.banner = false;
         self
     }
 
-    /// Logs each success at the level `INFO`. Default: at `DEBUG`, and only what did not succeed
-    /// above that. A summary of each minute is logged at `INFO` in any case.
+    /// Logs each success at the level `INFO`; the default is `DEBUG`. All other outcomes are logged
+    /// at `INFO` or above. A summary of each minute is logged at `INFO` in any case.
     pub fn log_each(mut self) -> Self {
         self.config.success_level = Level::INFO;
         self
@@ -246,8 +246,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Adds a layer within those that were added before. Each attempt of the worker passes it, and
-    /// what its handlers submit does.
+    /// Adds a layer inside the layers that were added before. It wraps each attempt of the worker,
+    /// and each submit of a handler.
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.add(layer);
         self
@@ -273,8 +273,8 @@ impl WorkerBuilder {
     /// Checks everything that can be checked without Redis.
     ///
     /// # Errors
-    /// [`Error::is_invalid`]: two tasks of one name, data that a handler needs and nobody gave, an
-    /// option that is invalid, or no task at all.
+    /// [`Error::is_invalid`]: two tasks of one name, data that a handler needs and that was
+    /// not given, an option that is invalid, or no task at all.
     pub fn build(self) -> Result<Worker, Error> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -298,8 +298,8 @@ impl WorkerBuilder {
         self.build()?.run().await
     }
 
-    /// In place of queues named before, be it by the environment. A wrong name is reported by
-    /// [`build`](Self::build), so that calls can be chained.
+    /// Replaces queues that were named before, also those of the environment.
+    /// [`build`](Self::build) reports a wrong name, so that calls can be chained.
     fn serve<Q: AsRef<str>>(
         mut self,
         order: Order,
@@ -332,13 +332,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_url_in_the_environment_the_error_says_what_to_set() {
+    fn without_a_url_in_the_environment_the_error_names_what_to_set() {
         let problem = WorkerBuilder::from_env(env(&[])).err().unwrap();
         assert!(problem.is_invalid() && problem.to_string().contains("OPTIMUS_URL"), "{problem}");
     }
 
     #[test]
-    fn optimus_url_goes_before_redis_url() {
+    fn optimus_url_takes_precedence_over_redis_url() {
         let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
         assert_eq!(WorkerBuilder::from_env(env(&both)).unwrap().config.url, "redis://a");
         assert_eq!(WorkerBuilder::from_env(env(&both[..1])).unwrap().config.url, "redis://b");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_whether_each_success_is_logged_and_a_wrong_word_is_refused() {
+    fn the_environment_sets_whether_each_success_is_logged_and_a_wrong_word_is_refused() {
         let level = |word| {
             let vars = [("OPTIMUS_URL", "redis://a"), ("OPTIMUS_LOG_EACH", word)];
             WorkerBuilder::from_env(env(&vars)).map(|builder| builder.config.success_level)
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_without_any_task_refuses_to_start_and_says_how_to_link_them() {
+    fn a_worker_without_tasks_does_not_start_and_its_error_shows_how_to_link_them() {
         let problem = WorkerBuilder::new("redis://x").build().err().unwrap();
         assert!(problem.to_string().contains("as _;"), "{problem}");
     }

@@ -1,4 +1,4 @@
-//! Hears at once when a running task is cancelled; the heartbeat would tell it later.
+//! Receives the cancels of running tasks at once; the heartbeat would bring them later.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,18 +10,18 @@ use optimus_core::{
 
 use crate::{attempts::Stop, executor, role::Role, shared::Shared};
 
-/// Some middleboxes close connections over which nothing goes for a minute.
+/// Some middleboxes close connections that are idle for a minute.
 const BLOCK_FOR: Duration = Duration::from_secs(40);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::ZERO;
 
-/// Waits on this worker's own wakeup lists in all queues at once, since its id may differ from
-/// queue to queue. Apart from the wait for work: that ends at each ring, and Redis would have to
-/// enter and remove these lists with it each time.
+/// Waits on this worker's own wakeup lists in all queues at once, because its id may differ from
+/// queue to queue. The wait for work is separate: it ends at each wakeup, and Redis would have to
+/// enter and remove these lists each time.
 pub(crate) struct CancelListener {
     shared: Arc<Shared>,
     broker: Broker,
-    /// It was said that Redis refuses the wait.
+    /// It was logged that Redis refuses the wait.
     is_refused: bool,
 }
 
@@ -31,8 +31,8 @@ impl CancelListener {
         Self { shared, broker, is_refused: false }
     }
 
-    /// Says once that Redis refuses the wait. That it is away, the connection says.
-    fn note_problem(&mut self, problem: Option<&BrokerError>) {
+    /// Logs once that Redis refuses the wait. The connection itself logs that Redis is away.
+    fn log_refusal(&mut self, problem: Option<&BrokerError>) {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
             let problem = problem.clone();
@@ -49,16 +49,16 @@ impl Role for CancelListener {
         let queues = self.shared.queues.iter();
         let standings: Vec<(QueueName, WorkerId)> =
             queues.map(|queue| (queue.name.clone(), queue.worker())).collect();
-        let heard = self.broker.wait_for_stop(&standings, BLOCK_FOR).await;
-        self.note_problem(heard.as_ref().err());
-        match heard {
+        let answer = self.broker.wait_for_stop(&standings, BLOCK_FOR).await;
+        self.log_refusal(answer.as_ref().err());
+        match answer {
             Ok(asked) => {
-                // It may tell of an earlier attempt, which has ended.
+                // The request may be for an earlier attempt, which has ended.
                 if let Some(lease) = asked {
                     if let Some(attempt) = self.shared.attempts.of(&lease) {
                         attempt.stop(Stop::Cancelled);
                     }
-                    executor::let_go(&self.shared, |held| *held == lease);
+                    executor::give_back_quarantined(&self.shared, |held| *held == lease);
                 }
                 AGAIN
             }

@@ -1,8 +1,9 @@
-//! Takes turns with Redis: what finished since, and a claim for the idle slots, in one write.
+//! Claims tasks and sends reports: [`Claimer`]. A turn is one write to Redis, with what finished
+//! since the last turn and a claim for the idle slots.
 //!
 //! While one turn is under way the next one gathers, so batches grow with the load and an idle
-//! worker adds no delay. Where half of the slots are enough for a good batch, two turns are under
-//! way at once under load, so that Redis works while handlers run.
+//! worker adds no delay. If half of the slots are enough for a good batch, two turns are under way
+//! at once under load, so that Redis works while handlers run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ use optimus_core::{
 };
 
 use crate::{
-    ask::Ask,
+    claim_request::ClaimRequest,
     claims::{Claims, HALF_MIN},
     reporter::take_in_reports,
     role::Role,
@@ -27,22 +28,23 @@ const AGAIN: Duration = Duration::ZERO;
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// The role that claims, and carries the reports along.
+/// The role that claims, and sends the reports in the same writes.
 pub(crate) struct Claimer {
     shared: Arc<Shared>,
     claims: Claims,
-    /// Taken in as they were sent: a claim counts as heard only when all before it were.
+    /// In the order in which they were sent: a claim counts as received only once all before it
+    /// are.
     turns: FuturesOrdered<BoxFuture<'static, Turn>>,
     failures: u32,
 }
 
 /// One exchange with Redis: what was sent, and its answers.
 struct Turn {
-    /// Under which the reporter keeps the groups.
+    /// The number under which the reporter keeps the batches.
     number: u64,
-    /// How many groups were sent.
+    /// How many batches were sent.
     batches: usize,
-    asks: Vec<Ask>,
+    requests: Vec<ClaimRequest>,
     answers: Vec<Result<Reply, BrokerError>>,
 }
 
@@ -54,46 +56,46 @@ impl Claimer {
 
     /// Starts a turn, if there is something to report or to claim.
     fn begin_turn(&mut self) -> bool {
-        // First, for what it gives back goes along.
+        // First, so that this turn sends what it gives back.
         let alone = self.claims.ask_alone();
         let batches = self.shared.reporter.take(REPORT_CALLS_MAX);
-        let asks = alone.map_or_else(|| self.claims.asks(), |ask| vec![ask]);
-        if batches.is_empty() && asks.is_empty() {
+        let requests = alone.map_or_else(|| self.claims.requests(), |request| vec![request]);
+        if batches.is_empty() && requests.is_empty() {
             return false;
         }
         let broker = self.shared.broker.clone();
         let mut calls: Vec<_> =
             batches.iter().map(|report_batch| report_batch.call(&broker)).collect();
-        calls.extend(asks.iter().map(|ask| self.claims.send(ask)));
+        calls.extend(requests.iter().map(|request| self.claims.send(request)));
         let count = batches.len();
         let number = self.shared.reporter.lend(batches);
         self.turns.push_back(Box::pin(async move {
             let answers = broker.run_all(calls).await;
-            Turn { number, batches: count, asks, answers }
+            Turn { number, batches: count, requests, answers }
         }));
         true
     }
 
-    /// Whether another turn beside those under way would carry enough.
+    /// Whether another turn would carry enough while the others are under way.
     fn is_second_worth_it(&self) -> bool {
         let enough = HALF_MIN.max(self.claims.turn_max() / 2);
         let reports = self.shared.reporter.ready();
         self.turns.len() < TURNS_MAX && (reports >= enough || self.claims.could_fill(enough))
     }
 
-    /// Takes in a turn's answers. `true` if all came.
+    /// Processes a turn's answers. `true` if all came.
     fn finish(&mut self, turn: Turn) -> bool {
-        let Turn { number, batches, asks, mut answers } = turn;
-        let to_asks = answers.split_off(batches);
+        let Turn { number, batches, requests, mut answers } = turn;
+        let to_requests = answers.split_off(batches);
         let batches = self.shared.reporter.take_back(number);
         let mut worked = take_in_reports(&self.shared, batches, &mut answers.into_iter());
-        for (ask, answer) in asks.into_iter().zip(to_asks) {
-            worked &= self.claims.take_in(ask, answer);
+        for (request, answer) in requests.into_iter().zip(to_requests) {
+            worked &= self.claims.take_in(request, answer);
         }
         worked
     }
 
-    /// What comes first: a turn's answers, or something that a second turn could take along.
+    /// The answers of the next turn; `None` if something came first that another turn could carry.
     async fn next(&mut self) -> Option<Turn> {
         let room = self.turns.len() < TURNS_MAX;
         tokio::select! {
@@ -105,7 +107,7 @@ impl Claimer {
 }
 
 impl Role for Claimer {
-    /// Turns, one after the other, until there is nothing to do. None is left under way.
+    /// Takes turns until there is nothing to do. None is left under way.
     async fn tick(&mut self) -> Duration {
         if !self.begin_turn() {
             return self.claims.rest();
@@ -117,7 +119,7 @@ impl Role for Claimer {
             }
             if let Some(turn) = self.next().await {
                 worked &= self.finish(turn);
-                // What is ready runs first, so that what ends at once goes along.
+                // Ready tasks run first, so that the next turn reports those that end at once.
                 platform::yield_now().await;
                 if worked && self.turns.is_empty() {
                     self.begin_turn();
@@ -130,7 +132,7 @@ impl Role for Claimer {
         }
         self.failures += 1;
         let wait = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(8)).min(BACKOFF_MAX);
-        // Nothing may cut this rest short: a dead Redis must not be asked in a loop.
+        // Nothing may end this rest early: a dead Redis must not be asked in a loop.
         tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
         AGAIN
     }

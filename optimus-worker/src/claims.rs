@@ -1,4 +1,4 @@
-//! What to claim next, and what becomes of the answers: [`Claims`].
+//! Decides what to claim next, and processes the answers: [`Claims`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use optimus_core::{
 use tokio::time::Instant;
 
 use crate::{
-    ask::{Ask, Mode},
+    claim_request::{ClaimRequest, Mode},
     executor,
     looks::{Load, Looks, backup_wait},
     prepare::{Claim, prepare},
@@ -19,9 +19,9 @@ use crate::{
     slots::Slot,
 };
 
-/// From twice so many slots on, half of them are enough for one turn.
+/// With at least twice this many slots, half of them are enough for one turn.
 pub(crate) const HALF_MIN: usize = 32;
-/// A claim that Redis rejects is asked again this much later.
+/// A claim that Redis rejects is sent again this much later.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
 
@@ -37,26 +37,26 @@ pub(crate) struct Claims {
     overflowing: bool,
 }
 
-/// What is remembered of each served queue.
+/// The claims of one served queue.
 #[derive(Debug, Default)]
 struct QueueClaims {
     seq: u64,
-    /// A claim whose answer never came; it is asked for again under its number.
-    unanswered: Option<Ask>,
+    /// A claim whose answer never came; it is sent again under its number.
+    unanswered: Option<ClaimRequest>,
     /// The last claim that Redis has answered.
     answered_seq: u64,
     looks: Looks,
-    /// The last claim left work behind.
+    /// The last claim left work in the queue.
     has_more: bool,
     /// Claims that are not answered yet.
     under_way: usize,
 }
 
 impl QueueClaims {
-    /// Up to which claim all are answered, or will never be. What an earlier one granted and this
-    /// worker does not know, nobody will tell it any more.
-    fn heard_seq(&self) -> u64 {
-        self.unanswered.as_ref().map_or(self.answered_seq, |ask| ask.seq - 1)
+    /// Up to which claim all are answered, or never will be. Tasks that these claims granted and
+    /// that this worker does not know are given back.
+    fn received_seq(&self) -> u64 {
+        self.unanswered.as_ref().map_or(self.answered_seq, |request| request.seq - 1)
     }
 }
 
@@ -80,7 +80,7 @@ impl Claims {
         most.min(TURN_TASKS_MAX)
     }
 
-    /// Whether a queue is known to have work for so many idle slots.
+    /// Whether this many slots are idle and a queue is known to have work.
     pub(crate) fn could_fill(&self, slots: usize) -> bool {
         let deep = self.queues.iter().any(|claims| claims.has_more && claims.unanswered.is_none());
         deep && self.idle() >= slots
@@ -90,8 +90,8 @@ impl Claims {
         self.queues.iter().any(|claims| claims.under_way > 0 || claims.unanswered.is_some())
     }
 
-    /// Once nothing but quarantined tasks is held: gives them back, and claims one of them alone.
-    pub(crate) fn ask_alone(&mut self) -> Option<Ask> {
+    /// Once only quarantined tasks are held: gives them back, and claims one of them alone.
+    pub(crate) fn ask_alone(&mut self) -> Option<ClaimRequest> {
         let shared = self.shared.clone();
         if !shared.quarantine.any() || self.is_under_way() {
             return None;
@@ -103,7 +103,7 @@ impl Claims {
             for (lease, wait) in over {
                 executor::give_back_for(&shared, lease, wait);
             }
-            executor::let_go(&shared, |_| is_quiet);
+            executor::give_back_quarantined(&shared, |_| is_quiet);
             return None;
         }
         let (held, home) = shared.quarantine.release(now);
@@ -118,61 +118,61 @@ impl Claims {
         self.shared.queues.iter().position(|queue| queue.name == *name)
     }
 
-    /// While quarantined tasks keep the worker from others: a claim once the time alone is over.
-    fn ask_for_company(&mut self) -> Option<Ask> {
+    /// While quarantined tasks stop other claims: a claim once the time alone is over.
+    fn ask_to_end_alone(&mut self) -> Option<ClaimRequest> {
         let home = self.shared.quarantine.out_of_time(Instant::now())?;
         let at = self.position(&home).filter(|_| !self.is_under_way() && self.idle() > 0)?;
-        Some(self.ask(at, 1, Mode::Company))
+        Some(self.ask(at, 1, Mode::EndAlone))
     }
 
-    fn ask(&mut self, at: usize, want: usize, mode: Mode) -> Ask {
+    fn ask(&mut self, at: usize, want: usize, mode: Mode) -> ClaimRequest {
         self.queues[at].seq += 1;
         let (seq, queue) = (self.queues[at].seq, &self.shared.queues[at]);
         let (worker, hints, sent_at) = (queue.worker(), queue.ask(), Instant::now());
-        Ask { queue: at, worker, seq, want, hints, mode, sent_at }
+        ClaimRequest { queue: at, worker, seq, want, hints, mode, sent_at }
     }
 
     /// What to claim now: never more, over all queues and turns, than there are idle slots.
-    pub(crate) fn asks(&mut self) -> Vec<Ask> {
+    pub(crate) fn requests(&mut self) -> Vec<ClaimRequest> {
         if self.shared.shutdown.is_quiet() || self.is_overflowing() {
             return Vec::new();
         }
-        let mut asks: Vec<Ask> =
+        let mut requests: Vec<ClaimRequest> =
             self.queues.iter_mut().filter_map(|l| l.unanswered.take()).collect();
-        for ask in &mut asks {
-            ask.worker = self.shared.queues[ask.queue].worker();
-            ask.sent_at = Instant::now();
+        for request in &mut requests {
+            request.worker = self.shared.queues[request.queue].worker();
+            request.sent_at = Instant::now();
         }
         if self.shared.quarantine.any() {
-            asks.extend(self.ask_for_company());
-            return asks;
+            requests.extend(self.ask_to_end_alone());
+            return requests;
         }
-        let again: usize = asks.iter().map(|ask| ask.want).sum();
+        let again: usize = requests.iter().map(|request| request.want).sum();
         let idle = self.idle().saturating_sub(again).min(self.turn_max());
         let now = Instant::now();
-        self.look_by_itself(now);
+        self.poll(now);
         let open: Vec<Open> = (0..self.queues.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
-            // What is granted then could not start, and would come back at once, again and again.
+            // Otherwise granted tasks could not start, and would be given back again and again.
             .filter(|at| self.shared.queues[*at].lease_is_certain())
             .filter(|at| !self.shared.reporter.is_full_of(&self.shared.queues[*at].name))
             .filter(|at| self.queues[*at].under_way == 0 || self.queues[*at].has_more)
-            .filter(|at| asks.iter().all(|ask| ask.queue != *at))
+            .filter(|at| requests.iter().all(|request| request.queue != *at))
             .map(|at| Open { at, running: self.shared.slots.running(at) })
             .collect();
         for (at, mut share) in self.shares.divide(now.into_std(), idle, &open) {
             while share > 0 {
                 let want = share.min(BATCH_MAX);
-                asks.push(self.ask(at, want, Mode::Share));
+                requests.push(self.ask(at, want, Mode::Share));
                 share -= want;
             }
         }
-        self.pass_on_due(&mut asks);
-        asks
+        self.pass_on_due(&mut requests);
+        requests
     }
 
-    /// Hints at each queue whose time has come, though nothing woke the worker for it.
-    fn look_by_itself(&mut self, now: Instant) {
+    /// Adds a hint to each queue whose poll or due time has come.
+    fn poll(&mut self, now: Instant) {
         let load = self.load();
         for (queue, claims) in self.shared.queues.iter().zip(&mut self.queues) {
             if claims.looks.come(now, queue.workers(), load) {
@@ -187,16 +187,17 @@ impl Claims {
         Load { poll: config.poll, is_loaded, begun: self.begun, queues: self.queues.len() as u64 }
     }
 
-    /// Where it is this worker's turn to look and it has no slot, a claim of nothing makes what is
-    /// due ready, and wakes a worker that has one.
-    fn pass_on_due(&mut self, asks: &mut Vec<Ask>) {
+    /// If it is this worker's turn to poll and it has no slot, a claim of no task moves what is due
+    /// into the ready list, and wakes another worker.
+    fn pass_on_due(&mut self, requests: &mut Vec<ClaimRequest>) {
         for at in 0..self.queues.len() {
             if !self.queues[at].looks.take_fired() {
                 continue;
             }
-            let is_asked = asks.iter().any(|ask| ask.queue == at) || self.queues[at].under_way > 0;
+            let is_asked =
+                requests.iter().any(|request| request.queue == at) || self.queues[at].under_way > 0;
             if !is_asked && self.shared.queues[at].lease_is_certain() {
-                asks.push(self.ask(at, 0, Mode::Share));
+                requests.push(self.ask(at, 0, Mode::Share));
             }
         }
     }
@@ -216,87 +217,92 @@ impl Claims {
         overflowing
     }
 
-    /// The call of a claim, which counts as under way from now on.
-    pub(crate) fn send(&mut self, ask: &Ask) -> ScriptCall {
-        self.reserved += ask.want;
-        self.queues[ask.queue].under_way += 1;
-        let (broker, queue) = (&self.shared.broker, &self.shared.queues[ask.queue]);
-        let name = queue.claim_sent(ask.sent_at, self.shared.config.lease);
-        if ask.mode == Mode::Alone {
-            broker.claim_alone_call(name, &ask.worker, ask.seq)
+    /// The script call of a claim, which counts as under way from now on.
+    pub(crate) fn send(&mut self, request: &ClaimRequest) -> ScriptCall {
+        self.reserved += request.want;
+        self.queues[request.queue].under_way += 1;
+        let (broker, queue) = (&self.shared.broker, &self.shared.queues[request.queue]);
+        let name = queue.claim_sent(request.sent_at, self.shared.config.lease);
+        if request.mode == Mode::Alone {
+            broker.claim_alone_call(name, &request.worker, request.seq)
         } else {
-            broker.claim_call(name, &ask.worker, ask.seq, ask.want)
+            broker.claim_call(name, &request.worker, request.seq, request.want)
         }
     }
 
-    /// Takes in a claim's answer. `true` if the exchange itself worked.
-    pub(crate) fn take_in(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
-        let (at, seq) = (ask.queue, ask.seq);
+    /// Processes a claim's answer. `true` if the exchange itself worked.
+    pub(crate) fn take_in(
+        &mut self,
+        request: ClaimRequest,
+        answer: Result<Reply, BrokerError>,
+    ) -> bool {
+        let (at, seq) = (request.queue, request.seq);
         let is_answered = !matches!(&answer, Err(problem) if problem.is_transient());
-        let worked = self.decide(ask, answer);
+        let worked = self.decide(request, answer);
         let claims = &mut self.queues[at];
         if is_answered {
             claims.answered_seq = claims.answered_seq.max(seq);
         }
-        self.shared.queues[at].set_heard_seq(claims.heard_seq());
+        self.shared.queues[at].set_received_seq(claims.received_seq());
         worked
     }
 
-    fn decide(&mut self, ask: Ask, answer: Result<Reply, BrokerError>) -> bool {
-        self.reserved -= ask.want;
-        let (queue, claims) = (&self.shared.queues[ask.queue], &mut self.queues[ask.queue]);
-        queue.claim_heard();
+    fn decide(&mut self, request: ClaimRequest, answer: Result<Reply, BrokerError>) -> bool {
+        self.reserved -= request.want;
+        let (queue, claims) = (&self.shared.queues[request.queue], &mut self.queues[request.queue]);
+        queue.claim_ended();
         claims.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
                 if !claimed.grants.is_empty() {
-                    queue.granted(ask.sent_at, self.shared.config.lease);
+                    queue.granted(request.sent_at, self.shared.config.lease);
                 }
-                self.shares.answered(ask.queue, ask.charged(), claimed.grants.len());
+                self.shares.answered(request.queue, request.charged(), claimed.grants.len());
                 self.begun += claimed.grants.len() as u64;
-                if ask.mode == Mode::Company {
+                if request.mode == Mode::EndAlone {
                     self.shared.quarantine.end(Instant::now());
                 }
                 let backup = claimed.standby.map_or(Duration::ZERO, backup_wait);
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
-                // Where work is left, none is told, and others may count on the one before.
+                // If work is left, the answer has no due time, and other workers may rely on the
+                // one before.
                 claims.looks.due_at = due_at.or(claims.looks.due_at.filter(|_| claimed.more));
                 queue.set_due(claims.looks.due_at);
                 claims.looks.looked(Instant::now(), self.begun);
                 claims.has_more = claimed.more;
                 if !claimed.more {
-                    self.shares.had_no_work(ask.queue);
-                    queue.found_empty(ask.hints);
+                    self.shares.had_no_work(request.queue);
+                    queue.found_empty(request.hints);
                 } else if !queue.may_have_work() {
                     queue.hint();
                 }
-                queue.answered(ask.hints);
+                queue.answered(request.hints);
                 self.shared.wakeups.claim_answered();
-                self.start(&ask, claimed);
+                self.start(&request, claimed);
                 true
             }
             Err(problem) if problem.is_transient() => {
-                queue.granted(ask.sent_at, self.shared.config.lease);
-                claims.unanswered = Some(ask);
+                queue.granted(request.sent_at, self.shared.config.lease);
+                claims.unanswered = Some(request);
                 false
             }
             Err(problem) => {
-                self.shares.answered(ask.queue, ask.charged(), 0);
-                if ask.mode == Mode::Company {
+                self.shares.answered(request.queue, request.charged(), 0);
+                if request.mode == Mode::EndAlone {
                     self.shared.quarantine.ask_later(Instant::now());
                 }
-                self.refused(&ask, &problem)
+                self.refused(&request, &problem)
             }
         }
     }
 
     /// Nothing was granted. `true` if the exchange itself worked.
-    fn refused(&mut self, ask: &Ask, problem: &BrokerError) -> bool {
-        let queue = &self.shared.queues[ask.queue];
+    fn refused(&mut self, request: &ClaimRequest, problem: &BrokerError) -> bool {
+        let queue = &self.shared.queues[request.queue];
         match problem.refusal() {
             Some(Refusal::Paused) => {
-                self.shares.had_no_work(ask.queue);
-                queue.found_empty(ask.hints);
+                self.shares.had_no_work(request.queue);
+                queue.found_empty(request.hints);
             }
             Some(Refusal::Lapsed) => {
                 queue.lapsed();
@@ -304,33 +310,33 @@ impl Claims {
             }
             Some(refusal) if refusal != Refusal::Newer => {}
             _ => {
-                // It keeps neither slots nor turns from the worker's other queues.
+                // The queue takes no slots and no turns from the worker's other queues.
                 queue.log_rejection(&self.shared.log, problem);
-                self.queues[ask.queue].looks.due_at = Some(Instant::now() + AFTER_REJECTION);
-                self.shares.had_no_work(ask.queue);
-                queue.found_empty(ask.hints);
+                self.queues[request.queue].looks.due_at = Some(Instant::now() + AFTER_REJECTION);
+                self.shares.had_no_work(request.queue);
+                queue.found_empty(request.hints);
             }
         }
         true
     }
 
-    fn start(&self, ask: &Ask, claimed: Claimed) {
-        let queue = &self.shared.queues[ask.queue];
-        let certain = queue.worker() == ask.worker && queue.lease_is_certain();
+    fn start(&self, request: &ClaimRequest, claimed: Claimed) {
+        let queue = &self.shared.queues[request.queue];
+        let certain = queue.worker() == request.worker && queue.lease_is_certain();
         let Claimed { token, now_ms, grants, more, .. } = claimed;
         let all_idle = self.shared.slots.busy() == 0;
         if !more && all_idle {
-            // There is nothing else to be claimed for.
+            // There is no other work, so the slots are free for quarantined tasks.
             self.shared.quarantine.end_rest();
         }
         let mut prepared = Vec::with_capacity(grants.len());
         for Grant { id, record, tries, was_tried, start_by } in grants {
-            let lease = Lease { id, worker: ask.worker.clone(), token };
-            // Asked once the slot is taken: a shutdown that begins later waits for it.
+            let lease = Lease { id, worker: request.worker.clone(), token };
+            // Checked after the slot is taken: a shutdown that begins later waits for it.
             let may_start = |_: &Slot| certain && !self.shared.shutdown.is_quiet();
-            match self.shared.slots.take(ask.queue).filter(may_start) {
+            match self.shared.slots.take(request.queue).filter(may_start) {
                 Some(slot) => {
-                    let alone = ask.mode == Mode::Alone;
+                    let alone = request.mode == Mode::Alone;
                     let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone };
                     prepared.extend(prepare(&self.shared, claim, slot));
                 }
@@ -340,9 +346,9 @@ impl Claims {
         executor::start(&self.shared, prepared);
     }
 
-    /// When to take the next turn unless something comes before.
+    /// How long until the next turn, unless a wakeup comes before.
     pub(crate) fn rest(&self) -> Duration {
-        // What is due is claimed by nobody meanwhile, so it must not cut the rest to nothing.
+        // This worker no longer claims what is due, so a due time must not end the rest at once.
         if self.shared.shutdown.is_quiet() {
             return REST;
         }
@@ -352,7 +358,7 @@ impl Claims {
         let times =
             queues.filter_map(|(queue, claims)| claims.looks.next_at(queue.workers(), load));
         let next_due = times.filter(|_| !holds_back);
-        // Without an idle slot nothing can be claimed beside a task that runs alone.
+        // Without an idle slot nothing can be claimed while a task runs alone.
         let next_for_quarantine = quarantine.next().filter(|_| self.idle() > 0);
         let next_due =
             next_due.chain(self.shared.reporter.ready_at()).chain(next_for_quarantine).min();

@@ -1,4 +1,4 @@
-//! What becomes of a claim's answer that is late, or comes out of turn.
+//! What happens to a claim's answer that is late, or out of order.
 
 use optimus_core::{Task, TaskState, WorkerId};
 
@@ -9,16 +9,16 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_a_claim_still_grants_after_a_shutdown_began_is_given_back_and_does_not_start() {
+async fn tasks_that_a_claim_grants_after_a_shutdown_began_are_given_back_and_do_not_start() {
     let (client, shared) = idle_worker("late-answer").await;
     let handle = client.submit(Nothing {}.call()).await.unwrap();
     let mut claims = Claims::new(shared.clone());
-    let ask = claims.asks().remove(0);
-    let call = claims.send(&ask);
+    let request = claims.requests().remove(0);
+    let call = claims.send(&request);
     let answer = shared.broker.run_all(vec![call]).await.remove(0);
     assert_eq!(handle.status().await.unwrap(), TaskState::Working);
     shared.shutdown.begin();
-    assert!(claims.take_in(ask, answer));
+    assert!(claims.take_in(request, answer));
     assert!(shared.attempts.is_empty() && shared.slots.busy() == 0, "it did not start");
     let batches = shared.reporter.take(1);
     let calls = batches.iter().map(|report_batch| report_batch.call(&shared.broker)).collect();
@@ -28,8 +28,8 @@ async fn what_a_claim_still_grants_after_a_shutdown_began_is_given_back_and_does
 }
 
 #[test]
-fn the_answer_to_a_later_claim_does_not_make_an_earlier_one_heard() {
-    let ask = |seq| Ask {
+fn the_answer_to_a_later_claim_does_not_count_for_an_earlier_one() {
+    let request = |seq| ClaimRequest {
         queue: 0,
         worker: WorkerId::generate("test", 1),
         seq,
@@ -39,10 +39,10 @@ fn the_answer_to_a_later_claim_does_not_make_an_earlier_one_heard() {
         sent_at: Instant::now(),
     };
     let mut claims = QueueClaims { answered_seq: 4, ..QueueClaims::default() };
-    assert_eq!(claims.heard_seq(), 4);
-    claims.unanswered = Some(ask(5));
+    assert_eq!(claims.received_seq(), 4);
+    claims.unanswered = Some(request(5));
     claims.answered_seq = 6;
-    assert_eq!(claims.heard_seq(), 4, "it is asked for again, and may be told what it granted");
+    assert_eq!(claims.received_seq(), 4, "it is sent again, and may still return what it granted");
     claims.unanswered = None;
-    assert_eq!(claims.heard_seq(), 6);
+    assert_eq!(claims.received_seq(), 6);
 }

@@ -8,17 +8,17 @@ use optimus_core::{
     log::Level,
 };
 
-/// A lost task waits for a whole lease.
+/// A task whose worker is lost waits for a whole lease.
 const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Above this a heartbeat's answer, which lists all that is held, would take too long.
+/// Above this a heartbeat's answer, which lists all held tasks, would take too long.
 const CONCURRENCY_MAX: usize = 100_000;
 /// The shortest lease: a heartbeat is a third of it, and must outlive a slow round trip.
 const LEASE_MIN: Duration = Duration::from_millis(500);
-/// More often, an idle worker would be busy with looking.
+/// A shorter interval would keep an idle worker busy with polls.
 const POLL_MIN: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How a worker divides itself between its queues.
+/// How a worker divides its slots between its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Order {
     /// Each queue gets its share of the slots, by weight; see [`crate::shares`].
@@ -32,10 +32,10 @@ pub(crate) enum Order {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) url: String,
-    /// In place of those of the URL.
+    /// Replaces the credentials of the URL.
     pub(crate) credentials: Option<AskCredentials>,
     pub(crate) namespace: String,
-    /// Stands for the machine's name.
+    /// Replaces the machine's name.
     pub(crate) name: Option<String>,
     /// Queues with their weights; empty: those of the tasks.
     pub(crate) queues: Vec<(QueueName, u32)>,
@@ -51,7 +51,7 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) result_limit: SizeLimit,
     pub(crate) banner: bool,
-    /// At which each success is logged.
+    /// The level at which each success is logged.
     pub(crate) success_level: Level,
 }
 
@@ -97,7 +97,7 @@ impl Config {
         }
         if self.poll > POLL_MAX {
             return refuse(
-                "the poll interval is above a day; a task whose doorbell was lost would wait that \
+                "the poll interval is above a day; a task whose wakeup was lost would wait that \
                  long",
             );
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queues_of_a_worker_are_told_as_they_can_be_written() {
+    fn the_queues_of_a_worker_are_shown_in_the_syntax_of_the_environment() {
         for text in ["critical=3, default", "a > b"] {
             let (order, queues) = parse_queues(text).unwrap();
             assert_eq!(describe(order, &queues), text);

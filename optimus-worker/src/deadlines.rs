@@ -1,4 +1,4 @@
-//! Keeps every attempt's deadline, from outside the runtime that the handlers may block.
+//! Enforces the deadline of each attempt, outside the runtime that handlers may block.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -13,52 +13,57 @@ use crate::{
     shared::Shared,
 };
 
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often all attempts are looked at while no deadline has passed and every lease is certain:
-/// then only handlers that were told to stop can be overdue.
-const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// How often all attempts are checked while no deadline has passed and every lease is certain:
+/// then only handlers that were asked to stop can be overdue.
+const CHECK_ALL_EVERY: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
-/// Tasks often follow each other; only after so many looks at nothing it sleeps.
-const IDLE_LOOKS: u32 = 10;
-/// So long after its timeout a blocking handler is said to hang.
+/// Tasks often follow each other, so the role sleeps only after this many checks without one.
+const IDLE_CHECKS: u32 = 10;
+/// This long after its timeout a blocking handler is logged as one that hangs.
 const HUNG_AFTER: Duration = Duration::from_secs(10);
-/// How long a handler that was told to stop may take before it is dropped.
+/// How long a handler that was asked to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-/// Looks over all attempts.
+/// The role that checks all attempts.
 pub(crate) struct Deadlines {
     shared: Arc<Shared>,
-    idle_looks: u32,
-    looked_at_all: Instant,
+    idle_checks: u32,
+    checked_all_at: Instant,
 }
 
 impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, idle_looks: 0, looked_at_all: Instant::now() }
+        Self { shared, idle_checks: 0, checked_all_at: Instant::now() }
     }
 
-    /// Looks at all attempts, or at none where a look could not find anything.
-    fn look_at_all(&mut self, now: Instant) {
+    /// Checks all attempts, or none if a check can't find anything.
+    fn check_all(&mut self, now: Instant) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));
         let is_due =
             table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
-        if !is_due && doubtful.is_empty() && now < self.looked_at_all + LOOK_AT_ALL_EVERY {
+        if !is_due && doubtful.is_empty() && now < self.checked_all_at + CHECK_ALL_EVERY {
             return;
         }
-        self.looked_at_all = now;
+        self.checked_all_at = now;
         let attempts = table.all_for_deadlines();
         for attempt in attempts.iter().filter(|attempt| !attempt.is_settled()) {
-            self.look(attempt, now, &doubtful);
+            self.check(attempt, now, &doubtful);
         }
     }
 
-    fn look(&self, attempt: &Arc<Attempt>, now: Instant, doubtful: &HashMap<&QueueName, WorkerId>) {
+    fn check(
+        &self,
+        attempt: &Arc<Attempt>,
+        now: Instant,
+        doubtful: &HashMap<&QueueName, WorkerId>,
+    ) {
         let lease = &attempt.lease;
         if now.into_std() >= attempt.ctx.deadline() + TIMEOUT_GRACE {
             if attempt.ctx.is_blocking() {
                 attempt.stop(Stop::TimedOut);
-                self.tell_of_hung(attempt, now);
+                self.log_hang(attempt, now);
             } else {
                 self.time_out(attempt);
             }
@@ -74,9 +79,9 @@ impl Deadlines {
         }
     }
 
-    /// Nothing can be done about a thread that does not return, but to say so once.
-    fn tell_of_hung(&self, attempt: &Attempt, now: Instant) {
-        if now.into_std() < attempt.ctx.deadline() + HUNG_AFTER || attempt.hung_is_told() {
+    /// Logs once that a thread does not return. Nothing else can be done about it.
+    fn log_hang(&self, attempt: &Attempt, now: Instant) {
+        if now.into_std() < attempt.ctx.deadline() + HUNG_AFTER || attempt.hang_was_logged() {
             return;
         }
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
@@ -93,10 +98,10 @@ impl Deadlines {
         );
     }
 
-    /// The executor would have done this itself, had its runtime let it.
+    /// The executor does this itself unless handlers block its runtime.
     fn time_out(&self, attempt: &Arc<Attempt>) {
         if attempt.begin() {
-            // The runtime had no thread for it until now, so another worker may.
+            // The runtime had no thread for it until now; another worker may have one.
             if attempt.settle() {
                 executor::give_back(&self.shared, attempt.lease.clone());
             }
@@ -120,7 +125,7 @@ impl Deadlines {
     }
 }
 
-/// Under which ids of this worker a lease may be over, by queue.
+/// The queues in which the lease may be over, with this worker's id there.
 fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
     let queues = shared.queues.iter().filter(|queue| !queue.lease_is_certain());
     queues.map(|queue| (&queue.name, queue.worker())).collect()
@@ -128,13 +133,13 @@ fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
 
 impl Role for Deadlines {
     async fn tick(&mut self) -> Duration {
-        self.look_at_all(Instant::now());
-        self.idle_looks = if self.shared.attempts.is_empty() { self.idle_looks + 1 } else { 0 };
+        self.check_all(Instant::now());
+        self.idle_checks = if self.shared.attempts.is_empty() { self.idle_checks + 1 } else { 0 };
         let table = &self.shared.attempts;
         let sleeper = &self.shared.wakeups.deadlines;
-        if self.idle_looks > IDLE_LOOKS && sleeper.fall_asleep(|| table.is_empty()) {
+        if self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty()) {
             return REST;
         }
-        LOOK_EVERY
+        CHECK_EVERY
     }
 }

@@ -1,4 +1,4 @@
-//! How an attempt ended → what is reported of it. No Redis.
+//! Decides from the end of an attempt what is reported: [`decide`]. No Redis.
 
 use std::{
     any::Any,
@@ -22,7 +22,7 @@ const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 const INTERRUPTED: &str = "its worker ended and dropped it after it had begun; on_lost = \"dead\" \
                            forbids another start";
 
-/// What must be known of a task to judge an attempt at it.
+/// What must be known of a task to decide on an attempt at it.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) task: &'static str,
@@ -36,9 +36,9 @@ pub(crate) struct Facts {
     pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
     pub(crate) on_lost: OnLost,
-    /// How long it waited for its first attempt, of which this is said.
+    /// How long it waited until this attempt, if this is its first.
     pub(crate) wait: Option<Duration>,
-    /// Something is kept of the task beside its record: tries, a blob, a priority.
+    /// Redis keeps more of the task than its record: tries, a blob, a priority.
     pub(crate) has_sides: bool,
 }
 
@@ -72,7 +72,7 @@ impl Report {
         }
     }
 
-    /// What it weighs beside its lease.
+    /// Its bytes without its lease.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Complete(done) => done.result.as_ref().map_or(0, |(bytes, _)| bytes.len()),
@@ -82,11 +82,11 @@ impl Report {
     }
 }
 
-/// What becomes of an attempt.
+/// What is reported of an attempt.
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) report: Report,
-    /// If it is retried, its handler asked for that.
+    /// The handler itself asked for the retry.
     pub(crate) asked: bool,
 }
 
@@ -96,21 +96,21 @@ impl From<Report> for Decision {
     }
 }
 
-/// What becomes of an attempt; none if its lease is lost and nobody would hear it.
+/// What is reported of an attempt; `None` if its lease is lost, because Redis would refuse it.
 pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> Option<Decision> {
     let stop = attempt.stopped().map(|(why, _)| why);
     let failure = |reason, problem: &(dyn Error + 'static)| {
         Some(failure(attempt, attempt.facts.backoff, reason, problem, random))
     };
     let report = match (ended, stop) {
-        // Also one that returned later, because it could not be dropped.
+        // Also a handler that could not be dropped, and returned later.
         (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
         (HandlerEnd::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
         (_, Some(Stop::Lost)) => None,
         (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
         (_, Some(Stop::Cancelled)) => Some(fail(attempt, Verdict::Cancelled, String::new())),
         (HandlerEnd::Abandoned, _) => Some(interrupted(attempt)),
-        // It stopped because it was asked to, for a reason that is not its own.
+        // It stopped because it was asked to, and not for a reason of its own.
         (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
             if attempt.facts.on_lost == OnLost::Retry =>
         {
@@ -132,7 +132,7 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
 }
 
 /// The report of an attempt whose handler keeps its thread beyond the deadline. It is made on the
-/// maintenance thread, so the user's own back-off is not asked.
+/// maintenance thread, so the user's own back-off is not called.
 pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
     if attempt.stopped().is_some_and(|(why, _)| why == Stop::Lost) {
         return None;
@@ -146,11 +146,11 @@ pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
 
 fn timed_out(attempt: &Attempt) -> Interrupted {
     let ms = u64::try_from(attempt.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-    // It is read by people.
+    // For people, without fractions of a millisecond.
     Interrupted::TimedOut { after: Duration::from_millis(ms) }
 }
 
-/// An error's text with that of its sources. It is cut at [`MESSAGE_BYTES_MAX`], however much the
+/// An error's text and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`] however much the
 /// error writes.
 pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
@@ -166,7 +166,7 @@ pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// At most so many bytes of it, between characters.
+/// At most this many bytes of a text, cut between characters.
 fn cut(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -175,7 +175,7 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Takes as much text as the error history keeps.
+/// Keeps as much text as the error history does.
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -207,7 +207,7 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     })
 }
 
-/// To run again would not help.
+/// The error of a result that is too large; another attempt would not help.
 fn too_large(bytes: usize, limit: SizeLimit) -> String {
     format!(
         "it succeeded, but its result has {bytes} bytes, above the limit of {}; store it \
@@ -217,10 +217,10 @@ fn too_large(bytes: usize, limit: SizeLimit) -> String {
     )
 }
 
-/// The handler's own error, which may say what it wants.
+/// The report of a handler's own error, which may be a control word.
 fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Decision {
     let message = text(problem);
-    // A source that panics says nothing.
+    // An error whose source panics is no control word.
     let word = guarded(|| Control::of(problem)).unwrap_or(Control::Fail);
     let report = match word {
         Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
@@ -243,7 +243,7 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     Decision { report, asked: matches!(word, Control::RetryAfter(_)) }
 }
 
-/// Retry while retries are left, after the back-off's wait.
+/// The report of a failure: a retry after the back-off's wait, if retries are left.
 fn failure(
     attempt: &Attempt,
     backoff: Backoff,
@@ -255,8 +255,8 @@ fn failure(
     let verdict = if retries_left(facts) {
         let n = facts.failures + 1;
         let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
-            let told = "the back-off function panicked; the default back-off is used";
-            drop(guarded(|| tracing::error!(panic, "{told}")));
+            let text = "the back-off function panicked; the default back-off is used";
+            drop(guarded(|| tracing::error!(panic, "{text}")));
             Backoff::default().wait(n, problem, random)
         });
         Verdict::Retry(wait)
@@ -274,8 +274,8 @@ fn fail(attempt: &Attempt, verdict: Verdict, error: String) -> Report {
     Report::Fail(Failure { lease: attempt.lease.clone(), verdict, error })
 }
 
-/// Of an attempt that began, and that its worker did not let end: back to the head of the line,
-/// without spending an attempt. What may start once only is dead.
+/// The report of an attempt that the worker interrupted: its task goes back to the front of the
+/// ready list and spends no attempt. A task that may start only once is marked Dead.
 pub(crate) fn interrupted(attempt: &Attempt) -> Report {
     let lease = attempt.lease.clone();
     match attempt.facts.on_lost {
@@ -288,7 +288,7 @@ fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
     error_entry(&attempt.lease, attempt.facts.attempt, reason, message)
 }
 
-/// A task that is marked Dead without an attempt.
+/// The report of a task that is marked Dead without an attempt.
 pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
     let error = error_entry(&lease, attempt, reason, message);
     Report::Fail(Failure { lease, verdict: Verdict::Dead, error })

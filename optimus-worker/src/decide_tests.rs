@@ -1,4 +1,4 @@
-//! What is reported of an attempt, by how it ended and why it was asked to stop.
+//! What is reported of an attempt, by its end and by why it was asked to stop.
 
 use std::time::Instant;
 
@@ -79,7 +79,7 @@ fn control_words_are_obeyed() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_bury_the_task_at_once() {
+fn arguments_that_do_not_fit_mark_the_task_dead_at_once() {
     let problem = serde_json::from_str::<u8>("x").unwrap_err();
     let ended = HandlerEnd::Returned(Err(RunError::Undecodable(problem)));
     assert_eq!(verdict(&attempt(0), ended), Verdict::Dead);
@@ -97,13 +97,13 @@ fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
 }
 
 #[test]
-fn what_may_start_once_only_is_dead_where_its_worker_did_not_let_it_end() {
+fn a_task_that_may_start_only_once_is_dead_if_its_worker_interrupts_it() {
     let mut attempt = attempt(0);
     attempt.facts.on_lost = OnLost::Dead;
     assert_eq!(verdict(&attempt, HandlerEnd::Abandoned), Verdict::Dead);
     attempt.stop(Stop::Shutdown);
     assert_eq!(verdict(&attempt, HandlerEnd::Abandoned), Verdict::Dead);
-    // What the handler says for itself counts as ever.
+    // The handler's own error still counts.
     assert_eq!(verdict(&attempt, error("stopped")), Verdict::Retry(MINUTE));
     assert_eq!(give(&attempt, error(Snooze::lasting(MINUTE))), Give::Snooze(MINUTE));
 }
@@ -159,7 +159,7 @@ fn a_handler_that_keeps_its_thread_is_timed_out_without_its_own_back_off() {
 }
 
 #[test]
-fn a_back_off_function_is_told_of_panics_and_timeouts_by_a_type_that_it_can_name() {
+fn a_back_off_function_receives_panics_and_timeouts_as_a_type_that_it_can_name() {
     let by_reason = |_: u32, error: &(dyn Error + 'static)| match error.downcast_ref() {
         Some(Interrupted::Panicked(text)) if text == "boom" => MINUTE,
         Some(Interrupted::TimedOut { .. }) => 2 * MINUTE,
@@ -173,7 +173,7 @@ fn a_back_off_function_is_told_of_panics_and_timeouts_by_a_type_that_it_can_name
     assert_eq!(verdict(&attempt, error("boom")), Verdict::Retry(3 * MINUTE));
 }
 
-/// An error that is its own source, and writes for as long as somebody reads.
+/// An error that is its own source, and whose text never ends.
 #[derive(Debug)]
 struct Endless;
 
@@ -205,9 +205,9 @@ fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
     };
     assert!(is_success(&attempt(0), 100));
     let Some(Report::Fail(failure)) = decide(&attempt(0), &mut returned(101), 0.5) else {
-        panic!("it is kept");
+        panic!("a result that is kept is checked");
     };
-    assert_eq!(failure.verdict, Verdict::Dead, "to run it again would not help");
+    assert_eq!(failure.verdict, Verdict::Dead, "another attempt would not help");
     let entry: AttemptError = serde_json::from_str(&failure.error).unwrap();
     assert_eq!(entry.reason, Reason::ResultTooLarge);
     assert!(entry.message.contains("101") && entry.message.contains("result_limit"));

@@ -1,9 +1,9 @@
-//! Sees to it that the handlers' runtime hears its sockets while one of its threads is idle.
+//! Makes an idle thread of the handlers' runtime listen to the sockets: [`DriverWatch`].
 //!
-//! Of tokio's idle threads one waits for sockets and timers, and the others wait for tasks. Where
-//! the one is woken for a single task, it wakes no other. If that is a handler that then keeps the
-//! thread, answers to claims wait until something else wakes an idle thread, which may be the poll.
-//! Any task from outside does, so it gets one that does nothing.
+//! One of tokio's idle threads waits for sockets and timers, and the others wait for tasks. If that
+//! thread is woken for a single task, it wakes no other thread. If the task is a handler that then
+//! keeps the thread, answers to claims wait until something else wakes an idle thread, which may be
+//! the poll. Any task from outside wakes one, so this role spawns a task that does nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,40 +11,40 @@ use tokio::runtime::{Handle, RuntimeMetrics};
 
 use crate::{role::Role, shared::Shared};
 
-/// A thread that was kept from one look to the next is noticed: within twice that time. Each look
-/// costs some 60 µs, as long as tasks run.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A thread that is kept from one check to the next is found, so within twice this time. Each check
+/// costs about 60 µs, as long as tasks run.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_secs(3600);
-/// A thread that does not rest under load may be kept later, so an idle one is woken again after so
-/// many looks.
+/// A busy thread under load may be kept later, so an idle one is woken again after this many
+/// checks.
 const KNOWN_FOR: u32 = 50;
-/// Tasks often follow each other; only after so many looks at nothing it sleeps.
-const IDLE_LOOKS: u32 = 5;
+/// Tasks often follow each other, so the role sleeps only after this many checks without one.
+const IDLE_CHECKS: u32 = 5;
 
-/// Looks at the threads of the handlers' runtime, and wakes one.
+/// Checks the threads of the handlers' runtime, and wakes an idle one.
 pub(crate) struct DriverWatch {
     shared: Arc<Shared>,
     runtime: Handle,
     threads: Vec<Thread>,
-    idle_looks: u32,
+    idle_checks: u32,
 }
 
-/// What was seen of a thread.
+/// What is known of a thread.
 #[derive(Clone, Copy, Default)]
 struct Thread {
-    /// How often it was parked and woken. It is parked where that is odd.
+    /// How often it was parked and woken. It is parked while this is odd.
     changes: u64,
-    /// For so many looks more it is no news that it does not rest: an idle one was woken for it.
+    /// For this many more checks the thread is ignored: an idle one was woken because of it.
     known_for: u32,
 }
 
 impl DriverWatch {
     pub(crate) fn new(shared: Arc<Shared>, runtime: Handle) -> Self {
         let threads = vec![Thread::default(); runtime.metrics().num_workers()];
-        Self { shared, runtime, threads, idle_looks: 0 }
+        Self { shared, runtime, threads, idle_checks: 0 }
     }
 
-    /// Whether a thread was kept since the last look, while another is idle.
+    /// Whether a thread was kept since the last check, while another is idle.
     fn should_wake(&mut self) -> bool {
         let metrics = self.runtime.metrics();
         let (mut kept, mut idle) = (false, false);
@@ -73,7 +73,7 @@ fn changes(metrics: &RuntimeMetrics, thread: usize) -> u64 {
     metrics.worker_park_unpark_count(thread)
 }
 
-/// tokio does not count there, so nothing is seen.
+/// tokio does not count on these targets, so no kept thread is found.
 #[cfg(not(target_has_atomic = "64"))]
 fn changes(_: &RuntimeMetrics, _: usize) -> u64 {
     0
@@ -88,11 +88,11 @@ impl Role for DriverWatch {
             self.runtime.spawn(async {});
         }
         let table = &self.shared.attempts;
-        self.idle_looks = if table.is_empty() { self.idle_looks + 1 } else { 0 };
+        self.idle_checks = if table.is_empty() { self.idle_checks + 1 } else { 0 };
         let sleeper = &self.shared.wakeups.driver_watch;
-        if self.idle_looks > IDLE_LOOKS && sleeper.fall_asleep(|| table.is_empty()) {
+        if self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty()) {
             return REST;
         }
-        LOOK_EVERY
+        CHECK_EVERY
     }
 }

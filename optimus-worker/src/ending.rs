@@ -1,10 +1,10 @@
-//! How a worker ends, in phases with names: [`end`]. They run on the maintenance thread.
+//! Ends a worker, in named phases: [`end`]. They run on the maintenance thread.
 //!
 //! *Quiet*: nothing new is claimed or started; what has not begun is given back. *Drain*: what runs
 //! may finish, for the grace. *Cancel*: the rest is asked to stop. *Release*: what still runs is
 //! dropped and given back, and costs no attempt; what has ended is reported. The heartbeat goes on
-//! until then, so no lease is lost on the way. With Redis away all of that, the end of the roles
-//! and the leave take 8 s beyond the grace at most, however many queues.
+//! until then, so no lease ends meanwhile. If Redis does not answer, all phases, the end of the
+//! roles and the leave take at most 8 s after the grace, however many queues there are.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use tokio::time::timeout;
 
 use crate::{attempts::Stop, executor, shared::Shared};
 
-/// In effect without a limit, and still an instant.
+/// In effect without a limit, and short enough to add to an instant.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-/// A claimer that runs has its reports answered sooner.
+/// A claimer with a thread has its reports answered sooner.
 const CLAIMER_GRACE: Duration = Duration::from_millis(500);
-/// Beyond that, for the maintenance thread's own hands.
+/// After that, the maintenance thread sends the reports itself.
 const RELEASE_GRACE: Duration = Duration::from_secs(2);
 
-/// Waits until the worker is to end, and goes through the phases. The roles still run.
+/// Waits until the worker is to end, and runs the phases. The roles still run.
 pub(crate) async fn end(shared: &Shared) {
     let Shared { config, attempts, reporter, slots, shutdown, .. } = shared;
     shutdown.quieted().await;
@@ -59,6 +59,6 @@ async fn until(shared: &Shared, within: Duration, condition: impl Fn() -> bool) 
             }
         }
     };
-    // What is not over by then is left as it is.
+    // After that time the next phase begins all the same.
     drop(timeout(within.min(FOREVER), met).await);
 }

@@ -19,12 +19,12 @@ use crate::{
     answered::{Answer, Answered},
     attempts::{Attempt, Stop},
     decide::{self, Decision, HandlerEnd, Report},
+    ended_calls::{self, EndedCalls},
     outcome::Outcome,
     prepare::{Payload, Prepared},
     shared::Shared,
     slots::Slot,
     span::InSpan,
-    told::{self, Told},
     user_code::{discard, guarded},
 };
 
@@ -34,8 +34,8 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     for prepared in prepared {
-        // At every level, since the handler's own lines at any level are within it. A layer of the
-        // user's may panic, and the attempt must begin all the same.
+        // At every level, because the handler's own events of any level are inside it. A layer of
+        // the subscriber may panic, and the attempt must still begin.
         let span = guarded(|| {
             tracing::error_span!(
                 target: "optimus::task",
@@ -55,21 +55,23 @@ pub(crate) fn give_back(shared: &Shared, lease: Lease) {
     release(shared, lease, Give::Head);
 }
 
-/// Gives back a task that is to come back after this wait.
+/// Gives back a task, to be claimed again after this wait.
 pub(crate) fn give_back_for(shared: &Shared, lease: Lease, wait: Duration) {
     release(shared, lease, Give::Snooze(wait));
 }
 
-/// Gives back the quarantined tasks that match: what was asked to stop is cancelled so.
-pub(crate) fn let_go(shared: &Shared, matches: impl Fn(&Lease) -> bool) {
-    for lease in shared.quarantine.let_go(matches) {
+/// Gives back the quarantined tasks that match. A release of a task that was asked to stop cancels
+/// it.
+pub(crate) fn give_back_quarantined(shared: &Shared, matches: impl Fn(&Lease) -> bool) {
+    for lease in shared.quarantine.remove(matches) {
         give_back(shared, lease);
     }
 }
 
-/// Gives back what was claimed and has not begun: its runtime may have no thread for it.
+/// Gives back all tasks that were claimed and have not begun: their runtime may have no thread for
+/// them.
 pub(crate) fn give_back_all_waiting(shared: &Shared) {
-    let_go(shared, |_| true);
+    give_back_quarantined(shared, |_| true);
     for attempt in shared.attempts.snapshot() {
         if attempt.begin() && attempt.settle() {
             give_back(shared, attempt.lease.clone());
@@ -81,10 +83,11 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
     shared.reporter.push(Report::Release(Release { lease, give }));
 }
 
-/// One attempt, to its report. Only then the user's values are dropped, which may panic or block.
+/// Runs one attempt, and reports it. The user's values are dropped after the report, because their
+/// drops may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let Prepared { attempt, definition, payload, mut slot } = prepared;
-    // The maintenance thread may have given it back or timed it out before this runtime came to it.
+    // The maintenance thread may have given it back or timed it out before this runtime ran it.
     if !attempt.begin() || attempt.is_settled() {
         return;
     }
@@ -97,33 +100,33 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         ended = must_end(&attempt, &slot) => ended,
     };
     if attempt.ctx.is_blocking() {
-        // The handler gave up on a thread that still runs. At the deadline the maintenance thread
-        // says so.
+        // The handler no longer waits for its thread, which still runs. At the deadline the
+        // maintenance thread logs it.
         let _waits = slot.leave_runtime();
         attempt.ctx.unblocked().await;
     }
     attempt.ctx.cancel();
-    // This calls the user's code: where it does not return, the maintenance thread settles at the
-    // deadline.
+    // This calls user code. If it does not return, the maintenance thread settles the attempt at
+    // the deadline.
     let decision = decide::decide(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
         report(&shared, &attempt, decision);
     }
     if !matches!(ended, HandlerEnd::Returned(Ok(_))) {
-        // The claimer that was just woken waits on this thread, which a drop may block.
+        // The claimer that was just woken is queued on this thread, which a drop may block.
         platform::yield_now().await;
     }
     discard(running);
     discard(ended);
-    told::finish(&shared, &attempt).await;
+    ended_calls::finish(&shared, &attempt).await;
     drop(unfinished);
     drop(slot);
 }
 
-/// Reports what was judged of an attempt that is settled, and tells the layers. It is counted and
-/// logged once Redis has answered.
+/// Reports the decision on an attempt that is settled, and calls the layers. The attempt is counted
+/// and logged once Redis has answered.
 pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
-    let told = Told::of(shared, attempt, decision.as_ref());
+    let calls = EndedCalls::of(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
     if let Some(decision) = decision {
         shared.reporter.push(decision.report);
@@ -132,13 +135,13 @@ pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Opt
         shared.attempts.remove(iter::once(&attempt.lease), |_, attempt| {
             answered.end(shared, attempt, Answer::Taken);
         });
-        answered.tell(&shared.log);
+        answered.log(&shared.log);
     }
-    told.tell(shared, attempt);
+    calls.start(shared, attempt);
 }
 
-/// Until the handler may be dropped. A thread that it keeps can't be stopped, so it is waited for:
-/// the task must not start again beside it.
+/// Resolves when the handler may be dropped. A thread that it keeps can't be stopped, so this waits
+/// for it: the task must not start again while it runs.
 async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
     let ended = tokio::select! {
         biased;
@@ -163,7 +166,7 @@ struct Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         let Self { shared, attempt } = self;
-        // A thread of its own goes on, and the task must not start beside it.
+        // Otherwise a thread of its own goes on, and the task must not start while it runs.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
             let decision = Decision::from(decide::interrupted(attempt));
@@ -175,8 +178,8 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Fetches what the record alone doesn't hold, then runs the handler. What is left of that stays in
-/// `running`.
+/// Fetches the arguments if the record does not hold them, then runs the handler. The handler's
+/// future stays in `running`.
 async fn handle(
     shared: &Shared,
     attempt: &Attempt,

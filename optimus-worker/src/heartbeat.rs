@@ -1,4 +1,5 @@
-//! Renews the leases. Each queue has its own answer: a failure in one does not affect the others.
+//! Renews the leases: [`Heartbeat`]. Each queue has its own answer: a failure in one does not
+//! affect the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,27 +22,27 @@ use crate::{
     start::new_worker_id,
 };
 
-/// The least part of a third of the lease between two heartbeats.
+/// The shortest time between two heartbeats, as a part of a third of the lease.
 const USUAL_LEAST: f64 = 0.9;
-/// Workers whose leases are long share the watch, so they must not be in step. Many that start
-/// together are in step at first.
+/// The same for long leases. Their workers share the heartbeats of a queue, so they must not run in
+/// step; workers that start together are in step at first.
 const LONG_LEAST: f64 = 0.8;
 const FIRST_LEAST: f64 = 0.1;
-/// A heartbeat that takes more than this part of a lease is told of.
+/// A heartbeat that takes more than one such part of a lease is logged.
 const SLOW_PART: u32 = 10;
-/// With so many tasks, what a heartbeat answers is long enough to take its time.
+/// With this many tasks, the length of the answer may be why a heartbeat takes long.
 const MANY_HELD: usize = 1_000;
-/// A queue whose heartbeat failed has its next so soon. Queues whose turns are no further apart
-/// have them in one write.
+/// How soon a queue has its next heartbeat after a failed one. Queues whose heartbeats are no
+/// further apart share one write.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The role behind the worker's life.
+/// The role that renews the worker's leases.
 pub(crate) struct Heartbeat {
     shared: Arc<Shared>,
     broker: Broker,
-    /// When each queue has its next one.
+    /// When each queue has its next heartbeat.
     next_at: Vec<Instant>,
-    /// Whether its lease was longer than usual at the last one.
+    /// Whether each queue's lease was longer than usual at its last heartbeat.
     is_long: Vec<bool>,
 }
 
@@ -53,8 +54,8 @@ impl Heartbeat {
         Self { shared, broker, next_at, is_long }
     }
 
-    /// The queues whose turn it is, and with them those whose turn is next; none if the role was
-    /// only told that a turn comes sooner.
+    /// The queues whose heartbeat is due, and those whose heartbeat is due soon; none if the role
+    /// was only woken because a heartbeat is due earlier than before.
     fn due(&mut self, now: Instant) -> Vec<usize> {
         for (next_at, queue) in self.next_at.iter_mut().zip(&self.shared.queues) {
             *next_at = queue.take_beat_at().map_or(*next_at, |at| at.min(*next_at));
@@ -66,8 +67,8 @@ impl Heartbeat {
         (0..self.next_at.len()).filter(|at| self.next_at[*at] <= soon).collect()
     }
 
-    /// One heartbeat for these queues of one server, which have one write and one deadline. Answers
-    /// for which of them it was acknowledged.
+    /// One heartbeat for these queues, with one write and one deadline. Returns for each of them
+    /// whether it was acknowledged.
     async fn beat(&self, places: &[usize]) -> Vec<bool> {
         let (lease, sent_at) = (self.shared.config.lease, Instant::now());
         let mut befores: Vec<Option<Before>> =
@@ -95,8 +96,8 @@ impl Heartbeat {
             }
         }
         self.shared.wakeups.expiry_learned();
-        self.tell_lapsed(&lapsed);
-        // At last and at once, so that no queue waits for another.
+        self.log_lapsed(&lapsed);
+        // After the answers, and all at the same time, so that no queue waits for another.
         let replacing = lapsed.iter().map(|(_, queue, before)| {
             let registering = self.take_new_id(queue, before);
             async { timeout(lease / 2, registering).await.unwrap_or(false) }
@@ -113,7 +114,7 @@ impl Heartbeat {
         let was_certain = queue.lease_is_certain();
         queue.renewed(sent_at, renewed.lease, before.grants);
         if !was_certain {
-            // Nothing was claimed meanwhile.
+            // No claim was sent meanwhile.
             queue.hint();
         }
         queue.set_next_expiry(renewed.next_expiry);
@@ -121,8 +122,8 @@ impl Heartbeat {
         reconcile(&self.shared, before, renewed);
     }
 
-    /// One line, however many queues.
-    fn tell_lapsed(&self, lapsed: &[(usize, &Served, Before)]) {
+    /// Logs one event, however many queues there are.
+    fn log_lapsed(&self, lapsed: &[(usize, &Served, Before)]) {
         let Some((_, first, before)) = lapsed.first() else { return };
         let (queues, queue, worker) = (lapsed.len(), first.name.clone(), before.worker.clone());
         let held: usize = lapsed.iter().map(|(_, _, before)| before.attempts.len()).sum();
@@ -138,7 +139,7 @@ impl Heartbeat {
         );
     }
 
-    /// The lease is over and was reaped. Nothing that was sent under the old id may still count.
+    /// Takes a new id after the lease was reaped. Nothing that was sent under the old id may count.
     async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
         let (worker, registered_at) = (new_worker_id(&self.shared.config), Instant::now());
         let registered = self
@@ -153,7 +154,7 @@ impl Heartbeat {
                 queue.replace_worker(worker, registered_at, self.shared.config.lease);
                 queue.set_next_expiry(registered.next_expiry);
                 queue.hint();
-                // The queue may have been taken for one that nobody uses.
+                // The queue may have been removed as one that nobody uses.
                 if let Err(problem) = self.broker.announce(&queue.name).await {
                     let (log, name) = (&self.shared.log, queue.name.clone());
                     let text = "could not announce the queue";
@@ -173,10 +174,10 @@ impl Role for Heartbeat {
         let places = self.due(began_at);
         let worked = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
         let took = began_at.elapsed();
-        // One that had to wait for a connection says nothing of leases: the outage is logged.
+        // A wait for a connection is not logged here: the outage itself is logged.
         let is_connected = self.broker.connects() == connects;
         if worked.contains(&true) && is_connected && took > lease / SLOW_PART {
-            tell_slow(&self.shared, took);
+            log_slow(&self.shared, took);
         }
         let (now, chance) = (Instant::now(), fastrand::f64());
         for (at, worked) in places.into_iter().zip(worked) {
@@ -196,8 +197,8 @@ impl Role for Heartbeat {
     }
 }
 
-/// Tells that the answer to a heartbeat took long, with what helps against its likely cause.
-fn tell_slow(shared: &Shared, took: Duration) {
+/// Logs that the answer to a heartbeat took long, with advice for the likely cause.
+fn log_slow(shared: &Shared, took: Duration) {
     let (held, lease) = (shared.attempts.len(), shared.config.lease);
     let (took_ms, lease_ms) = (outcome::millis(took), outcome::millis(lease));
     let text = if held >= MANY_HELD {
@@ -210,7 +211,7 @@ fn tell_slow(shared: &Shared, took: Duration) {
     tell!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
 }
 
-/// Always `false`: the heartbeat was not acknowledged.
+/// Logs a heartbeat that was rejected. Always `false`: it was not acknowledged.
 fn missed(log: &Log, queue: &Served, problem: BrokerError) -> bool {
     if !problem.is_transient() {
         let name = queue.name.clone();

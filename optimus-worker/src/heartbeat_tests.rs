@@ -1,4 +1,5 @@
-//! What a heartbeat makes of Redis' account while claims and reports are on their way.
+//! What a heartbeat does with the tasks that Redis records while claims and reports are on their
+//! way.
 
 use optimus_core::{
     Lease, Task, WorkerId,
@@ -12,14 +13,14 @@ use crate::{
     prepare::Claim,
 };
 
-/// A worker whose roles don't run: the test makes its moves.
-struct Still {
+/// A worker whose roles don't run: the test does their work step by step.
+struct Stepped {
     shared: Arc<Shared>,
     heartbeat: Heartbeat,
 }
 
-impl Still {
-    /// With one task in its queue.
+impl Stepped {
+    /// A worker with one task in its queue.
     async fn new(name: &str) -> Self {
         let (client, shared) = idle_worker(name).await;
         client.submit(Nothing {}.call()).await.unwrap();
@@ -30,7 +31,7 @@ impl Still {
         &self.shared.queues[0]
     }
 
-    /// Redis carries out a claim; its answer is not taken in.
+    /// Redis executes a claim; its answer is not processed.
     async fn claim(&self, seq: u64) -> Claimed {
         let (queue, broker) = (self.queue(), &self.shared.broker);
         let claimed = broker.claim(&queue.name, &queue.worker(), seq, 1).await.unwrap();
@@ -38,12 +39,12 @@ impl Still {
         claimed
     }
 
-    /// The answer is taken in: the attempt begins.
+    /// Processes the answer: the attempt begins.
     fn take_in(&self, claimed: Claimed) -> Arc<Attempt> {
         self.take_in_as(self.queue().worker(), claimed)
     }
 
-    /// As [`take_in`](Self::take_in), of a claim that was sent under this id.
+    /// As [`take_in`](Self::take_in), for a claim that was sent under this id.
     fn take_in_as(&self, worker: WorkerId, claimed: Claimed) -> Arc<Attempt> {
         let Claimed { token, now_ms, mut grants, .. } = claimed;
         let grant = grants.remove(0);
@@ -54,7 +55,7 @@ impl Still {
         let slot = self.shared.slots.take(0).unwrap();
         let attempt = crate::prepare::prepare(&self.shared, claim, slot).unwrap().attempt;
         self.shared.attempts.insert(std::iter::once(&attempt));
-        self.queue().set_heard_seq(token.seq);
+        self.queue().set_received_seq(token.seq);
         attempt
     }
 
@@ -78,90 +79,90 @@ impl Still {
 
 #[tokio::test]
 async fn a_claim_whose_answer_is_on_its_way_is_left_alone() {
-    let still = Still::new("heartbeat-on-its-way").await;
-    let claimed = still.claim(1).await;
-    assert!(still.beats().await);
-    assert_eq!(still.reports(), 0);
-    let attempt = still.take_in(claimed);
-    assert!(still.beats().await);
-    assert_eq!((still.reports(), attempt.stopped()), (0, None));
+    let worker = Stepped::new("heartbeat-on-its-way").await;
+    let claimed = worker.claim(1).await;
+    assert!(worker.beats().await);
+    assert_eq!(worker.reports(), 0);
+    let attempt = worker.take_in(claimed);
+    assert!(worker.beats().await);
+    assert_eq!((worker.reports(), attempt.stopped()), (0, None));
 }
 
 #[tokio::test]
 async fn a_claim_whose_answer_never_came_is_given_back() {
-    let still = Still::new("heartbeat-never-came").await;
-    still.claim(1).await;
+    let worker = Stepped::new("heartbeat-never-came").await;
+    worker.claim(1).await;
     // The claim after it was answered.
-    still.queue().set_heard_seq(2);
-    assert!(still.beats().await);
-    assert_eq!(still.reports(), 1);
+    worker.queue().set_received_seq(2);
+    assert!(worker.beats().await);
+    assert_eq!(worker.reports(), 1);
 }
 
 #[tokio::test]
-async fn an_attempt_that_began_after_the_heartbeat_was_sent_is_not_taken_for_lost() {
-    let still = Still::new("heartbeat-began-after").await;
-    let before = befores(&still.shared).remove(0);
-    let renewed = still.renew().await;
-    let attempt = still.take_in(still.claim(1).await);
-    reconcile(&still.shared, &before, &renewed);
-    assert_eq!((still.reports(), attempt.stopped()), (0, None));
+async fn an_attempt_that_began_after_the_heartbeat_was_sent_is_not_lost() {
+    let worker = Stepped::new("heartbeat-began-after").await;
+    let before = befores(&worker.shared).remove(0);
+    let renewed = worker.renew().await;
+    let attempt = worker.take_in(worker.claim(1).await);
+    reconcile(&worker.shared, &before, &renewed);
+    assert_eq!((worker.reports(), attempt.stopped()), (0, None));
 }
 
 #[tokio::test]
-async fn an_answer_taken_in_while_the_heartbeat_was_under_way_is_not_given_back() {
-    let still = Still::new("heartbeat-under-way").await;
-    let claimed = still.claim(1).await;
-    let before = befores(&still.shared).remove(0);
-    let renewed = still.renew().await;
-    let attempt = still.take_in(claimed);
-    reconcile(&still.shared, &before, &renewed);
-    assert_eq!((still.reports(), attempt.stopped()), (0, None));
+async fn a_claim_whose_answer_came_during_the_heartbeat_is_not_given_back() {
+    let worker = Stepped::new("heartbeat-under-way").await;
+    let claimed = worker.claim(1).await;
+    let before = befores(&worker.shared).remove(0);
+    let renewed = worker.renew().await;
+    let attempt = worker.take_in(claimed);
+    reconcile(&worker.shared, &before, &renewed);
+    assert_eq!((worker.reports(), attempt.stopped()), (0, None));
 }
 
 #[tokio::test]
-async fn of_two_attempts_at_one_task_that_under_the_old_token_is_stopped() {
-    let still = Still::new("heartbeat-old-token").await;
-    let old = still.take_in(still.claim(1).await);
-    // As after a release that this worker does not remember.
+async fn of_two_attempts_at_one_task_the_one_under_the_old_token_is_stopped() {
+    let worker = Stepped::new("heartbeat-old-token").await;
+    let old = worker.take_in(worker.claim(1).await);
+    // As after a release by this worker whose answer was lost.
     let given = Release { lease: old.lease.clone(), give: Give::Head };
-    let (broker, queue) = (&still.shared.broker, still.queue());
+    let (broker, queue) = (&worker.shared.broker, worker.queue());
     let call = broker.release_call(&queue.name, &queue.worker(), &[given]);
     assert!(broker.report(call).await.unwrap().is_empty());
-    let new = still.take_in(still.claim(2).await);
+    let new = worker.take_in(worker.claim(2).await);
     assert_eq!(old.lease.id, new.lease.id);
 
-    assert!(still.beats().await);
+    assert!(worker.beats().await);
     assert_eq!(old.stopped().map(|(why, _)| why), Some(Stop::Lost));
-    assert_eq!((new.stopped(), still.reports()), (None, 0));
+    assert_eq!((new.stopped(), worker.reports()), (None, 0));
 }
 
 #[tokio::test]
 async fn an_attempt_that_began_while_its_id_was_replaced_is_stopped_by_the_next_heartbeat() {
-    let still = Still::new("heartbeat-replaced").await;
-    let (old, claimed) = (still.queue().worker(), still.claim(1).await);
-    let (new, lease) = (new_worker_id(&still.shared.config), still.shared.config.lease);
-    still.queue().replace_worker(new, Instant::now(), lease);
-    let attempt = still.take_in_as(old, claimed);
-    assert!(befores(&still.shared)[0].attempts.is_empty());
+    let worker = Stepped::new("heartbeat-replaced").await;
+    let (old, claimed) = (worker.queue().worker(), worker.claim(1).await);
+    let (new, lease) = (new_worker_id(&worker.shared.config), worker.shared.config.lease);
+    worker.queue().replace_worker(new, Instant::now(), lease);
+    let attempt = worker.take_in_as(old, claimed);
+    assert!(befores(&worker.shared)[0].attempts.is_empty());
     assert_eq!(attempt.stopped().map(|(why, _)| why), Some(Stop::Lost));
 }
 
 #[tokio::test]
-async fn a_cancel_whose_message_was_lost_is_heard_of_with_the_heartbeat() {
-    let still = Still::new("heartbeat-cancel").await;
-    let attempt = still.take_in(still.claim(1).await);
-    still.shared.broker.cancel(&attempt.lease.id).await.unwrap();
-    assert!(still.beats().await);
+async fn a_cancel_whose_message_was_lost_arrives_with_the_heartbeat() {
+    let worker = Stepped::new("heartbeat-cancel").await;
+    let attempt = worker.take_in(worker.claim(1).await);
+    worker.shared.broker.cancel(&attempt.lease.id).await.unwrap();
+    assert!(worker.beats().await);
     assert_eq!(attempt.stopped().map(|(why, _)| why), Some(Stop::Cancelled));
 }
 
 #[tokio::test]
-async fn a_worker_that_is_registered_no_more_goes_on_under_another_id() {
-    let still = Still::new("heartbeat-new-id").await;
-    let old = still.queue().worker();
-    still.shared.broker.leave(&still.queue().name, &old).await.unwrap();
-    assert!(still.beats().await);
-    assert_ne!(still.queue().worker(), old);
-    // As what it would have been granted under its old id.
-    assert_eq!(still.take_in(still.claim(1).await).lease.worker, still.queue().worker());
+async fn a_worker_that_is_no_longer_registered_goes_on_under_another_id() {
+    let worker = Stepped::new("heartbeat-new-id").await;
+    let old = worker.queue().worker();
+    worker.shared.broker.leave(&worker.queue().name, &old).await.unwrap();
+    assert!(worker.beats().await);
+    assert_ne!(worker.queue().worker(), old);
+    // A claim under the new id is granted the same task.
+    assert_eq!(worker.take_in(worker.claim(1).await).lease.worker, worker.queue().worker());
 }

@@ -1,4 +1,4 @@
-//! A worker whose roles don't run, for tests that make its moves: [`still`].
+//! A worker whose roles don't run, for tests that do their work step by step: [`idle_worker`].
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Task for Nothing {
     }
 }
 
-/// A worker for [`Nothing`] in a store of this name, and a client of that.
+/// A worker for [`Nothing`] in a store of this name, and a client of that store.
 pub(crate) async fn idle_worker(store: &str) -> (Client, Arc<Shared>) {
     let url = format!("memory://{store}");
     let client = Client::builder(&url).connect().await.expect("a store in memory is always there");

@@ -1,4 +1,4 @@
-//! Drops what is past its age or above what is kept.
+//! Purges the ended tasks that are too old or too many.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,14 +10,15 @@ use optimus_core::{
 
 use crate::{role::Role, shared::Shared};
 
-/// The *cluster* cleans up this often, however many workers it has.
+/// All workers together clean up this often, however many they are.
 const AVERAGE: Duration = Duration::from_secs(15);
 /// Calls for one queue in a turn.
 const CALLS_MAX: usize = 1_000;
-/// Until the next turn where there is more, since tasks may die faster than one turn purges.
+/// How long until the next turn if there is more, because tasks may die faster than one turn
+/// purges.
 const MORE_AFTER: Duration = Duration::from_millis(100);
 
-/// The role that keeps Redis' memory bounded.
+/// The role that limits what ended tasks take of Redis' memory.
 pub(crate) struct Janitor {
     shared: Arc<Shared>,
     broker: Broker,
@@ -38,8 +39,8 @@ pub(crate) async fn purge(
 ) -> Result<Seen, BrokerError> {
     let mut sum = Sum::default();
     let seen = sum.purge(shared, broker, queue).await;
-    // What was dropped is told, even where a later call failed.
-    sum.tell(shared, queue);
+    // Logged even if a later call failed.
+    sum.log(shared, queue);
     seen
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Seen {
     more: bool,
 }
 
-/// What a turn has dropped of a queue, and why.
+/// What a turn has purged from a queue, and why.
 #[derive(Default)]
 struct Sum {
     tasks: usize,
@@ -80,7 +81,7 @@ impl Sum {
         Ok(seen)
     }
 
-    fn tell(&self, shared: &Shared, queue: &QueueName) {
+    fn log(&self, shared: &Shared, queue: &QueueName) {
         let Self { tasks, above_count, above_bytes } = *self;
         let (queue, past_age) = (queue.clone(), tasks - above_count - above_bytes);
         if above_bytes > 0 {

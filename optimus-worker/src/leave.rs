@@ -1,4 +1,4 @@
-//! The last words of a worker: what it still holds is given back, and its registration ends.
+//! Ends the worker's registration, and gives back what it still holds: [`leave`].
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use optimus_core::{
 use crate::{outcome::millis, queues::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
-/// For all queues together, since a supervisor waits.
+/// For all queues together, because a supervisor waits.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Signs off from all queues at once. What can't be given back now is left to the reaper.
+/// Leaves all queues at once. What can't be given back now is left to the reaper.
 pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.maintenance.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| leave_queues(shared, &broker, queue));
@@ -24,7 +24,7 @@ pub(crate) async fn leave(shared: &Shared) {
             shared.log,
             WARN,
             within_ms = millis(LEAVE_WITHIN),
-            "could not leave from every queue; the leases there end by themselves"
+            "could not leave every queue; the leases there end by themselves"
         );
     }
 }
@@ -32,7 +32,7 @@ pub(crate) async fn leave(shared: &Shared) {
 async fn leave_queues(shared: &Shared, broker: &Broker, queue: &Served) {
     if let Err(problem) = leave_queue(shared, broker, queue).await {
         let name = queue.name.clone();
-        let text = "could not leave from the queue; the lease there ends by itself";
+        let text = "could not leave the queue; the lease there ends by itself";
         tell!(shared.log, WARN, queue = %name, error = %problem, "{text}");
     }
 }
@@ -44,12 +44,12 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
     }
     let held = broker.renew(&queue.name, &worker, lease).await?.held;
     let leases = held.into_iter().map(|(id, token)| Lease { id, worker: worker.clone(), token });
-    // What still runs would start elsewhere beside this.
+    // A running task would otherwise start elsewhere while it still runs here.
     let running =
         |lease: &Lease| shared.attempts.of(lease).is_some_and(|attempt| !attempt.is_settled());
-    let (kept, unheard): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
+    let (kept, unknown): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
     let releases: Vec<Release> =
-        unheard.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
+        unknown.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
     let (name, given_back, kept_here) = (queue.name.clone(), releases.len(), kept.len());
     tell!(
         shared.log,
@@ -57,8 +57,8 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
         queue = %name,
         given_back,
         kept = kept_here,
-        "this worker held tasks when it signed off: those that it did not know of are given \
-         back; those that still run stay until the lease is over"
+        "this worker held tasks when it left: those that it did not know of are given back; those \
+         that still run stay until the lease is over"
     );
     for batch in releases.chunks(BATCH_MAX) {
         broker.report(broker.release_call(&queue.name, &worker, batch)).await?;

@@ -1,4 +1,4 @@
-//! After which time without a sign of its client a ledger is purged: [`Ledgers`].
+//! How long a ledger without a stamp of its client is kept: [`Ledgers`].
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -8,13 +8,13 @@ use std::{
 use optimus_core::broker::Broker;
 use tokio::time::Instant;
 
-/// A client that lives says so every ten minutes.
+/// A live client stamps its ledgers every ten minutes.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// While this worker has lost its own connection lately, clients may have been away, too.
+/// If this worker has lost its own connection recently, clients may have lost theirs, too.
 const IDLE_AFTER_OUTAGE: Duration = Duration::from_secs(24 * 60 * 60);
 const OUTAGE_IS_OVER: Duration = Duration::from_secs(15 * 60);
 
-/// For how long this worker's connection has held.
+/// How long this worker's connection has lasted.
 pub(crate) struct Ledgers(Mutex<Held>);
 
 struct Held {
@@ -27,7 +27,7 @@ impl Ledgers {
         Self(Mutex::new(Held { breaks: 0, since: Instant::now() }))
     }
 
-    /// How long a ledger lies idle before it goes.
+    /// How long a ledger may be without a stamp before it is purged.
     pub(crate) fn idle(&self, broker: &Broker) -> Duration {
         self.after(broker.breaks(), Instant::now())
     }

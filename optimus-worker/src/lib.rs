@@ -3,26 +3,29 @@
 //! What happens when you call [`Worker::run`]: the `registry` of tasks is checked, and the worker
 //! registers under a lease in each queue it serves. The `claimer` then takes turns, each one write
 //! to Redis: what finished since the last turn (kept by the `reporter`) and a claim for as many
-//! tasks as there are idle slots. The `executor` runs each claimed task, and `decide` turns how it
-//! ended into a report. Beside that runtime stands the `maintenance`, a thread of its own with
-//! connections of its own: `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, the
-//! bells, `reaper`, `janitor`, `steward` and `summary` go on even if handlers block every thread
-//! they can reach. There the worker ends, too, in the phases of `ending`, and leaves. Who may ask
-//! for that is in `shutdown` and `process`.
+//! tasks as there are idle slots. The `executor` runs each claimed task, and `decide` turns its end
+//! into a report.
 //!
-//! `attempts` is what both sides share: every attempt that runs or whose report is still held.
+//! The `maintenance` thread runs outside that runtime, with connections of its own. Its roles are
+//! `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, `work_listener`,
+//! `cancel_listener`, `reaper`, `janitor`, `steward` and `summary`. They go on even if handlers
+//! block every thread of their runtime. The worker also ends on that thread: in the phases of
+//! `ending`, and then with `leave`. `shutdown` and `process` start the end.
+//!
+//! Both sides share `attempts`: every attempt that runs or whose report is still held.
 
 mod answered;
-mod ask;
 mod attempts;
 mod builder;
 mod cancel_listener;
+mod claim_request;
 mod claimer;
 mod claims;
 mod config;
 mod deadlines;
 mod decide;
 mod driver_watch;
+mod ended_calls;
 mod ending;
 mod executor;
 mod fallback_reporter;
@@ -59,7 +62,6 @@ mod start;
 mod steward;
 mod summary;
 mod tally;
-mod told;
 mod user_code;
 mod wakeups;
 mod work_listener;

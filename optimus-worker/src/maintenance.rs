@@ -1,4 +1,5 @@
-//! The thread that handlers can't block: own runtime, own connections. It ends the worker.
+//! The maintenance thread, which handlers can't block: it has its own runtime and connections, and
+//! it ends the worker.
 
 use std::{convert::Infallible, future::pending, io, sync::Arc, thread, time::Duration};
 
@@ -40,21 +41,21 @@ pub(crate) struct Maintenance {
     ended: oneshot::Receiver<Infallible>,
 }
 
-/// What the maintenance thread alone has.
-struct Keeping {
+/// What only the maintenance thread has.
+struct Thread {
     shared: Arc<Shared>,
     /// Cancelled when the claimer has ended.
     claimer: CancellationToken,
-    /// If it was started by `run`.
+    /// Set if `run` started the worker.
     process: Option<Process>,
-    /// Of the handlers.
+    /// The handlers' runtime.
     runtime: Handle,
     /// Dropped when it has left.
     alive: oneshot::Sender<Infallible>,
 }
 
 impl Maintenance {
-    /// Keeps house until the worker has ended, whatever becomes of the future that started it.
+    /// Runs until the worker has ended, also if the future that started it is dropped.
     pub(crate) fn start(
         shared: Arc<Shared>,
         claimer: CancellationToken,
@@ -62,17 +63,17 @@ impl Maintenance {
     ) -> io::Result<Self> {
         let (alive, ended) = oneshot::channel();
         let runtime = Handle::current();
-        let keeping = Keeping { shared, claimer, process, runtime, alive };
+        let thread = Thread { shared, claimer, process, runtime, alive };
         #[cfg(feature = "simulation")]
         if optimus_core::platform::is_simulated() {
-            // There one thread does all, and no handler blocks it.
-            tokio::spawn(keeping.keep());
+            // A simulation has one thread for everything, and no handler blocks it.
+            tokio::spawn(thread.run());
             return Ok(Self { ended });
         }
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("optimus-maintenance".into()).spawn(move || {
-            runtime.block_on(keeping.keep());
-            // Where a name is looked up, its end would wait for that.
+            runtime.block_on(thread.run());
+            // The end of the runtime would wait for a name that is being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Self { ended })
@@ -80,41 +81,41 @@ impl Maintenance {
 
     /// Resolves when it has left.
     pub(crate) async fn ended(&mut self) {
-        // It tells nothing.
+        // Nothing is sent: the sender is only dropped.
         drop((&mut self.ended).await);
     }
 }
 
-impl Keeping {
-    async fn keep(self) {
+impl Thread {
+    async fn run(self) {
         let shared = self.shared.clone();
-        supervise("maintenance", &shared.shutdown, Box::pin(self.keep_and_leave())).await;
-        // It may be the last to have the user's data.
+        supervise("maintenance", &shared.shutdown, Box::pin(self.run_and_leave())).await;
+        // This may be the last owner of the user's data.
         discard(shared);
     }
 
-    async fn keep_and_leave(self) {
+    async fn run_and_leave(self) {
         let Self { shared, claimer, mut process, runtime, alive } = self;
         let shutdown = &shared.shutdown;
         let ending = async {
             supervise("shutdown", shutdown, ending::end(&shared)).await;
             shutdown.stop_roles();
         };
-        let hearing = async {
+        let signals = async {
             if let Some(process) = &mut process {
-                process.hear(shutdown).await;
+                process.handle_signals(shutdown).await;
             }
             pending::<()>().await;
         };
-        let all = async { tokio::join!(play_all(&shared, runtime), claimer.cancelled(), ending) };
+        let all = async { tokio::join!(run_roles(&shared, runtime), claimer.cancelled(), ending) };
         tokio::select! {
             biased;
             _ = all => {}
-            () = hearing => {}
-            // What was sent and is not heard of costs nothing: tokens and leases judge it.
+            () = signals => {}
+            // Unanswered calls do no harm: scripts check their tokens and leases.
             () = later_than(shutdown, STOP_GRACE) => {}
         }
-        answered::tell_unanswered(&shared);
+        answered::log_unanswered(&shared);
         supervise("leave", shutdown, leave::leave(&shared)).await;
         drop(alive);
         if let Some(process) = process {
@@ -123,8 +124,8 @@ impl Keeping {
     }
 }
 
-/// Until they are asked to stop.
-async fn play_all(shared: &Arc<Shared>, runtime: Handle) {
+/// Runs all roles of this thread until they are asked to stop.
+async fn run_roles(shared: &Arc<Shared>, runtime: Handle) {
     let never = Wakeup::default();
     let Shared { shutdown, wakeups, .. } = &**shared;
     let stop = shutdown.roles();
@@ -134,19 +135,19 @@ async fn play_all(shared: &Arc<Shared>, runtime: Handle) {
     let (watch, driver_watch) =
         (DriverWatch::new(shared.clone(), runtime), &wakeups.driver_watch.wakeup);
     let work_listener = async {
-        let mut bell = WorkListener::new(shared.clone(), stop.clone());
-        run(&mut bell, &wakeups.work_listener, stop).await;
-        bell.leave().await;
+        let mut listener = WorkListener::new(shared.clone(), stop.clone());
+        run(&mut listener, &wakeups.work_listener, stop).await;
+        listener.leave().await;
     };
     let summary = async {
         let mut summary = Summary::new(shared.clone());
         run(&mut summary, &never, stop).await;
-        summary.tell();
+        summary.log();
     };
     let cancel_listener = async {
         tokio::select! {
             biased;
-            // What it may have popped is for this worker only.
+            // A stop request that it has popped is for this worker only, so none is lost.
             () = stop.cancelled() => {}
             () = run(CancelListener::new(shared.clone()), &never, stop) => {}
         }

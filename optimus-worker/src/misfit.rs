@@ -1,5 +1,5 @@
-//! Tasks that this worker can't run yet: of a name it doesn't know, or a newer record. Usually a
-//! deploy is under way, so they wait, and spend no attempt.
+//! Tasks that this worker can't run yet, because it does not know their name or their record is
+//! newer. Usually a deploy is under way, so they wait and spend no attempt.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_buried_once_its_waits_add_up_to_the_grace() {
+    fn a_misfit_is_marked_dead_once_its_waits_add_up_to_the_grace() {
         let hour = Duration::from_secs(3600);
         assert!(!is_over(0, hour));
         let waited = |n| (1..=n).map(wait).sum::<Duration>();

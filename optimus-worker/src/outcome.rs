@@ -1,7 +1,7 @@
-//! What became of an attempt, as the log tells it: [`Outcome`].
+//! The outcome of an attempt, as it is logged: [`Outcome`].
 //!
-//! There is one event for each attempt that ends and for each task that dies without one. All that
-//! it says are its own fields, outside of any span, so that it says the same at every level.
+//! There is one event for each attempt that ends and for each task that dies without one. All facts
+//! are fields of the event, which is in no span, so it is the same at every level.
 
 use std::time::Duration;
 
@@ -17,37 +17,37 @@ use crate::{
     shared::Shared,
 };
 
-/// What was judged.
+/// How an attempt ended, and what happens to its task.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is told at this level.
+    /// It is logged at this level.
     Success(Level),
-    /// Another attempt follows; `asked`: the handler said when.
+    /// Another attempt follows; `asked`: the handler asked for it, with the wait.
     Retry {
         next_in: Duration,
         asked: bool,
-        error: Told,
+        error: Cause,
     },
-    Dead(Told),
-    Cancelled(Told),
+    Dead(Cause),
+    Cancelled(Cause),
     Snoozed(Duration),
     /// It was interrupted, and the attempt does not count.
     GivenBack,
-    /// The lease is over: nobody would hear the report, or Redis refused it.
+    /// The lease is over: nothing is reported, or Redis refused the report.
     Lost,
     /// Redis did not answer the report before the worker ended.
     Unanswered,
 }
 
-/// Why, where anybody listens.
-type Told = Option<Box<AttemptError>>;
+/// Why it ended so; `None` if the event is not logged.
+type Cause = Option<Box<AttemptError>>;
 
-/// Of an entry of the error history. Each source of an error has a line of its own there, and a
-/// field of an event is read in one.
-fn told(entry: &str) -> Told {
-    let mut told: AttemptError = serde_json::from_str(entry).ok()?;
-    told.message = told.message.replace("\n  caused by: ", ": ");
-    Some(Box::new(told))
+/// From an entry of the error history. There each source of an error has its own line; a field of
+/// an event has one line.
+fn cause(entry: &str) -> Cause {
+    let mut cause: AttemptError = serde_json::from_str(entry).ok()?;
+    cause.message = cause.message.replace("\n  caused by: ", ": ");
+    Some(Box::new(cause))
 }
 
 /// The attempt that ended.
@@ -77,7 +77,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 impl Outcome {
-    /// Of what a report says. `success`: the level at which a success is told.
+    /// The outcome that a decision leads to. `success`: the level at which a success is logged.
     pub(crate) fn of(decision: Option<&Decision>, success: Level) -> Self {
         let Some(Decision { report, asked }) = decision else { return Self::Lost };
         match report {
@@ -99,11 +99,11 @@ impl Outcome {
         if LevelFilter::current() < outcome.level() {
             return outcome;
         }
-        let told = told(&failure.error);
+        let error = cause(&failure.error);
         match outcome {
-            Self::Retry { next_in, asked, .. } => Self::Retry { next_in, asked, error: told },
-            Self::Dead(_) => Self::Dead(told),
-            _ => Self::Cancelled(told),
+            Self::Retry { next_in, asked, .. } => Self::Retry { next_in, asked, error },
+            Self::Dead(_) => Self::Dead(error),
+            _ => Self::Cancelled(error),
         }
     }
 
@@ -119,9 +119,9 @@ impl Outcome {
         }
     }
 
-    /// Calls the subscriber, which is the user's code.
+    /// Calls the subscriber, which is user code.
     pub(crate) fn log(&self, end: &End<'_>) {
-        macro_rules! say {
+        macro_rules! log {
             ($level:ident, $outcome:literal, $text:literal $(, $($field:tt)+)?) => {
                 tracing::event!(
                     target: "optimus::task",
@@ -142,32 +142,32 @@ impl Outcome {
         let (reason, error) = (self.reason().map(Reason::as_str), self.error());
         let next_in_ms = self.next_in().map(millis);
         match self {
-            Self::Success(Level::INFO) => say!(INFO, "success", "succeeded"),
-            Self::Success(_) => say!(DEBUG, "success", "succeeded"),
+            Self::Success(Level::INFO) => log!(INFO, "success", "succeeded"),
+            Self::Success(_) => log!(DEBUG, "success", "succeeded"),
             Self::Retry { asked: false, .. } if self.reason() == Some(Reason::Lost) => {
                 let text = "its worker was lost; will be retried";
-                say!(WARN, "retry", "{text}", reason, next_in_ms, error);
+                log!(WARN, "retry", "{text}", reason, next_in_ms, error);
             }
             Self::Retry { asked: false, .. } => {
-                say!(WARN, "retry", "failed; will be retried", reason, next_in_ms, error);
+                log!(WARN, "retry", "failed; will be retried", reason, next_in_ms, error);
             }
             Self::Retry { asked: true, .. } => {
                 let text = "will be retried after the wait that it asked for";
-                say!(INFO, "retry", "{text}", next_in_ms, error);
+                log!(INFO, "retry", "{text}", next_in_ms, error);
             }
-            Self::Dead(_) => say!(ERROR, "dead", "dead", reason, error),
-            Self::Cancelled(_) => say!(INFO, "cancelled", "cancelled", error),
-            Self::Snoozed(_) => say!(INFO, "snoozed", "snoozed", next_in_ms),
+            Self::Dead(_) => log!(ERROR, "dead", "dead", reason, error),
+            Self::Cancelled(_) => log!(INFO, "cancelled", "cancelled", error),
+            Self::Snoozed(_) => log!(INFO, "snoozed", "snoozed", next_in_ms),
             Self::GivenBack => {
-                say!(INFO, "given_back", "interrupted and given back; the attempt does not count");
+                log!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
             Self::Lost => {
-                say!(WARN, "lost", "its lease is over; how it ended here does not count");
+                log!(WARN, "lost", "its lease is over; its outcome here does not count");
             }
             Self::Unanswered => {
                 let text = "Redis did not answer its report before the worker ended; it counts if \
                             Redis has it, else the task runs again";
-                say!(WARN, "unanswered", "{text}");
+                log!(WARN, "unanswered", "{text}");
             }
         }
     }
@@ -180,7 +180,7 @@ impl Outcome {
         }
     }
 
-    fn told(&self) -> Option<&AttemptError> {
+    fn cause(&self) -> Option<&AttemptError> {
         match self {
             Self::Retry { error, .. } | Self::Dead(error) | Self::Cancelled(error) => {
                 error.as_deref()
@@ -194,16 +194,16 @@ impl Outcome {
     }
 
     fn reason(&self) -> Option<Reason> {
-        self.told().map(|told| told.reason)
+        self.cause().map(|cause| cause.reason)
     }
 
     fn error(&self) -> Option<&str> {
-        self.told().map(|told| told.message.as_str())
+        self.cause().map(|cause| cause.message.as_str())
     }
 }
 
-/// Tells of a task that dies without an attempt, and counts it.
-pub(crate) fn tell_marked_dead(
+/// Logs and counts a task that dies without an attempt.
+pub(crate) fn log_marked_dead(
     shared: &Shared,
     report: &Report,
     task: Option<String>,
@@ -211,11 +211,11 @@ pub(crate) fn tell_marked_dead(
 ) {
     let Report::Fail(failure) = report else { return };
     let outcome = Outcome::failed(failure, false);
-    tell_ended(shared, outcome, (failure.lease.id.clone(), task, attempt));
+    log_ended(shared, outcome, (failure.lease.id.clone(), task, attempt));
 }
 
-/// Tells of an attempt that was lost with its worker, where this worker took the task back.
-pub(crate) fn tell_lost(shared: &Shared, lost: Lost) {
+/// Logs and counts an attempt that was lost with its worker. This worker took its task back.
+pub(crate) fn log_lost(shared: &Shared, lost: Lost) {
     let Lost { id, worker, task, attempt, state } = lost;
     let error = Some(Box::new(AttemptError::lost(worker.to_string(), attempt)));
     let outcome = match state {
@@ -223,11 +223,11 @@ pub(crate) fn tell_lost(shared: &Shared, lost: Lost) {
         TaskState::Cancelled => Outcome::Cancelled(error),
         _ => Outcome::Retry { next_in: Duration::ZERO, asked: false, error },
     };
-    tell_ended(shared, outcome, (id, task, attempt));
+    log_ended(shared, outcome, (id, task, attempt));
 }
 
 /// On the log's thread.
-fn tell_ended(
+fn log_ended(
     shared: &Shared,
     outcome: Outcome,
     (id, task, attempt): (TaskId, Option<String>, u32),

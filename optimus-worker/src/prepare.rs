@@ -1,4 +1,4 @@
-//! From a claimed record to an attempt that can start: [`Prepared`]; or the report of why it can't.
+//! Turns a claimed record into an attempt that can start: [`Prepared`]; or reports why it can't.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     slots::Slot,
 };
 
-/// All that one attempt needs.
+/// Everything that one attempt needs.
 pub(crate) struct Prepared {
     pub(crate) attempt: Arc<Attempt>,
     pub(crate) definition: TaskDefinition,
@@ -32,13 +32,13 @@ pub(crate) enum Payload {
     InBlobs,
 }
 
-/// A claimed task, as Redis told it.
+/// A claimed task, as Redis returned it.
 pub(crate) struct Claim {
     pub(crate) lease: Lease,
     pub(crate) record: Vec<u8>,
     /// Failures, losses and misfits so far.
     pub(crate) tries: (u32, u32, u32),
-    /// That much, or its error history, is kept of it.
+    /// Redis keeps tries or an error history of it.
     pub(crate) was_tried: bool,
     pub(crate) start_by: StartBy,
     /// Redis' clock at the claim, in ms.
@@ -49,17 +49,17 @@ pub(crate) struct Claim {
 
 /// Why a claimed task does not start.
 enum Obstacle {
-    /// It can't be run here.
+    /// This worker can't run it.
     Misfit(Box<Report>),
-    /// It can't be run anywhere, or no more. The attempt that it does not get, and its task where
-    /// that can be read.
+    /// No worker can run it, or not any more. With the attempt that it does not get, and its task
+    /// if that can be read.
     MarkedDead { report: Box<Report>, attempt: u32, task: Option<String> },
     /// It may have killed a worker.
     Quarantined(Lease),
 }
 
-/// Finds what the task needs. One that can't be run here is reported, one that must run alone is
-/// held for later; and its slot is free again.
+/// Finds what the task needs. If this worker can't run it, it is reported; if it must run alone, it
+/// is held. In both cases its slot is free again.
 pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepared> {
     match find(shared, claim) {
         Ok((attempt, definition, payload)) => {
@@ -70,7 +70,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
             match obstacle {
                 Obstacle::Misfit(report) => shared.reporter.push(*report),
                 Obstacle::MarkedDead { report, attempt, task } => {
-                    outcome::tell_marked_dead(shared, &report, task, attempt);
+                    outcome::log_marked_dead(shared, &report, task, attempt);
                     shared.reporter.push(*report);
                 }
                 Obstacle::Quarantined(lease) => {
@@ -82,7 +82,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
     }
 }
 
-/// Keeps one that must run alone until it can; or has it come back later.
+/// Holds a task until it can run alone, or gives it back for a time.
 fn hold(shared: &Shared, lease: Lease) {
     let id = lease.id.clone();
     let later = shared.quarantine.hold(lease, Instant::now(), fastrand::f64());
@@ -110,8 +110,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         let (id, text) = (lease.id.clone(), why.to_owned());
         let next_in = misfit::wait(misfits + 1);
         let next_in_ms = outcome::millis(next_in);
-        let said = "this worker can't run the task; the next attempt may go to another";
-        tell!(shared.log, WARN, %id, error = text, next_in_ms, "{said}");
+        let event = "this worker can't run the task; the next attempt may go to another";
+        tell!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
         let give = Give::Misfit(next_in);
         let release = Release { lease: lease.clone(), give };
         Obstacle::Misfit(Box::new(Report::Release(release)))
@@ -164,7 +164,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
 }
 
-/// How long it was allowed to wait for its first start, if it waited longer.
+/// How long the task was allowed to wait for its first start, if it waited longer.
 fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -> Option<Duration> {
     let expires_in = record.expires_in?;
     let start_by_ms = match start_by {
@@ -178,7 +178,7 @@ fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -
     (now_ms > start_by_ms).then_some(expires_in)
 }
 
-/// When it was submitted: by Redis' clock where that is stored, else by the client's.
+/// When it was submitted: by Redis' clock if that is stored, else by the client's.
 fn submitted_ms(accepted_ms: Option<u64>, lease: &Lease) -> Option<u64> {
     accepted_ms.or_else(|| Some(lease.id.made_ms()).filter(|ms| *ms > 0))
 }

@@ -1,5 +1,5 @@
-//! What [`Worker::run`](crate::Worker::run) may do with its process: hear what the operating system
-//! asks of it, and exit: [`Process`].
+//! What [`Worker::run`](crate::Worker::run) may do with its process: handle its signals, and exit
+//! it: [`Process`].
 
 use std::{process, sync::LazyLock, time::Duration};
 
@@ -13,13 +13,13 @@ use crate::{running::LOG_WITHIN, shared::Shared, shutdown::Shutdown, signals::Si
 
 /// `EX_TEMPFAIL` of `sysexits.h`: to be tried again later.
 pub(crate) const EXIT_BLOCKED: i32 = 75;
-/// How long `run`, and what its program does after it, have to end the process by themselves.
+/// How long `run` and the code after it may take to end the process by themselves.
 const RETURN_GRACE: Duration = Duration::from_secs(2);
 
 /// Workers of this process that `run` and have not left.
 static SERVING: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);
 
-/// The process, as the maintenance thread of a worker owns it that was started by `run`.
+/// The process of a worker that `run` started. Its maintenance thread owns this.
 #[derive(Debug)]
 pub(crate) struct Process {
     signals: Signals,
@@ -27,7 +27,8 @@ pub(crate) struct Process {
     serving: Serving,
 }
 
-/// Held by the future of `run`. Who drops it before it has returned wants the process to live.
+/// Held by the future of `run`. If it is dropped before the future returns, the process must not
+/// exit.
 #[derive(Debug)]
 pub(crate) struct Return(oneshot::Sender<()>);
 
@@ -37,12 +38,13 @@ struct Serving;
 
 impl Process {
     pub(crate) fn own(signals: Signals) -> (Self, Return) {
-        let (tell, returned) = oneshot::channel();
-        (Self { signals, returned, serving: Serving::begin() }, Return(tell))
+        let (sender, returned) = oneshot::channel();
+        (Self { signals, returned, serving: Serving::begin() }, Return(sender))
     }
 
-    /// Passes on what the operating system asks. The second signal hurries. It never resolves.
-    pub(crate) async fn hear(&mut self, shutdown: &Shutdown) {
+    /// Begins the shutdown at the first signal, and skips its waits at the second. It never
+    /// resolves.
+    pub(crate) async fn handle_signals(&mut self, shutdown: &Shutdown) {
         self.signals.next().await;
         shutdown.begin();
         loop {
@@ -51,8 +53,8 @@ impl Process {
         }
     }
 
-    /// The worker has left: exits the process if handlers keep it from ending by itself. Not
-    /// before all workers that `run` here have left.
+    /// The worker has left: exits the process if handlers stop it from ending by itself, after all
+    /// workers that `run` in it have left.
     pub(crate) async fn leave(self, shared: &Shared) {
         drop(self.serving);
         // The sender is never dropped.
@@ -86,9 +88,9 @@ impl Process {
 }
 
 impl Return {
-    /// The last thing that `run` does.
+    /// Called as the last act of `run`.
     pub(crate) fn now(self) {
-        // A maintenance thread that is gone need not know.
+        // The maintenance thread may have ended; then nothing waits for this.
         self.0.send(()).ok();
     }
 }

@@ -1,13 +1,13 @@
 //! Tasks that must run alone, because the next lost worker would mark them Dead: [`Quarantine`].
 //!
-//! One of them may kill its process, and nobody can tell which. So the worker holds them while what
-//! else it runs comes to its end, and claims nothing. Then it gives them all back but claims one
-//! again, alone, and claims nothing else while that runs. Redis marks no lost task as Dead but one
-//! that was claimed alone.
+//! One of them may kill its process, and it is not known which. So the worker holds them and claims
+//! nothing until everything else that it runs has ended. Then it gives all of them back and claims
+//! one again, alone, and claims nothing else while that runs. Redis marks a lost task Dead only if
+//! it was claimed alone.
 //!
-//! No worker stands still for this. A drain and a run alone have bounds; what is over its bound is
-//! given up, and the worker spends no more than a fifth of its time so. While it rests from it,
-//! quarantined tasks that it claims come back later, to whichever worker is idle then.
+//! No worker stands still for this. A drain and a run alone have bounds, and end there. The worker
+//! spends no more than a fifth of its time this way. While it rests, quarantined tasks that it
+//! claims go back for a time, and any idle worker may then claim them.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -17,20 +17,19 @@ use std::{
 use optimus_core::{Lease, QueueName, TaskId};
 use tokio::time::Instant;
 
-/// How long a worker that holds a quarantined task claims nothing. Each drain in vain doubles it.
+/// How long a worker that holds a quarantined task claims nothing. Each failed drain doubles it.
 const DRAIN_FIRST: Duration = Duration::from_secs(10);
 const DRAIN_MAX: Duration = Duration::from_secs(300);
-/// How long a task may run alone before its worker claims others. Each loss beyond doubles it, so
-/// that a task that kills late runs alone to its end at last.
+/// How long a task may run alone before its worker claims others. Each loss above the limit doubles
+/// it, so that a task that kills late in the end runs alone for long enough.
 const ALONE_FIRST: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u32 = 10;
-/// After it claimed nothing for a time, a worker holds no quarantined task for so many times as
-/// long.
+/// After a time without claims a worker holds no quarantined task for this many times as long.
 const REST: u32 = 4;
-/// When a quarantined task comes back that a worker did not hold.
+/// When a quarantined task that a worker did not hold can be claimed again.
 const BACK_MIN: Duration = Duration::from_millis(200);
 const BACK_MAX: Duration = Duration::from_secs(5);
-/// A queue that grants no claim now is asked again this much later.
+/// A queue that refuses a claim is asked again this much later.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// The quarantined tasks that a worker holds, and whether one runs.
@@ -41,9 +40,9 @@ pub(crate) struct Quarantine(Mutex<State>);
 struct State {
     held: Vec<Lease>,
     alone: Option<Alone>,
-    /// Since when nothing was claimed, because of quarantined tasks.
+    /// Since when the worker claims nothing, because of quarantined tasks.
     since: Option<Instant>,
-    drains_in_vain: u32,
+    failed_drains: u32,
     rest_until: Option<Instant>,
 }
 
@@ -51,27 +50,27 @@ struct State {
 #[derive(Debug)]
 struct Alone {
     queue: QueueName,
-    /// When others may be claimed beside it; not known before it was granted.
+    /// When others may be claimed while it runs; unknown until it is granted.
     until: Option<Instant>,
 }
 
-/// Whether the next lost worker would mark a task Dead that was lost so often.
+/// Whether the next loss would mark a task with these losses Dead.
 pub(crate) fn needs_quarantine(losses: u32, max_losses: u32) -> bool {
     losses > 0 && losses + 1 >= max_losses
 }
 
-/// How long a task that was lost so often runs alone.
+/// How long a task with these losses runs alone.
 pub(crate) fn time_alone(losses: u32, max_losses: u32) -> Duration {
     ALONE_FIRST * 2_u32.pow((losses + 1).saturating_sub(max_losses).min(DOUBLINGS_MAX))
 }
 
 impl State {
     fn drain_until(&self) -> Option<Instant> {
-        let bound = DRAIN_FIRST * 2_u32.pow(self.drains_in_vain.min(DOUBLINGS_MAX));
+        let bound = DRAIN_FIRST * 2_u32.pow(self.failed_drains.min(DOUBLINGS_MAX));
         self.since.map(|since| since + bound.min(DRAIN_MAX))
     }
 
-    /// Claims others again.
+    /// Ends the time without claims.
     fn rest(&mut self, now: Instant) {
         self.alone = None;
         let took = self.since.take().map_or(Duration::ZERO, |since| now - since);
@@ -89,8 +88,8 @@ impl Quarantine {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds one until it can run alone; its lease is kept like that of a running task. Else it is
-    /// to come back later: in so long.
+    /// Holds a task until it can run alone; its lease is kept like that of a running task.
+    /// Otherwise returns it, and how long to give it back for.
     pub(crate) fn hold(
         &self,
         lease: Lease,
@@ -106,7 +105,7 @@ impl Quarantine {
         None
     }
 
-    /// The worker has nothing else to do.
+    /// Ends the rest: the worker has nothing else to do.
     pub(crate) fn end_rest(&self) {
         self.state().rest_until = None;
     }
@@ -115,24 +114,24 @@ impl Quarantine {
         self.state().held.iter().any(|lease| lease.id == *id && lease.token.fence == fence)
     }
 
-    /// Lets go of those that match.
-    pub(crate) fn let_go(&self, matches: impl Fn(&Lease) -> bool) -> Vec<Lease> {
+    /// Removes the held tasks that match.
+    pub(crate) fn remove(&self, matches: impl Fn(&Lease) -> bool) -> Vec<Lease> {
         let mut state = self.state();
-        let gone = state.held.extract_if(.., |lease| matches(lease)).collect();
+        let removed = state.held.extract_if(.., |lease| matches(lease)).collect();
         if state.held.is_empty() && state.alone.is_none() {
             state.since = None;
         }
-        gone
+        removed
     }
 
-    /// Whether the worker must claim nothing but for these.
+    /// Whether the worker must claim nothing, except for quarantined tasks.
     pub(crate) fn any(&self) -> bool {
         let state = self.state();
         state.alone.is_some() || !state.held.is_empty()
     }
 
-    /// All else has ended. Lets go of all that are held, to be given back; and whose queue one is
-    /// to be claimed from, alone.
+    /// Everything else has ended. Removes all held tasks, to be given back, and returns the queue
+    /// from which one is to be claimed alone.
     pub(crate) fn release(&self, now: Instant) -> (Vec<Lease>, Option<QueueName>) {
         let mut state = self.state();
         if state.alone.is_some() {
@@ -141,13 +140,13 @@ impl Quarantine {
         let held = std::mem::take(&mut state.held);
         let queue = held.first().map(|lease| lease.id.queue().clone());
         if let Some(queue) = &queue {
-            state.drains_in_vain = 0;
+            state.failed_drains = 0;
             state.alone = Some(Alone { queue: queue.clone(), until: None });
         }
         (held, queue)
     }
 
-    /// The drain took too long. Lets go of all that are held, to come back in so long.
+    /// If the drain took too long, removes all held tasks, with how long to give them back for.
     pub(crate) fn give_up(&self, now: Instant, chance: f64) -> Vec<(Lease, Duration)> {
         let mut state = self.state();
         let is_over = state.drain_until().is_some_and(|until| until <= now);
@@ -155,7 +154,7 @@ impl Quarantine {
             return Vec::new();
         }
         state.rest(now);
-        state.drains_in_vain += 1;
+        state.failed_drains += 1;
         let back_in = state.back_in(now, chance);
         state.held.drain(..).map(|lease| (lease, back_in)).collect()
     }
@@ -167,24 +166,24 @@ impl Quarantine {
         }
     }
 
-    /// The queue of a task that ran alone for as long as it may: a claim there takes its mark.
+    /// The queue of a task whose time alone is over: a claim there removes its mark.
     pub(crate) fn out_of_time(&self, now: Instant) -> Option<QueueName> {
         let state = self.state();
         let alone = state.alone.as_ref()?;
         alone.until.is_some_and(|until| until <= now).then(|| alone.queue.clone())
     }
 
-    /// Nothing was granted to run alone, or what runs has its mark no more.
+    /// Nothing was granted to run alone, or the running task no longer has the mark.
     pub(crate) fn end(&self, now: Instant) {
         self.state().rest(now);
     }
 
-    /// The claim that takes the mark was refused.
+    /// The claim that removes the mark was refused.
     pub(crate) fn ask_later(&self, now: Instant) {
         self.started(now, AFTER_REFUSAL);
     }
 
-    /// When something is to be done about them, whatever else happens.
+    /// When a drain or a time alone is over.
     pub(crate) fn next(&self) -> Option<Instant> {
         let state = self.state();
         match &state.alone {

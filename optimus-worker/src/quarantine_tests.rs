@@ -1,4 +1,4 @@
-//! How long quarantined tasks keep a worker from claiming, and when one comes back.
+//! How long quarantined tasks stop a worker's claims, and when one can be claimed again.
 
 use optimus_core::{Token, WorkerId};
 
@@ -12,7 +12,7 @@ fn lease() -> Lease {
 }
 
 #[test]
-fn a_task_is_suspect_once_the_next_loss_would_mark_it_dead() {
+fn a_task_is_quarantined_once_the_next_loss_would_mark_it_dead() {
     let quarantined =
         |max| (0..5).filter(|losses| needs_quarantine(*losses, max)).collect::<Vec<_>>();
     assert_eq!(quarantined(3), [2, 3, 4]);
@@ -21,7 +21,7 @@ fn a_task_is_suspect_once_the_next_loss_would_mark_it_dead() {
 }
 
 #[test]
-fn the_time_alone_doubles_with_each_loss_beyond() {
+fn the_time_alone_doubles_with_each_loss_above_the_limit() {
     assert_eq!(time_alone(2, 3), MINUTE);
     assert_eq!(time_alone(3, 3), 2 * MINUTE);
     assert_eq!(time_alone(6, 3), 16 * MINUTE);
@@ -29,7 +29,7 @@ fn the_time_alone_doubles_with_each_loss_beyond() {
 }
 
 #[test]
-fn a_drain_in_vain_ends_within_its_bound_and_takes_a_fifth_of_the_time_at_most() {
+fn a_failed_drain_ends_within_its_bound_and_takes_at_most_a_fifth_of_the_time() {
     let (quarantine, mut now) = (Quarantine::default(), Instant::now());
     for bound in [10, 20, 40, 80, 160, 300, 300].map(Duration::from_secs) {
         assert!(quarantine.hold(lease(), now, 0.5).is_none());
@@ -63,18 +63,18 @@ fn a_task_that_runs_alone_too_long_loses_its_mark_first_and_then_others_are_clai
     assert!(!quarantine.any());
     assert!(quarantine.hold(lease(), later + 4 * MINUTE, 0.5).is_some(), "it rests");
     quarantine.end_rest();
-    assert!(quarantine.hold(lease(), later, 0.5).is_none(), "an idle worker need not");
+    assert!(quarantine.hold(lease(), later, 0.5).is_none(), "an idle worker does not rest");
 }
 
 #[test]
-fn one_after_another_runs_alone_and_one_that_is_let_go_ends_the_drain() {
+fn tasks_run_alone_one_after_another_and_the_drain_ends_when_the_last_is_removed() {
     let (quarantine, now) = (Quarantine::default(), Instant::now());
     let (first, second) = (lease(), lease());
     quarantine.hold(first.clone(), now, 0.5);
     quarantine.hold(second.clone(), now, 0.5);
     assert!(quarantine.holds(&first.id, 1) && !quarantine.holds(&first.id, 2));
-    assert_eq!(quarantine.let_go(|lease| lease.id == first.id).len(), 1);
+    assert_eq!(quarantine.remove(|lease| lease.id == first.id).len(), 1);
     assert!(quarantine.any());
-    assert_eq!(quarantine.let_go(|lease| lease.id == second.id).len(), 1);
+    assert_eq!(quarantine.remove(|lease| lease.id == second.id).len(), 1);
     assert!(!quarantine.any() && quarantine.next().is_none());
 }

@@ -38,7 +38,7 @@ impl Queues {
         Self { places: places.collect(), served, peers: AtomicUsize::new(1) }
     }
 
-    /// How many workers share the upkeep, as was last seen.
+    /// How many workers share the cleaning, as last known.
     pub(crate) fn peers(&self) -> usize {
         self.peers.load(Ordering::Relaxed)
     }
@@ -47,7 +47,7 @@ impl Queues {
         self.peers.store(peers.max(1), Ordering::Relaxed);
     }
 
-    /// Where the queue of that name stands.
+    /// The position of the queue of that name.
     pub(crate) fn place(&self, name: &QueueName) -> Option<usize> {
         self.places.get(name).copied()
     }
@@ -75,21 +75,21 @@ impl<'a> IntoIterator for &'a Queues {
 pub(crate) struct Served {
     pub(crate) name: QueueName,
     pub(crate) weight: u32,
-    /// How often there was reason to think that it holds work: it was rung, polled, left with more.
+    /// How often the queue may have got work: by a wakeup, a poll, a claim that left work.
     hints: AtomicU64,
-    /// As many of them as there were when the last claim was sent.
+    /// The number of hints when the last claim was sent.
     asked: AtomicU64,
-    /// As many of them as there were when the last claim that Redis did was sent.
+    /// The number of hints when the last claim that Redis executed was sent.
     answered: AtomicU64,
-    /// As many of them as a claim that came after them has answered: nothing was left.
+    /// The number of hints before the last claim that left no work.
     settled: AtomicU64,
     standing: Mutex<Standing>,
-    /// How many workers it has, as the last heartbeat was told.
+    /// How many workers the queue has, by the last heartbeat.
     workers: AtomicUsize,
-    /// It was told that newer workers serve it.
+    /// It was logged that newer programs use the queue.
     is_outdated: AtomicBool,
     made: Instant,
-    /// When the claimer is to look, since a task is due then; in ms since this was made.
+    /// When the claimer must claim because a task is due, in ms since `made`.
     due_ms: AtomicU64,
     wakeups: Arc<Wakeups>,
 }
@@ -118,7 +118,8 @@ impl Served {
         }
     }
 
-    /// A claim was rejected. That newer workers are here is said once, with what to do.
+    /// Logs that a claim was rejected. That newer programs use the queue is logged once, with what
+    /// to do.
     pub(crate) fn log_rejection(&self, log: &Log, problem: &BrokerError) {
         let (queue, problem) = (self.name.clone(), problem.clone());
         if problem.refusal() != Some(Refusal::Newer) {
@@ -139,12 +140,12 @@ impl Served {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id under which this worker is registered here now.
+    /// The id under which this worker is registered in the queue now.
     pub(crate) fn worker(&self) -> WorkerId {
         self.standing().worker.clone()
     }
 
-    /// After a lost lease: whatever was sent under the old id can do no harm under the new one.
+    /// Takes a new id after a lost lease, so that calls under the old id do no harm.
     pub(crate) fn replace_worker(&self, worker: WorkerId, registered_at: Instant, lease: Duration) {
         let mut standing = self.standing();
         standing.worker = worker;
@@ -156,20 +157,20 @@ impl Served {
         self.standing().registered(registered_at, lease);
     }
 
-    pub(crate) fn heard_seq(&self) -> u64 {
-        self.standing().heard_seq
+    pub(crate) fn received_seq(&self) -> u64 {
+        self.standing().received_seq
     }
 
-    pub(crate) fn set_heard_seq(&self, seq: u64) {
-        self.standing().heard_seq = seq;
+    pub(crate) fn set_received_seq(&self, seq: u64) {
+        self.standing().received_seq = seq;
     }
 
-    /// How many claims may have made a long lease a usual one.
+    /// How many claims may have turned a long lease into a usual one.
     pub(crate) fn grants(&self) -> u64 {
         self.standing().grants()
     }
 
-    /// A claim goes to the queue of this name, so the claimer has taken up what is due there.
+    /// A claim is sent to this queue, which also covers its due time. Returns the queue's name.
     pub(crate) fn claim_sent(&self, sent_at: Instant, usual: Duration) -> &QueueName {
         self.set_due(None);
         if self.standing().claim_sent(sent_at, usual) {
@@ -178,50 +179,51 @@ impl Served {
         &self.name
     }
 
-    /// One of them is answered, or was not done.
-    pub(crate) fn claim_heard(&self) {
-        self.standing().claim_heard();
+    /// A claim is answered, or was not done.
+    pub(crate) fn claim_ended(&self) {
+        self.standing().claim_ended();
     }
 
-    /// The lease that heartbeats have to keep.
+    /// The lease that heartbeats must keep.
     pub(crate) fn lease_to_keep(&self, usual: Duration) -> Duration {
         self.standing().lease_to_keep(usual)
     }
 
-    /// A heartbeat was acknowledged that was sent after so many grants.
+    /// A heartbeat that was sent after this many grants was acknowledged.
     pub(crate) fn renewed(&self, sent_at: Instant, lease: Duration, grants: u64) {
         self.standing().renewed(sent_at, lease, grants);
     }
 
-    /// A claim may have been granted something, so from then on the lease is a usual one.
+    /// A claim may have been granted something, so the lease may be a usual one from now on.
     pub(crate) fn granted(&self, sent_at: Instant, usual: Duration) {
         if self.standing().granted(sent_at, usual) {
             self.wakeups.beat_wanted();
         }
     }
 
-    /// A claim was told that the lease is over.
+    /// The answer to a claim was that the lease is over.
     pub(crate) fn lapsed(&self) {
         self.standing().beat_at = Some(Instant::now());
         self.wakeups.beat_wanted();
     }
 
-    /// When a heartbeat is wanted that was not known of before.
+    /// When a heartbeat must be sent, if that was not known before.
     pub(crate) fn take_beat_at(&self) -> Option<Instant> {
         self.standing().beat_at.take()
     }
 
-    /// How long the lease is that was given last.
+    /// How long the last given lease is.
     pub(crate) fn lease(&self) -> Duration {
         self.standing().lease()
     }
 
-    /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is the margin.
+    /// Whether the lease can't have ended yet, whatever Redis does, with a tenth of it as the
+    /// margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
         self.standing().lease_is_certain()
     }
 
-    /// When the claimer has to look, since a task is due then.
+    /// Sets when the claimer must claim because a task is due.
     pub(crate) fn set_due(&self, due_at: Option<Instant>) {
         let since = |at: Instant| at.saturating_duration_since(self.made).as_millis();
         let due_ms = due_at.and_then(|at| u64::try_from(since(at)).ok()).unwrap_or(NO_DUE);
@@ -258,38 +260,38 @@ impl Served {
         self.hints.load(Ordering::Acquire)
     }
 
-    /// A claim is sent. What is answered is to be kept with it, for [`Served::found_empty`].
+    /// A claim is sent. Returns the number of hints, which [`Served::found_empty`] needs later.
     pub(crate) fn ask(&self) -> u64 {
         let hints = self.hints();
         self.asked.fetch_max(hints, Ordering::AcqRel);
         hints
     }
 
-    /// Redis did a claim that was sent at so many hints.
+    /// Redis executed a claim that was sent at this number of hints.
     pub(crate) fn answered(&self, hints: u64) {
         self.answered.fetch_max(hints, Ordering::AcqRel);
     }
 
-    /// Whether Redis did a claim that was sent since it had so many hints. One that it refused,
-    /// since the lease is over, has to be sent again.
+    /// Whether Redis executed a claim that was sent at this number of hints or later. A claim that
+    /// it refused because the lease is over must be sent again.
     pub(crate) fn was_answered(&self, hints: u64) -> bool {
         self.answered.load(Ordering::Acquire) >= hints
     }
 
-    /// Whether a claim was sent since it had so many hints.
+    /// Whether a claim was sent at this number of hints or later.
     pub(crate) fn was_asked(&self, hints: u64) -> bool {
         self.asked.load(Ordering::Acquire) >= hints
     }
 
-    /// It may hold work. Answers how many hints there are now.
+    /// The queue may have work. Returns the number of hints.
     pub(crate) fn hint(&self) -> u64 {
         let hints = self.hints.fetch_add(1, Ordering::AcqRel) + 1;
         self.wakeups.queue_hinted();
         hints
     }
 
-    /// A claim that was sent at so many hints left nothing. A wakeup list that rang since then may
-    /// tell of a task that came after it.
+    /// A claim that was sent at this number of hints left no work. A later wakeup may be for a task
+    /// that came after that claim.
     pub(crate) fn found_empty(&self, hints: u64) {
         self.answered(hints);
         self.settled.fetch_max(hints, Ordering::AcqRel);
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_finds_nothing_does_not_settle_a_ring_that_came_after_it_was_sent() {
+    fn a_claim_that_finds_nothing_does_not_settle_a_wakeup_that_came_after_it_was_sent() {
         let queue = served();
         let sent_at = queue.ask();
         queue.hint();

@@ -11,14 +11,14 @@ use tokio::time::Instant;
 
 use crate::{outcome, queues::Served, role::Role, shared::Shared};
 
-/// Workers that are left don't reap in the same instant.
+/// The longest random wait, so that several workers don't reap at the same instant.
 const JITTER_MAX: Duration = Duration::from_millis(200);
 const REST: Duration = Duration::from_secs(3600);
 const AGAIN: Duration = Duration::from_secs(1);
-/// A worker that lives has more of its lease left, since it renews it each third.
+/// A live worker has more than this part of its lease left, because it renews it each third.
 const LATE_PART: f64 = 0.6;
 
-/// Whoever is awake reaps: every worker, at the moment its own account names.
+/// The role that reaps, in every worker, when the earliest lease that it knows is over.
 pub(crate) struct Reaper {
     shared: Arc<Shared>,
     broker: Broker,
@@ -52,14 +52,14 @@ impl Reaper {
             queue.set_next_expiry(reaped.next_expiry);
             let is_late = |left: Duration| left < lease.mul_f64(LATE_PART);
             if queue.lease() > lease && !reaped.next_expiry.is_some_and(is_late) {
-                // The next heartbeats tell it of others, one of many in time.
+                // The heartbeats of the queue's many workers return later expiries in time.
                 queue.set_next_expiry(None);
             }
             if !reaped.lapsed.is_empty() {
                 queue.hint();
             }
             let more = reaped.more;
-            tell_reaped(&self.shared, &queue.name, reaped);
+            log_reaped(&self.shared, &queue.name, reaped);
             if !more {
                 return;
             }
@@ -67,8 +67,8 @@ impl Reaper {
     }
 }
 
-/// Tells of workers whose lease is over, and of each attempt that is lost with them.
-pub(crate) fn tell_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
+/// Logs workers whose lease is over, and each attempt that is lost with them.
+pub(crate) fn log_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
     let Reaped { lapsed: workers, lost, tasks, .. } = reaped;
     if workers.is_empty() {
         return;
@@ -83,7 +83,7 @@ pub(crate) fn tell_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
         tell!(shared.log, INFO, %queue, ?workers, "{text}");
     }
     for lost in lost {
-        outcome::tell_lost(shared, lost);
+        outcome::log_lost(shared, lost);
     }
 }
 

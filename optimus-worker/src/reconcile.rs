@@ -1,4 +1,4 @@
-//! Compares Redis' account of what the worker holds with the worker's own: [`reconcile`].
+//! Compares what the worker holds by Redis with what it holds by itself: [`reconcile`].
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -19,17 +19,17 @@ use crate::{
 /// What the worker held in one queue before the heartbeat was sent.
 pub(crate) struct Before {
     pub(crate) worker: WorkerId,
-    pub(crate) heard_seq: u64,
+    pub(crate) received_seq: u64,
     pub(crate) grants: u64,
     pub(crate) attempts: Vec<Arc<Attempt>>,
 }
 
-/// For each queue. A claim's answer that comes in after this can only add to what is held, never
-/// be missed: the attempts are looked at last.
+/// One for each queue. The attempts are read last, so a claim's answer that comes later can only
+/// add to what is held, and is never missed.
 pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
     let before = |queue: &Served| {
-        let (worker, heard_seq, grants) = (queue.worker(), queue.heard_seq(), queue.grants());
-        Before { worker, heard_seq, grants, attempts: Vec::new() }
+        let (worker, received_seq, grants) = (queue.worker(), queue.received_seq(), queue.grants());
+        Before { worker, received_seq, grants, attempts: Vec::new() }
     };
     let mut befores: Vec<Before> = shared.queues.iter().map(before).collect();
     for attempt in shared.attempts.snapshot() {
@@ -38,20 +38,20 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
         if before.worker == attempt.lease.worker {
             before.attempts.push(attempt);
         } else if !attempt.is_settled() {
-            // It began while a heartbeat found the lease of its id over.
+            // It began while a heartbeat replaced the id, because the lease was over.
             attempt.stop(Stop::Lost);
         }
     }
     befores
 }
 
-/// Gives back what the worker never heard of, and stops what it lost or is to stop.
+/// Gives back tasks that the worker never received, and stops those that it lost or must stop.
 pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
     for (id, token) in &renewed.held {
         let known =
             shared.attempts.holds(id, token.fence) || shared.quarantine.holds(id, token.fence);
-        if !known && token.seq <= before.heard_seq {
-            // Its claim's answer never came in; or it was just reported, and this is refused.
+        if !known && token.seq <= before.received_seq {
+            // The answer of its claim never arrived; or it was just reported, and this is refused.
             let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
             shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
         }
@@ -59,7 +59,7 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
     let held: HashSet<(&TaskId, Token)> =
         renewed.held.iter().map(|(id, token)| (id, *token)).collect();
     let stopping: HashSet<&TaskId> = renewed.stopping.iter().collect();
-    executor::let_go(shared, |lease| stopping.contains(&lease.id));
+    executor::give_back_quarantined(shared, |lease| stopping.contains(&lease.id));
     for attempt in &before.attempts {
         let id = &attempt.lease.id;
         if stopping.contains(id) {

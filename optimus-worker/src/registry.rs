@@ -11,7 +11,7 @@ pub(crate) struct Registry(BTreeMap<&'static str, Known>);
 #[derive(Debug)]
 struct Known {
     definition: TaskDefinition,
-    /// A function can't be stored, so a record only says that there is one.
+    /// A function can't be stored, so a record only states that there is one.
     formula: Backoff,
 }
 
@@ -31,7 +31,7 @@ impl Registry {
                     task.type_name()
                 )));
             }
-            // Asked for once: options are the user's code, which the claimer must not wait for.
+            // Called only here: options are the user's code, and the claimer must not wait for it.
             let formula = match task.options().backoff_formula() {
                 formula @ Backoff::Custom(_) => formula,
                 _ => Backoff::default(),
@@ -66,7 +66,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The task of that name, and its back-off where a record does not hold one.
+    /// The task of that name, and its back-off for records without one.
     pub(crate) fn get(&self, name: &str) -> Option<(TaskDefinition, Backoff)> {
         self.0.get(name).map(|known| (known.definition, known.formula))
     }

@@ -22,12 +22,12 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct ReportBatch {
     pub(crate) kind: Kind,
-    /// When it was made, or last given back.
+    /// When it was created, or last given back.
     pub(crate) since: Instant,
     pub(crate) bytes: usize,
-    /// Of a report that was refused; nothing is added to it.
+    /// Set for a report that was refused; nothing is added to it.
     pub(crate) single: Option<Single>,
-    /// It was sent before and not answered, so Redis may have taken it then.
+    /// It was sent before and not answered, so Redis may already have taken it.
     pub(crate) is_resent: bool,
     reports: Vec<Report>,
 }
@@ -35,19 +35,19 @@ pub(crate) struct ReportBatch {
 /// What is remembered of a report that Redis refused.
 #[derive(Debug)]
 pub(crate) struct Single {
-    /// How many reports of its lane had passed by then.
+    /// How many reports of its buffer had passed when it was last refused.
     pub(crate) passed: u64,
-    /// How often it was refused though others had passed since.
-    pub(crate) strikes: u32,
-    /// It is not sent before.
+    /// How often it was refused although others had passed since.
+    pub(crate) refusals: u32,
+    /// It is not sent before this time.
     pub(crate) parked_until: Option<Instant>,
-    /// It says that the task's own report was refused.
-    pub(crate) is_verdict: bool,
+    /// It replaces the task's own report, which was refused, and marks the task Dead.
+    pub(crate) is_dead: bool,
 }
 
 impl Single {
     pub(crate) fn new(passed: u64) -> Self {
-        Self { passed, strikes: 0, parked_until: None, is_verdict: false }
+        Self { passed, refusals: 0, parked_until: None, is_dead: false }
     }
 }
 
@@ -70,7 +70,7 @@ impl ReportBatch {
         Self { kind, since: Instant::now(), bytes, single: None, is_resent: false, reports }
     }
 
-    /// Whether a report belongs here and finds room.
+    /// Whether a report belongs to this batch and fits.
     pub(crate) fn takes(&self, report: &Report) -> bool {
         let (ours, its) = (self.first(), report.lease());
         self.single.is_none()
@@ -92,7 +92,7 @@ impl ReportBatch {
     }
 
     fn first(&self) -> &Lease {
-        self.lease(0).expect("a report_batch has a report")
+        self.lease(0).expect("a batch has a report")
     }
 
     /// The lease of the report at that position.
@@ -109,7 +109,7 @@ impl ReportBatch {
         self.first().id.queue()
     }
 
-    /// The call that reports the whole group.
+    /// The script call that sends the whole batch.
     pub(crate) fn call(&self, broker: &Broker) -> ScriptCall {
         let (queue, worker) = (self.queue(), &self.first().worker);
         let (mut done, mut failed, mut given) = (Vec::new(), Vec::new(), Vec::new());
@@ -127,21 +127,21 @@ impl ReportBatch {
         }
     }
 
-    /// What it says in place of the task's own report, which Redis refused.
-    pub(crate) fn verdict(&self) -> Option<&Failure> {
-        let is_verdict = self.single.as_ref().is_some_and(|single| single.is_verdict);
+    /// The failure that replaces the task's own report, which Redis refused.
+    pub(crate) fn dead(&self) -> Option<&Failure> {
+        let is_dead = self.single.as_ref().is_some_and(|single| single.is_dead);
         match self.reports.first() {
-            Some(Report::Fail(failure)) if is_verdict => Some(failure),
+            Some(Report::Fail(failure)) if is_dead => Some(failure),
             _ => None,
         }
     }
 
-    /// Until when it is not sent.
+    /// The time before which it is not sent.
     pub(crate) fn parked_until(&self) -> Option<Instant> {
         self.single.as_ref().and_then(|single| single.parked_until)
     }
 
-    /// Each report on its own, when so many of their lane have passed.
+    /// Each report as a batch of its own; `passed`: how many of their buffer have passed.
     pub(crate) fn split(self, passed: u64) -> impl Iterator<Item = Self> {
         let is_resent = self.is_resent;
         let single = move || Some(Single::new(passed));
@@ -149,10 +149,10 @@ impl ReportBatch {
         self.reports.into_iter().map(alone)
     }
 
-    /// For a report that Redis does not take: the one that says so, which makes its task Dead.
-    /// `Err` where nothing else can be said.
-    pub(crate) fn into_verdict(self, problem: &str) -> Result<Self, Self> {
-        if self.single.as_ref().is_some_and(|single| single.is_verdict) {
+    /// Replaces a report that Redis does not take with one that marks its task Dead. `Err` if there
+    /// is no such replacement.
+    pub(crate) fn into_dead(self, problem: &str) -> Result<Self, Self> {
+        if self.single.as_ref().is_some_and(|single| single.is_dead) {
             return Err(self);
         }
         let (attempt, what) = match self.reports.first() {
@@ -167,7 +167,7 @@ impl ReportBatch {
         };
         let message = format!("{what}: {problem}");
         let lease = self.first().clone();
-        let verdict = Self::of(decide::mark_dead(lease, attempt, Reason::Unreported, &message));
-        Ok(Self { single: Some(Single { is_verdict: true, ..Single::new(0) }), ..verdict })
+        let dead = Self::of(decide::mark_dead(lease, attempt, Reason::Unreported, &message));
+        Ok(Self { single: Some(Single { is_dead: true, ..Single::new(0) }), ..dead })
     }
 }

@@ -9,42 +9,42 @@ use crate::{
     report_batch::{ReportBatch, Single},
 };
 
-/// How long a lane waits that was refused, at first and at most.
+/// How long a refused buffer waits, at first and at most.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-/// A report that was refused so often while others of its lane passed is refused for what it is.
-const STRIKES_MAX: u32 = 3;
-/// A report that is taken in no form is sent again so rarely.
+/// A report that is refused this often while others of its buffer pass is itself the cause.
+const REFUSALS_MAX: u32 = 3;
+/// How long until a report that Redis takes in no form is sent again.
 const PARKED: Duration = Duration::from_secs(60);
 
-/// What waits is grouped as it comes, so that a turn takes whole calls.
+/// Reports are put into batches as they come, so that a turn takes whole calls.
 #[derive(Debug, Default)]
 pub(crate) struct ReportBuffer {
     waiting: VecDeque<ReportBatch>,
-    /// Reports that were refused with others, and are sent alone to see which of them it was.
+    /// Reports that were refused together, and are sent one by one to find the cause.
     singles: VecDeque<ReportBatch>,
-    /// Those that were refused again, and wait.
+    /// Reports that were refused again, and wait.
     parked: Vec<ReportBatch>,
-    /// Reports that are not answered: those that wait, and those on their way.
+    /// How many reports are not answered: those that wait, and those on their way.
     pub(crate) held: usize,
-    /// Reports that Redis took.
+    /// How many reports Redis took.
     passed: u64,
-    /// How often in a row all that was sent was refused.
+    /// How often in a row everything that was sent was refused.
     refusals: u32,
-    /// After a refusal one group is sent at a time, to see whether reports pass again.
+    /// After a refusal one batch is sent at a time, to find out whether reports pass again.
     is_probing: bool,
     not_before: Option<Instant>,
 }
 
-/// What becomes of a group that was refused.
+/// What happens to a batch that was refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// It is sent again.
     Held,
-    /// The lane waits, and this was the first time.
-    LaneWaits,
-    /// Redis takes others, but not this one.
-    Culprit(ReportBatch),
+    /// The buffer waits, and this was the first refusal.
+    BufferWaits,
+    /// Redis takes other reports, but not this one.
+    Unreportable(ReportBatch),
 }
 
 impl ReportBuffer {
@@ -56,7 +56,7 @@ impl ReportBuffer {
         }
     }
 
-    /// Adds a group that was refused in another form.
+    /// Adds a batch that replaces a refused one.
     pub(crate) fn push_batch(&mut self, report_batch: ReportBatch) {
         self.held += report_batch.len();
         self.singles.push_back(report_batch);
@@ -73,7 +73,7 @@ impl ReportBuffer {
         Some(self.not_before.map_or(first, |at| at.max(first)))
     }
 
-    /// The reports that may be sent now.
+    /// How many reports may be sent now.
     pub(crate) fn ready(&self, now: Instant) -> usize {
         let is_ready = self.ready_at().is_some_and(|at| at <= now);
         let waiting =
@@ -81,7 +81,7 @@ impl ReportBuffer {
         if is_ready { waiting() } else { 0 }
     }
 
-    /// One of those that may be sent.
+    /// One of the batches that may be sent.
     pub(crate) fn take(&mut self, now: Instant) -> Option<ReportBatch> {
         if self.is_probing || self.not_before.is_some_and(|at| at > now) {
             return None;
@@ -92,13 +92,13 @@ impl ReportBuffer {
         if let Some(at) = self.parked.iter().position(over) {
             self.singles.push_front(self.parked.swap_remove(at));
         }
-        // What was not refused before goes first: it may show that reports pass.
+        // Batches that were not refused go first: they may show that reports pass again.
         let report_batch = self.waiting.pop_front().or_else(|| self.singles.pop_front());
         self.is_probing = report_batch.is_some() && self.refusals > 0;
         report_batch
     }
 
-    /// Redis took so many reports. `true` if it refused all before.
+    /// Redis took this many reports. `true` if it refused all before.
     pub(crate) fn pass(&mut self, reports: usize) -> bool {
         self.held -= reports;
         self.passed += reports as u64;
@@ -107,17 +107,17 @@ impl ReportBuffer {
         was_refused
     }
 
-    /// No answer has come: the group waits again, foremost.
+    /// No answer has come: the batch waits again, as the first.
     pub(crate) fn give_back(&mut self, mut report_batch: ReportBatch) {
         self.is_probing = false;
         report_batch.since = Instant::now();
         report_batch.is_resent = true;
-        let line =
+        let batches =
             if report_batch.single.is_some() { &mut self.singles } else { &mut self.waiting };
-        line.push_front(report_batch);
+        batches.push_front(report_batch);
     }
 
-    /// Redis refused a group, and would refuse it again at once.
+    /// Redis refused a batch, and would refuse it again if it were sent now.
     pub(crate) fn refuse(&mut self, mut report_batch: ReportBatch, now: Instant) -> Refused {
         let is_first = self.refusals == 0;
         if report_batch.len() > 1 {
@@ -128,31 +128,31 @@ impl ReportBuffer {
             return Refused::Held;
         }
         let single = report_batch.single.get_or_insert_with(|| Single::new(self.passed));
-        single.strikes += u32::from(single.passed < self.passed);
+        single.refusals += u32::from(single.passed < self.passed);
         single.passed = self.passed;
-        match single.strikes {
+        match single.refusals {
             0 => {
                 self.back_off(now);
                 report_batch.since = now;
                 self.singles.push_back(report_batch);
-                return if is_first { Refused::LaneWaits } else { Refused::Held };
+                return if is_first { Refused::BufferWaits } else { Refused::Held };
             }
-            STRIKES_MAX.. => {
+            REFUSALS_MAX.. => {
                 self.held -= 1;
                 self.is_probing = false;
-                return Refused::Culprit(report_batch);
+                return Refused::Unreportable(report_batch);
             }
-            strikes => {
-                // The others need not wait for it.
+            refusals => {
+                // The others do not wait for it.
                 self.is_probing = false;
-                single.parked_until = Some(now + BACKOFF_FIRST * strikes);
+                single.parked_until = Some(now + BACKOFF_FIRST * refusals);
                 self.parked.push(report_batch);
             }
         }
         Refused::Held
     }
 
-    /// A report that Redis takes in no form is sent again, but rarely.
+    /// Redis takes this report in no form: it is sent again, but rarely.
     pub(crate) fn park(&mut self, mut report_batch: ReportBatch, now: Instant) {
         self.held += 1;
         let single = report_batch.single.get_or_insert_with(|| Single::new(self.passed));
@@ -162,7 +162,7 @@ impl ReportBuffer {
 
     fn back_off(&mut self, now: Instant) {
         let is_answer_to_probe = std::mem::take(&mut self.is_probing);
-        // Of several that were under way the first one counts.
+        // Of several batches on their way only the first refusal counts.
         if self.refusals == 0 || is_answer_to_probe {
             let wait = BACKOFF_FIRST.saturating_mul(1 << self.refusals.min(10)).min(BACKOFF_MAX);
             self.not_before = Some(now + wait);

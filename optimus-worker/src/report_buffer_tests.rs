@@ -1,4 +1,4 @@
-//! Lanes that Redis refuses, wholly or in part.
+//! Buffers whose reports Redis refuses, all or some of them.
 
 use std::time::Duration;
 
@@ -27,31 +27,32 @@ fn failure(lease: &Lease) -> Report {
     decide::mark_dead(lease.clone(), 7, Reason::Failed, "its own message")
 }
 
-/// Sends all that may be sent; Redis refuses the one lease. What it was asked for.
+/// Sends all that may be sent; Redis refuses the report of one lease. Returns the sizes of the
+/// batches, and the reports that were found to be the cause.
 fn send(
     report_buffer: &mut ReportBuffer,
     now: Instant,
     refused: &Lease,
 ) -> (Vec<usize>, Vec<ReportBatch>) {
-    let (mut sent, mut culprits, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut sent, mut causes, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(report_batch) = report_buffer.take(now) {
         sizes.push(report_batch.len());
         sent.push(report_batch);
     }
     for report_batch in sent {
         if report_batch.leases().any(|lease| lease.id == refused.id) {
-            if let Refused::Culprit(report_batch) = report_buffer.refuse(report_batch, now) {
-                culprits.push(report_batch);
+            if let Refused::Unreportable(report_batch) = report_buffer.refuse(report_batch, now) {
+                causes.push(report_batch);
             }
         } else {
             report_buffer.pass(report_batch.len());
         }
     }
-    (sizes, culprits)
+    (sizes, causes)
 }
 
 #[test]
-fn of_a_refused_group_only_the_culprit_remains_and_is_told_apart_by_what_passes() {
+fn of_a_refused_batch_only_the_cause_stays_and_is_found_once_others_pass() {
     let (mut report_buffer, all, now) = (ReportBuffer::default(), leases(10), Instant::now());
     for lease in &all {
         report_buffer.push(failure(lease));
@@ -60,16 +61,16 @@ fn of_a_refused_group_only_the_culprit_remains_and_is_told_apart_by_what_passes(
     assert_eq!(send(&mut report_buffer, now, &all[3]).0, [1; 10]);
     assert_eq!(report_buffer.held, 1);
     let mut later = now;
-    for _ in 0..STRIKES_MAX {
+    for _ in 0..REFUSALS_MAX {
         later += Duration::from_secs(5);
         report_buffer.push(failure(&lease()));
-        let (_, mut culprits) = send(&mut report_buffer, later, &all[3]);
-        if let Some(culprit) = culprits.pop() {
-            assert_eq!(culprit.leases().next().unwrap().id, all[3].id);
+        let (_, mut causes) = send(&mut report_buffer, later, &all[3]);
+        if let Some(found) = causes.pop() {
+            assert_eq!(found.leases().next().unwrap().id, all[3].id);
             assert_eq!(report_buffer.held, 0);
-            let verdict = culprit.into_verdict("WRONGTYPE").unwrap();
-            assert_eq!((verdict.kind, verdict.len()), (crate::report_batch::Kind::Fail, 1));
-            assert!(verdict.into_verdict("again").is_err(), "nothing else can be said");
+            let dead = found.into_dead("WRONGTYPE").unwrap();
+            assert_eq!((dead.kind, dead.len()), (crate::report_batch::Kind::Fail, 1));
+            assert!(dead.into_dead("again").is_err(), "there is no other report");
             return;
         }
     }
@@ -77,7 +78,7 @@ fn of_a_refused_group_only_the_culprit_remains_and_is_told_apart_by_what_passes(
 }
 
 #[test]
-fn a_lane_that_is_refused_wholly_loses_nothing_and_is_sent_one_at_a_time() {
+fn a_buffer_whose_reports_are_all_refused_loses_none_and_sends_them_one_by_one() {
     let (mut report_buffer, all, now) = (ReportBuffer::default(), leases(300), Instant::now());
     for lease in &all {
         report_buffer.push(failure(lease));
@@ -87,7 +88,7 @@ fn a_lane_that_is_refused_wholly_loses_nothing_and_is_sent_one_at_a_time() {
         while let Some(report_batch) = report_buffer.take(at) {
             assert!(turn < 2 || report_batch.len() == 1);
             assert!(
-                !matches!(report_buffer.refuse(report_batch, at), Refused::Culprit(_)),
+                !matches!(report_buffer.refuse(report_batch, at), Refused::Unreportable(_)),
                 "nothing has passed"
             );
         }
@@ -104,7 +105,7 @@ fn a_lane_that_is_refused_wholly_loses_nothing_and_is_sent_one_at_a_time() {
 }
 
 #[test]
-fn what_is_refused_alone_does_not_hold_up_what_comes_later() {
+fn a_report_that_is_refused_alone_does_not_delay_later_ones() {
     let (mut report_buffer, all, now) = (ReportBuffer::default(), leases(1), Instant::now());
     report_buffer.push(failure(&all[0]));
     assert_eq!(send(&mut report_buffer, now, &all[0]).0, [1]);
@@ -116,14 +117,14 @@ fn what_is_refused_alone_does_not_hold_up_what_comes_later() {
 }
 
 #[test]
-fn what_no_answer_came_for_is_sent_again_and_a_release_is_never_made_a_verdict() {
+fn reports_without_an_answer_are_sent_again_and_a_release_never_marks_its_task_dead() {
     let (mut report_buffer, now) = (ReportBuffer::default(), Instant::now());
     report_buffer.push(Report::Release(Release { lease: lease(), give: Give::Head }));
     let report_batch = report_buffer.take(now).unwrap();
     assert!(report_buffer.take(now).is_none());
     report_buffer.give_back(report_batch);
     let report_batch = report_buffer.take(Instant::now()).unwrap();
-    report_buffer.park(report_batch.into_verdict("why").unwrap_err(), now);
+    report_buffer.park(report_batch.into_dead("why").unwrap_err(), now);
     assert_eq!(report_buffer.ready_at(), Some(now + PARKED));
     assert!(matches!(failure(&lease()), Report::Fail(f) if f.verdict == Verdict::Dead));
 }

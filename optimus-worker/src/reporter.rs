@@ -1,8 +1,8 @@
 //! Reports on their way to Redis, and those that could not be sent: [`Reporter`].
 //!
 //! A report is held until Redis has answered it, however long that takes; while it is held, its
-//! lease is kept. Each queue has a lane for each kind of report. A lane that Redis refuses is sent
-//! again with a back-off of its own, and no other waits for it.
+//! lease is kept. Each queue has a buffer for each kind of report. If Redis refuses the reports of
+//! a buffer, they are sent again with a back-off of their own, and no other buffer waits for them.
 
 use std::{
     collections::BTreeMap,
@@ -30,13 +30,13 @@ use crate::{
 
 /// Above this many unsent reports of a queue, a worker claims nothing from it.
 const QUEUE_HELD_MAX: usize = 10_000;
-/// Above so many reports, or bytes of results and errors, it claims nothing at all.
+/// Above this many reports, or bytes of results and errors, it claims nothing at all.
 const HELD_MAX: usize = 100_000;
 const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Results and errors that one turn carries.
 const TURN_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// The lanes of reports.
+/// The buffers of reports.
 pub(crate) struct Reporter {
     held: Mutex<Held>,
     log: Log,
@@ -46,7 +46,7 @@ pub(crate) struct Reporter {
 #[derive(Debug, Default)]
 struct Held {
     buffers: BTreeMap<QueueName, [ReportBuffer; Kind::COUNT]>,
-    /// Those that the claimer has sent, by the number of its turn.
+    /// The batches that the claimer has sent, by the number of its turn.
     under_way: Vec<(u64, Vec<ReportBatch>)>,
     turns: u64,
     reports: usize,
@@ -100,30 +100,30 @@ impl Reporter {
         self.held().all().map(|report_buffer| report_buffer.ready(now)).sum()
     }
 
-    /// When the first can be sent.
+    /// When the first report can be sent.
     pub(crate) fn ready_at(&self) -> Option<Instant> {
         self.held().all().filter_map(ReportBuffer::ready_at).min()
     }
 
-    /// How long one has waited that could be sent.
+    /// How long a report that can be sent has waited.
     pub(crate) fn waited(&self) -> Duration {
         self.ready_at().map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Whether so much is held that nothing must be claimed, from any queue.
+    /// Whether so many reports are held that nothing must be claimed from any queue.
     pub(crate) fn is_full(&self) -> bool {
         let held = self.held();
         held.reports > HELD_MAX || held.bytes > HELD_BYTES_MAX
     }
 
-    /// Whether so much of this queue is held that nothing must be claimed from it.
+    /// Whether so many reports of this queue are held that nothing must be claimed from it.
     pub(crate) fn is_full_of(&self, queue: &QueueName) -> bool {
         let held = self.held();
         let buffers = held.buffers.get(queue).into_iter().flatten();
         buffers.map(|report_buffer| report_buffer.held).sum::<usize>() > QUEUE_HELD_MAX
     }
 
-    /// Takes up to so many script calls' worth, what waits longest first. Each group must be
+    /// Takes batches for up to this many script calls, the oldest first. Each batch must be
     /// answered, given back or refused.
     pub(crate) fn take(&self, calls: usize) -> Vec<ReportBatch> {
         let (mut held, now) = (self.held(), Instant::now());
@@ -143,7 +143,7 @@ impl Reporter {
         batches
     }
 
-    /// Keeps the groups that the claimer sends in one turn, until it asks for them by the number
+    /// Keeps the batches that the claimer sends in one turn, until it takes them back by the number
     /// that this returns.
     pub(crate) fn lend(&self, batches: Vec<ReportBatch>) -> u64 {
         let mut held = self.held();
@@ -155,15 +155,15 @@ impl Reporter {
         turn
     }
 
-    /// The groups of that turn; none if they were reclaimed.
+    /// The batches of that turn; none if they were reclaimed.
     pub(crate) fn take_back(&self, turn: u64) -> Vec<ReportBatch> {
         let under_way = &mut self.held().under_way;
         let at = under_way.iter().position(|(number, _)| *number == turn);
         at.map_or_else(Vec::new, |at| under_way.swap_remove(at).1)
     }
 
-    /// Has all that the claimer has sent, and may not come to hear of, sent again. What arrives
-    /// twice counts once.
+    /// Puts back all that the claimer has sent, because it may never get the answers. A report that
+    /// arrives twice counts once.
     pub(crate) fn reclaim(&self) {
         let mut held = self.held();
         for (_, batches) in std::mem::take(&mut held.under_way) {
@@ -173,7 +173,7 @@ impl Reporter {
         }
     }
 
-    /// The answer has come: nothing of the group is held any more.
+    /// The answer has come: the batch is no longer held.
     fn answered(&self, report_batch: &ReportBatch) {
         let mut held = self.held();
         held.reports -= report_batch.len();
@@ -191,14 +191,14 @@ impl Reporter {
         self.held().report_buffer(&report_batch).give_back(report_batch);
     }
 
-    /// The answer was an error that will not pass by itself.
+    /// The answer was an error that is not transient.
     fn refused(&self, report_batch: ReportBatch, problem: &BrokerError) {
         let (queue, kind, now) = (report_batch.queue().clone(), report_batch.kind, Instant::now());
         let problem = problem.to_string();
         let mut held = self.held();
         match held.report_buffer(&report_batch).refuse(report_batch, now) {
             Refused::Held => {}
-            Refused::LaneWaits => {
+            Refused::BufferWaits => {
                 tell!(
                     self.log,
                     ERROR,
@@ -208,15 +208,15 @@ impl Reporter {
                     "Redis refuses reports; they are held and sent again"
                 );
             }
-            Refused::Culprit(report_batch) => {
+            Refused::Unreportable(report_batch) => {
                 let before = report_batch.bytes;
                 let id = report_batch.lease(0).map(|lease| display(lease.id.clone()));
-                match report_batch.into_verdict(&problem) {
-                    Ok(verdict) => {
+                match report_batch.into_dead(&problem) {
+                    Ok(dead) => {
                         let text = "Redis refuses the report of a task; it is reported as Dead";
                         tell!(self.log, ERROR, id, error = problem, "{text}");
-                        held.bytes = held.bytes + verdict.bytes - before;
-                        held.report_buffer(&verdict).push_batch(verdict);
+                        held.bytes = held.bytes + dead.bytes - before;
+                        held.report_buffer(&dead).push_batch(dead);
                     }
                     Err(report_batch) => {
                         let text = "Redis refuses each report of a task; it is held";
@@ -229,7 +229,8 @@ impl Reporter {
     }
 }
 
-/// Takes in the answers of reports; those that got none are held on. `true` if Redis answered all.
+/// Processes the answers of reports; those without an answer stay held. `true` if Redis answered
+/// all.
 pub(crate) fn take_in_reports(
     shared: &Shared,
     batches: Vec<ReportBatch>,
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!((reporter.ready(), reporter.len()), (0, 1));
         reporter.reclaim();
         assert_eq!((reporter.ready(), reporter.len()), (1, 1));
-        assert!(reporter.take_back(turn).is_empty(), "its answer counts no more");
+        assert!(reporter.take_back(turn).is_empty(), "its answer no longer counts");
         let turn = reporter.lend(reporter.take(1));
         assert_eq!(reporter.take_back(turn).len(), 1);
     }

@@ -1,4 +1,4 @@
-//! The one shape of background roles, and the one loop that runs them.
+//! The trait of background roles, and the loop that runs them.
 
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
@@ -12,9 +12,9 @@ use crate::{
     wakeups::Wakeup,
 };
 
-/// Something that acts, and says how long it can rest.
+/// A part of the worker that acts in turns, and returns how long it can rest.
 pub(crate) trait Role {
-    /// One act. It is never dropped half-way: what was sent to Redis executes.
+    /// One turn. It is never dropped before it ends: what was sent to Redis executes.
     fn tick(&mut self) -> impl Future<Output = Duration>;
 }
 
@@ -24,12 +24,12 @@ impl<R: Role> Role for &mut R {
     }
 }
 
-/// Runs a role until `stop`; `wake` cuts a rest short.
+/// Runs a role until `stop`; `wake` ends a rest early.
 pub(crate) async fn run(mut role: impl Role, wake: &Wakeup, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let rest = role.tick().await;
         if rest.is_zero() {
-            // What is ready goes first, so that a next turn takes along what ends at once.
+            // Ready tasks run first, so that the next turn reports those that end at once.
             platform::yield_now().await;
             continue;
         }
@@ -42,7 +42,7 @@ pub(crate) async fn run(mut role: impl Role, wake: &Wakeup, stop: &CancellationT
     }
 }
 
-/// Ends the worker if a role panics. The others go on until then, so leases are kept meanwhile.
+/// Ends the worker if a role panics. The other roles go on until then, so leases are kept.
 pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Future<Output = ()>) {
     if let Err(panic) = AssertUnwindSafe(running).catch_unwind().await {
         shutdown.fail(format!("its {name} panicked: {}", panic_text(&*panic)));
@@ -56,7 +56,7 @@ mod tests {
     use crate::{idle_worker::idle_worker, running::Running};
 
     #[tokio::test]
-    async fn a_role_that_panics_ends_its_worker_which_says_why_and_signs_off() {
+    async fn a_role_that_panics_ends_its_worker_which_reports_the_panic_and_leaves() {
         let (client, shared) = idle_worker("role-that-panics").await;
         let queue = shared.queues[0].name.clone();
         let workers = async || client.inspector().workers(&queue).await.unwrap().len();

@@ -13,11 +13,11 @@ use crate::{
     shared::Shared,
 };
 
-/// How long a worker that has ended waits for who takes its log events.
+/// How long a worker that has ended waits until the subscriber has its log events.
 pub(crate) const LOG_WITHIN: Duration = Duration::from_millis(300);
 
-/// Its claimer is a task of this runtime; all else is on the maintenance thread. Dropped, it asks
-/// the worker to end at once, which the maintenance thread does.
+/// Its claimer is a task of this runtime; everything else is on the maintenance thread. If it is
+/// dropped, the maintenance thread ends the worker at once.
 pub(crate) struct Running {
     shared: Arc<Shared>,
     maintenance: Maintenance,
@@ -40,7 +40,7 @@ impl Running {
             })?;
         let present = claimer.drop_guard();
         let claiming = Claiming { shared: shared.clone(), is_over: false, _present: present };
-        // It ends by itself, and takes in what it is still told.
+        // It ends by itself, after it has processed the answers that are still on their way.
         tokio::spawn(claiming.claim());
         Ok(Self { shared, maintenance })
     }
@@ -54,7 +54,7 @@ impl Running {
         self.shared.shutdown.begin();
         self.maintenance.ended().await;
         tell!(self.shared.log, INFO, "the worker has ended");
-        // The program may end now.
+        // The program may end after this, and would drop the events.
         self.shared.log.flush(LOG_WITHIN).await;
     }
 }

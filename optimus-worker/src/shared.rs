@@ -12,25 +12,25 @@ use crate::{
     wakeups::Wakeups,
 };
 
-/// One worker process.
+/// What all roles of one worker share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) registry: Registry,
     pub(crate) data: Arc<Data>,
     pub(crate) layers: Layers,
-    /// That of the handlers.
+    /// The handlers' runtime.
     pub(crate) runtime: Handle,
     /// The connection of the claimer's turns.
     pub(crate) broker: Broker,
     /// The connection of all roles on the maintenance thread.
     pub(crate) maintenance: Broker,
-    /// What roles have to say: they call no subscriber.
+    /// Where roles log: they do not call the subscriber themselves.
     pub(crate) log: Log,
     pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
-    /// What [`Summary`](crate::summary::Summary) says.
+    /// What [`Summary`](crate::summary::Summary) logs.
     pub(crate) tally: Tally,
     /// For handlers that submit.
     pub(crate) client: Arc<OwnClient>,

@@ -1,10 +1,10 @@
-//! Which queues a turn claims from, and how many tasks of each: [`Shares`].
+//! Decides which queues a turn claims from, and how many tasks of each: [`Shares`].
 //!
-//! Two rules. The queue that had the fewest tasks for its weight is served first (start-time fair
-//! queueing), so starts are shared by weight over any second. And no queue holds more than its
-//! share of the slots, rounded up, while others have work for them; else one of long tasks would
-//! gather all slots. A queue of short tasks may hold as many as it ends in a twentieth
-//! of a second: a call of many tasks costs Redis little more than a call of one.
+//! There are two rules. The queue that had the fewest tasks for its weight is served first
+//! (start-time fair queueing), so starts are shared by weight over any second. And while others
+//! have work, no queue holds more than its share of the slots, rounded up; otherwise a queue of
+//! long tasks would take all slots. A queue of short tasks may hold as many as it ends in a
+//! twentieth of a second, because a call of many tasks costs Redis little more than a call of one.
 
 use std::{
     cmp::Reverse,
@@ -16,29 +16,29 @@ use optimus_core::broker::BATCH_MAX;
 
 use super::config::Order;
 
-/// Tasks that one turn claims.
+/// How many tasks one turn claims at most.
 pub(crate) const TURN_TASKS_MAX: usize = 1_024;
-/// Queues that one turn claims from. Together with the above this bounds the script calls of a
+/// How many queues one turn claims from at most. Both limits together bound the script calls of a
 /// turn: 24 that are not full, and 8 that are.
 const TURN_QUEUES_MAX: usize = 24;
-/// A queue with work for all of its share gets it in so many lumps a second, or more.
+/// A queue with work for all of its share gets it in this many lumps a second, or more.
 const LUMPS_PER_S: u64 = 20;
-/// What was served to a queue counts so much, divided by its weight.
+/// What one served task counts, before it is divided by the queue's weight.
 const SCALE: u128 = 1 << 32;
-/// A queue that holds its share of the slots is owed up to so many times what it holds.
+/// A queue that holds its share of the slots is owed up to this many times what it holds.
 const REFILLS: usize = 4;
-/// How long a queue's rate remembers.
+/// How long a measurement counts in a queue's rate.
 const MEMORY: Duration = Duration::from_millis(250);
-/// How often it is measured.
+/// The shortest time between two measurements.
 const SAMPLE_MIN: Duration = Duration::from_millis(10);
 
-/// What each queue has had, and is due.
+/// What each queue was served, and is owed.
 #[derive(Debug)]
 pub(crate) struct Shares {
     order: Order,
     queues: Vec<Share>,
-    /// No queue with work was served less. A queue that had no work starts from here: what it did
-    /// not need is not owed to it.
+    /// No queue with work was served less than this. A queue that had no work starts from here:
+    /// what it did not need is not owed to it.
     floor: u128,
 }
 
@@ -47,13 +47,13 @@ struct Share {
     weight: u32,
     served: u128,
     had_no_work: bool,
-    /// Asked of Redis and not answered.
+    /// Claimed, and not answered yet.
     asked: usize,
     granted: u64,
     rate: Rate,
 }
 
-/// How many tasks of a queue end in a thousand seconds.
+/// The rate at which tasks of a queue end.
 #[derive(Debug, Default)]
 struct Rate {
     per_1000_s: u64,
@@ -64,7 +64,7 @@ struct Rate {
 /// A queue that may have work, in one turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
-    /// Which of the worker's queues.
+    /// The queue's position among the worker's queues.
     pub(crate) at: usize,
     /// Slots that its tasks fill.
     pub(crate) running: usize,
@@ -73,9 +73,9 @@ pub(crate) struct Open {
 /// An open queue while a turn is divided.
 struct Place {
     open: Open,
-    /// What it may get on top of what it holds.
+    /// How many tasks it may get in addition to those that it holds.
     room: usize,
-    /// What it gets at once, when it is served.
+    /// How many tasks it gets each time that it is served.
     lump: usize,
     given: usize,
 }
@@ -99,7 +99,7 @@ impl Rate {
         (self.measured_at, self.ended) = (Some(now), ended);
     }
 
-    /// So many are one lump.
+    /// How many tasks are one lump.
     fn lump(&self) -> usize {
         let lump = self.per_1000_s / 1_000 / LUMPS_PER_S;
         usize::try_from(lump).unwrap_or(BATCH_MAX).clamp(1, BATCH_MAX)
@@ -118,8 +118,8 @@ impl Shares {
         Self { order, queues: weights.map(share).collect(), floor: 0 }
     }
 
-    /// Divides idle slots between the queues that may have work: which of them get how many.
-    /// [`Shares::answered`] is told what came of each.
+    /// Divides idle slots between the queues that may have work: which of them get how many. The
+    /// result of each claim goes to [`Shares::answered`].
     pub(crate) fn divide(
         &mut self,
         now: Instant,
@@ -138,7 +138,7 @@ impl Shares {
             let share = &mut self.queues[*at];
             share.rate.measure(now, share.granted.saturating_sub(*running as u64));
         }
-        // Else who fills all slots would count as one who needs no more.
+        // Otherwise a queue that fills all slots would count as one that needs no more.
         if idle == 0 {
             return Vec::new();
         }
@@ -172,8 +172,8 @@ impl Shares {
             let share = &mut self.queues[place.open.at];
             let credit = match (share.had_no_work, place.room) {
                 (true, _) => 0,
-                // Its own tasks keep it from more, not the others, so little of that is owed to it.
-                // If nothing were, others would fill some of its slots as these get free.
+                // Its own tasks hold its share, not the others, so little is owed to it. If nothing
+                // were owed, others would fill some of its slots as these become idle.
                 (false, 0) => {
                     let held = place.open.running + share.asked;
                     share.price(place.lump.max(REFILLS * held))
@@ -185,7 +185,7 @@ impl Shares {
         }
     }
 
-    /// Lump by lump to the queue that had the least, the heavier one of equals.
+    /// Gives lump after lump to the queue that was served least; of equal ones to the heavier.
     fn serve(&mut self, idle: usize, places: &mut [Place]) {
         let (mut left, mut chosen) = (idle, 0);
         let key = |share: &Share, nth| Reverse((share.served, Reverse(share.weight), nth));
@@ -212,7 +212,7 @@ impl Shares {
         }
     }
 
-    /// A claim that asked for `asked` tasks was granted so many. The rest is not counted.
+    /// A claim for `asked` tasks was granted `granted` ones. The rest does not count as served.
     pub(crate) fn answered(&mut self, at: usize, asked: usize, granted: usize) {
         let share = &mut self.queues[at];
         share.asked = share.asked.saturating_sub(asked);
@@ -221,7 +221,7 @@ impl Shares {
         share.served = share.served.saturating_sub(unused);
     }
 
-    /// Nothing was left in the queue.
+    /// The queue had no work left.
     pub(crate) fn had_no_work(&mut self, at: usize) {
         self.queues[at].had_no_work = true;
     }

@@ -6,13 +6,13 @@ use super::*;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// A worker in simulated time: its tasks take so long as their queue says, and a turn follows each
-/// moment in which some ended.
+/// A worker in simulated time: the tasks of a queue all take the same time, and a turn follows each
+/// moment in which some end.
 struct World {
     shares: Shares,
     slots: usize,
     took_us: Vec<u64>,
-    /// Ends to come: when, in which queue, how many.
+    /// Future ends: when, in which queue, how many.
     ends: BTreeMap<(u64, usize), usize>,
     running: Vec<usize>,
     /// What is left in each queue.
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// Runs from one moment to another; what started in each queue.
+    /// Runs from one moment to another; returns how many tasks started in each queue.
     fn run(&mut self, base: Instant, from_us: u64, to_us: u64) -> Vec<usize> {
         let mut started = vec![0; self.running.len()];
         let mut now = from_us;
@@ -70,7 +70,8 @@ impl World {
     }
 }
 
-/// Whether each got its share in every second after the first, but for some tasks, in percent.
+/// Checks that each queue gets its share in every second after the first, to some percent and some
+/// tasks.
 fn check_seconds(slots: usize, queues: &[(u32, u64)], seconds: u64, percent: usize, tasks: usize) {
     let (mut world, base) = (World::new(slots, queues), Instant::now());
     let total: usize = queues.iter().map(|(weight, _)| *weight as usize).sum();
@@ -121,20 +122,20 @@ fn a_queue_of_long_tasks_leaves_the_others_their_slots() {
 }
 
 #[test]
-fn a_queue_alone_has_all_slots_and_gives_them_up_to_one_that_comes() {
+fn a_lone_queue_has_all_slots_and_shares_them_once_another_has_work() {
     let (mut world, base) = (World::new(64, &[(1, 10_000), (1, 10_000)]), Instant::now());
     world.waiting[1] = 0;
     world.shares.had_no_work(1);
     world.run(base, 0, 60 * SECOND_US);
     assert_eq!(world.running, [64, 0]);
     world.waiting[1] = usize::MAX;
-    // What it did not need for a minute is not made up for.
+    // What it did not need for a minute is not owed to it.
     let started = world.run(base, 60 * SECOND_US, 61 * SECOND_US);
     assert!(started[0].abs_diff(started[1]) < started[0] / 10, "{started:?}");
 }
 
 #[test]
-fn queues_that_bring_little_do_not_keep_slots_from_the_others() {
+fn queues_with_little_work_leave_their_slots_to_the_others() {
     let (mut world, base) = (World::new(64, &[(1, 10_000), (1_000, 10_000)]), Instant::now());
     for second in 0..5 {
         world.waiting[1] = 3;
@@ -145,7 +146,7 @@ fn queues_that_bring_little_do_not_keep_slots_from_the_others() {
 }
 
 #[test]
-fn many_queues_of_short_tasks_are_served_deep_and_in_turn() {
+fn many_queues_of_short_tasks_are_served_many_at_a_time_and_in_turn() {
     let (mut world, base) = (World::new(64, &[(1, 200); 64]), Instant::now());
     world.run(base, 0, SECOND_US);
     world.calls = 0;
@@ -190,7 +191,7 @@ fn a_turn_for_reports_alone_changes_no_share() {
     assert!((9..=12).contains(&started[0]), "{started:?}");
 }
 
-/// Starts of each queue in 20 s, where tasks take 20 to 60 ms and a turn so long.
+/// Starts of each queue in 20 s, when tasks take 20 to 60 ms and a turn takes `turn_us`.
 fn starts_of(slots: usize, weights: &[u32], turn_us: u64) -> Vec<usize> {
     let mut shares = Shares::new(Order::Weighted, weights.iter().copied());
     let (mut running, mut started) = (vec![0; weights.len()], vec![0; weights.len()]);
@@ -217,7 +218,7 @@ fn starts_of(slots: usize, weights: &[u32], turn_us: u64) -> Vec<usize> {
 }
 
 #[test]
-fn heavy_queues_have_their_share_of_few_slots_beside_many_light_ones() {
+fn heavy_queues_have_their_share_of_few_slots_among_many_light_ones() {
     let mut weights = vec![100; 3];
     weights.extend((0..36).map(|at| [1, 2, 3, 5, 10][at % 5]));
     let total: u32 = weights.iter().sum();

@@ -1,4 +1,4 @@
-//! Who has to end, and why: [`Shutdown`]. The phases themselves are in `ending.rs`.
+//! The signals of a shutdown: [`Shutdown`]. The phases themselves are in `ending.rs`.
 
 use std::sync::{
     OnceLock,
@@ -8,10 +8,10 @@ use std::sync::{
 use optimus_core::{log::Log, tell};
 use tokio_util::sync::CancellationToken;
 
-/// The signals of a shutdown.
+/// What has to end, and why.
 pub(crate) struct Shutdown {
     log: Log,
-    /// As `quiet`, for who must ask for each task.
+    /// As `quiet`, but cheap enough to read for each task.
     is_quiet: AtomicBool,
     quiet: CancellationToken,
     now: CancellationToken,
@@ -32,18 +32,18 @@ impl Shutdown {
         }
     }
 
-    /// The worker is to end: nothing new is claimed from now on.
+    /// Asks the worker to end: nothing new is claimed from now on.
     pub(crate) fn begin(&self) {
         self.is_quiet.store(true, Ordering::SeqCst);
         self.quiet.cancel();
     }
 
-    /// Nothing new is claimed any more, and nothing starts.
+    /// Whether the worker is ending: nothing is claimed or started any more.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_quiet.load(Ordering::SeqCst)
     }
 
-    /// Resolves once nothing new is claimed any more.
+    /// Resolves once the worker is ending.
     pub(crate) async fn quieted(&self) {
         self.quiet.cancelled().await;
     }
@@ -53,12 +53,12 @@ impl Shutdown {
         self.now.cancel();
     }
 
-    /// Resolves once nobody wants to wait any more.
+    /// Resolves once the waits are to be skipped.
     pub(crate) async fn hurried(&self) {
         self.now.cancelled().await;
     }
 
-    /// The roles are to end, each after its act.
+    /// Asks the roles to end, each after its turn.
     pub(crate) fn stop_roles(&self) {
         self.roles.cancel();
     }

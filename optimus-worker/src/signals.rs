@@ -1,12 +1,12 @@
-//! What the operating system asks the process to do: [`Signals`].
+//! The signals that end the process: [`Signals`].
 
 use std::io;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, or Ctrl-C where there are no signals. Any runtime of the process can wait
-/// for them: whichever hears one tells all.
+/// SIGTERM and SIGINT, or Ctrl-C on systems without signals. Each runtime of the process can wait
+/// for them, and all of them receive each signal.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -16,7 +16,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on they do not end the process by themselves.
+    /// From now on these signals do not end the process by themselves.
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
@@ -28,7 +28,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// Resolves at the next one.
+    /// Resolves at the next signal.
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! How many tasks may still start: [`Slots`].
+//! The slots of a worker, one for each running task: [`Slots`].
 
 use std::sync::{
     Arc,
@@ -14,14 +14,14 @@ pub(crate) struct Slots {
     idle: AtomicUsize,
     /// Taken by tasks that have begun.
     begun: AtomicUsize,
-    /// Of those, by tasks that only wait for a thread of their own.
+    /// Of those, taken by tasks that only wait for a thread of their own.
     off_runtime: AtomicUsize,
-    /// By queue.
+    /// Taken by tasks of each queue.
     running: Vec<AtomicUsize>,
     wakeups: Arc<Wakeups>,
 }
 
-/// One running task's place; free again when dropped.
+/// The slot of one task; idle again when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
@@ -29,7 +29,7 @@ pub(crate) struct Slot {
     has_begun: bool,
 }
 
-/// Says that a task keeps no thread of the runtime any more.
+/// While it lives, its task keeps no thread of the runtime.
 #[derive(Debug)]
 pub(crate) struct OffRuntime<'a>(&'a Slots);
 
@@ -45,23 +45,23 @@ impl Slots {
         self.idle.load(Ordering::SeqCst)
     }
 
-    /// How many are taken.
+    /// How many slots are taken.
     pub(crate) fn busy(&self) -> usize {
         self.all - self.idle()
     }
 
-    /// How many are taken by tasks that need a thread of the runtime to end.
+    /// How many slots are taken by tasks that need a thread of the runtime to end.
     pub(crate) fn on_runtime(&self) -> usize {
         let begun = self.begun.load(Ordering::SeqCst);
         begun.saturating_sub(self.off_runtime.load(Ordering::SeqCst))
     }
 
-    /// Wakes who waits for the wakeup list once a slot is free, and be it free already.
+    /// Wakes the work listener once a slot is idle, or now if one is.
     pub(crate) fn await_idle(&self) {
         self.wakeups.await_slot(|| self.idle.load(Ordering::SeqCst) > 0);
     }
 
-    /// How many are taken by tasks of this queue.
+    /// How many slots are taken by tasks of this queue.
     pub(crate) fn running(&self, queue: usize) -> usize {
         self.running[queue].load(Ordering::Acquire)
     }

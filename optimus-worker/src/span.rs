@@ -11,8 +11,8 @@ use tracing::Span;
 use crate::user_code::{discard, guarded};
 
 pin_project! {
-    /// As `tracing::Instrumented`, but a panic of the subscriber or of one of its layers costs the
-    /// span alone: the future goes on.
+    /// As `tracing::Instrumented`, but after a panic of the subscriber or of one of its layers only
+    /// the span is lost: the future goes on.
     pub(crate) struct InSpan<F> {
         span: Span,
         #[pin]

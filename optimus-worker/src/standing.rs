@@ -5,16 +5,16 @@ use std::time::Duration;
 use optimus_core::WorkerId;
 use tokio::time::Instant;
 
-/// Three heartbeats a lease: one may get lost.
+/// Three heartbeats in each lease, so that one may get lost.
 pub(crate) const BEATS_PER_LEASE: u32 = 3;
 
-/// As this worker knows it; Redis may know better.
+/// As this worker knows it; Redis may have a later state.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) worker: WorkerId,
-    /// The last claim whose answer was fully taken in.
-    pub(crate) heard_seq: u64,
-    /// When the next heartbeat is wanted, if that was not known at the last one.
+    /// The last claim whose answer was fully processed, as all before it were.
+    pub(crate) received_seq: u64,
+    /// When the next heartbeat must be sent, if that was not known at the last one.
     pub(crate) beat_at: Option<Instant>,
     /// When the earliest lease of another worker is over.
     pub(crate) next_expiry: Option<Instant>,
@@ -22,18 +22,18 @@ pub(crate) struct Standing {
     renewed_at: Instant,
     /// How long it lasts.
     lease: Duration,
-    /// How many claims may have made a long lease a usual one.
+    /// How many claims may have turned a long lease into a usual one.
     grants: u64,
-    /// Claims that were sent and not heard of: each may have made a long lease a usual one.
+    /// Claims without an answer: each may have turned a long lease into a usual one.
     open_claims: usize,
 }
 
 impl Standing {
-    /// Of a worker that is not registered yet.
+    /// The standing of a worker that is not registered yet.
     pub(crate) fn new(worker: WorkerId) -> Self {
         Self {
             worker,
-            heard_seq: 0,
+            received_seq: 0,
             beat_at: None,
             next_expiry: None,
             renewed_at: Instant::now(),
@@ -56,8 +56,8 @@ impl Standing {
         self.lease
     }
 
-    /// A claim is sent, whose answer may take longer than a lease to come. Whether a heartbeat is
-    /// wanted sooner.
+    /// A claim is sent, whose answer may take longer than a lease. Returns whether a heartbeat must
+    /// be sent sooner.
     pub(crate) fn claim_sent(&mut self, sent_at: Instant, usual: Duration) -> bool {
         self.open_claims += 1;
         let is_long = self.lease > usual;
@@ -68,24 +68,24 @@ impl Standing {
     }
 
     /// A claim is answered, or was not done.
-    pub(crate) fn claim_heard(&mut self) {
+    pub(crate) fn claim_ended(&mut self) {
         self.open_claims -= 1;
     }
 
-    /// The lease that heartbeats have to keep: a usual one while a claim may have made it that.
+    /// The lease that heartbeats must keep: a usual one while a claim may have made it so.
     pub(crate) fn lease_to_keep(&self, usual: Duration) -> Duration {
         if self.open_claims > 0 { self.lease.min(usual) } else { self.lease }
     }
 
-    /// A heartbeat was acknowledged: the lease is so long, unless a claim that was granted
-    /// something since it was sent came after it.
+    /// A heartbeat was acknowledged with this lease. The lease may be shorter if a claim was
+    /// granted something since the heartbeat was sent.
     pub(crate) fn renewed(&mut self, sent_at: Instant, lease: Duration, grants: u64) {
         self.renewed_at = self.renewed_at.max(sent_at);
         self.lease = if self.grants == grants { lease } else { self.lease.min(lease) };
     }
 
-    /// A claim may have been granted something, so from then on the lease is a usual one. Whether a
-    /// heartbeat is wanted sooner.
+    /// A claim may have been granted something, so the lease may be a usual one from now on.
+    /// Returns whether a heartbeat must be sent sooner.
     pub(crate) fn granted(&mut self, sent_at: Instant, usual: Duration) -> bool {
         self.grants += 1;
         let is_long = self.lease > usual;
@@ -96,12 +96,13 @@ impl Standing {
         is_long
     }
 
-    /// Whether the lease can't have ended yet, whatever Redis does. A tenth of it is the margin.
+    /// Whether the lease can't have ended yet, whatever Redis does, with a tenth of it as the
+    /// margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
         self.renewed_at.elapsed() < self.lease.mul_f64(0.9)
     }
 
-    /// A heartbeat is wanted by then, or sooner where it was.
+    /// A heartbeat must be sent by this time, or sooner if one was already wanted.
     fn want_beat(&mut self, at: Instant) {
         self.beat_at = Some(self.beat_at.map_or(at, |sooner| sooner.min(at)));
     }
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_makes_a_long_lease_a_usual_one_in_whichever_order_the_answers_come() {
+    fn a_grant_makes_a_long_lease_a_usual_one_in_any_order_of_the_answers() {
         let mut queue = standing();
         queue.registered(Instant::now(), USUAL);
         let (sent_at, grants) = (Instant::now(), queue.grants());
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(queue.beat_at, Some(sent_at + USUAL / BEATS_PER_LEASE));
         queue.renewed(sent_at, 4 * USUAL, queue.grants());
         assert_eq!(queue.lease_to_keep(USUAL), USUAL, "Redis may do the claim after that");
-        queue.claim_heard();
+        queue.claim_ended();
         assert_eq!(queue.lease_to_keep(USUAL), 4 * USUAL);
     }
 

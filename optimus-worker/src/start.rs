@@ -1,4 +1,4 @@
-//! How a worker starts: its store is checked, and it registers in each queue: [`start`].
+//! Starts a worker: checks its store and registers it in each queue: [`start`].
 
 use std::{
     io::{self, Write},
@@ -28,10 +28,11 @@ use crate::{
     wakeups::Wakeups,
 };
 
-/// A process without a subscriber is told of it once, however many workers it has.
+/// The hint is printed once in a process, however many workers it has.
 static HINT: Once = Once::new();
-const NOT_HEARD: &str = "  no tracing subscriber is installed, so nothing is logged; to see the \
-                         log, call `tracing_subscriber::fmt().init()` before the worker starts";
+const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is logged; to see \
+                             the log, call `tracing_subscriber::fmt().init()` before the worker \
+                             starts";
 
 /// A worker that is registered, and whose roles do not run yet.
 pub(crate) async fn start(
@@ -56,10 +57,10 @@ pub(crate) async fn start(
             facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
         }
         if !broker.log().is_heard() {
-            HINT.call_once(|| print(NOT_HEARD));
+            HINT.call_once(|| print(NO_SUBSCRIBER));
         }
     }
-    tell_start(&broker, &config, &worker);
+    log_start(&broker, &config, &worker);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
     Ok(Arc::new(Shared {
         config,
@@ -85,18 +86,18 @@ pub(crate) async fn start(
     }))
 }
 
-fn tell_start(broker: &Broker, config: &Config, worker: &WorkerId) {
+fn log_start(broker: &Broker, config: &Config, worker: &WorkerId) {
     let (worker, store) = (worker.clone(), broker.endpoint().describe());
     let (slots, queues) = (config.concurrency, config::describe(config.order, &config.queues));
     tell!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
 }
 
-/// To stderr, which may be closed: then nobody wants to know.
+/// To stderr. If that is closed, the line is dropped.
 fn print(line: &str) {
     writeln!(io::stderr(), "{line}").ok();
 }
 
-/// Refuses a server that can't serve, and warns of one that may lose tasks.
+/// Refuses a server that can't be used, and warns of one that may lose tasks.
 async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, Error> {
     broker.within(Duration::ZERO).ping().await?;
     let facts = broker.server_facts().await?;
@@ -113,7 +114,7 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
     Ok(facts)
 }
 
-/// Names what Redis does not let its user do, before anything is written.
+/// Names the permissions that the Redis user lacks, before anything is written.
 async fn check_permissions(
     broker: &Broker,
     queues: &[Served],
@@ -142,7 +143,7 @@ async fn register(
         let registered = broker.register(&queue.name, worker, lease, description).await?;
         queue.registered(registered_at, lease);
         queue.set_next_expiry(registered.next_expiry);
-        // A queue without a task yet is seen by inspectors all the same.
+        // So that inspectors list the queue before it has a task.
         broker.announce(&queue.name).await.or_else(|problem| match problem {
             BrokerError::Full => Ok(()),
             other => Err(other),
@@ -151,7 +152,7 @@ async fn register(
     Ok(())
 }
 
-/// Never used twice: every start of a process, and every lost lease, takes a new one.
+/// An id is never used twice: each start of a process, and each lost lease, takes a new one.
 pub(crate) fn new_worker_id(config: &Config) -> WorkerId {
     let name = config.name.clone().unwrap_or_else(platform::host);
     WorkerId::generate(&name, platform::process_id())

@@ -1,4 +1,4 @@
-//! Looks after the queues of the namespace that this worker does not serve.
+//! Cleans up the queues of the namespace that this worker does not serve.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,18 +8,18 @@ use optimus_core::{
     interval, tell,
 };
 
-use crate::{janitor, reaper::tell_reaped, role::Role, shared::Shared};
+use crate::{janitor, reaper::log_reaped, role::Role, shared::Shared};
 
-/// The workers of a queue look at others this often together, however many they are.
+/// The workers of a queue together take such a turn this often, however many they are.
 const AVERAGE: Duration = Duration::from_secs(15);
-/// Queues that one worker looks at in a turn; the next turn begins elsewhere.
-const LOOKS_MAX: usize = 16;
+/// Queues that one worker cleans up in a turn; the next turn begins at another queue.
+const QUEUES_MAX: usize = 16;
 /// Calls for one queue in a turn.
 const CALLS_MAX: usize = 100;
 
-/// The role that takes back what the last worker of a queue held when it died, purges there, and
-/// removes a queue that nobody uses. Queues with living workers have a reaper and a janitor of
-/// their own; there it finds nothing.
+/// The role that takes back what the last worker of a queue held when it died, purges that queue,
+/// and removes a queue that nobody uses. Queues with live workers have a reaper and a janitor of
+/// their own, so it finds nothing there.
 pub(crate) struct Steward {
     shared: Arc<Shared>,
     broker: Broker,
@@ -31,25 +31,25 @@ impl Steward {
         Self { shared, broker }
     }
 
-    /// Queues that it does not serve, from a random one on.
+    /// Queues that this worker does not serve, from a random one on.
     async fn others(&self) -> Result<Vec<QueueName>, BrokerError> {
         let mut names = self.broker.queues().await?;
         names.retain(|name| self.shared.queues.place(name).is_none());
         if !names.is_empty() {
             let first = fastrand::usize(..names.len());
             names.rotate_left(first);
-            names.truncate(LOOKS_MAX);
+            names.truncate(QUEUES_MAX);
         }
         Ok(names)
     }
 
-    /// Reaps; purges, unless somebody there is alive and does; and removes what nobody uses.
-    async fn look_after(&self, queue: &QueueName) -> Result<(), BrokerError> {
+    /// Reaps; purges, unless a live worker of the queue does; and removes a queue that nobody uses.
+    async fn clean_up(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
         for _ in 0..CALLS_MAX {
             let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
             let (next_expiry, more) = (reaped.next_expiry, reaped.more);
-            tell_reaped(&self.shared, queue, reaped);
+            log_reaped(&self.shared, queue, reaped);
             if next_expiry.is_some_and(|left| !left.is_zero()) {
                 return Ok(());
             }
@@ -72,7 +72,7 @@ impl Role for Steward {
         match self.others().await {
             Ok(names) => {
                 for queue in &names {
-                    if let Err(problem) = self.look_after(queue).await {
+                    if let Err(problem) = self.clean_up(queue).await {
                         let queue = queue.clone();
                         let text = "could not clean up a queue that this worker does not serve";
                         tell!(log, DEBUG, %queue, error = %problem, "{text}");

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use crate::{role::Role, shared::Shared};
 
 const EVERY: Duration = Duration::from_secs(60);
-/// Seconds are rounded up, so that the last ones of a worker are not said to be none.
+/// Seconds are rounded up, so that the last summary of a worker does not show 0 s.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
 
-/// The role that sums up. It says nothing of a time in which no attempt ended and none runs.
+/// The role that logs the summaries. It logs none if no attempt ended and none runs.
 pub(crate) struct Summary {
     shared: Arc<Shared>,
     since: Instant,
@@ -22,8 +22,8 @@ impl Summary {
         Self { shared, since: Instant::now() }
     }
 
-    /// Sums up what has ended since the last time.
-    pub(crate) fn tell(&mut self) {
+    /// Logs what has ended since the last summary.
+    pub(crate) fn log(&mut self) {
         let seconds = (self.since.elapsed() + ALMOST_A_SECOND).as_secs();
         self.since = Instant::now();
         let (counts, running) = (self.shared.tally.take(), self.shared.attempts.running());
@@ -56,7 +56,7 @@ impl Role for Summary {
         if !left.is_zero() {
             return left;
         }
-        self.tell();
+        self.log();
         EVERY
     }
 }
@@ -80,6 +80,6 @@ mod tests {
         shared.tally.count(&Outcome::Lost);
         advance(Duration::from_secs(10)).await;
         assert_eq!(summary.tick().await, EVERY);
-        assert!(shared.tally.take().is_empty(), "it was told");
+        assert!(shared.tally.take().is_empty(), "the summary has taken it");
     }
 }

@@ -1,14 +1,14 @@
-//! How many attempts ended how, since that was last asked: [`Tally`].
+//! How many attempts had which outcome since the last summary: [`Tally`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::outcome::Outcome;
 
-/// One counter for each way to end. To count costs an atomic addition, whoever listens.
+/// One counter for each outcome. A count costs an atomic addition, at every log level.
 #[derive(Debug, Default)]
-pub(crate) struct Tally([AtomicU64; WAYS]);
+pub(crate) struct Tally([AtomicU64; OUTCOMES]);
 
-const WAYS: usize = 7;
+const OUTCOMES: usize = 7;
 
 /// What a [`Tally`] has counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct Counts {
 
 impl Tally {
     pub(crate) fn count(&self, outcome: &Outcome) {
-        let way = match outcome {
+        let index = match outcome {
             Outcome::Success(_) => 0,
             Outcome::Retry { .. } => 1,
             Outcome::Dead(_) => 2,
@@ -33,7 +33,7 @@ impl Tally {
             Outcome::GivenBack => 5,
             Outcome::Lost | Outcome::Unanswered => 6,
         };
-        self.0[way].fetch_add(1, Ordering::Relaxed);
+        self.0[index].fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was counted since the last call.
@@ -45,8 +45,8 @@ impl Tally {
 }
 
 impl Counts {
-    /// Each count with what it says to a reader.
-    fn texts(&self) -> [(u64, &'static str); WAYS] {
+    /// Each count with its text in the log.
+    fn texts(&self) -> [(u64, &'static str); OUTCOMES] {
         [
             (self.success, "succeeded"),
             (self.retry, "will be retried"),
@@ -62,11 +62,11 @@ impl Counts {
         *self == Self::default()
     }
 
-    /// What is not zero: `12 succeeded, 1 will be retried`.
+    /// All counts above zero: `12 succeeded, 1 will be retried`.
     pub(crate) fn text(&self) -> String {
-        let told = self.texts().into_iter().filter(|(count, _)| *count > 0);
-        let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
-        if told.is_empty() { "none ended".to_owned() } else { told.join(", ") }
+        let parts = self.texts().into_iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        if parts.is_empty() { "none ended".to_owned() } else { parts.join(", ") }
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_is_told_once() {
+    fn each_count_is_returned_once() {
         let tally = Tally::default();
         for _ in 0..12 {
             tally.count(&Outcome::Success(tracing::Level::DEBUG));

@@ -1,4 +1,4 @@
-//! Calls into code of the user's, which may panic: [`guarded`], [`discard`].
+//! Calls of user code, which may panic: [`guarded`], [`discard`].
 //!
 //! A handler, its error's text, a back-off function and the drop of any of their values are such
 //! code. It may also block or never return, so it runs neither on the maintenance thread nor while
@@ -20,10 +20,10 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Drops a value of the user's.
+/// Drops a value of user code.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // So may a layer that hears of it, and the drop of either payload.
+        // The subscriber may also panic at this event, and so may the drop of either payload.
         let log = || tracing::error!(panic = panic_text(&*payload), "the drop of a value panicked");
         catch_unwind(AssertUnwindSafe(log)).unwrap_or_else(mem::forget);
         mem::forget(payload);

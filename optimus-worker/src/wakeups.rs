@@ -1,27 +1,27 @@
 //! Who waits for what inside a worker, and who wakes them: [`Wakeups`].
 //!
-//! Each role rests on a [`Wakeup`] of its own until its time has come or something happens that it
-//! waits for. Whatever makes that happen calls the method of that name; which role it wakes is
-//! written here alone.
+//! Each role rests on its own [`Wakeup`] until its time has come, or until an event that it waits
+//! for. The code that causes an event calls the method of that name here. Only this file knows
+//! which role it wakes.
 //!
-//! | role | waits for | which comes from |
+//! | role | waits for | caused by |
 //! |---|---|---|
 //! | claimer | a free slot | `Slot`, dropped |
-//! | | a report to carry | `Reporter::push` |
-//! | | the end of reports that held it up | `FallbackReporter` |
-//! | | a queue that may have work | `Served::hint`: a ring, a poll, a heartbeat, a reap, a claim |
+//! | | a report to send | `Reporter::push` |
+//! | | the answer of reports that kept it from claims | `FallbackReporter` |
+//! | | a queue that may have work | `Served::hint`: a wakeup, poll, heartbeat, reap or claim |
 //! | work listener | a queue that was found empty, to listen to it | `Served::found_empty` |
-//! | | the answer of a claim, which may tell a due time | `Claims` |
+//! | | the answer of a claim, which may have a due time | `Claims` |
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
-//! | heartbeat | a claim that was told that the lease is over, or made it short | `Served` |
+//! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
-//! | ending | the end of a task, or that it needs the runtime no more | `Slot` |
+//! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
 //!
-//! What is announced must be true already: a role that wakes looks once and rests again. A wakeup
-//! is kept while its role is busy, so none is missed, and many are one. Slots are freed and reports
-//! pushed for each task; both cost an atomic exchange.
+//! An event must have happened before its method is called, because a woken role checks once and
+//! rests again. A wakeup is kept while its role is busy, so none is missed, and many become one. A
+//! slot is freed and a report is pushed for each task; each of these costs an atomic exchange.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,7 +57,7 @@ impl Wakeup {
     }
 }
 
-/// For who looks again and again, and sleeps while there is nothing to see.
+/// For a role that checks again and again, and sleeps while there is nothing to check.
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
     asleep: AtomicBool,
@@ -71,7 +71,7 @@ impl Sleeper {
         }
     }
 
-    /// Whether it may sleep until it is woken: not if there is something to see already.
+    /// Whether the role may sleep until it is woken: `false` if it is not idle.
     pub(crate) fn fall_asleep(&self, is_idle: impl FnOnce() -> bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let idle = is_idle();
@@ -94,7 +94,7 @@ impl Wakeups {
         }
     }
 
-    /// Wakes the work listener once a slot is idle, and be it idle already.
+    /// Wakes the work listener once a slot is idle, or now if one is.
     pub(crate) fn await_slot(&self, is_idle: impl FnOnce() -> bool) {
         self.slot_awaited.store(true, Ordering::SeqCst);
         if is_idle() && self.slot_awaited.swap(false, Ordering::SeqCst) {
@@ -102,7 +102,7 @@ impl Wakeups {
         }
     }
 
-    /// A task that goes on needs no thread of the runtime any more.
+    /// A task that goes on no longer needs a thread of the runtime.
     pub(crate) fn runtime_left(&self) {
         self.ending.wake();
     }
@@ -117,7 +117,7 @@ impl Wakeups {
         self.claimer.wake();
     }
 
-    /// Another role than the claimer had reports answered.
+    /// The fallback reporter got answers to reports.
     pub(crate) fn fallback_reported(&self) {
         self.claimer.wake();
     }
@@ -132,7 +132,7 @@ impl Wakeups {
         self.work_listener.wake();
     }
 
-    /// What was asked of a queue since it rang is known, and when a task is due there.
+    /// The answer of a claim came, with when a task is due in its queue.
     pub(crate) fn claim_answered(&self) {
         self.work_listener.wake();
     }
@@ -142,7 +142,7 @@ impl Wakeups {
         self.heartbeat.wake();
     }
 
-    /// When other workers' leases end is known better than before.
+    /// A heartbeat returned when the leases of other workers end.
     pub(crate) fn expiry_learned(&self) {
         self.reaper.wake();
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_free_slot_wakes_the_claimer_and_only_a_work_bell_that_has_asked() {
+    fn a_free_slot_wakes_the_claimer_and_the_work_listener_only_if_it_has_asked() {
         let wakeups = Wakeups::default();
         wakeups.slot_freed();
         assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.work_listener));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_pushes_frees_or_learns_something_need_not_remember_whom_to_wake() {
+    fn each_event_wakes_the_role_that_waits_for_it() {
         let wakeups: Arc<Wakeups> = Arc::default();
         let (queue, worker) = (QueueName::new("q").unwrap(), WorkerId::generate("test", 1));
         let served = Served::new(queue.clone(), 1, worker.clone(), wakeups.clone());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_looks_after_attempts_sleeps_only_without_any_and_until_the_next() {
+    fn a_role_that_checks_attempts_sleeps_only_without_any_and_until_the_next() {
         let wakeups = Wakeups::default();
         wakeups.attempts_began();
         assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "it did not sleep");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_the_worker_hears_of_each_end_it_may_wait_for() {
+    fn each_end_that_the_shutdown_may_wait_for_wakes_it() {
         let wakeups: Arc<Wakeups> = Arc::default();
         let slot = Slots::new(1, 1, wakeups.clone()).take(0).unwrap();
         let ending = &wakeups.ending;
@@ -232,7 +232,7 @@ mod tests {
             happens();
             is_woken(&ending.wakeup)
         };
-        assert!(wakes(&mut || drop(slot.leave_runtime())), "it needs the runtime no more");
+        assert!(wakes(&mut || drop(slot.leave_runtime())), "it no longer needs the runtime");
         let mut slot = Some(slot);
         assert!(wakes(&mut || slot = None), "it has ended");
         assert!(wakes(&mut || wakeups.reports_answered()), "its report was answered");

@@ -1,4 +1,4 @@
-//! What becomes of a token that a work listener has popped.
+//! What happens to a wakeup that a work listener has popped.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ const SOON: Duration = Duration::from_secs(20);
 const NOW: Duration = Duration::from_millis(10);
 
 #[tokio::test]
-async fn a_ring_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
-    let (client, shared) = idle_worker("ring-at-the-end").await;
+async fn a_wakeup_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
+    let (client, shared) = idle_worker("wakeup-at-the-end").await;
     let queue = &shared.queues[0];
     queue.found_empty(queue.ask());
-    let mut bell = WorkListener::new(shared.clone(), CancellationToken::new());
+    let mut ending = WorkListener::new(shared.clone(), CancellationToken::new());
     client.submit(Nothing {}.call()).await.unwrap();
-    assert_eq!(bell.tick().await, CLAIM_FIRST);
+    assert_eq!(ending.tick().await, CLAIM_FIRST);
     let (names, other) = ([queue.name.clone()], crate::start::new_worker_id(&shared.config));
     let listener = shared.broker.blocking("listener");
-    let hear =
+    let wait =
         async |within| listener.wait_for_work(&names, (&queue.name, &other), within).await.unwrap();
-    assert_eq!(hear(NOW).await, None, "the bell has it");
-    // Refused since the lease is over, as after data was lost.
+    assert_eq!(wait(NOW).await, None, "the worker has popped it");
+    // A claim that is refused because the lease is over, as after data was lost.
     queue.ask();
-    bell.leave().await;
-    assert_eq!(hear(SOON).await, Some(Woken::Work(queue.name.clone())));
-    bell.leave().await;
-    assert_eq!(hear(NOW).await, None, "once");
+    ending.leave().await;
+    assert_eq!(wait(SOON).await, Some(Woken::Work(queue.name.clone())));
+    ending.leave().await;
+    assert_eq!(wait(NOW).await, None, "it is passed on once");
 }

@@ -23,12 +23,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// With this code [`run`](Self::run) exits its process where handlers keep it from ending by
+    /// [`run`](Self::run) exits its process with this code if handlers stop it from ending by
     /// itself: 75, `EX_TEMPFAIL` of `sysexits.h`.
     pub const EXIT_BLOCKED: i32 = EXIT_BLOCKED;
 
-    /// A worker for the store at `url`: `redis://…`, `unix://…`, or `memory://name` beside a client
-    /// of the same process.
+    /// A worker for the store at `url`: `redis://…`, `unix://…`, or `memory://name` together with a
+    /// client of the same process.
     pub fn builder(url: &str) -> WorkerBuilder {
         WorkerBuilder::new(url)
     }
@@ -40,7 +40,7 @@ impl Worker {
     /// [`Client::from_env`](optimus_core::Client::from_env) reads the same URL and namespace.
     ///
     /// # Errors
-    /// [`Error::is_invalid`], saying what to set.
+    /// [`Error::is_invalid`], with what to set.
     pub fn from_env() -> Result<WorkerBuilder, Error> {
         WorkerBuilder::from_env(|name| std::env::var(name).ok())
     }
@@ -52,19 +52,18 @@ impl Worker {
     /// Runs until SIGTERM or SIGINT, then lets running tasks finish (see
     /// [`WorkerBuilder::shutdown_grace`]) and gives back the rest. A second signal skips the wait.
     ///
-    /// It is for a process that is a worker and nothing else. The worker has left 8 s after
-    /// the grace at the latest, whether Redis answers or not. If `async` handlers block threads of
-    /// the runtime then, neither this future nor the runtime may be able to end. 2 s later the
-    /// process exits with [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The
-    /// tasks of these handlers run again once their lease is over. So a supervisor that waits for
-    /// the grace and 10 s never has to kill. Where other workers of the process `run` as well, it
-    /// does not exit before all of them have left. It does not exit if this future was
-    /// dropped.
+    /// Use it for a process that is only a worker. The worker leaves within 8 s after the grace,
+    /// whether Redis answers or not. If `async` handlers still block threads of the runtime then,
+    /// this future and the runtime may be unable to end. 2 s later the process exits with
+    /// [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The tasks of these
+    /// handlers run again once their lease is over. So a supervisor that waits for the grace and
+    /// 10 s never has to kill the process. If other workers of the process also `run`, it exits
+    /// only after all of them have left. It does not exit if this future was dropped.
     ///
     /// # Errors
     /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the
-    /// start; after that an outage is waited out. [`Error::is_broken`] if a part of the worker
-    /// panicked.
+    /// start; a later outage is no error, and the worker waits until it is over.
+    /// [`Error::is_broken`] if a part of the worker panicked.
     pub async fn run(self) -> Result<(), Error> {
         let signals = Signals::listen().map_err(|problem| {
             Error::invalid(format!("can't listen for SIGTERM and SIGINT: {problem}"))
@@ -78,14 +77,14 @@ impl Worker {
         shared.shutdown.failure().map_or(Ok(()), |why| Err(Error::broken(why)))
     }
 
-    /// As [`run`](Self::run), until `stop` resolves; returns what it resolves to. It is for
-    /// workers inside a larger program and for tests: it hears no signals, and never exits the
+    /// As [`run`](Self::run), until `stop` resolves; returns what it resolves to. Use it for
+    /// workers inside a larger program and for tests: it handles no signals, and never exits the
     /// process.
     ///
-    /// The shutdown does not depend on this future or on its runtime. If it is dropped, or its
-    /// runtime ends, the worker ends at once: it stops its handlers, reports or gives back what it
-    /// held, and leaves, in at most 8 s. Where `async` handlers block threads of the runtime,
-    /// this returns as soon as the runtime polls it. The end of such a runtime waits for them;
+    /// The shutdown does not depend on this future or on its runtime. If the future is dropped, or
+    /// its runtime ends, the worker ends at once: it stops its handlers, reports or gives back what
+    /// it held, and leaves, in at most 8 s. If `async` handlers block threads of the runtime, this
+    /// returns as soon as the runtime polls it. The end of such a runtime waits for these threads;
     /// `Runtime::shutdown_background` does not.
     ///
     /// # Errors

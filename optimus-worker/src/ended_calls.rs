@@ -1,7 +1,7 @@
-//! What layers are told of an attempt that has ended: [`Told`].
+//! Calls `ended` of the layers after an attempt has ended: [`EndedCalls`].
 //!
-//! They are the user's code, so they are called on the runtime of the handlers, once the report is
-//! on its way. One that panics or does not return keeps no other from being told.
+//! Layers are user code, so they are called on the handlers' runtime, once the report is on its
+//! way. If one panics or does not return, the others are called all the same.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -28,11 +28,11 @@ use crate::{
 /// How long a layer may take, while the slot is busy.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
-/// The end of an attempt, where there are layers to hear of it.
-pub(crate) struct Told(Option<End>);
+/// The end of an attempt, if there are layers.
+pub(crate) struct EndedCalls(Option<End>);
 
-impl Told {
-    /// Of what was judged.
+impl EndedCalls {
+    /// The calls that follow this decision.
     pub(crate) fn of(shared: &Shared, attempt: &Attempt, decision: Option<&Decision>) -> Self {
         Self((!shared.layers.is_empty()).then(|| {
             let ran = attempt.started_at.elapsed();
@@ -40,46 +40,46 @@ impl Told {
         }))
     }
 
-    /// Begins to tell the layers; on any thread.
-    pub(crate) fn tell(self, shared: &Arc<Shared>, attempt: &Arc<Attempt>) {
+    /// Starts the calls; works on any thread.
+    pub(crate) fn start(self, shared: &Arc<Shared>, attempt: &Arc<Attempt>) {
         let Some(end) = self.0 else { return };
-        let (shared, told) = (shared.clone(), attempt.clone());
+        let (shared, ended) = (shared.clone(), attempt.clone());
         let runtime = shared.runtime.clone();
-        let telling = runtime.spawn(async move { tell_all(&shared, &told, &end).await });
-        *attempt.telling.lock().unwrap_or_else(PoisonError::into_inner) = Some(telling);
+        let calls = runtime.spawn(async move { call_all(&shared, &ended, &end).await });
+        *attempt.ended_calls.lock().unwrap_or_else(PoisonError::into_inner) = Some(calls);
     }
 }
 
-/// Waits until the layers have been told, but no longer than the worker keeps its roles.
+/// Waits until the calls have returned, but no longer than the worker keeps its roles.
 pub(crate) async fn finish(shared: &Shared, attempt: &Attempt) {
     if shared.layers.is_empty() {
         return;
     }
-    let telling = attempt.telling.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(mut telling) = telling else { return };
+    let calls = attempt.ended_calls.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut calls) = calls else { return };
     tokio::select! {
         biased;
-        // It says of its panics itself.
-        told = &mut telling => drop(told),
+        // Panics of layers are logged there.
+        joined = &mut calls => drop(joined),
         () = shared.shutdown.roles().cancelled() => {
-            telling.abort();
-            drop(telling.await);
+            calls.abort();
+            drop(calls.await);
         }
     }
 }
 
-async fn tell_all(shared: &Shared, attempt: &Attempt, end: &End) {
-    for told in shared.layers.ended(&attempt.ctx, end) {
-        let told = shared.client.within(attempt.ctx.within(told));
-        let mut told = Box::pin(AssertUnwindSafe(told).catch_unwind());
-        let answer = timeout(ENDED_WITHIN, told.as_mut()).await;
+async fn call_all(shared: &Shared, attempt: &Attempt, end: &End) {
+    for call in shared.layers.ended(&attempt.ctx, end) {
+        let call = shared.client.within(attempt.ctx.within(call));
+        let mut call = Box::pin(AssertUnwindSafe(call).catch_unwind());
+        let answer = timeout(ENDED_WITHIN, call.as_mut()).await;
         let id = attempt.lease.id.clone();
         match answer {
             Ok(Ok(())) => {}
             Ok(Err(panic)) => {
                 let text = panic_text(&*panic);
                 discard(panic);
-                tell!(shared.log, ERROR, %id, text, "a layer panicked when it was told of an end");
+                tell!(shared.log, ERROR, %id, text, "a layer panicked in `ended`");
             }
             Err(_) => {
                 let within_ms = millis(ENDED_WITHIN);
@@ -87,7 +87,7 @@ async fn tell_all(shared: &Shared, attempt: &Attempt, end: &End) {
                 tell!(shared.log, ERROR, %id, within_ms, "{text}");
             }
         }
-        discard(told);
+        discard(call);
     }
 }
 
@@ -96,7 +96,7 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
     let error = |json: &str| {
         let ran_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
         let at_ms = attempt.claimed_ms.saturating_add(ran_ms);
-        let error: AttemptError = serde_json::from_str(json).expect("it was decision here");
+        let error: AttemptError = serde_json::from_str(json).expect("the entry was made here");
         AttemptError { at_ms, ..error }
     };
     match report {
