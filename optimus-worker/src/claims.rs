@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::{
     claim_request::{ClaimRequest, Mode},
     executor,
-    looks::{Load, Looks, backup_wait},
+    polls::{Load, Polls, backup_wait},
     prepare::{Claim, prepare},
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},
@@ -45,7 +45,7 @@ struct QueueClaims {
     unanswered: Option<ClaimRequest>,
     /// The last claim that Redis has answered.
     answered_seq: u64,
-    looks: Looks,
+    polls: Polls,
     /// The last claim left work in the queue.
     has_more: bool,
     /// Claims that are not answered yet.
@@ -175,7 +175,7 @@ impl Claims {
     fn poll(&mut self, now: Instant) {
         let load = self.load();
         for (queue, claims) in self.shared.queues.iter().zip(&mut self.queues) {
-            if claims.looks.come(now, queue.workers(), load) {
+            if claims.polls.is_time(now, queue.workers(), load) {
                 queue.hint();
             }
         }
@@ -191,7 +191,7 @@ impl Claims {
     /// into the ready list, and wakes another worker.
     fn pass_on_due(&mut self, requests: &mut Vec<ClaimRequest>) {
         for at in 0..self.queues.len() {
-            if !self.queues[at].looks.take_fired() {
+            if !self.queues[at].polls.take_fired() {
                 continue;
             }
             let is_asked =
@@ -266,9 +266,9 @@ impl Claims {
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
                 // If work is left, the answer has no due time, and other workers may rely on the
                 // one before.
-                claims.looks.due_at = due_at.or(claims.looks.due_at.filter(|_| claimed.more));
-                queue.set_due(claims.looks.due_at);
-                claims.looks.looked(Instant::now(), self.begun);
+                claims.polls.due_at = due_at.or(claims.polls.due_at.filter(|_| claimed.more));
+                queue.set_due(claims.polls.due_at);
+                claims.polls.polled(Instant::now(), self.begun);
                 claims.has_more = claimed.more;
                 if !claimed.more {
                     self.shares.had_no_work(request.queue);
@@ -312,7 +312,7 @@ impl Claims {
             _ => {
                 // The queue takes no slots and no turns from the worker's other queues.
                 queue.log_rejection(&self.shared.log, problem);
-                self.queues[request.queue].looks.due_at = Some(Instant::now() + AFTER_REJECTION);
+                self.queues[request.queue].polls.due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(request.queue);
                 queue.found_empty(request.hints);
             }
@@ -356,7 +356,7 @@ impl Claims {
         let holds_back = quarantine.any() || self.overflowing;
         let (load, queues) = (self.load(), self.shared.queues.iter().zip(&self.queues));
         let times =
-            queues.filter_map(|(queue, claims)| claims.looks.next_at(queue.workers(), load));
+            queues.filter_map(|(queue, claims)| claims.polls.next_at(queue.workers(), load));
         let next_due = times.filter(|_| !holds_back);
         // Without an idle slot nothing can be claimed while a task runs alone.
         let next_for_quarantine = quarantine.next().filter(|_| self.idle() > 0);
