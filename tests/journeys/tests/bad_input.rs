@@ -1,4 +1,4 @@
-//! Invalid input is refused with a typed error that says what to do, before it does harm.
+//! Invalid input is refused with a typed error that names what to do, before it does harm.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn double() -> Call<Double> {
     Double { number: 21 }.call()
 }
 
-/// A worker that never connects: what it refuses, it refuses before.
+/// A worker that never connects: it refuses its settings before that.
 fn offline() -> WorkerBuilder {
     Worker::builder("redis://127.0.0.1:1/").quiet().only_named_tasks()
 }
@@ -63,7 +63,7 @@ async fn a_url_of_another_scheme_is_refused_by_client_and_worker() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_client_and_worker_say_so_at_once() {
+async fn without_a_server_client_and_worker_fail_at_once() {
     for url in ["redis://127.0.0.1:1/", "unix:///nowhere/redis.sock"] {
         let begun = Instant::now();
         let by_client = Client::connect(url).await.err().unwrap();
@@ -76,7 +76,7 @@ async fn where_nobody_listens_client_and_worker_say_so_at_once() {
 }
 
 #[tokio::test]
-async fn a_wrong_or_missing_password_is_told_from_an_outage_and_not_repeated() {
+async fn a_wrong_or_missing_password_is_no_outage_and_is_not_tried_again() {
     let server = RedisServer::builder().tcp().password("sesame").start();
     let right = server.url();
     Client::connect(&right).await.unwrap();
@@ -145,7 +145,7 @@ fn durations_of_zero_that_would_mean_never_or_always_are_refused_at_submit() {
 }
 
 #[test]
-fn durations_beyond_all_reason_and_wrong_numbers_are_refused_at_submit() {
+fn durations_that_are_too_long_and_wrong_numbers_are_refused_at_submit() {
     let calls = [
         ("timeout", double().timeout(Duration::MAX)),
         ("expires_in", double().expires_in(Duration::MAX)),
@@ -172,21 +172,21 @@ async fn a_biz_id_that_is_empty_or_endless_is_refused() {
 }
 
 #[test]
-fn two_tasks_of_one_name_refuse_to_build_and_both_are_named() {
+fn two_tasks_of_one_name_are_refused_and_both_are_named() {
     let problem = refused(offline().task_type::<Double>().task_type::<Namesake>()).to_string();
     assert!(problem.contains("Double") && problem.contains("Namesake"), "{problem}");
     assert!(offline().task_type::<Double>().task_type::<Double>().build().is_ok());
 }
 
 #[test]
-fn missing_data_refuses_to_build_and_the_type_is_named() {
+fn missing_data_is_refused_and_its_type_is_named() {
     let problem = refused(offline().task_type::<Wait>()).to_string();
     assert!(problem.contains("Gate") && problem.contains("wait"), "{problem}");
     assert!(offline().task_type::<Wait>().data(Gate::new()).build().is_ok());
 }
 
 #[tokio::test]
-async fn a_definition_whose_options_cannot_be_meant_refuses_to_build() {
+async fn a_definition_with_invalid_options_is_refused_when_the_worker_is_built() {
     for (builder, option) in [
         (offline().task_type::<Nameless>(), "two words"),
         (offline().task_type::<Timeless>(), "timeout"),
@@ -204,7 +204,7 @@ async fn a_definition_whose_options_cannot_be_meant_refuses_to_build() {
 }
 
 #[test]
-fn a_worker_that_could_never_run_anything_refuses_to_build() {
+fn a_worker_that_could_never_run_anything_is_refused() {
     let worker = || offline().task_type::<Double>();
     for (builder, setting) in [
         (worker().concurrency(0), "concurrency"),
@@ -241,7 +241,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn waiting_for_ever_is_a_setting_that_works(bench: Bench) {
+    async fn a_wait_without_a_limit_is_a_setting_that_works(bench: Bench) {
         let client = bench.client_builder().submit_timeout(Duration::MAX).connect().await.unwrap();
         let builder = bench.worker().poll(Duration::from_secs(1)).misfit_grace(Duration::MAX);
         let worker = bench.start(builder.shutdown_grace(Duration::MAX).task_type::<Double>());
@@ -267,7 +267,7 @@ on_both! {
     }
 }
 
-/// A key of a queue, and a call whose submit has a use for it.
+/// A key of a queue, and a call whose submit uses it.
 type Case = (&'static str, fn() -> Call<Double>);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -312,8 +312,8 @@ async fn a_submit_that_meets_a_key_of_another_type_is_rejected_and_leaves_nothin
     }
 }
 
-/// A worker of two queues, to one of which something foreign happens.
-async fn survives_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBuilder) {
+/// A worker of two queues goes on when a key of one of them has another type.
+async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBuilder) {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
     let worker = bench.start(build(bench.worker().task_type::<Double>()));
@@ -339,17 +339,17 @@ async fn survives_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBuilde
 async fn a_worker_with_a_key_of_another_type_in_one_queue_goes_on_with_the_others() {
     let build: fn(WorkerBuilder) -> WorkerBuilder = |w| w.queues(["broken", "sound"]);
     let names = ["ready", "delayed", "tasks", "wake"];
-    let [a, b, c, d] = names.map(|name| survives_a_foreign(name, build));
+    let [a, b, c, d] = names.map(|name| goes_on_with_a_foreign(name, build));
     tokio::join!(a, b, c, d);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broken_queue_does_not_keep_the_only_slot_from_those_behind_it() {
-    survives_a_foreign("ready", |w| w.strict(["broken", "sound"]).concurrency(1)).await;
+async fn a_broken_queue_does_not_keep_the_only_slot_from_later_queues() {
+    goes_on_with_a_foreign("ready", |w| w.strict(["broken", "sound"]).concurrency(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_may_evict_tasks_is_warned_of_loudly_and_served_all_the_same() {
+async fn a_server_that_may_evict_tasks_causes_a_warning_and_is_served() {
     let server = RedisServer::builder().arg("--maxmemory-policy", "allkeys-lru").start();
     let bench = Bench::at(&server.url()).await;
     let warnings = bench.client.inspector().server().await.unwrap().warnings().join("\n");

@@ -1,4 +1,4 @@
-//! Handlers that block threads of their own, and may not return.
+//! Handlers that block their own threads, and may not return.
 
 mod common;
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Clone, Default)]
 struct Hold {
     began: Signal,
-    told: Signal,
+    asked: Signal,
     released: Arc<AtomicBool>,
 }
 
@@ -34,7 +34,7 @@ impl Hold {
     }
 }
 
-/// Keeps a thread until it is released, and tells when it is asked to stop.
+/// Keeps a thread until it is released, and signals when it is asked to stop.
 #[derive(Serialize, Deserialize)]
 struct Block {}
 
@@ -55,11 +55,11 @@ impl Task for Block {
         let (hold, attempt) = (ctx.data::<Hold>().unwrap(), ctx.clone());
         let work = move || {
             hold.began.hit();
-            let (until, mut told) = (Instant::now() + 2 * PATIENCE, false);
+            let (until, mut asked) = (Instant::now() + 2 * PATIENCE, false);
             while !hold.released.load(Ordering::Relaxed) && Instant::now() < until {
-                if attempt.is_cancelled() && !told {
-                    hold.told.hit();
-                    told = true;
+                if attempt.is_cancelled() && !asked {
+                    hold.asked.hit();
+                    asked = true;
                 }
                 thread::sleep(Duration::from_millis(1));
             }
@@ -69,7 +69,7 @@ impl Task for Block {
     }
 }
 
-/// Gives up on a thread that it keeps.
+/// Returns while its thread still runs.
 #[derive(Serialize, Deserialize)]
 struct GiveUp {}
 
@@ -105,7 +105,7 @@ on_both! {
         let other = bench.start(bench.worker().queues(["other"]).task_type::<Double>());
         let call = Block {}.call().timeout(Duration::from_millis(200)).max_retry(3);
         let handle = bench.client.submit(call).await.unwrap();
-        hold.told.wait_for(1).await;
+        hold.asked.wait_for(1).await;
         let next = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
         runs_twenty_others(&bench).await;
         assert_eq!((hold.began.hits(), handle.status().await.unwrap()), (1, TaskState::Working));
@@ -123,13 +123,13 @@ on_both! {
         let worker = bench.start(bench.worker().data(hold.clone()).task_type::<Block>());
         let call = Block {}.call().timeout(Duration::from_millis(200)).max_retry(0);
         let handle = bench.client.submit(call).await.unwrap();
-        hold.told.wait_for(1).await;
+        hold.asked.wait_for(1).await;
         hold.release();
         common::died_of(&handle, Reason::TimedOut).await;
         worker.stop().await;
     }
 
-    async fn a_handler_that_gives_up_on_its_thread_keeps_its_slot_until_that_returns(
+    async fn a_handler_that_returns_before_its_thread_keeps_its_slot_until_that_returns(
         bench: Bench
     ) {
         let hold = Hold::default();
@@ -146,7 +146,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn what_a_handler_returned_that_gave_up_on_its_thread_is_kept_at_a_shutdown(
+    async fn the_result_of_a_handler_that_returned_before_its_thread_is_kept_at_a_shutdown(
         bench: Bench
     ) {
         let hold = Hold::default();
@@ -156,7 +156,7 @@ on_both! {
         hold.began.wait_for(1).await;
         tokio::join!(worker.stop(), async {
             // The grace is over.
-            hold.told.wait_for(1).await;
+            hold.asked.wait_for(1).await;
             hold.release();
         });
         assert_eq!(handle.status().await.unwrap(), TaskState::Success);
@@ -171,7 +171,7 @@ on_both! {
         let handle = bench.client.submit(Block {}.call()).await.unwrap();
         hold.began.wait_for(1).await;
         worker.stop().await;
-        assert_eq!(hold.told.hits(), 1);
+        assert_eq!(hold.asked.hits(), 1);
         assert_eq!(handle.status().await.unwrap(), TaskState::Working, "it still runs");
         let next = bench.start(bench.worker().data(hold.clone()).task_type::<Block>());
         hold.began.wait_for(2).await;

@@ -1,4 +1,4 @@
-//! How a running task hears that it was cancelled.
+//! How a cancel reaches a running task.
 
 mod common;
 
@@ -9,11 +9,11 @@ use optimus_core::{Task, TaskId, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
-/// No heartbeat comes in time to tell of a cancel.
+/// So long that no heartbeat brings a cancel during a test.
 const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_of_an_earlier_attempt_that_is_heard_late_stops_no_later_one() {
+async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let gate = Gate::new();
@@ -32,11 +32,11 @@ async fn a_cancel_of_an_earlier_attempt_that_is_heard_late_stops_no_later_one() 
     bench.client.requeue(cancelled.id()).await.unwrap();
     gate.began.wait_for(2).await;
 
-    // What the cancel left in the list, had the worker been away from it meanwhile.
+    // What the cancel would have left in the list if the worker had not listened.
     let late = [stored.as_bytes(), b" ", &token].concat();
-    let bell = bench.key("default", &format!("wake:{holder}"));
-    raw.run_words(&[b"RPUSH", bell.as_bytes(), &late]).await;
-    // What is heard after it tells that it was heard.
+    let wakeups = bench.key("default", &format!("wake:{holder}"));
+    raw.run_words(&[b"RPUSH", wakeups.as_bytes(), &late]).await;
+    // The worker receives this later cancel, so it has received the one before it.
     let marker = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(3).await;
     assert!(!marker.cancel().await.unwrap());
@@ -44,8 +44,8 @@ async fn a_cancel_of_an_earlier_attempt_that_is_heard_late_stops_no_later_one() 
 
     gate.open.hit();
     cancelled.result_within(SOON).await.unwrap();
-    eventually("nothing is left to hear", SOON, async || {
-        raw.run(&format!("EXISTS {bell}")).await == [b"0"]
+    eventually("the list is empty", SOON, async || {
+        raw.run(&format!("EXISTS {wakeups}")).await == [b"0"]
     })
     .await;
     worker.stop().await;

@@ -1,4 +1,4 @@
-//! How many connections a worker has, and what becomes of it where it can't have them.
+//! How many connections a worker has, and what it does if it can't have them.
 
 mod common;
 
@@ -13,11 +13,11 @@ use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_secs(1);
-/// Turns, maintenance, the wait for work and that for cancels.
+/// Turns, maintenance, the wait for work and the wait for cancels.
 const CONNECTIONS: usize = 4;
 const QUEUES: usize = 200;
 
-/// The ids of the server's clients whose entry holds this text.
+/// The ids of the server's clients whose entry contains this text.
 async fn clients(raw: &mut Raw, which: &str) -> Vec<String> {
     let list = String::from_utf8(raw.run("CLIENT LIST").await.remove(0)).unwrap();
     let found = list.lines().filter(|line| line.contains(which));
@@ -25,7 +25,7 @@ async fn clients(raw: &mut Raw, which: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_url_that_names_the_newer_protocol_serves() {
+async fn a_url_that_names_the_newer_protocol_works() {
     let server = RedisServer::start();
     let bench = Bench::at(&format!("{}?protocol=resp3", server.url())).await;
     let worker = bench.start(bench.worker().task_type::<Double>());
@@ -42,7 +42,7 @@ async fn a_url_that_names_the_newer_protocol_serves() {
 }
 
 #[tokio::test]
-async fn who_finds_no_room_among_the_clients_of_redis_is_told_what_to_raise() {
+async fn the_error_of_a_redis_without_room_for_a_client_names_what_to_raise() {
     let server = RedisServer::builder().arg("--maxclients", "1").start();
     let first = Raw::connect(&server.url()).await;
     for database in ["", "?db=1"] {
@@ -64,7 +64,7 @@ async fn a_worker_has_four_connections_however_many_queues_it_serves() {
         let call = |n: usize| Double { number: 1 }.call().queue(queue(n));
         bench.client.submit_all(numbers.map(call)).await.unwrap()
     };
-    // What the client needs to submit and to hear of a result, it has already.
+    // The client already has its connections for submits and results.
     drop(handles(0..QUEUES).await);
     let before = clients(&mut raw, "").await.len();
 

@@ -1,4 +1,4 @@
-//! What a handler is told of its attempt, a call may set, and a worker is called.
+//! What a handler reads about its attempt, what a call may set, and the name of a worker.
 
 mod common;
 
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What each attempt was told.
+/// What each attempt has read.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Notes(Arc<Mutex<Vec<String>>>);
 
-/// Notes what its context says, and fails until its last attempt.
+/// Notes what its context contains, and fails until its last attempt.
 #[derive(Serialize, Deserialize)]
 struct Ask {}
 
@@ -32,39 +32,39 @@ impl Task for Ask {
     }
 
     fn required_data() -> Vec<DataKey> {
-        vec![DataKey::of::<Told>()]
+        vec![DataKey::of::<Notes>()]
     }
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
         let (task, queue, number) = (ctx.task(), ctx.queue(), ctx.attempt());
         let (retries, last) = (ctx.max_retry(), ctx.is_last_attempt());
-        let told: Told = ctx.data().unwrap();
+        let notes: Notes = ctx.data().unwrap();
         let line = format!("{task} in {queue}: {number}, {retries} retries, last: {last}");
-        told.0.lock().unwrap().push(line);
+        notes.0.lock().unwrap().push(line);
         if last { Ok(()) } else { Err("not yet".into()) }
     }
 }
 
 on_both! {
     async fn a_handler_knows_its_task_and_queue_and_which_attempt_is_the_last(bench: Bench) {
-        let told = Told::default();
-        let worker = bench.worker().task_type::<Ask>().queues(["letters"]).data(told.clone());
+        let notes = Notes::default();
+        let worker = bench.worker().task_type::<Ask>().queues(["mail"]).data(notes.clone());
         let worker = bench.start(worker);
-        let call = Ask {}.call().queue("letters").max_retry(2);
+        let call = Ask {}.call().queue("mail").max_retry(2);
         let handle = bench.client.submit(call).await.unwrap();
         handle.result_within(SOON).await.unwrap();
         assert_eq!(
-            *told.0.lock().unwrap(),
+            *notes.0.lock().unwrap(),
             [
-                "ask in letters: 1, 2 retries, last: false",
-                "ask in letters: 2, 2 retries, last: false",
-                "ask in letters: 3, 2 retries, last: true",
+                "ask in mail: 1, 2 retries, last: false",
+                "ask in mail: 2, 2 retries, last: false",
+                "ask in mail: 3, 2 retries, last: true",
             ]
         );
         worker.stop().await;
     }
 
-    async fn a_call_sets_how_many_losses_bury_it(bench: Bench) {
+    async fn a_call_sets_how_many_losses_make_it_dead(bench: Bench) {
         let handle = bench.client.submit(Ask {}.call().max_losses(9)).await.unwrap();
         let view = common::view(&bench, handle.id()).await;
         assert_eq!(view.record.unwrap().unwrap().max_losses, 9);
@@ -73,7 +73,7 @@ on_both! {
     }
 
     async fn a_worker_is_shown_under_its_name(bench: Bench) {
-        let builder = bench.worker().task_type::<Ask>().data(Told::default()).name("mailer_1");
+        let builder = bench.worker().task_type::<Ask>().data(Notes::default()).name("mailer_1");
         let worker = bench.start(builder);
         let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());
         let workers = async || inspector.workers(&queue).await.unwrap();
@@ -86,21 +86,21 @@ on_both! {
 }
 
 #[test]
-fn a_name_that_no_key_can_carry_is_refused() {
+fn a_name_that_no_key_can_contain_is_refused() {
     let worker = optimus_worker::Worker::builder("memory://x").task_type::<Ask>();
-    let worker = worker.data(Told::default()).name("mailer 1");
+    let worker = worker.data(Notes::default()).name("mailer 1");
     let problem = worker.build().err().expect("it is refused").to_string();
     assert!(problem.contains("worker: name"), "{problem}");
 }
 
 #[tokio::test]
-async fn an_inline_call_is_told_its_task_and_retries() {
-    let told = Told::default();
-    let data = || optimus_core::Data::new().with(told.clone());
+async fn an_inline_call_knows_its_task_and_retries() {
+    let notes = Notes::default();
+    let data = || optimus_core::Data::new().with(notes.clone());
     Ask {}.call().perform_inline_with(data()).await.unwrap_err();
     Ask {}.call().max_retry(0).perform_inline_with(data()).await.unwrap();
     assert_eq!(
-        *told.0.lock().unwrap(),
+        *notes.0.lock().unwrap(),
         ["ask in default: 1, 3 retries, last: false", "ask in default: 1, 0 retries, last: true"]
     );
 }

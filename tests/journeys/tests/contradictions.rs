@@ -1,4 +1,4 @@
-//! Options that contradict each other, the arguments or the server are refused, and say which.
+//! Options that contradict each other, the arguments or the server are refused and named.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Errors by which a handler says what should become of its task, however deep they are wrapped.
+//! Errors with which a handler decides what happens to its task, however deep they are wrapped.
 
 mod common;
 
@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_secs(20);
 #[error("on the way up")]
 struct Wrapped(#[source] BoxError);
 
-/// Says its control word in its first run; a second run succeeds.
+/// Returns its control word in its first run; a second run succeeds.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 enum Obey {
     Retry { ms: u64 },
@@ -77,13 +77,13 @@ async fn reaches(bench: &Bench, handle: &TaskHandle<u32>, state: TaskState) -> T
 }
 
 on_both! {
-    async fn retry_waits_as_long_as_it_says_and_spends_a_retry(bench: Bench) {
+    async fn retry_waits_as_long_as_it_asks_for_and_spends_a_retry(bench: Bench) {
         let (handle, worker) = submit(&bench, Obey::Retry { ms: 300 }, 1).await;
         let task = reaches(&bench, &handle, TaskState::Retry).await;
         assert_eq!((task.failures, task.errors.len()), (1, 1));
         assert!(task.at_ms.unwrap() >= task.errors[0].at_ms + 300);
-        let said = &task.errors[0].message;
-        assert!(said.contains("on the way up") && said.contains("busy"), "{said}");
+        let text = &task.errors[0].message;
+        assert!(text.contains("on the way up") && text.contains("busy"), "{text}");
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2, "the second attempt");
         worker.stop().await;
     }
@@ -103,7 +103,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn snooze_comes_back_later_and_spends_nothing(bench: Bench) {
+    async fn snooze_runs_again_later_and_spends_nothing(bench: Bench) {
         let (handle, worker) = submit(&bench, Obey::Snooze { ms: 300 }, 0).await;
         let task = reaches(&bench, &handle, TaskState::Delayed).await;
         assert_eq!((task.failures, task.misfits, task.errors.len()), (0, 0, 0));
@@ -137,7 +137,7 @@ on_both! {
                 assert_eq!(other.result_within(SOON).await.unwrap(), 2);
             }
             let took = begun.elapsed();
-            assert!(took < Duration::from_secs(2), "20 tasks beside {word:?} took {took:?}");
+            assert!(took < Duration::from_secs(2), "20 tasks after {word:?} took {took:?}");
             worker.stop().await;
         }
     }

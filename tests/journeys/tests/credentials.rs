@@ -1,4 +1,4 @@
-//! Users and passwords that change under running programs.
+//! Users and passwords that change while programs run.
 
 mod common;
 
@@ -17,7 +17,7 @@ use optimus_testkit::{RedisServer, eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What a program has been told last, and how often it was asked for that.
+/// The credentials that a program returns, and how often it was asked for them.
 #[derive(Clone)]
 struct Vault {
     current: Arc<Mutex<Credentials>>,
@@ -37,7 +37,7 @@ impl Vault {
         self.asked.load(Ordering::Relaxed)
     }
 
-    async fn tell(self) -> Result<Credentials, BoxError> {
+    async fn get(self) -> Result<Credentials, BoxError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         tokio::task::yield_now().await;
         Ok(self.current.lock().unwrap().clone())
@@ -51,10 +51,10 @@ async fn user(admin: &mut Raw, name: &str, password: &str) {
 /// A bench whose client asks the vault.
 fn client(url: &str, namespace: &str, vault: &Vault) -> ClientBuilder {
     let vault = vault.clone();
-    Client::builder(url).namespace(namespace).credentials(move || vault.clone().tell())
+    Client::builder(url).namespace(namespace).credentials(move || vault.clone().get())
 }
 
-/// The ids and users of the server's clients but the admin.
+/// The ids and users of the server's clients, without the admin.
 async fn clients(admin: &mut Raw) -> Vec<(String, String)> {
     let list = String::from_utf8(admin.run("CLIENT LIST").await.remove(0)).unwrap();
     let field = |line: &str, name: &str| {
@@ -62,7 +62,7 @@ async fn clients(admin: &mut Raw) -> Vec<(String, String)> {
         fields.find(|(field, _)| *field == name).unwrap().1.to_owned()
     };
     let others = list.lines().filter(|line| field(line, "user") != "default");
-    // What is sent over a connection that waits is read once the wait ends.
+    // Redis reads what is sent over a waiting connection only after the wait.
     for waiting in others.clone().filter(|line| field(line, "cmd") == "blpop") {
         admin.run(&format!("CLIENT UNBLOCK {}", field(waiting, "id"))).await;
     }
@@ -72,33 +72,33 @@ async fn clients(admin: &mut Raw) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_password_that_changes_under_a_running_worker_loses_no_task() {
+async fn a_password_that_changes_while_a_worker_runs_loses_no_task() {
     let server = RedisServer::builder().tcp().start();
     let mut admin = Raw::connect(&server.url()).await;
     user(&mut admin, "ann", "one").await;
     let vault = Vault::with(Credentials::new("ann", "one"));
     let namespace = namespace();
-    let bench = Bench::beside(&server.url(), &namespace).await;
+    let bench = Bench::shared(&server.url(), &namespace).await;
     let client = client(&server.url(), &namespace, &vault).connect().await.unwrap();
     let gate = Gate::new();
     let asking = vault.clone();
-    // Whose lease ends is told to stop, and this outage may take as long as a look does.
+    // A handler whose lease ends is asked to stop; this outage may take as long as a call does.
     let worker = bench.worker().lease(3 * SOON);
     let worker = worker.task_type::<Double>().task_type::<Wait>().data(gate.clone());
-    let worker = bench.start(worker.credentials(move || asking.clone().tell()));
+    let worker = bench.start(worker.credentials(move || asking.clone().get()));
     let held = client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
     let asked = vault.asked();
     assert!(asked > 1, "each connection asks");
 
-    // The server knows the new password first, and ends all connections of the user.
+    // The server gets the new password first, and closes all connections of the user.
     user(&mut admin, "ann", "two").await;
     admin.run("CLIENT KILL USER ann").await;
     let submitting = tokio::spawn({
         let client = client.clone();
         async move { client.submit_all((0..500).map(|number| Double { number }.call())).await }
     });
-    eventually("each of both is refused", SOON, async || vault.asked() > asked + 4).await;
+    eventually("both are refused", SOON, async || vault.asked() > asked + 4).await;
     let problem = client.inspector().queues().await.unwrap_err();
     assert!(problem.is_unavailable(), "{problem}");
     assert!(!problem.to_string().contains("one"), "{problem}");
@@ -109,13 +109,13 @@ async fn a_password_that_changes_under_a_running_worker_loses_no_task() {
     for (number, handle) in (0..).zip(submitting.await.unwrap().unwrap()) {
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
     }
-    assert_eq!(gate.began.hits(), 1, "what was held ran once");
+    assert_eq!(gate.began.hits(), 1, "the held task ran once");
     worker.stop().await;
 }
 
-/// As tokens need it, which end while connections live.
+/// As tokens need it, which expire while connections are open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn living_connections_log_in_again_in_time() {
+async fn open_connections_log_in_again_in_time() {
     let server = RedisServer::builder().tcp().start();
     let mut admin = Raw::connect(&server.url()).await;
     user(&mut admin, "ann", "one").await;
@@ -123,11 +123,11 @@ async fn living_connections_log_in_again_in_time() {
     let valid = Duration::from_secs(2);
     let vault = Vault::with(Credentials::new("ann", "one").valid_for(valid));
     let namespace = namespace();
-    let bench = Bench::beside(&server.url(), &namespace).await;
+    let bench = Bench::shared(&server.url(), &namespace).await;
     let client = client(&server.url(), &namespace, &vault).connect().await.unwrap();
     let asking = vault.clone();
     let worker = bench.worker().task_type::<Double>();
-    let worker = bench.start(worker.credentials(move || asking.clone().tell()));
+    let worker = bench.start(worker.credentials(move || asking.clone().get()));
     client.submit(Double { number: 21 }.call()).await.unwrap();
     let mut before = Vec::new();
     eventually("all connections are there", SOON, async || {
@@ -144,7 +144,7 @@ async fn living_connections_log_in_again_in_time() {
     let (before, now): (Vec<String>, Vec<String>) = (ids(&before), ids(&clients(&mut admin).await));
     assert!(before.iter().all(|id| now.contains(id)), "a connection was lost: {before:?}, {now:?}");
 
-    // A refusal leaves them as they are, and they go on asking.
+    // A refusal leaves the connections as they are, and they ask again.
     vault.set(Credentials::new("bob", "wrong").valid_for(valid));
     let asked = vault.asked();
     eventually("it was refused", SOON, async || vault.asked() > asked + 5).await;
@@ -154,7 +154,7 @@ async fn living_connections_log_in_again_in_time() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_of_the_program_are_told_at_the_first_connection() {
+async fn wrong_credentials_of_the_program_are_an_error_at_the_first_connection() {
     let server = RedisServer::builder().tcp().password("sesame").start();
     let url = server.url().replace(":sesame@", "");
     let ask = |password: &'static str| {
@@ -205,7 +205,7 @@ async fn files_of_the_url_are_read_again_by_each_connection() {
 
     file("user", "ann\n");
     file("word", "one\n");
-    let bench = Bench::beside(&url, &namespace()).await;
+    let bench = Bench::shared(&url, &namespace()).await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 2);

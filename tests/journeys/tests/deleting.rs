@@ -1,4 +1,4 @@
-//! What becomes of tasks that an operator deletes.
+//! What happens to tasks that an operator deletes.
 
 mod common;
 
@@ -18,7 +18,7 @@ async fn counts(bench: &Bench) -> Counts {
 }
 
 on_both! {
-    async fn a_dead_task_that_is_deleted_gives_its_biz_id_away(bench: Bench) {
+    async fn a_dead_task_that_is_deleted_frees_its_biz_id(bench: Bench) {
         let call = || Flaky { attempts: 9, panics: false }.call().max_retry(0).biz_id("order-7");
         let worker = bench.start(bench.worker().task_type::<Flaky>());
         let dead = bench.client.submit(call()).await.unwrap();
@@ -53,14 +53,14 @@ on_both! {
         assert!(problem.is_wrong_state(), "{problem}");
         assert!(problem.to_string().contains("cancel it, and delete it once"), "{problem}");
         assert!(bench.client.delete(waits.id()).await.unwrap());
-        let heard = waiting.await.unwrap().unwrap_err();
-        assert!(heard.is_forgotten(), "who waits hears of it: {heard}");
+        let problem = waiting.await.unwrap().unwrap_err();
+        assert!(problem.is_forgotten(), "the wait ends: {problem}");
         gate.open.hit();
         running.result_within(SOON).await.unwrap();
         let problem = bench.client.delete(running.id()).await.unwrap_err();
         assert!(problem.is_wrong_state(), "{problem}");
         worker.stop().await;
-        assert_eq!(gate.began.hits(), 1, "what was deleted does not run");
+        assert_eq!(gate.began.hits(), 1, "a deleted task does not run");
         let end = Counts { success: 1, purged: 1, ..Counts::default() };
         assert_eq!(counts(&bench).await, end);
     }

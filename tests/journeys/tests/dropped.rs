@@ -11,7 +11,7 @@ use optimus_worker::WorkerBuilder;
 use tokio::runtime::{Builder, Runtime};
 
 const SOON: Duration = Duration::from_secs(20);
-/// Nothing of a test comes about by the end of a lease.
+/// So long that no lease ends in a test.
 const LEASE: Duration = Duration::from_secs(600);
 
 fn waiting(bench: &Bench, gate: &Gate) -> WorkerBuilder {
@@ -24,7 +24,7 @@ async fn begun(bench: &Bench, gate: &Gate) -> TaskHandle<()> {
     handle
 }
 
-/// The task was given back without having spent anything, and the worker is gone.
+/// Checks that the task was given back and spent nothing, and that the worker has left.
 async fn is_given_back(bench: &Bench, handle: &TaskHandle<()>) {
     let queue = QueueName::new("default").unwrap();
     eventually("the worker has left", SOON, async || {
@@ -40,7 +40,7 @@ fn runtime() -> Runtime {
 }
 
 on_both! {
-    async fn a_worker_whose_future_is_dropped_gives_back_its_tasks_and_signs_off(bench: Bench) {
+    async fn a_worker_whose_future_is_dropped_gives_back_its_tasks_and_leaves(bench: Bench) {
         let gate = Gate::new();
         let worker = waiting(&bench, &gate).build().unwrap();
         let running = tokio::spawn(worker.run_until(pending::<()>()));
@@ -50,7 +50,7 @@ on_both! {
         is_given_back(&bench, &handle).await;
     }
 
-    async fn a_worker_whose_stop_panics_gives_back_its_tasks_and_signs_off(bench: Bench) {
+    async fn a_worker_whose_stop_panics_gives_back_its_tasks_and_leaves(bench: Bench) {
         let (gate, stop) = (Gate::new(), Signal::new());
         let worker = waiting(&bench, &gate).build().unwrap();
         let stopped = stop.clone();
@@ -64,7 +64,7 @@ on_both! {
         is_given_back(&bench, &handle).await;
     }
 
-    async fn a_worker_whose_runtime_ends_gives_back_its_tasks_and_signs_off(bench: Bench) {
+    async fn a_worker_whose_runtime_ends_gives_back_its_tasks_and_leaves(bench: Bench) {
         let gate = Gate::new();
         let worker = waiting(&bench, &gate).build().unwrap();
         let runtime = runtime();
@@ -74,13 +74,13 @@ on_both! {
         is_given_back(&bench, &handle).await;
     }
 
-    async fn a_worker_inside_a_program_returns_though_handlers_keep_every_thread(bench: Bench) {
+    async fn a_worker_inside_a_program_returns_while_handlers_keep_every_thread(bench: Bench) {
         let hold = Hold::new();
         let builder = bench.worker().shutdown_grace(Duration::ZERO).task_type::<Hog>();
         let worker = builder.data(hold.clone()).build().unwrap();
         let (runtime, stop) = (runtime(), Signal::new());
         let stopped = stop.clone();
-        // A thread that is not the runtime's polls the worker.
+        // A thread outside the runtime polls the worker.
         let program = thread::spawn(move || {
             runtime.block_on(worker.run_until(stopped.wait_for(1))).unwrap();
             runtime

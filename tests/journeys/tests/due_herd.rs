@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 const WORKERS: usize = 20;
 const TASKS: u32 = 100;
 const APART: Duration = Duration::from_millis(20);
-/// The first task is due so long after its submit.
+/// How long after its submit the first task is due.
 const DUE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
@@ -81,7 +81,7 @@ async fn a_due_time_wakes_one_of_many_idle_workers() {
     log.ran.wait_for(TASKS.into()).await;
     let took = scripts(&mut raw).await - before;
 
-    // A claim and a report a task, and some that stood by.
+    // A claim and a report for each task, and some polls of the other workers.
     assert!(took < 6 * u64::from(TASKS), "{took} scripts for {TASKS} tasks, {WORKERS} workers");
     let mut late: Vec<Duration> = (0..TASKS)
         .zip(log.at.lock().unwrap().iter())
@@ -95,10 +95,10 @@ async fn a_due_time_wakes_one_of_many_idle_workers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_due_starts_soon_though_the_worker_that_waited_for_it_is_gone() {
+async fn a_due_task_starts_soon_although_the_worker_that_waited_for_it_is_gone() {
     let bench = Bench::on_redis().await;
     let log = Log { at: Arc::default(), ran: Signal::new() };
-    // Nothing but the look of a worker that stands by can start the task within the poll.
+    // Within the poll interval only the backup poll of another worker can start the task.
     let worker = || bench.worker().lease(Duration::from_secs(60)).poll(Duration::from_secs(60));
     let start = || bench.start(worker().task_type::<Ran>().data(log.clone()).concurrency(4));
     let mut raw = bench.raw().await;

@@ -10,7 +10,7 @@ use optimus_core::{Client, Durability, Task};
 use optimus_testkit::{FaultProxy, RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(10);
-/// After so long a submit is given up that can't be confirmed.
+/// When a submit that can't be confirmed is given up.
 const GIVES_UP: Duration = Duration::from_millis(500);
 
 async fn client(url: &str, durability: Durability, timeout: Duration) -> Client {
@@ -36,7 +36,7 @@ async fn a_store_that_cannot_confirm_is_refused_when_the_client_connects() {
 }
 
 #[tokio::test]
-async fn a_primary_says_how_many_replicas_it_has() {
+async fn the_facts_of_a_primary_show_how_many_replicas_it_has() {
     let pair = Pair::start().await;
     let client = Client::connect(&pair.primary.url()).await.unwrap();
     let facts = client.inspector().server().await.unwrap();
@@ -47,7 +47,7 @@ async fn a_primary_says_how_many_replicas_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_replica_confirmed_outlives_the_primary() {
+async fn submits_that_a_replica_confirmed_outlive_the_primary() {
     let mut pair = Pair::start().await;
     let client = client(&pair.primary.url(), Durability::Replicated(1), SOON).await;
     let submits = (0..4_000).map(|number| {
@@ -62,7 +62,7 @@ async fn what_a_replica_confirmed_outlives_the_primary() {
     eventually("the client sees that the primary is gone", SOON, gone).await;
     for submit in submits {
         submit.abort();
-        // The others have no answer, and get none from a server that is dead.
+        // The others have no answer, and a dead server sends none.
         if let Ok(acknowledged) = submit.await {
             ids.push(acknowledged.unwrap().id().clone());
         }
@@ -126,7 +126,7 @@ async fn submits_that_wait_together_share_one_wait() {
 
 #[tokio::test]
 async fn a_submit_is_not_acknowledged_before_the_server_has_synced_it() {
-    // It writes to the file, and leaves syncing to the system.
+    // It writes to the file, and the system syncs it later.
     let server = RedisServer::builder().arg("--appendonly", "yes").arg("--appendfsync", "no");
     let server = server.start();
     let builder = Client::builder(&server.url()).durability(Durability::Fsynced);
@@ -144,7 +144,7 @@ async fn a_submit_is_not_acknowledged_before_the_server_has_synced_it() {
     Raw::connect(&server.url()).await.run("CONFIG SET appendfsync always").await;
     let patient = self::client(&server.url(), Durability::Fsynced, SOON).await;
     let handle = patient.submit(double(2)).await.unwrap();
-    let bench = Bench::beside(&server.url(), "optimus").await;
+    let bench = Bench::shared(&server.url(), "optimus").await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     assert_eq!(handle.result_within(SOON).await.unwrap(), 4);
     worker.stop().await;

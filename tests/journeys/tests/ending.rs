@@ -1,4 +1,4 @@
-//! Worker processes that are asked to end while something keeps them from it.
+//! Worker processes that must end while something tries to stop them from it.
 
 mod common;
 
@@ -18,16 +18,16 @@ use tokio::runtime::{Builder, Runtime};
 
 const SOON: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
-/// What a supervisor is told to wait.
+/// How long a supervisor waits, by the documentation.
 const WITHIN: Duration = Duration::from_secs(11);
 const LEASE: Duration = Duration::from_secs(2);
-/// More slots than threads: what is claimed beyond them can't begin.
+/// More slots than threads: further claimed tasks can't begin.
 const SLOTS: usize = 8;
 
 /// Hit by each quick task.
 static QUICK: LazyLock<Signal> = LazyLock::new(Signal::new);
 
-/// Keeps a thread of the runtime for longer than any test, once so many quick tasks have run.
+/// Keeps a thread of the runtime for longer than any test, once this many quick tasks have run.
 #[derive(Serialize, Deserialize)]
 struct Hog {
     after: u64,
@@ -82,7 +82,7 @@ impl Task for Quick {
 /// How a worker process is set up.
 struct Child<'a> {
     bench: &'a Bench,
-    /// Of its runtime; with one it is a `current_thread` runtime.
+    /// The threads of its runtime; with one it is a `current_thread` runtime.
     threads: usize,
     queues: usize,
     grace: Duration,
@@ -93,10 +93,10 @@ impl<'a> Child<'a> {
         Self { bench, threads: 2, queues: 1, grace: GRACE }
     }
 
-    /// This test binary again, until it is asked to end. It has begun to serve.
+    /// Starts this test binary as a worker process, and waits until it serves.
     async fn start(&self) -> Proc {
         let child = Proc::program(env::current_exe().unwrap())
-            .arg("a_worker_process_for_the_tests_beside")
+            .arg("a_worker_process_for_the_other_tests")
             .arg("--exact")
             .arg("--ignored")
             .arg("--nocapture")
@@ -111,7 +111,7 @@ impl<'a> Child<'a> {
     }
 }
 
-/// Until the process has printed so many lines with this text.
+/// Waits until the process has printed this many lines with this text.
 async fn has_lines(child: &Proc, text: &str, count: usize) {
     eventually(text, SOON, async || {
         child.lines().iter().filter(|line| line.contains(text)).count() == count
@@ -129,13 +129,13 @@ fn runtime(threads: usize) -> Runtime {
 
 #[test]
 #[ignore = "a process for other tests, which start it with what it needs"]
-fn a_worker_process_for_the_tests_beside() {
-    let told = |name: &str| env::var(format!("CHILD_{name}")).unwrap();
+fn a_worker_process_for_the_other_tests() {
+    let setting = |name: &str| env::var(format!("CHILD_{name}")).unwrap();
     let [threads, queues, grace_s] =
-        ["THREADS", "QUEUES", "GRACE_S"].map(|name| told(name).parse::<usize>().unwrap());
+        ["THREADS", "QUEUES", "GRACE_S"].map(|name| setting(name).parse::<usize>().unwrap());
     let names = (1..queues).map(|number| format!("queue{number}"));
-    let builder = Worker::builder(&told("URL"))
-        .namespace(told("NAMESPACE"))
+    let builder = Worker::builder(&setting("URL"))
+        .namespace(setting("NAMESPACE"))
         .queues(names.chain(["default".to_owned()]))
         .concurrency(SLOTS)
         .lease(LEASE)
@@ -148,7 +148,7 @@ fn a_worker_process_for_the_tests_beside() {
     runtime(threads).block_on(builder.run()).unwrap();
 }
 
-/// Asks it to end. Its exit code, which comes within the bound.
+/// Asks the process to end. Returns its exit code, which must come within the bound.
 async fn ends(child: &mut Proc) -> i32 {
     let asked = Instant::now();
     child.sigterm();
@@ -174,7 +174,7 @@ async fn a_process_whose_worker_has_nothing_to_do_ends_with_0() {
     }
 }
 
-/// How many of these tasks are in that state.
+/// How many of these tasks are in this state.
 async fn count<T: DeserializeOwned + 'static>(tasks: &[TaskHandle<T>], state: TaskState) -> usize {
     let mut found = 0;
     for task in tasks {
@@ -209,12 +209,12 @@ async fn a_process_whose_only_thread_is_blocked_ends_and_its_tasks_run_elsewhere
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_all_of_whose_threads_are_blocked_ends_and_its_tasks_run_elsewhere() {
+async fn a_process_whose_threads_are_all_blocked_ends_and_its_tasks_run_elsewhere() {
     ends_while_all_threads_are_kept(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_worker_holds_and_has_not_begun_is_given_back_as_soon_as_it_is_to_end() {
+async fn tasks_that_have_not_begun_are_given_back_as_soon_as_the_worker_must_end() {
     let bench = Bench::on_redis().await;
     let hogs = (0..SLOTS).map(|_| Hog { after: 0 }.call());
     let hogs = bench.client.submit_all(hogs).await.unwrap();
@@ -256,7 +256,7 @@ async fn a_process_of_two_hundred_queues_ends_whatever_keeps_its_threads() {
     }
 }
 
-/// Redis does what the function has it do before the process is asked to end.
+/// The function breaks Redis before the process is asked to end.
 async fn ends_without_redis(threads: usize, go_away: impl Fn(&mut RedisServer)) {
     for (is_blocked, code) in [(true, Worker::EXIT_BLOCKED), (false, 0)] {
         let mut redis = RedisServer::start();

@@ -9,7 +9,7 @@ use optimus_core::{QueueName, Task};
 use optimus_testkit::RedisServer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_demoted_master_is_waited_out_and_nothing_is_lost() {
+async fn a_demoted_master_is_an_outage_and_nothing_is_lost() {
     let redis = RedisServer::start();
     let mut admin = redis.admin().await;
     let bench = Bench::at(&redis.url()).await;
@@ -44,7 +44,7 @@ async fn a_demoted_master_is_waited_out_and_nothing_is_lost() {
 
 /// A name may lead to another server by now, and this connection never would.
 #[tokio::test]
-async fn a_connection_that_a_failover_left_at_a_replica_is_made_anew() {
+async fn a_connection_that_a_failover_left_at_a_replica_is_replaced() {
     let redis = RedisServer::start();
     let bench = Bench::at(&redis.url()).await;
     let (mut raw, queue) = (bench.raw().await, QueueName::new("default").unwrap());

@@ -1,4 +1,4 @@
-//! Handlers that submit: to the store of their worker, whatever client is installed.
+//! Handlers that submit: to the store of their worker, whichever client is installed.
 
 mod common;
 
@@ -17,9 +17,9 @@ use tokio::runtime::{Builder, Handle};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How a handler submits the next one.
+/// From where a handler submits the next task.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Way {
+enum From {
     Async,
     Blocking,
     /// On a thread with a runtime of its own, which ends.
@@ -27,11 +27,11 @@ enum Way {
     Spawned,
 }
 
-/// Submits one more of itself until none is left, and returns how many have followed.
+/// Submits another of itself until none is left, and returns how many followed.
 #[derive(Serialize, Deserialize)]
 struct Chain {
     left: u32,
-    way: Way,
+    from: From,
 }
 
 impl Task for Chain {
@@ -41,17 +41,17 @@ impl Task for Chain {
     async fn run(self, ctx: Context) -> Result<u32, BoxError> {
         ctx.data::<Ran>().expect("each worker has one").0.fetch_add(1, Ordering::Relaxed);
         let Some(left) = self.left.checked_sub(1) else { return Ok(0) };
-        let call = Self { left, way: self.way }.call();
-        let next: TaskHandle<u32> = match self.way {
-            Way::Async => call.perform_async().await?,
-            Way::Blocking => {
+        let call = Self { left, from: self.from }.call();
+        let next: TaskHandle<u32> = match self.from {
+            From::Async => call.perform_async().await?,
+            From::Blocking => {
                 ctx.run_blocking(|| Handle::current().block_on(call.perform_async())).await?
             }
-            Way::OwnRuntime => {
+            From::OwnRuntime => {
                 let runtime = Builder::new_current_thread().enable_all().build()?;
                 ctx.run_blocking(move || runtime.block_on(call.perform_async())).await?
             }
-            Way::Spawned => {
+            From::Spawned => {
                 let ctx = ctx.clone();
                 tokio::spawn(async move { ctx.client()?.submit(call).await }).await??
             }
@@ -60,7 +60,7 @@ impl Task for Chain {
     }
 }
 
-/// How many have run at a worker.
+/// How many have run on a worker.
 #[derive(Clone, Default)]
 struct Ran(Arc<AtomicU32>);
 
@@ -70,23 +70,23 @@ fn start(bench: &Bench) -> (Running, Ran) {
     (bench.start(worker), ran)
 }
 
-async fn follow(bench: &Bench, way: Way) {
+async fn follow(bench: &Bench, from: From) {
     let (worker, ran) = start(bench);
-    let handle = bench.client.submit(Chain { left: 2, way }.call()).await.unwrap();
-    assert_eq!(handle.result_within(PATIENCE).await.unwrap(), 2, "{way:?}");
-    assert_eq!(ran.0.load(Ordering::Relaxed), 3, "{way:?}");
+    let handle = bench.client.submit(Chain { left: 2, from }.call()).await.unwrap();
+    assert_eq!(handle.result_within(PATIENCE).await.unwrap(), 2, "{from:?}");
+    assert_eq!(ran.0.load(Ordering::Relaxed), 3, "{from:?}");
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn each_way_of_a_handler_to_submit_leads_to_the_store_of_its_worker() {
-    for way in [Way::Async, Way::Blocking, Way::OwnRuntime, Way::Spawned] {
-        follow(&Bench::on_memory().await, way).await;
+async fn each_submit_of_a_handler_goes_to_the_store_of_its_worker() {
+    for from in [From::Async, From::Blocking, From::OwnRuntime, From::Spawned] {
+        follow(&Bench::on_memory().await, from).await;
     }
-    follow(&Bench::on_redis().await, Way::Async).await;
+    follow(&Bench::on_redis().await, From::Async).await;
 }
 
-/// Submits one whose arguments are twice as long.
+/// Submits a task whose arguments are twice as long.
 #[derive(Serialize, Deserialize)]
 struct Forward {
     text: String,
@@ -113,7 +113,7 @@ fn an_installed_client_counts_outside_of_handlers_and_in_those_of_its_own_store(
     let other = first.block_on(async {
         let problem = call().perform_async().await.unwrap_err();
         assert!(problem.to_string().contains("no client is installed"), "{problem}");
-        // It is known by its limit.
+        // It is recognised by its limit.
         let (other, bench) = (Bench::on_memory().await, Bench::on_memory().await);
         other.client_builder().payload_limit(100).connect().await.unwrap().install();
         let outside = call().perform_async().await.unwrap();
@@ -137,9 +137,9 @@ fn an_installed_client_counts_outside_of_handlers_and_in_those_of_its_own_store(
         let problem = call().perform_async().await.unwrap_err();
         assert!(problem.is_unavailable(), "{problem}");
         assert!(problem.to_string().contains("installed client has ended"), "{problem}");
-        // Handlers do without it.
-        let bench = Bench::beside(&other.url(), other.namespace()).await;
-        follow(&bench, Way::Async).await;
+        // Handlers do not need it.
+        let bench = Bench::shared(&other.url(), other.namespace()).await;
+        follow(&bench, From::Async).await;
     });
 }
 
@@ -153,7 +153,7 @@ async fn a_scope_leads_to_its_client_and_not_into_the_handlers_of_workers() {
             let first = call().perform_async().await.unwrap();
             let second = other.client.scope(call().perform_async()).await.unwrap();
             let (worker, _) = start(&other);
-            let chain = Chain { left: 1, way: Way::Async }.call();
+            let chain = Chain { left: 1, from: From::Async }.call();
             let chain = other.client.submit(chain).await.unwrap();
             assert_eq!(chain.result_within(PATIENCE).await.unwrap(), 1);
             (first, second, worker)

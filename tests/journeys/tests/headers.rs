@@ -1,4 +1,4 @@
-//! Headers: what a call tells its handler beside the arguments.
+//! Headers: what a call passes to its handler in addition to the arguments.
 
 mod common;
 
@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A text that needs each kind of care.
+/// A text with each character that needs care.
 const AWKWARD: &str = "a\nb \"c\" \\ {} \0 ü";
 
-/// The headers that attempts were given.
+/// The headers that attempts received.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
+struct Received(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
 
-/// Notes its headers, and fails until its last attempt, which fails where it is told so.
+/// Notes its headers, and fails until its last attempt, which fails only if it `dies`.
 #[derive(Serialize, Deserialize)]
 struct Note {
     dies: bool,
@@ -40,12 +40,12 @@ impl Task for Note {
     }
 
     fn required_data() -> Vec<DataKey> {
-        vec![DataKey::of::<Told>()]
+        vec![DataKey::of::<Received>()]
     }
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
-        let told: Told = ctx.data().unwrap();
-        told.0.lock().unwrap().push(ctx.headers().clone());
+        let received: Received = ctx.data().unwrap();
+        received.0.lock().unwrap().push(ctx.headers().clone());
         assert_eq!(ctx.header("tenant"), ctx.headers().get("tenant").map(String::as_str));
         if self.dies || !ctx.is_last_attempt() { Err("not yet".into()) } else { Ok(()) }
     }
@@ -62,32 +62,32 @@ async fn row(bench: &Bench, state: TaskState, id: &TaskId) -> TaskRow {
 }
 
 on_both! {
-    async fn headers_reach_every_attempt_also_after_a_requeue(bench: Bench) {
-        let told = Told::default();
+    async fn headers_reach_each_attempt_also_after_a_requeue(bench: Bench) {
+        let received = Received::default();
         let call = Note { dies: true }.call().header("tenant", "x").header("note", AWKWARD);
         let call = call.header("tenant", "acme").biz_id("1").priority(3);
         let handle = bench.client.submit(call).await.unwrap();
         let expected = of(&[("tenant", "acme"), ("note", AWKWARD)]);
         assert_eq!(row(&bench, TaskState::Ready, handle.id()).await.headers, expected);
-        let worker = bench.start(bench.worker().task_type::<Note>().data(told.clone()));
+        let worker = bench.start(bench.worker().task_type::<Note>().data(received.clone()));
         assert!(handle.result_within(SOON).await.unwrap_err().is_dead());
         assert_eq!(row(&bench, TaskState::Dead, handle.id()).await.headers, expected);
         let record = common::view(&bench, handle.id()).await.record.unwrap().unwrap();
         assert_eq!(record.headers, expected);
 
         bench.client.requeue(handle.id()).await.unwrap();
-        let attempts = || told.0.lock().unwrap().clone();
+        let attempts = || received.0.lock().unwrap().clone();
         eventually("it has run again", SOON, async || attempts().len() == 6).await;
         assert!(attempts().iter().all(|headers| *headers == expected), "{:?}", attempts());
         worker.stop().await;
     }
 
     async fn a_task_without_headers_has_none(bench: Bench) {
-        let told = Told::default();
-        let worker = bench.start(bench.worker().task_type::<Note>().data(told.clone()));
+        let received = Received::default();
+        let worker = bench.start(bench.worker().task_type::<Note>().data(received.clone()));
         let handle = bench.client.submit(Note { dies: false }.call().max_retry(0)).await.unwrap();
         handle.result_within(SOON).await.unwrap();
-        assert_eq!(*told.0.lock().unwrap(), [of(&[])]);
+        assert_eq!(*received.0.lock().unwrap(), [of(&[])]);
         assert_eq!(row(&bench, TaskState::Success, handle.id()).await.headers, of(&[]));
         worker.stop().await;
     }
@@ -113,11 +113,11 @@ on_both! {
 
 #[tokio::test]
 async fn an_inline_call_has_its_headers() {
-    let told = Told::default();
-    let data = || optimus_core::Data::new().with(told.clone());
+    let received = Received::default();
+    let data = || optimus_core::Data::new().with(received.clone());
     let call = || Note { dies: false }.call().max_retry(0).header("tenant", "acme");
     call().perform_inline_with(data()).await.unwrap();
-    assert_eq!(*told.0.lock().unwrap(), [of(&[("tenant", "acme")])]);
+    assert_eq!(*received.0.lock().unwrap(), [of(&[("tenant", "acme")])]);
     let problem = call().header("", "").perform_inline_with(data()).await.unwrap_err();
     assert!(problem.to_string().contains("the name of a header"), "{problem}");
 }

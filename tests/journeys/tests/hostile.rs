@@ -30,7 +30,7 @@ impl Clone for Unclonable {
     }
 }
 
-/// Where the user's code panics.
+/// Where user code panics.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Place {
     ErrorText,
@@ -88,7 +88,7 @@ impl Task for Panics {
     }
 }
 
-/// An error that the back-off function waits for.
+/// An error for which the back-off function waits.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("hold on")]
 struct Held(Hold);
@@ -134,7 +134,7 @@ async fn runs_others(bench: &Bench) {
 }
 
 on_both! {
-    async fn code_that_panics_anywhere_ends_its_own_attempt_and_frees_the_slot(bench: Bench) {
+    async fn user_code_that_panics_ends_its_own_attempt_and_frees_the_slot(bench: Bench) {
         let builder = bench.worker().concurrency(1).data(Unclonable);
         let worker = bench.start(builder.task_type::<Panics>().task_type::<Double>());
         for (place, reason) in [
@@ -162,7 +162,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_back_off_that_never_returns_holds_up_nobody_and_ends_at_the_deadline(bench: Bench) {
+    async fn a_back_off_that_never_returns_delays_no_other_and_ends_at_the_deadline(bench: Bench) {
         let hold = Hold::new();
         let builder = bench.worker().concurrency(2).data(Held(hold.clone()));
         let worker = bench.start(builder.task_type::<Fails>().task_type::<Double>());

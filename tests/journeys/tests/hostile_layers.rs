@@ -1,4 +1,4 @@
-//! Layers that panic, block or never return cost their own submit or attempt, and nothing else.
+//! Layers that panic, block or never return fail only their own submit or attempt.
 
 mod common;
 
@@ -25,7 +25,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Does what the header `hostile` says.
+/// Does what the header `hostile` asks for.
 #[derive(Default)]
 struct Hostile(Hold);
 
@@ -74,7 +74,7 @@ impl Layer for Hostile {
     }
 }
 
-/// Counts what it is told.
+/// Counts the ends that it receives.
 #[derive(Clone, Default)]
 struct Counts(Signal);
 
@@ -100,7 +100,7 @@ async fn ready(bench: &Bench) -> u64 {
 }
 
 on_both! {
-    async fn a_submit_layer_that_panics_refuses_its_own_call_alone(bench: Bench) {
+    async fn a_submit_layer_that_panics_refuses_only_its_own_call(bench: Bench) {
         let client = bench.client_builder().layer(Hostile::default()).connect().await.unwrap();
         let calls = (0..MANY).map(|number| {
             if number % 1_000 == 999 { hostile("submit panics") } else { hostile("") }
@@ -141,7 +141,7 @@ on_both! {
         let counts = Counts::default();
         let builder = bench.worker().concurrency(1).task_type::<Double>();
         let worker = bench.start(builder.layer(counts.clone()).layer(Hostile::default()));
-        let ways = [
+        let cases = [
             ("before panics", Reason::Panicked),
             ("after panics", Reason::Panicked),
             ("before hangs", Reason::TimedOut),
@@ -151,13 +151,13 @@ on_both! {
             ("before fails with a bomb", Reason::Failed),
             ("after fails with a bomb", Reason::Failed),
         ];
-        for (how, reason) in ways {
+        for (how, reason) in cases {
             let handle = bench.client.submit(hostile(how)).await.unwrap();
             died_of(&handle, reason).await;
             runs_others(&bench).await;
         }
         worker.stop().await;
-        assert_eq!(counts.0.hits(), 2 * ways.len() as u64, "each end is told once");
+        assert_eq!(counts.0.hits(), 2 * cases.len() as u64, "each end arrives once");
     }
 
     async fn a_layer_that_blocks_around_a_handler_ends_its_own_attempt(bench: Bench) {
@@ -171,7 +171,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_layer_that_does_not_hear_of_an_end_in_time_frees_the_slot_and_keeps_none_from_it(
+    async fn a_layer_that_does_not_return_from_an_end_frees_the_slot_and_stops_no_other_layer(
         bench: Bench
     ) {
         let counts = Counts::default();
@@ -187,7 +187,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_layer_that_blocks_when_it_hears_of_an_end_keeps_one_slot(bench: Bench) {
+    async fn a_layer_that_blocks_at_an_end_keeps_one_slot(bench: Bench) {
         let hold = Hold::new();
         let builder = bench.worker().concurrency(2).task_type::<Double>();
         let worker = bench.start(builder.layer(Hostile(hold.clone())));

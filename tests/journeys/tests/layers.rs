@@ -1,4 +1,5 @@
-//! Layers around submits and attempts: their order, what they see and change, and what they refuse.
+//! Layers around submits and attempts: their order, what they read and change, and what they
+//! refuse.
 
 mod common;
 
@@ -32,7 +33,7 @@ impl Notes {
     }
 }
 
-/// Notes each thing that it is called for.
+/// Notes each of its calls.
 struct Noting {
     name: &'static str,
     notes: Notes,
@@ -59,11 +60,11 @@ impl Layer for Noting {
             Outcome::Success => "success",
             _ => "else",
         };
-        self.notes.add(format!("{} hears of {}: {outcome}", self.name, ctx.task()));
+        self.notes.add(format!("{} receives the end of {}: {outcome}", self.name, ctx.task()));
     }
 }
 
-/// Notes the headers that it finds, where it is told so.
+/// Returns a header, and notes its run if there are notes.
 #[derive(Serialize, Deserialize)]
 struct Work {}
 
@@ -88,7 +89,7 @@ async fn layered(bench: &Bench, notes: &Notes, names: &[&'static str]) -> Client
     builder.connect().await.unwrap()
 }
 
-/// Lets pass whose tenant is known, and hands it to the handler.
+/// Passes calls with a tenant, and gives the tenant to the handler.
 struct Tenancy;
 
 #[derive(Debug, thiserror::Error, PartialEq)]
@@ -123,7 +124,7 @@ impl Layer for Tenancy {
     }
 }
 
-/// Submits one of itself each way, and returns whose it was, and theirs.
+/// Submits another of itself, and returns its own tenant and theirs.
 #[derive(Serialize, Deserialize)]
 struct Whose {
     left: u32,
@@ -160,7 +161,7 @@ impl Task for Whose {
     }
 }
 
-/// Answers in place of the handler.
+/// Returns an error instead of calling the handler.
 struct Answers(fn() -> BoxError);
 
 impl Layer for Answers {
@@ -192,8 +193,8 @@ on_both! {
                 "handler",
                 "d done",
                 "c done",
-                "c hears of work: success",
-                "d hears of work: success",
+                "c receives the end of work: success",
+                "d receives the end of work: success",
             ]
         );
     }
@@ -233,7 +234,7 @@ on_both! {
         assert_eq!(client.inspector().counts(&queue).await.unwrap().ready, 1);
     }
 
-    async fn what_a_layer_sets_is_checked_as_what_the_call_sets(bench: Bench) {
+    async fn headers_that_a_layer_sets_are_checked_as_those_of_the_call(bench: Bench) {
         struct Large;
         impl Layer for Large {
             async fn submit(&self, call: &mut Submission) -> Result<(), BoxError> {
@@ -259,19 +260,19 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn an_error_of_a_layer_is_judged_as_the_handlers(bench: Bench) {
-        let ways: [(fn() -> BoxError, TaskState); 4] = [
+    async fn an_error_of_a_layer_has_the_same_effect_as_one_of_the_handler(bench: Bench) {
+        let answers: [(fn() -> BoxError, TaskState); 4] = [
             (|| "refused".into(), TaskState::Retry),
             (|| Fatal::new("never").into(), TaskState::Dead),
             (|| Cancel.into(), TaskState::Cancelled),
             (|| Snooze::lasting(SOON).into(), TaskState::Delayed),
         ];
-        for (answer, expected) in ways {
+        for (answer, expected) in answers {
             let builder = bench.worker().task_type::<Double>().layer(Answers(answer));
             let worker = bench.start(builder);
             let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
             let state = async || handle.status().await.unwrap();
-            eventually("it was judged", SOON, async || state().await == expected).await;
+            eventually("it has ended so", SOON, async || state().await == expected).await;
             let passes = Double { number: 2 }.call().header("passes", "");
             let passes = bench.client.submit(passes).await.unwrap();
             assert_eq!(passes.result_within(SOON).await.unwrap(), 4);
@@ -283,20 +284,20 @@ on_both! {
 #[tokio::test]
 async fn a_worker_starts_without_the_data_that_a_layer_provides() {
     let builder = || optimus_worker::Worker::builder("memory://x").task_type::<Whose>();
-    let problem = builder().build().err().expect("nobody provides it").to_string();
+    let problem = builder().build().err().expect("no layer provides it").to_string();
     assert!(problem.contains("Tenant"), "{problem}");
     assert!(builder().layer(Tenancy).build().is_ok());
 }
 
 #[tokio::test]
-async fn a_task_that_is_run_inline_is_the_current_one_and_passes_no_layer() {
+async fn a_task_that_runs_inline_is_the_current_one_and_passes_no_layer() {
     assert!(Context::current().is_none());
     let call = Whose { left: 0, blocks: false }.call();
     let data = Data::new().with(Tenant("inline".to_owned()));
     assert_eq!(call.perform_inline_with(data).await.unwrap(), ["inline"]);
 }
 
-/// Submits a task of its own for each that it sees.
+/// Submits a task of its own for each call.
 struct Audit(Arc<Mutex<Option<Client>>>);
 
 impl Layer for Audit {
@@ -326,7 +327,7 @@ async fn a_layer_may_submit_as_long_as_it_lets_pass_what_it_submits() {
     slot.lock().unwrap().take();
 }
 
-/// Submits one more in each submit.
+/// Submits another task in each submit, without end.
 struct Endless(Arc<Mutex<Option<Client>>>);
 
 impl Layer for Endless {

@@ -1,4 +1,4 @@
-//! Layers are told of each attempt's end once, however it ends, and nobody waits for that.
+//! Layers receive the end of each attempt once, however it ends, and no result waits for that.
 
 mod common;
 
@@ -18,18 +18,18 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What was told, with the task's id.
+/// The ends that the layer received, with the ids of their tasks.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<(TaskId, End)>>>);
+struct Received(Arc<Mutex<Vec<(TaskId, End)>>>);
 
-impl Layer for Heard {
+impl Layer for Received {
     async fn ended(&self, ctx: &Context, end: &End) {
         self.0.lock().unwrap().push((ctx.id().clone(), end.clone()));
     }
 }
 
-impl Heard {
-    /// Of one task, in order.
+impl Received {
+    /// The ends of one task, in order.
     fn of(&self, id: &TaskId) -> Vec<String> {
         let all = self.0.lock().unwrap();
         all.iter().filter(|(other, _)| other == id).map(|(_, end)| text(end)).collect()
@@ -37,7 +37,7 @@ impl Heard {
 
     async fn has(&self, id: &TaskId, expected: &[&str]) {
         let count = expected.len();
-        eventually("as many are told", SOON, async || self.of(id).len() >= count).await;
+        eventually("as many have arrived", SOON, async || self.of(id).len() >= count).await;
         assert_eq!(self.of(id), expected);
     }
 }
@@ -59,9 +59,9 @@ fn text(end: &End) -> String {
     }
 }
 
-/// Ends as it is told.
+/// Ends in the way that its argument names.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Way {
+enum Ending {
     Returns,
     Fails,
     Panics,
@@ -72,7 +72,7 @@ enum Way {
 
 #[derive(Serialize, Deserialize)]
 struct Ends {
-    way: Way,
+    ending: Ending,
 }
 
 impl Task for Ends {
@@ -85,13 +85,13 @@ impl Task for Ends {
     }
 
     async fn run(self, _: Context) -> Result<(), BoxError> {
-        match self.way {
-            Way::Returns => Ok(()),
-            Way::Fails => Err("no".into()),
-            Way::Panics => panic!("boom"),
-            Way::Hangs => pending().await,
-            Way::Snoozes => Err(Snooze::lasting(SOON).into()),
-            Way::Cancels => Err(Cancel.into()),
+        match self.ending {
+            Ending::Returns => Ok(()),
+            Ending::Fails => Err("no".into()),
+            Ending::Panics => panic!("boom"),
+            Ending::Hangs => pending().await,
+            Ending::Snoozes => Err(Snooze::lasting(SOON).into()),
+            Ending::Cancels => Err(Cancel.into()),
         }
     }
 }
@@ -109,7 +109,7 @@ impl Task for Misfit {
     }
 }
 
-/// Does not stop when it is told to, and fails once the gate is open.
+/// Ignores a request to stop, and fails once the gate is open.
 #[derive(Serialize, Deserialize)]
 struct Stubborn {}
 
@@ -128,7 +128,7 @@ impl Task for Stubborn {
     }
 }
 
-/// Waits at the gate when it is told.
+/// Waits at the gate in its `ended`.
 struct Waits(optimus_testkit::Gate);
 
 impl Layer for Waits {
@@ -145,77 +145,77 @@ async fn waiting(bench: &Bench, gate: &Gate) -> TaskHandle<()> {
 }
 
 on_both! {
-    async fn each_end_of_an_attempt_is_told_once(bench: Bench) {
-        let heard = Heard::default();
-        let worker = bench.start(bench.worker().task_type::<Ends>().layer(heard.clone()));
+    async fn each_end_of_an_attempt_arrives_once(bench: Bench) {
+        let received = Received::default();
+        let worker = bench.start(bench.worker().task_type::<Ends>().layer(received.clone()));
         let mut expected = Vec::new();
-        for (way, told) in [
-            (Way::Returns, "success"),
-            (Way::Fails, "dead: failed: no"),
-            (Way::Panics, "dead: panicked: boom"),
-            (Way::Snoozes, "snoozed"),
-            (Way::Cancels, "cancelled"),
+        for (ending, end) in [
+            (Ending::Returns, "success"),
+            (Ending::Fails, "dead: failed: no"),
+            (Ending::Panics, "dead: panicked: boom"),
+            (Ending::Snoozes, "snoozed"),
+            (Ending::Cancels, "cancelled"),
         ] {
-            let handle = bench.client.submit(Ends { way }.call()).await.unwrap();
-            heard.has(handle.id(), &[told]).await;
-            expected.push((handle, vec![told]));
+            let handle = bench.client.submit(Ends { ending }.call()).await.unwrap();
+            received.has(handle.id(), &[end]).await;
+            expected.push((handle, vec![end]));
         }
-        let failing = Ends { way: Way::Fails }.call().max_retry(1);
+        let failing = Ends { ending: Ending::Fails }.call().max_retry(1);
         let handle = bench.client.submit(failing).await.unwrap();
         let twice = ["retry: failed: no", "dead: failed: no"];
-        heard.has(handle.id(), &twice).await;
+        received.has(handle.id(), &twice).await;
         expected.push((handle, twice.to_vec()));
         worker.stop().await;
-        for (handle, told) in expected {
-            assert_eq!(heard.of(handle.id()), told);
+        for (handle, end) in expected {
+            assert_eq!(received.of(handle.id()), end);
         }
-        let all = heard.0.lock().unwrap();
-        // Of a first attempt it is known how long the task has waited.
+        let all = received.0.lock().unwrap();
+        // For a first attempt the wait of the task is known.
         let waited: Vec<bool> = all.iter().map(|(_, end)| end.waited.is_some()).collect();
         assert_eq!(waited, [true, true, true, true, true, true, false]);
     }
 
-    async fn timeouts_and_misfitting_arguments_are_told(bench: Bench) {
-        let heard = Heard::default();
-        let worker = bench.start(bench.worker().task_type::<Ends>().layer(heard.clone()));
+    async fn timeouts_and_arguments_that_do_not_fit_arrive(bench: Bench) {
+        let received = Received::default();
+        let worker = bench.start(bench.worker().task_type::<Ends>().layer(received.clone()));
         let timeout = Duration::from_millis(200);
-        let hangs = bench.client.submit(Ends { way: Way::Hangs }.call().timeout(timeout));
+        let hangs = bench.client.submit(Ends { ending: Ending::Hangs }.call().timeout(timeout));
         let (hangs, misfit) = (hangs.await.unwrap(), bench.client.submit(Misfit {}.call()));
         let misfit = misfit.await.unwrap();
-        eventually("both are told", SOON, async || heard.0.lock().unwrap().len() == 2).await;
+        eventually("both have arrived", SOON, async || received.0.lock().unwrap().len() == 2).await;
         worker.stop().await;
-        let told = |handle: &TaskHandle<()>| heard.of(handle.id()).remove(0);
-        assert!(told(&hangs).starts_with("dead: timed out"), "{}", told(&hangs));
-        assert!(told(&misfit).starts_with("dead: undecodable"), "{}", told(&misfit));
-        let all = heard.0.lock().unwrap();
+        let end = |handle: &TaskHandle<()>| received.of(handle.id()).remove(0);
+        assert!(end(&hangs).starts_with("dead: timed out"), "{}", end(&hangs));
+        assert!(end(&misfit).starts_with("dead: undecodable"), "{}", end(&misfit));
+        let all = received.0.lock().unwrap();
         assert!(all.iter().any(|(id, end)| id == hangs.id() && end.ran >= timeout));
     }
 
-    async fn cancels_and_tasks_that_a_shutdown_gives_back_are_told(bench: Bench) {
-        let (heard, gate) = (Heard::default(), Gate::new());
+    async fn cancels_and_tasks_that_a_shutdown_gives_back_arrive(bench: Bench) {
+        let (received, gate) = (Received::default(), Gate::new());
         let builder = bench.worker().shutdown_grace(Duration::ZERO).task_type::<Wait>();
-        let worker = bench.start(builder.data(gate.clone()).layer(heard.clone()));
+        let worker = bench.start(builder.data(gate.clone()).layer(received.clone()));
         let cancelled = waiting(&bench, &gate).await;
         cancelled.cancel().await.unwrap();
-        heard.has(cancelled.id(), &["cancelled"]).await;
+        received.has(cancelled.id(), &["cancelled"]).await;
         let given_back = waiting(&bench, &gate).await;
         worker.stop().await;
-        assert_eq!(heard.of(given_back.id()), ["given back"]);
-        assert_eq!(heard.of(cancelled.id()), ["cancelled"]);
+        assert_eq!(received.of(given_back.id()), ["given back"]);
+        assert_eq!(received.of(cancelled.id()), ["cancelled"]);
     }
 
-    async fn a_timeout_is_told_while_the_handler_still_keeps_its_thread(bench: Bench) {
-        let (heard, hold) = (Heard::default(), Hold::new());
+    async fn a_timeout_arrives_while_the_handler_still_keeps_its_thread(bench: Bench) {
+        let (received, hold) = (Received::default(), Hold::new());
         let builder = bench.worker().task_type::<Hog>().data(hold.clone());
-        let worker = bench.start(builder.layer(heard.clone()));
+        let worker = bench.start(builder.layer(received.clone()));
         let call = Hog {}.call().timeout(Duration::from_millis(200)).max_retry(0);
         let handle = bench.client.submit(call).await.unwrap();
         hold.arrivals().wait_for(1).await;
-        eventually("it is told", SOON, async || !heard.of(handle.id()).is_empty()).await;
+        eventually("it has arrived", SOON, async || !received.of(handle.id()).is_empty()).await;
         hold.release();
         common::died_of(&handle, Reason::TimedOut).await;
         worker.stop().await;
-        assert_eq!(heard.of(handle.id()).len(), 1);
+        assert_eq!(received.of(handle.id()).len(), 1);
     }
 
     async fn a_report_does_not_wait_for_layers_and_the_slot_does(bench: Bench) {
@@ -235,12 +235,12 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_loss_of_a_lease_is_told() {
+async fn the_loss_of_a_lease_arrives() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
-    let (heard, gate) = (Heard::default(), Gate::new());
+    let (received, gate) = (Received::default(), Gate::new());
     let builder = bench.worker().task_type::<Stubborn>().data(gate.clone());
-    let worker = bench.start(builder.layer(heard.clone()));
+    let worker = bench.start(builder.layer(received.clone()));
     let handle = bench.client.submit(Stubborn {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
     let workers = async || bench.client.inspector().workers(handle.id().queue()).await.unwrap();
@@ -248,9 +248,9 @@ async fn the_loss_of_a_lease_is_told() {
     bench.raw().await.run("FLUSHALL").await;
     let is_new = async || workers().await.first().is_some_and(|worker| worker.id != before);
     eventually("the worker has a new id", SOON, is_new).await;
-    // It stops what it held just before it uses that id.
+    // The worker stops what it held just before it uses that id.
     gate.open.hit();
-    heard.has(handle.id(), &["lost"]).await;
+    received.has(handle.id(), &["lost"]).await;
     worker.stop().await;
-    assert_eq!(heard.of(handle.id()), ["lost"]);
+    assert_eq!(received.of(handle.id()), ["lost"]);
 }

@@ -33,7 +33,7 @@ async fn a_queue_whose_heartbeats_are_refused_costs_the_others_none() {
         expiry = now;
         sleep(Duration::from_millis(10)).await;
     }
-    // Each 0.65 to 1 s; each 0.25 s the one that is refused.
+    // One in 0.65 to 1 s; the refused queue has one each 0.25 s.
     assert!((3..=9).contains(&renewals), "{renewals} renewals in {WATCHED:?}");
     let handle = bench.client.submit(Double { number: 21 }.call().queue("good")).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
@@ -43,10 +43,10 @@ async fn a_queue_whose_heartbeats_are_refused_costs_the_others_none() {
     worker.stop().await;
 }
 
-/// So many that those of them that hold nothing have leases of twice the usual length.
+/// So many that idle ones have leases of twice the usual length.
 const MANY: usize = 16;
 
-/// Until no lease is a usual one.
+/// Waits until no lease is a usual one.
 async fn all_are_idle(bench: &Bench) {
     let workers = bench.key("default", "workers");
     let mut raw = bench.raw().await;
@@ -59,7 +59,7 @@ async fn all_are_idle(bench: &Bench) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_idle_worker_of_many_begins_runs_once_for_longer_than_any_lease() {
+async fn a_task_of_an_idle_worker_among_many_runs_once_for_longer_than_any_lease() {
     let lease = Duration::from_millis(1_500);
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
@@ -86,7 +86,7 @@ async fn what_an_idle_worker_of_many_begins_runs_once_for_longer_than_any_lease(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_worker_that_was_idle_among_many_held_when_it_died_runs_again_after_a_lease() {
+async fn tasks_of_a_dead_worker_that_was_idle_among_many_run_again_after_a_lease() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (queue, ghost) = (QueueName::new("default").unwrap(), WorkerId::generate("ghost", 1));
@@ -98,7 +98,7 @@ async fn what_a_worker_that_was_idle_among_many_held_when_it_died_runs_again_aft
     eventually("its lease is long", SOON, is_long).await;
     all_are_idle(&bench).await;
 
-    // Whoever asks first gets them; the ghost does sooner or later.
+    // The first worker that claims gets them; sooner or later that is the ghost.
     let (mut handles, mut taken) = (Vec::new(), 0);
     for seq in 1.. {
         let calls = (0..50).map(|number| Double { number }.call());
@@ -121,7 +121,7 @@ async fn what_a_worker_that_was_idle_among_many_held_when_it_died_runs_again_aft
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_workers_of_a_queue_share_the_looks_at_it() {
+async fn the_workers_of_a_queue_share_its_polls() {
     const WORKERS: usize = 12;
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
@@ -129,7 +129,7 @@ async fn the_workers_of_a_queue_share_the_looks_at_it() {
     let worker = || bench.worker().lease(LEASE).poll(Duration::from_millis(100));
     let workers: Vec<_> =
         (0..WORKERS).map(|_| bench.start(worker().task_type::<Double>())).collect();
-    // A heartbeat each a second; ten looks each would be 120 more.
+    // One heartbeat each in a second; ten polls each would be 120 more.
     let mut scripts = async || {
         let info = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
@@ -141,7 +141,7 @@ async fn the_workers_of_a_queue_share_the_looks_at_it() {
         let count = f64::from(scripts().await - before);
         before > 0 && count / began_at.elapsed().as_secs_f64() < 50.0
     };
-    eventually("they share the looks", SOON, few).await;
+    eventually("they share the polls", SOON, few).await;
     for worker in workers {
         worker.stop().await;
     }

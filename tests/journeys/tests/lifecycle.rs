@@ -62,7 +62,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_running_task_that_is_cancelled_is_told_and_ends_cancelled(bench: Bench) {
+    async fn a_running_task_that_is_cancelled_is_asked_to_stop_and_ends_cancelled(bench: Bench) {
         let gate = Gate::new();
         let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();
@@ -85,7 +85,7 @@ on_both! {
         assert!(bench.client.inspector().workers(handle.id().queue()).await.unwrap().is_empty());
     }
 
-    async fn a_shutdown_buries_what_began_and_may_start_once_only(bench: Bench) {
+    async fn a_shutdown_marks_a_task_dead_that_began_and_may_start_only_once(bench: Bench) {
         let gate = Gate::new();
         let worker = || bench.worker().task_type::<Wait>().data(gate.clone());
         let first = bench.start(worker().shutdown_grace(Duration::from_millis(50)));
@@ -109,7 +109,7 @@ on_both! {
         let worker = bench.start(builder());
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();
         gate.began.wait_for(1).await;
-        // A second worker is there to take what the first would lose.
+        // A second worker would take what the first one loses.
         let rival = bench.start(builder());
         let lease_until_ms = async || {
             let workers = bench.client.inspector().workers(handle.id().queue()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Operators and inspectors whose connection breaks under a call, or while they are idle.
+//! Operators and inspectors whose connection breaks during a call, or while they are idle.
 
 mod common;
 
@@ -10,7 +10,7 @@ use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A client behind a proxy, and one that sees what really is.
+/// A client behind a proxy, and one without a proxy that sees the real state.
 struct Both {
     proxy: Arc<FaultProxy>,
     near: Bench,
@@ -21,20 +21,20 @@ impl Both {
     async fn new() -> Self {
         let near = Bench::on_redis().await;
         let proxy = Arc::new(FaultProxy::start(&near.url()).await);
-        let far = Bench::beside(&proxy.url(), near.namespace()).await;
+        let far = Bench::shared(&proxy.url(), near.namespace()).await;
         Self { proxy, near, far }
     }
 
-    /// Does a call whose answers are all lost.
+    /// Makes a call whose answers are all lost.
     async fn unanswered<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Error {
-        self.far.client.broker().ping().await.expect("a connection that stands");
+        self.far.client.broker().ping().await.expect("the connection works");
         self.proxy.black_hole(Way::Down);
         let call = tokio::spawn(call);
         while !call.is_finished() {
-            // Arms a fault that never comes, to count requests from now.
+            // Arms a fault that never comes, to count requests from now on.
             self.proxy.drop_request(1_000);
             let sent = async || call.is_finished() || !self.proxy.requests().is_empty();
             eventually("a request is sent", SOON, sent).await;
@@ -57,7 +57,7 @@ async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
     far.client.requeue(handle.id()).await.unwrap();
     assert!(proxy.struck());
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
-    // So that the answer is not that the server does not know the script yet.
+    // After this the server knows the script, so the lost answer is not an error about that.
     assert!(!near.client.delete(&TaskId::new(queue.clone())).await.unwrap());
     proxy.drop_reply(1);
     assert!(!far.client.delete(handle.id()).await.unwrap(), "the first call has deleted it");
@@ -70,7 +70,7 @@ async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operators_call_that_is_never_answered_says_that_it_may_have_been_done() {
+async fn an_operators_call_without_an_answer_is_reported_as_possibly_done() {
     let all = Both::new().await;
     let queue = QueueName::new("default").unwrap();
     let handle = all.near.client.submit(Double { number: 1 }.call()).await.unwrap();
@@ -87,7 +87,7 @@ async fn an_operators_call_that_is_never_answered_says_that_it_may_have_been_don
     assert!(problem.is_unknown_outcome(), "{problem}");
 }
 
-/// Redis closes connections that are idle for as long as its option `timeout` says.
+/// Redis closes connections that are idle for longer than its option `timeout`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     let server = RedisServer::start();
@@ -96,7 +96,7 @@ async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
     let (client, inspector) = (&bench.client, bench.client.inspector());
     let mut raw = bench.raw().await;
-    // As the time-out does, at once and for sure.
+    // The same as the timeout, but at once.
     let mut close = async || raw.run("CLIENT KILL TYPE normal SKIPME yes").await;
     close().await;
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);

@@ -1,4 +1,4 @@
-//! Tasks run although a wakeup list was lost, or others before them can't be run.
+//! Tasks run although their wakeup was lost, or tasks before them can't be run.
 
 mod common;
 
@@ -17,24 +17,24 @@ async fn state(bench: &Bench, handle: &TaskHandle<u32>) -> Option<TaskState> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_doorbell_eaten_by_a_dead_waiter_costs_a_poll_and_no_more() {
+async fn a_wakeup_that_a_dead_client_took_costs_a_poll_and_no_more() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (mut waiter, mut raw) = (bench.raw().await, bench.raw().await);
     let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
-    let eaten = tokio::spawn(async move { waiter.run(&wait).await.len() });
+    let taken = tokio::spawn(async move { waiter.run(&wait).await.len() });
     let mut are_waiting = async |count| {
         let what = format!("{count} wait");
         eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
     };
-    // It stands before the worker's two, which wait for work and for a word to stop.
+    // It waits before the worker's two connections, which wait for work and for cancels.
     are_waiting(1).await;
     let worker = bench.start(bench.worker().poll(POLL).task_type::<Double>());
     are_waiting(3).await;
 
     let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     let submitted_at = Instant::now();
-    assert_eq!(eaten.await.unwrap(), 2, "the key and its token");
+    assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
     let took = submitted_at.elapsed();
     assert!(took < POLL + Duration::from_secs(1), "found only after {took:?}");
@@ -59,7 +59,7 @@ async fn a_frozen_worker_that_takes_a_wakeup_delays_a_task_to_the_next_submit_at
     are_waiting(1 + 2 * 3).await;
 
     let first = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
-    assert_eq!(taken.await.unwrap(), 2, "the key and its token");
+    assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
     let second = bench.client.submit(Double { number: 22 }.call()).await.unwrap();
     assert_eq!(second.result_within(SOON).await.unwrap(), 44);
     assert_eq!(first.result_within(SOON).await.unwrap(), 42);
@@ -69,7 +69,7 @@ async fn a_frozen_worker_that_takes_a_wakeup_delays_a_task_to_the_next_submit_at
 }
 
 on_both! {
-    async fn misfits_at_the_head_of_the_line_hold_up_nobody_behind_them(bench: Bench) {
+    async fn misfits_at_the_front_of_the_ready_list_do_not_delay_later_tasks(bench: Bench) {
         let flaky = |_| Flaky { attempts: 1, panics: false }.call();
         let misfits = bench.client.submit_all((0..300).map(flaky)).await.unwrap();
         let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Networks that fail at every round trip, and those that fail in every other way.
+//! A fault at each round trip, and networks that are slow, broken or silent.
 
 mod common;
 
@@ -15,16 +15,16 @@ use optimus_testkit::{FaultProxy, Way, eventually};
 use serde::{Deserialize, Serialize};
 
 const LEASE: Duration = Duration::from_secs(2);
-/// So long that a heartbeat which hangs costs a part of it only, also on a busy machine; and
-/// shorter than other calls wait for an answer.
+/// So long that a heartbeat that hangs costs only a part of it, also on a busy machine; and shorter
+/// than other calls wait for an answer.
 const SLOW_LEASE: Duration = Duration::from_secs(6);
 const SOON: Duration = Duration::from_secs(20);
-/// Runs of a sweep that go on beside each other.
+/// How many runs of a sweep go on at the same time.
 const AT_ONCE: usize = 8;
-/// Of submit, claim, complete, fail and await, which every life calls. Which of them the k-th round
-/// trip is differs from life to life, so that one may be missed.
+/// Of submit, claim, complete, fail and await, which every life calls. The k-th round trip may be
+/// another one in each life, so one may be missed.
 const SCRIPTS_MIN: usize = 4;
-/// No scenario here takes so many round trips.
+/// No life here takes this many round trips.
 const ROUND_TRIPS_MAX: u64 = 200;
 
 /// Fails at its first attempts, and notes each of them.
@@ -77,7 +77,7 @@ fn queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// A client and a worker behind a proxy, and a client that sees what really is.
+/// A client and a worker behind a proxy, and a client without one that sees the real state.
 struct Network {
     proxy: FaultProxy,
     direct: Bench,
@@ -89,7 +89,7 @@ impl Network {
     async fn new() -> Self {
         let direct = Bench::on_redis().await;
         let proxy = FaultProxy::start(&direct.url()).await;
-        let far = Bench::beside(&proxy.url(), direct.namespace()).await;
+        let far = Bench::shared(&proxy.url(), direct.namespace()).await;
         Self { proxy, direct, far, begun: Begun::default() }
     }
 
@@ -97,7 +97,7 @@ impl Network {
         bench.start(bench.worker().lease(LEASE).task_type::<Act>().data(self.begun.clone()))
     }
 
-    /// The handle without the proxy.
+    /// The same task's handle without the proxy.
     fn near(&self, handle: &TaskHandle<u32>) -> TaskHandle<u32> {
         self.direct.client.handle(handle.id().clone())
     }
@@ -126,12 +126,12 @@ impl Network {
     }
 }
 
-/// One life of everything: tasks that succeed, that are retried, and that die; then a shutdown.
-/// Answers with the request that the `k`-th round trip was, if there were so many.
+/// A whole life: tasks that succeed, that are retried, and that die; then a shutdown. Returns the
+/// request of the `k`-th round trip, if there were as many.
 async fn live(arm: fn(&FaultProxy, u64), k: u64) -> Option<String> {
     let network = Network::new().await;
     let worker = network.worker(&network.far);
-    // A worker that finds no Redis at its start says so and ends; from then on it holds out.
+    // A worker that finds no Redis at its start ends with an error; later it waits for Redis.
     let early = network.direct.client.submit(Act { failures: 2 }.call()).await.unwrap();
     network.ends(&early, TaskState::Dead, &[1, 2]).await;
     arm(&network.proxy, k);
@@ -151,7 +151,7 @@ async fn live(arm: fn(&FaultProxy, u64), k: u64) -> Option<String> {
     network.proxy.struck().then(|| network.proxy.requests().swap_remove(at))
 }
 
-/// Lets the fault strike every round trip of a life, each in a life of its own.
+/// Lets the fault strike each round trip of a life, each time in a new life.
 async fn sweep(arm: fn(&FaultProxy, u64)) {
     let mut struck = BTreeSet::new();
     for first in (1..ROUND_TRIPS_MAX).step_by(AT_ONCE) {
@@ -168,7 +168,7 @@ async fn sweep(arm: fn(&FaultProxy, u64)) {
             return;
         }
     }
-    panic!("a life has no end");
+    panic!("a life does not end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -244,14 +244,14 @@ async fn a_half_open_connection_costs_no_lease_and_no_result() {
     let worker = start(&network.far);
     let handle = network.direct.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
-    // It is there to take what the first would lose.
+    // It would take what the first one loses.
     let rival = start(&network.direct);
 
     let renewed = async || {
         let before = network.lease_until_ms().await;
         eventually("a renewal", SOON, async || network.lease_until_ms().await > before).await;
     };
-    // Only a heartbeat that has a connection can be left with a dead one.
+    // Only a heartbeat that already has a connection can keep a dead one.
     renewed().await;
     network.proxy.half_open();
     renewed().await;
@@ -262,7 +262,7 @@ async fn a_half_open_connection_costs_no_lease_and_no_result() {
     rival.stop().await;
 }
 
-/// Its first attempt waits for the gate, whatever it is told; the next one returns at once.
+/// Its first attempt waits for the gate and ignores a request to stop; the next returns at once.
 #[derive(Serialize, Deserialize)]
 struct Stubborn {}
 
@@ -284,7 +284,7 @@ impl Task for Stubborn {
     }
 }
 
-async fn reports_late_from_a_hole(way: Way) {
+async fn reports_late_from_a_black_hole(way: Way) {
     let network = Network::new().await;
     let gate = Gate::new();
     let start = |bench: &Bench| {
@@ -310,10 +310,10 @@ async fn reports_late_from_a_hole(way: Way) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_worker_reports_from_a_hole_after_its_lease_changes_nothing() {
+async fn a_report_from_a_black_hole_after_the_lease_changes_nothing() {
     tokio::join!(
-        reports_late_from_a_hole(Way::Up),
-        reports_late_from_a_hole(Way::Down),
-        reports_late_from_a_hole(Way::Both),
+        reports_late_from_a_black_hole(Way::Up),
+        reports_late_from_a_black_hole(Way::Down),
+        reports_late_from_a_black_hole(Way::Both),
     );
 }

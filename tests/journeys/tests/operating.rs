@@ -1,4 +1,4 @@
-//! What an operator sees and does, and in which order and how many at a time tasks run.
+//! What an operator sees and does; in which order tasks run, and how many at a time.
 
 mod common;
 
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 const SOON: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_millis(500);
 
-/// What ran, in the order in which it began, and how many at once.
+/// The tasks that ran, in the order in which they began, and how many ran at once.
 #[derive(Clone, Default)]
 struct Journal {
     names: Arc<Mutex<Vec<String>>>,
@@ -100,7 +100,7 @@ async fn ids_in(
     }
 }
 
-/// Runs what was submitted, one at a time, until the journal has so many names.
+/// Runs the submitted tasks one at a time, until the journal has this many names.
 async fn journal_of(
     bench: &Bench,
     build: fn(WorkerBuilder) -> WorkerBuilder,
@@ -150,7 +150,7 @@ on_both! {
         assert_eq!(inspector.queues().await.unwrap(), [default]);
     }
 
-    async fn a_list_comes_in_pages_in_the_order_of_the_line(bench: Bench) {
+    async fn a_list_comes_in_pages_in_the_order_of_the_ready_list(bench: Bench) {
         let calls = (0..25).map(|number| Double { number }.call());
         let handles = bench.client.submit_all(calls).await.unwrap();
         let ids: Vec<TaskId> = handles.iter().map(|handle| handle.id().clone()).collect();
@@ -171,11 +171,11 @@ on_both! {
             assert!(problem.is_invalid(), "{problem}");
         }
         handles[3].cancel().await.unwrap();
-        assert!(!ready(10).await.contains(&ids[3]), "a cancelled task is not in line");
+        assert!(!ready(10).await.contains(&ids[3]), "a cancelled task is not in the ready list");
         assert_eq!(counts(&bench).await.ready, 24);
     }
 
-    async fn a_row_tells_what_an_operator_looks_for(bench: Bench) {
+    async fn a_row_shows_what_an_operator_needs(bench: Bench) {
         let (inspector, default) = (bench.client.inspector(), queue("default"));
         let failing = Flaky { attempts: 9, panics: false };
         let dead = bench.client.submit(failing.call().max_retry(0)).await.unwrap();
@@ -227,7 +227,7 @@ on_both! {
         assert_eq!((counts.ready, counts.cancelled), (300, 0));
     }
 
-    async fn a_requeue_that_a_window_stands_against_says_until_when(bench: Bench) {
+    async fn a_requeue_that_a_window_refuses_returns_until_when(bench: Bench) {
         let call = || Double { number: 1 }.call().biz_id("b").biz_window(SOON * 60);
         let old = bench.client.submit(call().due(Due::In(SOON))).await.unwrap();
         assert!(old.cancel().await.unwrap());
@@ -241,7 +241,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_worker_is_seen_with_its_machine_and_what_it_runs(bench: Bench) {
+    async fn a_worker_is_shown_with_its_machine_and_its_running_tasks(bench: Bench) {
         let gate = Gate::new();
         let builder = bench.worker().task_type::<Wait>().data(gate.clone()).concurrency(3);
         let worker = bench.start(builder.queues(["a", "b"]));
@@ -286,7 +286,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_dead_task_that_is_requeued_starts_anew_and_keeps_its_history(bench: Bench) {
+    async fn a_dead_task_that_is_requeued_starts_over_and_keeps_its_history(bench: Bench) {
         let worker = bench.start(bench.worker().task_type::<Flaky>());
         let call = Flaky { attempts: 2, panics: false }.call().max_retry(0);
         let handle = bench.client.submit(call).await.unwrap();
@@ -309,10 +309,10 @@ on_both! {
         let names = ["first", "second", "third"];
         let handles = bench.client.submit_all(names.map(note)).await.unwrap();
         assert!(handles[0].cancel().await.unwrap());
-        assert!(handles[0].cancel().await.unwrap(), "twice is as once");
+        assert!(handles[0].cancel().await.unwrap(), "a second cancel changes nothing");
         bench.client.requeue(handles[0].id()).await.unwrap();
         let ran = journal_of(&bench, |builder| builder, 3).await;
-        assert_eq!(ran, ["second", "third", "first"], "it goes to the end of the line");
+        assert_eq!(ran, ["second", "third", "first"], "it goes to the end of the ready list");
         assert!(handles[1].cancel().await.unwrap_err().is_wrong_state());
         let problem = bench.client.requeue(handles[1].id()).await.unwrap_err();
         assert!(problem.is_wrong_state(), "{problem}");

@@ -1,4 +1,5 @@
-//! Redis away for longer than a lease, killed and started again from its append-only file.
+//! Redis is away for longer than a lease: it is killed, and started again from its append-only
+//! file.
 
 mod common;
 
@@ -96,7 +97,7 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
     }
 }
 
-/// While it loads, a server refuses every call, and each is sent again after a wait of its own.
+/// While it loads, a server refuses every call; each call is sent again after a wait of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_restarts_with_data_leaves_no_submit_unknown() {
     const TASKS: usize = 60_000;
@@ -131,9 +132,9 @@ async fn a_redis_that_restarts_with_data_leaves_no_submit_unknown() {
     drop(restarting.await.unwrap());
 }
 
-/// Otherwise a heartbeat would wait for longer than a short lease while Redis is back already.
+/// Otherwise a heartbeat would wait for longer than a short lease although Redis is back.
 #[tokio::test]
-async fn who_has_waited_and_reconnects_does_not_wait_again() {
+async fn a_reconnect_does_not_wait_again() {
     let mut redis = RedisServer::start();
     let bench = Bench::at(&redis.url()).await;
     let broker = bench.client.broker().separate("test");
@@ -143,7 +144,7 @@ async fn who_has_waited_and_reconnects_does_not_wait_again() {
         broker.within(Duration::ZERO).ping().await.unwrap_err();
     }
     redis.restart();
-    // By now it would wait for one and a half seconds at least.
+    // With all those failures it would wait for one and a half seconds at least.
     let restarted = Instant::now();
     broker.reconnect();
     broker.ping().await.unwrap();
@@ -151,7 +152,7 @@ async fn who_has_waited_and_reconnects_does_not_wait_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_no_connection_is_asked_less_and_less_often() {
+async fn a_server_that_takes_no_connection_is_tried_less_and_less_often() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}/", listener.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(0));
@@ -165,15 +166,15 @@ async fn a_server_that_takes_no_connection_is_asked_less_and_less_often() {
     let broker = Broker::new(Endpoint::parse(&url).unwrap(), "test", "test");
     broker.within(Duration::from_secs(1)).ping().await.unwrap_err();
     refusing.abort();
-    // Waits of 25 ms and up, doubling, and each at least by half: 787 ms for the first six. Once
-    // it is asked whether it speaks TLS.
+    // The waits begin at 25 ms and double, and each is at least half of that: 787 ms for the first
+    // six. One more connection asks whether the server speaks TLS.
     let asked = *asked.lock().unwrap();
     assert!((2..=9).contains(&asked), "asked {asked} times in a second");
 }
 
-/// Credentials are rotated: for a while the server knows others than its clients.
+/// Credentials are rotated: for a time the server and its clients have different ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_that_were_right_once_are_tried_until_they_are_right_again() {
+async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_again() {
     let redis = RedisServer::builder().tcp().password("sesame").start();
     let bench = Bench::at(&redis.url()).await;
     let log = Log::default();
@@ -195,11 +196,11 @@ async fn credentials_that_were_right_once_are_tried_until_they_are_right_again()
         let client = bench.client.clone();
         async move { client.submit(Count { long: false }.call()).await }
     });
-    let looked = async || bench.client.inspector().queues().await;
-    // A look may find its connection gone once more, and tries for as long again.
+    let queues = async || bench.client.inspector().queues().await;
+    // A call may lose its connection once more, and then tries again for as long.
     let mut problem = None;
-    eventually("a look fails", 5 * OUTAGE, async || {
-        problem = looked().await.err();
+    eventually("a call fails", 5 * OUTAGE, async || {
+        problem = queues().await.err();
         problem.is_some()
     })
     .await;
@@ -212,7 +213,7 @@ async fn credentials_that_were_right_once_are_tried_until_they_are_right_again()
     assert_eq!(log.runs.lock().unwrap()[second.id()], 1);
 }
 
-/// What a supervisor waits for.
+/// A supervisor waits no longer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_of_many_queues_ends_within_10_s_of_its_grace_while_redis_is_away() {
     let mut redis = RedisServer::start();

@@ -1,4 +1,4 @@
-//! A tracing subscriber that panics whenever it hears of a task's span, or within it.
+//! A tracing subscriber that panics at each call about a task's span.
 
 mod common;
 
@@ -17,11 +17,11 @@ use tracing::{
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Hears of what runs attempts, and of nothing else.
+/// Enabled for spans of attempts, and for nothing else.
 #[derive(Default)]
 struct Panics {
     last: AtomicU64,
-    /// So that it also panics on the way out of a span.
+    /// Counts the calls, so that it also panics at the exit of a span.
     entered: AtomicU64,
 }
 
@@ -44,11 +44,11 @@ impl Subscriber for Panics {
 
     fn enter(&self, _: &Id) {
         let times = self.entered.fetch_add(1, Ordering::Relaxed);
-        assert!(times % 2 == 1, "no way in");
+        assert!(times % 2 == 1, "no entry");
     }
 
     fn exit(&self, _: &Id) {
-        panic!("no way out");
+        panic!("no exit");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of every size and kind arrive as they were sent; those that can't be run are kept.
+//! Arguments of every size and kind arrive unchanged; those that can't be decoded are kept.
 
 mod common;
 
@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(20);
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// Returns what it was given: both ways are tried at once.
+/// Returns its arguments, so that both directions are tested.
 #[derive(Serialize, Deserialize, Debug, Clone, PartialEq)]
 struct Echo<T>(T);
 
@@ -34,7 +34,7 @@ impl<T: Payload> Task for Echo<T> {
     }
 }
 
-/// Returns how much it was given.
+/// Returns the size of its arguments.
 #[derive(Serialize, Deserialize)]
 struct Weigh {
     cargo: String,
@@ -59,10 +59,10 @@ impl Task for Weigh {
     }
 }
 
-/// Long enough for a task to be started in, on a busy machine.
+/// Long enough to start a task in, on a busy machine.
 const EXPIRY: Duration = Duration::from_secs(2);
 
-/// Ends well once it would have expired.
+/// Succeeds after the time at which it would have expired.
 #[derive(Serialize, Deserialize)]
 struct Late {
     by_snooze: bool,
@@ -89,7 +89,7 @@ impl Task for Late {
     }
 }
 
-/// Its result is kept only where a call says so.
+/// Its result is kept only if a call asks for that.
 #[derive(Serialize, Deserialize)]
 struct Unkept {}
 
@@ -106,7 +106,7 @@ impl Task for Unkept {
     }
 }
 
-/// What a deploy did to a task's arguments: their names before and after.
+/// How a deploy changed a task's arguments: their names before and after.
 macro_rules! version_of_rename {
     ($type:ident, $field:ident: $kind:ty) => {
         #[derive(Serialize, Deserialize)]
@@ -166,7 +166,7 @@ fn odds() -> Odds {
     }
 }
 
-/// The call's arguments are stored as they are, and come back as they went.
+/// Checks that the call's arguments are stored as they are, and come back unchanged.
 async fn comes_back<T: Payload + Clone + PartialEq + std::fmt::Debug>(bench: &Bench, value: T) {
     let handle = bench.client.submit(Echo(value.clone()).call()).await.unwrap();
     let record = view(bench, handle.id()).await.record.unwrap().unwrap();
@@ -187,7 +187,7 @@ async fn arguments_that_redis_would_not_take_are_refused_with_what_to_raise() {
 }
 
 on_both! {
-    async fn numbers_texts_and_empty_things_come_back_as_they_went(bench: Bench) {
+    async fn numbers_texts_and_empty_things_come_back_unchanged(bench: Bench) {
         comes_back(&bench, odds()).await;
     }
 
@@ -204,7 +204,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn arguments_that_json_cannot_say_are_refused_at_submit(bench: Bench) {
+    async fn arguments_without_a_json_form_are_refused_at_submit(bench: Bench) {
         let unsayable = BTreeMap::from([((1, 2), 3)]);
         let problem = bench.client.submit(Echo(unsayable).call()).await.unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains("echo"), "{problem}");

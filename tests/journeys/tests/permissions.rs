@@ -1,4 +1,5 @@
-//! The Redis user of SECURITY.md: all goes under it, and a worker names what one lacks.
+//! The Redis user of SECURITY.md: everything works under it, and a worker names missing
+//! permissions.
 
 mod common;
 
@@ -9,8 +10,8 @@ use optimus_core::{Due, Task};
 use optimus_testkit::{RedisServer, eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
-/// What a worker can do without.
-const SPARED: [&str; 3] = ["+info", "+config|get", "+wait"];
+/// Permissions that a worker does not need.
+const UNUSED: [&str; 3] = ["+info", "+config|get", "+wait"];
 
 /// The rules of SECURITY.md for this namespace.
 fn rules(namespace: &str) -> Vec<String> {
@@ -30,13 +31,13 @@ async fn set_user(admin: &mut Raw, rules: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whole_lives_go_under_the_documented_user() {
+async fn whole_lives_work_under_the_documented_user() {
     let redis = RedisServer::builder().tcp().start();
     let namespace = namespace();
     let mut admin = Raw::connect(&redis.url()).await;
     set_user(&mut admin, &rules(&namespace)).await;
     let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let bench = Bench::beside(&url, &namespace).await;
+    let bench = Bench::shared(&url, &namespace).await;
     let worker = bench.worker().task_type::<Double>().task_type::<Flaky>();
     let worker = bench.start(worker);
     let call = || Double { number: 21 }.call().biz_id("one").priority(2).expires_in(SOON);
@@ -59,7 +60,7 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
     let mut admin = Raw::connect(&redis.url()).await;
     let url = redis.url().replace("redis://", "redis://optimus:secret@");
     let all = rules(&namespace);
-    let needed = |rule: &&String| rule.starts_with(['+', '~']) && !SPARED.contains(&rule.as_str());
+    let needed = |rule: &&String| rule.starts_with(['+', '~']) && !UNUSED.contains(&rule.as_str());
     for missing in all.iter().filter(needed) {
         let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
         set_user(&mut admin, &others).await;
@@ -73,7 +74,7 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
         eventually(&left, SOON, async || admin.run(&keys).await.is_empty()).await;
     }
     set_user(&mut admin, &all).await;
-    let bench = Bench::beside(&url, &namespace).await;
+    let bench = Bench::shared(&url, &namespace).await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     let registered = async || {
         let queue = optimus_core::QueueName::new("default").unwrap();
@@ -84,7 +85,7 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_is_told_at_its_first_call_which_permission_to_add() {
+async fn the_error_of_the_first_call_of_a_client_names_the_permission_to_add() {
     let redis = RedisServer::builder().tcp().start();
     let mut admin = Raw::connect(&redis.url()).await;
     let url = redis.url().replace("redis://", "redis://optimus:secret@");
@@ -93,10 +94,10 @@ async fn a_client_is_told_at_its_first_call_which_permission_to_add() {
         let all = rules(&namespace);
         let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
         set_user(&mut admin, &others).await;
-        let bench = Bench::beside(&url, &namespace).await;
+        let bench = Bench::shared(&url, &namespace).await;
         let problem = match bench.client.submit(Double { number: 21 }.call()).await {
             Err(problem) => problem,
-            // A submit does without it.
+            // A submit does not need it.
             Ok(handle) => handle.status().await.unwrap_err(),
         };
         assert!(problem.is_rejected(), "{missing}: {problem}");

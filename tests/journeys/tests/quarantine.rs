@@ -12,13 +12,13 @@ use optimus_core::{
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
 
-/// A worker drains for 10 s at most, at first.
+/// The first drain of a worker takes at most 10 s.
 const DRAIN: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(5);
 const LATER: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Suspect after its first loss.
+/// A task that is quarantined after its first loss.
 #[derive(Serialize, Deserialize)]
 struct Fragile {}
 
@@ -39,7 +39,7 @@ fn queue() -> QueueName {
     QueueName::new("default").unwrap()
 }
 
-/// A worker with a long task, which holds another that was lost before.
+/// Starts a worker with a long task, which also holds a quarantined task.
 async fn drained(bench: &Bench, gate: &Gate) -> (Running, TaskHandle<()>) {
     let quarantined = bench.client.submit(Fragile {}.call()).await.unwrap();
     let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
@@ -60,7 +60,7 @@ async fn drained(bench: &Bench, gate: &Gate) -> (Running, TaskHandle<()>) {
 }
 
 on_both! {
-    async fn beside_a_suspect_a_worker_with_a_long_task_claims_again_within_the_bound(
+    async fn a_worker_with_a_long_task_and_a_quarantined_one_claims_again_within_the_bound(
         bench: Bench
     ) {
         let gate = Gate::new();
@@ -68,13 +68,13 @@ on_both! {
         let other = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
         assert_eq!(other.result_within(DRAIN + SOON).await.unwrap(), 8);
         let next = bench.client.submit(Double { number: 5 }.call()).await.unwrap();
-        assert_eq!(next.result_within(SOON).await.unwrap(), 10, "and stays at it");
+        assert_eq!(next.result_within(SOON).await.unwrap(), 10, "it goes on claiming");
         gate.open.hit();
         quarantined.result_within(2 * DRAIN).await.unwrap();
         worker.stop().await;
     }
 
-    async fn a_suspect_that_waits_is_cancelled_at_once_and_its_worker_claims_again(bench: Bench) {
+    async fn a_quarantined_task_is_cancelled_at_once_and_its_worker_claims_again(bench: Bench) {
         let gate = Gate::new();
         let (worker, quarantined) = drained(&bench, &gate).await;
         let other = bench.client.submit(Double { number: 4 }.call()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Records and entries as nobody should find them in Redis: damaged, foreign, or of newer code.
+//! Records and entries in Redis that are damaged, foreign, or of newer code.
 
 mod common;
 
@@ -55,7 +55,7 @@ impl Stored {
         assert!(task.errors.is_empty(), "{:?}", task.errors);
     }
 
-    /// Cuts its wait of 5 s short, for whoever may run it by now.
+    /// Ends its wait of 5 s, for a worker that can run it.
     async fn is_due_at_once(&mut self) {
         let due = self.bench.key("default", "delayed");
         self.raw.run(&format!("ZADD {due} XX 1 {}", self.handle.id().stored())).await;
@@ -63,7 +63,7 @@ impl Stored {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_payload_that_cannot_be_read_is_dead_and_runs_once_its_bytes_fit_again() {
+async fn a_task_with_an_unreadable_payload_is_dead_and_runs_once_its_bytes_fit_again() {
     let mut stored = Stored::submit().await;
     let original = stored.record.clone();
     assert!(stored.handle.cancel().await.unwrap());
@@ -111,7 +111,7 @@ async fn a_record_damaged_beyond_reading_is_dead_and_the_worker_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_entry_in_the_line_that_is_no_task_does_not_hold_up_those_behind_it() {
+async fn an_entry_in_the_ready_list_that_is_no_task_does_not_delay_later_ones() {
     let mut stored = Stored::submit().await;
     let ready = stored.bench.key("default", "ready");
     stored.raw.run(&format!("LPUSH {ready} garbage 00000000:foreign")).await;
@@ -122,7 +122,7 @@ async fn an_entry_in_the_line_that_is_no_task_does_not_hold_up_those_behind_it()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_under_a_foreign_id_does_not_hold_up_the_queue() {
+async fn a_record_under_a_foreign_id_does_not_stop_the_queue() {
     let mut stored = Stored::submit().await;
     let (tasks, ready) = (stored.key.clone(), stored.bench.key("default", "ready"));
     stored.raw.run(&format!("HSET {tasks} foreign record")).await;

@@ -1,4 +1,4 @@
-//! Workers that are gone: what they held runs elsewhere, within the lease and a second.
+//! Dead workers: what they held runs elsewhere, within the lease and a second.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// A worker as Redis sees it after a kill -9: registered, holding tasks, never heard of again.
+/// A worker as Redis sees it after a kill -9: it is registered, holds tasks, and sends nothing.
 async fn ghost_takes(bench: &Bench, tasks: usize) -> WorkerId {
     let broker = bench.client.broker();
     let ghost = WorkerId::generate("ghost", 1);
@@ -50,7 +50,7 @@ on_both! {
         recovers_with(&bench, 1).await;
     }
 
-    async fn a_queue_that_nobody_serves_is_looked_after_by_a_worker_of_another(bench: Bench) {
+    async fn a_queue_that_nobody_serves_is_cleaned_up_by_a_worker_of_another(bench: Bench) {
         let (broker, orphan) = (bench.client.broker(), QueueName::new("orphan").unwrap());
         let calls = (0..2).map(|number| Double { number }.call().queue("orphan"));
         let handles = bench.client.submit_all(calls).await.unwrap();
@@ -114,7 +114,7 @@ async fn sixty_four_workers_recover_what_a_dead_one_held() {
 
 #[tokio::test]
 #[ignore = "a process for other tests, which start it with what it needs"]
-async fn a_worker_process_for_the_tests_beside() {
+async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
     let gate = common::Gate::new();
     let worker =
@@ -128,7 +128,7 @@ async fn a_worker_process_for_the_tests_beside() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_of_a_killed_process_runs_elsewhere_within_the_lease_and_a_second() {
     let bench = Bench::on_redis().await;
-    let mut doomed = bench.child("a_worker_process_for_the_tests_beside").start();
+    let mut doomed = bench.child("a_worker_process_for_the_other_tests").start();
     let handle = bench.client.submit(common::Wait {}.call()).await.unwrap();
     doomed.wait_for_line("began", Duration::from_secs(20)).await;
     let gate = common::Gate::new();

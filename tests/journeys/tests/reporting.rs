@@ -1,4 +1,4 @@
-//! Reports that Redis refuses, and what goes on beside them.
+//! Reports that Redis refuses, and other reports meanwhile.
 
 mod common;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns so many bytes.
+/// Returns this many bytes.
 #[derive(Serialize, Deserialize)]
 struct Return {
     bytes: usize,
@@ -30,7 +30,7 @@ impl Task for Return {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_that_refuses_reports_holds_up_no_other_and_loses_nothing() {
+async fn a_queue_that_refuses_reports_delays_no_other_and_loses_nothing() {
     let bench = Bench::on_redis().await;
     let call = |queue| Return { bytes: 1 }.call().queue(queue);
     let mut raw = bench.raw().await;
@@ -53,18 +53,18 @@ async fn a_queue_that_refuses_reports_holds_up_no_other_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_report_that_redis_does_not_take_ends_its_task_and_none_beside_it() {
+async fn a_report_that_redis_does_not_take_ends_its_task_and_no_other() {
     let bench = Bench::on_redis().await;
     let call = || Return { bytes: 1 }.call();
-    // Its success is to remove what is kept beside its record, which of the others nothing is.
+    // The report of its success removes its blob. The other tasks have none.
     let culprit = bench.client.submit(call().priority(1)).await.unwrap();
     let blobs = bench.key("default", "blobs");
     let mut raw = bench.raw().await;
     raw.run(&format!("SET {blobs} odd")).await;
     let worker = bench.start(bench.worker().task_type::<Return>());
     eventually("others pass, and it is dead", SOON, async || {
-        let beside = bench.client.submit(call()).await.unwrap();
-        assert_eq!(beside.result_within(SOON).await.unwrap(), "x");
+        let other = bench.client.submit(call()).await.unwrap();
+        assert_eq!(other.result_within(SOON).await.unwrap(), "x");
         culprit.status().await.unwrap() == TaskState::Dead
     })
     .await;

@@ -1,4 +1,4 @@
-//! The results of many tasks: in the order in which they end, or in that of the handles.
+//! The results of many tasks: in the order in which they end, or in the order of the handles.
 
 mod common;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Waits for the door of its number, then returns it; fails for one above the doors.
+/// Waits for the door of its number, then returns the number; fails for an unknown door.
 #[derive(Serialize, Deserialize)]
 struct Pass {
     door: usize,
@@ -55,7 +55,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_bad_end_is_told_of_its_own_task(bench: Bench) {
+    async fn a_bad_end_is_the_result_of_its_own_task_only(bench: Bench) {
         let doors = Doors(Arc::new(std::array::from_fn(|_| Signal::new())));
         let calls = [0, 9, 1, 2].map(|door| Pass { door }.call());
         let handles = bench.client.submit_all(calls).await.unwrap();
@@ -89,9 +89,9 @@ on_both! {
     }
 }
 
-/// A round trip for each would take several times what the tasks take.
+/// One round trip for each would take several times as long as the tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_of_ended_tasks_are_asked_for_together_and_not_before_they_are_wanted() {
+async fn results_of_ended_tasks_are_fetched_together_and_not_before_they_are_awaited() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
@@ -105,6 +105,6 @@ async fn results_of_ended_tasks_are_asked_for_together_and_not_before_they_are_w
     let sum = results.fold(0, async |sum, (_, result)| sum + result.unwrap()).await;
     assert!(sum <= 5_000 * 4_999, "{sum}");
     let calls = script_calls(&mut raw).await - before;
-    // About 50 where nothing else keeps the machine busy.
+    // About 50 on a machine that is not busy.
     assert!(calls < 2_500, "{calls} calls for 5,000 results");
 }

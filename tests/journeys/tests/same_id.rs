@@ -38,14 +38,14 @@ on_both! {
         assert!(!bench.client.submit(call("default")).await.unwrap().is_duplicate());
     }
 
-    async fn a_task_under_an_id_that_tells_no_time_holds_up_nobody_behind_it(bench: Bench) {
+    async fn a_task_under_an_id_without_a_time_does_not_delay_later_tasks(bench: Bench) {
         let (client, gate) = (&bench.client, Gate::new());
         client.submit_all((0..100).map(|_| Wait {}.call().priority(-100))).await.unwrap();
         let id = "default/f47ac10b-58cc-4372-a567-0e02b2c3d479".parse().unwrap();
         let first = client.submit(Double { number: 21 }.call().id(id)).await.unwrap();
         let plain: Vec<_> = (0..10).map(|number| Double { number }.call()).collect();
         let behind = client.submit_all(plain).await.unwrap();
-        // Whoever of low priority began would keep the only slot.
+        // A task of low priority would keep the only slot.
         let worker = bench.worker().data(gate.clone()).concurrency(1);
         let worker = bench.start(worker.task_type::<Wait>().task_type::<Double>());
         assert_eq!(first.result_within(SOON).await.unwrap(), 42);
@@ -74,7 +74,7 @@ on_both! {
             assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
         }
         gate.began.wait_for(20).await;
-        // Each comparison of the worker with what Redis says it holds comes with a renewal.
+        // With each renewal the worker compares what it holds with what Redis records.
         let inspector = bench.client.inspector();
         let mut renewals = Vec::new();
         eventually("leases are renewed three times", SOON, async || {
@@ -84,7 +84,7 @@ on_both! {
             renewals.len() > 3
         })
         .await;
-        assert_eq!(gate.began.hits(), 20, "a task began beside itself");
+        assert_eq!(gate.began.hits(), 20, "a task began while it ran");
         gate.open.hit();
         for handle in &long {
             handle.result_within(SOON).await.unwrap();
@@ -94,16 +94,15 @@ on_both! {
     }
 }
 
-/// Who waits for a task. Its completion message takes that away.
+/// The client that waits for a task; its completion message removes the entry.
 async fn waiting_client(raw: &mut Raw, waiters: &str, id: &TaskId) -> Option<String> {
     let clients = raw.run(&format!("HGET {waiters} {}", id.stored())).await;
     clients.into_iter().next().map(|client| String::from_utf8(client).unwrap())
 }
 
-/// Such a completion message lies in the completion list where a wait for the first run was given
-/// up.
+/// Such a completion message stays in the completion list if a wait for the first run was given up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_letter_of_the_first_run_ends_no_wait_for_the_second() {
+async fn a_completion_message_of_the_first_run_ends_no_wait_for_the_second() {
     let bench = Bench::on_redis().await;
     let (mut raw, id, gate) = (bench.raw().await, new_id(), Gate::new());
     let submit = async || bench.client.submit(Wait {}.call().id(id.clone())).await.unwrap();
@@ -134,9 +133,9 @@ async fn a_letter_of_the_first_run_ends_no_wait_for_the_second() {
     waiting.abort();
 }
 
-/// A look at one of many learns of those behind it, which nobody has asked for yet.
+/// A check of one of many tasks also returns the following ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_first_run_returned_is_not_told_of_the_second() {
+async fn the_result_of_the_first_run_is_not_taken_for_that_of_the_second() {
     let bench = Bench::on_redis().await;
     let client = &bench.client;
     let calls = (0..40).map(|number| Double { number }.call());

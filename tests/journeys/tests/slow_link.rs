@@ -1,4 +1,4 @@
-//! A link that takes longer for an exchange than a silent server is given costs that time alone.
+//! A link on which an exchange takes longer than the time given to a silent server costs only time.
 
 mod common;
 
@@ -13,12 +13,12 @@ use optimus_testkit::{FaultProxy, Way, eventually};
 use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(30);
-/// Each exchange here is of so many bytes at least,
+/// Each exchange here has at least this many bytes,
 const MUCH: usize = 2_000_000;
-/// which take so many seconds: more than the 8 s after which silence is given up.
+/// which take this many seconds: more than the 8 s after which a silent server is given up.
 const SECONDS: usize = 11;
 
-/// Returns so many bytes, and notes that it has begun.
+/// Returns this many bytes, and notes that it has begun.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     number: usize,
@@ -48,15 +48,15 @@ fn answers(count: usize, bytes: usize, cargo: usize) -> impl Iterator<Item = Cal
     (0..count).map(move |number| Answer { number, bytes, cargo: "x".repeat(cargo) }.call())
 }
 
-/// A bench, and another at the far end of a way that is quick until Redis knows the scripts.
+/// A bench, and another behind a proxy that is fast until Redis knows the scripts.
 async fn ends() -> (Bench, FaultProxy, Bench) {
     let near = Bench::on_redis().await;
     let proxy = FaultProxy::start(&near.url()).await;
-    let far = Bench::beside(&proxy.url(), near.namespace()).await;
+    let far = Bench::shared(&proxy.url(), near.namespace()).await;
     (near, proxy, far)
 }
 
-/// A worker at the far end runs all these once.
+/// A worker behind the proxy runs each of these once.
 async fn run_all(way: Way, calls: impl Iterator<Item = Call<Answer>>) {
     let (near, proxy, far) = ends().await;
     let begun = Begun::default();
@@ -80,18 +80,18 @@ async fn run_all(way: Way, calls: impl Iterator<Item = Call<Answer>>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_whose_answer_takes_long_to_come_is_taken_in() {
+async fn a_claim_whose_answer_takes_long_is_processed() {
     let count = 128;
     run_all(Way::Down, answers(count, 0, MUCH / count)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_that_take_long_to_go_are_reported() {
+async fn results_that_take_long_to_send_are_reported() {
     run_all(Way::Up, answers(1, MUCH, 0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_that_take_long_to_go_are_submitted() {
+async fn tasks_that_take_long_to_send_are_submitted() {
     let (_near, proxy, far) = ends().await;
     far.client.submit_all(answers(2, 0, 0)).await.unwrap();
     proxy.rate(Way::Up, MUCH / SECONDS);

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Spins a runtime thread, as handlers should not and do.
+/// Spins on a runtime thread, which handlers should not do but sometimes do.
 #[derive(Serialize, Deserialize)]
 struct Spin {
     ms: u64,
@@ -50,7 +50,7 @@ impl Task for Spin {
     }
 }
 
-/// Spins, and has a back-off that must not be asked where it does.
+/// Spins, and has a back-off that must not be called on another thread.
 #[derive(Serialize, Deserialize)]
 struct SpinAndPanic {
     ms: u64,
@@ -61,7 +61,7 @@ impl Task for SpinAndPanic {
     type Output = u32;
 
     fn options() -> TaskOptions {
-        TaskOptions::new().backoff(Backoff::Custom(|_, error| panic!("asked about {error}")))
+        TaskOptions::new().backoff(Backoff::Custom(|_, error| panic!("called with {error}")))
     }
 
     async fn run(self, ctx: Context) -> Result<u32, BoxError> {
@@ -142,7 +142,7 @@ on_both! {
         let hold = Hold { client, began: began.clone(), released: released.clone() };
         let builder = bench.worker().queues(["default", "other"]).data(hold);
         let worker = bench.start(builder.task_type::<Hog>().task_type::<Double>());
-        // Which task the thread runs next that it keeps, is chance.
+        // Which task the kept thread would run next is random.
         for round in 1..=8 {
             released.store(false, Ordering::Relaxed);
             let hog = bench.client.submit(Hog {}.call()).await.unwrap();
@@ -153,7 +153,7 @@ on_both! {
                 let submitted = tokio::time::timeout(HOG_MAX / 2, submitted).await;
                 let handle = submitted.expect("the submit is answered").unwrap();
                 let answer = handle.result_within(HOG_MAX / 2).await;
-                assert_eq!(answer.expect("it runs beside the other"), number * 2);
+                assert_eq!(answer.expect("it runs while the thread is kept"), number * 2);
             }
             assert_eq!(hog.status().await.unwrap(), TaskState::Working);
             released.store(true, Ordering::Relaxed);
@@ -168,7 +168,7 @@ on_both! {
         let spin = Spin { ms: 3_000 }.call();
         let handle = bench.client.submit(spin).await.unwrap();
         began.wait_for(1).await;
-        // A second worker is there to take what the first would lose.
+        // A second worker would take what the first one loses.
         let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
         let rival = bench.start(rival);
         assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), 1);
@@ -198,12 +198,12 @@ on_both! {
         assert_eq!(counts.unwrap().working, 0);
     }
 
-    async fn what_a_blocked_runtime_did_not_begin_by_its_deadline_is_another_workers(bench: Bench) {
+    async fn tasks_that_a_blocked_runtime_did_not_begin_in_time_go_to_another_worker(bench: Bench) {
         let began = Signal::new();
         let queue = QueueName::new("default").unwrap();
         let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
         let lonely = Lonely::start(&bench, &began);
-        // Claimed together, of which one keeps the only thread.
+        // They are claimed together, and one keeps the only thread.
         bench.client.pause(&queue).await.unwrap();
         let short = |ms| Spin { ms }.call().timeout(Duration::from_millis(500)).max_retry(0);
         bench.client.submit(Spin { ms: 5_000 }.call()).await.unwrap();
@@ -235,7 +235,7 @@ on_both! {
     }
 }
 
-/// Waits for a timer again and again, then spins until a task has begun beside it.
+/// Waits for a timer again and again, then spins until another task has begun.
 #[derive(Serialize, Deserialize)]
 struct Doze {}
 
@@ -282,10 +282,10 @@ impl Task for Other {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_of_a_claim_is_heard_though_the_thread_that_listened_is_kept() {
+async fn the_answer_of_a_claim_arrives_although_the_thread_that_listened_is_kept() {
     let near = Bench::on_redis().await;
     let proxy = FaultProxy::start(&near.url()).await;
-    let far = Bench::beside(&proxy.url(), near.namespace()).await;
+    let far = Bench::shared(&proxy.url(), near.namespace()).await;
     let alarm = Alarm::default();
     let builder = far.worker().lease(HOG_MAX).poll(HOG_MAX).data(alarm.clone());
     let worker = builder.task_type::<Doze>().task_type::<Other>().build().unwrap();
@@ -300,12 +300,12 @@ async fn the_answer_of_a_claim_is_heard_though_the_thread_that_listened_is_kept(
     alarm.dozes.wait_for(1).await;
     proxy.delay(Duration::from_millis(400));
     let other = near.client.submit(Other {}.call()).await.unwrap();
-    eventually("the other is claimed, and the worker has not heard", HOG_MAX, async || {
+    eventually("the other is claimed, and the worker has no answer yet", HOG_MAX, async || {
         other.status().await.unwrap() == TaskState::Working
     })
     .await;
     alarm.spins.store(true, Ordering::Relaxed);
-    assert!(doze.result_within(HOG_MAX).await.unwrap(), "the other began beside it");
+    assert!(doze.result_within(HOG_MAX).await.unwrap(), "the other began meanwhile");
     proxy.pass();
     drop(stop);
     tokio::task::spawn_blocking(|| thread.join()).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! For how long a submit is tried while Redis is away.
+//! How long a submit is tried while Redis is away.
 
 mod common;
 
@@ -9,7 +9,7 @@ use optimus_core::{Call, Client, Error, Task};
 use optimus_testkit::RedisServer;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// A second more, and as much for a busy machine.
+/// A second more, and another one for a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
 
 async fn client(server: &RedisServer) -> Client {
@@ -19,12 +19,12 @@ async fn client(server: &RedisServer) -> Client {
     client
 }
 
-/// What was written just as Redis went away may have been done.
+/// A submit that was written just before Redis went away may have been done.
 fn is_typed(problem: &Error) -> bool {
     problem.is_unavailable() || problem.is_unknown_outcome()
 }
 
-/// Calls of many queues: more than are under way at once.
+/// Calls of many queues: more than can be on their way at once.
 fn calls() -> impl Iterator<Item = Call<Double>> {
     (0..40).map(|number| Double { number }.call().queue(format!("q{number}")))
 }
@@ -37,7 +37,7 @@ async fn answered_in_time(client: Client) -> Vec<Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_submits_of_a_redis_that_is_gone_are_answered_in_time() {
+async fn all_submits_to_a_redis_that_is_gone_are_answered_in_time() {
     let mut server = RedisServer::start();
     let client = client(&server).await;
     server.kill();
@@ -46,7 +46,7 @@ async fn all_submits_of_a_redis_that_is_gone_are_answered_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_submits_of_a_redis_that_stands_still_are_answered_in_time() {
+async fn all_submits_to_a_frozen_redis_are_answered_in_time() {
     let server = RedisServer::start();
     let client = client(&server).await;
     server.pause();

@@ -1,4 +1,4 @@
-//! Submits through a full, a failing and an absent Redis; biz ids, batches and results.
+//! Submits to a full, a failing and an absent Redis; biz ids, batches and results.
 
 mod common;
 
@@ -27,7 +27,7 @@ impl Runs {
     }
 }
 
-/// Counts that it ran; its cargo takes room.
+/// Counts its runs; its cargo takes memory.
 #[derive(Serialize, Deserialize, Default)]
 struct Count {
     cargo: String,
@@ -48,7 +48,7 @@ impl Task for Count {
     }
 }
 
-/// Returns what may be nothing.
+/// Returns a number, or nothing.
 #[derive(Serialize, Deserialize)]
 struct Perhaps {
     number: Option<u32>,
@@ -71,7 +71,7 @@ fn default_queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// Every task was run, and once, and no other was.
+/// Checks that every task ran once, and that no other ran.
 async fn ran_once(bench: &Bench, handles: &[TaskHandle<()>], runs: &Runs) {
     let inspector = bench.client.inspector();
     // The connection may be one that was cut last.
@@ -82,13 +82,13 @@ async fn ran_once(bench: &Bench, handles: &[TaskHandle<()>], runs: &Runs) {
     .await;
     let odd: Vec<_> = handles.iter().filter(|handle| runs.of(handle.id()) != 1).collect();
     assert!(odd.is_empty(), "not run once: {odd:?}");
-    assert_eq!(runs.0.lock().unwrap().len(), handles.len(), "a task that nobody was told of");
+    assert_eq!(runs.0.lock().unwrap().len(), handles.len(), "a task without a handle ran");
 }
 
 /// Sends a command again and again until dropped.
-struct Harassment(tokio::task::JoinHandle<()>);
+struct Repeated(tokio::task::JoinHandle<()>);
 
-impl Harassment {
+impl Repeated {
     fn with(mut raw: Raw, command: &'static str, pause: Duration) -> Self {
         Self(tokio::spawn(async move {
             loop {
@@ -99,7 +99,7 @@ impl Harassment {
     }
 }
 
-impl Drop for Harassment {
+impl Drop for Repeated {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -141,7 +141,7 @@ async fn a_full_redis_refuses_submits_goes_on_draining_and_takes_them_again_afte
     };
     assert!(refusal.is_full(), "{refusal}");
     let stored = bench.client.inspector().counts(&default_queue()).await.unwrap().ready;
-    assert_eq!(stored, handles.len() as u64, "the refused one is not there");
+    assert_eq!(stored, handles.len() as u64, "the refused one is not stored");
     let runs = Runs::default();
     let worker = bench.start(bench.worker().task_type::<Count>().data(runs.clone()));
     ran_once(&bench, &handles, &runs).await;
@@ -150,14 +150,14 @@ async fn a_full_redis_refuses_submits_goes_on_draining_and_takes_them_again_afte
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_lost_on_submit_lose_no_task_and_double_none() {
+async fn lost_answers_to_submits_lose_no_task_and_double_none() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let killing = "CLIENT KILL TYPE normal SKIPME yes";
-    let harassment = Harassment::with(bench.raw().await, killing, Duration::from_millis(3));
+    let harassment = Repeated::with(bench.raw().await, killing, Duration::from_millis(3));
     let handles: Result<Vec<_>, Error> = submit_singly(&bench, 2_000).await.into_iter().collect();
     drop(harassment);
-    let handles = handles.expect("half a minute is enough for every one");
+    let handles = handles.expect("half a minute is enough for each");
     let connected = bench.raw().await.info("total_connections_received").await;
     assert!(connected > 20, "only {connected} connections: too few were cut");
     let runs = Runs::default();
@@ -172,7 +172,7 @@ async fn scripts_flushed_from_redis_are_never_missed() {
     let bench = Bench::at(&server.url()).await;
     let runs = Runs::default();
     let harassment =
-        Harassment::with(bench.raw().await, "SCRIPT FLUSH SYNC", Duration::from_micros(200));
+        Repeated::with(bench.raw().await, "SCRIPT FLUSH SYNC", Duration::from_micros(200));
     let worker = bench.start(bench.worker().task_type::<Count>().data(runs.clone()));
     let handles: Result<Vec<_>, Error> = submit_singly(&bench, 1_000).await.into_iter().collect();
     ran_once(&bench, &handles.unwrap(), &runs).await;
@@ -189,7 +189,7 @@ async fn a_submit_while_redis_is_down_waits_for_it() {
     let client = bench.client.clone();
     let mut submit = tokio::spawn(async move { client.submit(double(2)).await });
     let early = tokio::time::timeout(Duration::from_millis(200), &mut submit).await;
-    assert!(early.is_err(), "nobody can have answered");
+    assert!(early.is_err(), "no server can have answered");
     server.restart();
     let during = submit.await.unwrap().unwrap();
     let worker = bench.start(bench.worker().task_type::<Double>());
@@ -215,7 +215,7 @@ async fn a_submit_gives_up_at_its_timeout_and_knows_that_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn a_verb_without_an_installed_client_says_what_to_do() {
+async fn the_error_of_a_verb_without_an_installed_client_names_what_to_do() {
     let problems = [
         double(1).perform_async().await.unwrap_err(),
         double(1).perform_in(SOON).await.unwrap_err(),
@@ -300,7 +300,7 @@ on_both! {
         let worker = bench.start(bench.worker().task_type::<Double>().queues(["q0", "q1", "q2"]));
         for (n, answer) in (0..).zip(&answers.answers) {
             match answer {
-                // Every tenth is enough to see that answers and tasks are not mixed up.
+                // Every tenth is enough to check that each answer belongs to its task.
                 Ok(handle) if n % 10 == 0 => {
                     assert_eq!(handle.result_within(SOON).await.unwrap(), n * 2);
                 }
@@ -324,7 +324,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn waiting_for_a_result_ends_at_its_timeout_and_the_task_goes_on(bench: Bench) {
+    async fn a_wait_for_a_result_ends_at_its_timeout_and_the_task_goes_on(bench: Bench) {
         let gate = Gate::new();
         let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();
@@ -337,7 +337,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn everyone_who_waits_for_a_task_hears_of_its_end(bench: Bench) {
+    async fn all_who_wait_for_a_task_receive_its_end(bench: Bench) {
         let gate = Gate::new();
         let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();
@@ -351,7 +351,7 @@ on_both! {
         for waiter in waiters {
             waiter.await.unwrap().unwrap();
         }
-        assert!(opened.elapsed() < Duration::from_secs(2), "heard after {:?}", opened.elapsed());
+        assert!(opened.elapsed() < Duration::from_secs(2), "only after {:?}", opened.elapsed());
         worker.stop().await;
     }
 

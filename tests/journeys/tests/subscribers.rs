@@ -199,8 +199,8 @@ async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &
     let proxy = FaultProxy::start(&redis.url()).await;
     let namespace = namespace();
     let (near, far) = (
-        Bench::beside(&redis.url(), &namespace).await,
-        Bench::beside(&proxy.url(), &namespace).await,
+        Bench::shared(&redis.url(), &namespace).await,
+        Bench::shared(&proxy.url(), &namespace).await,
     );
     let worker = far.start(far.worker().lease(lease).task_type::<Double>());
     let (inspector, queue) = (near.client.inspector(), QueueName::new("default").unwrap());

@@ -1,4 +1,4 @@
-//! Whole lives over TLS, and what is said where there is none.
+//! Whole lives over TLS, and the errors where TLS does not work.
 
 mod common;
 
@@ -19,7 +19,7 @@ use tokio_rustls::rustls::crypto::CryptoProvider;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Returns so many bytes.
+/// Returns this many bytes.
 #[derive(Serialize, Deserialize)]
 struct Long {
     bytes: usize,
@@ -34,7 +34,7 @@ impl Task for Long {
     }
 }
 
-/// What a server of this certificate needs; it asks no client for one.
+/// The front of a server with this certificate; it asks no client for one.
 fn files(Issued { cert, key }: Issued) -> TlsFiles {
     TlsFiles { cert, key, client_ca: None }
 }
@@ -51,7 +51,7 @@ async fn client_error(url: &str) -> Error {
     Client::connect(url).await.err().unwrap_or_else(|| panic!("{url} is taken"))
 }
 
-/// What a client and a worker say, which is the same.
+/// The error of a client and of a worker, which is the same.
 async fn refused(url: &str) -> Error {
     let by_client = client_error(url).await;
     let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Double>();
@@ -60,7 +60,7 @@ async fn refused(url: &str) -> Error {
     by_client
 }
 
-/// It is one of TLS, and holds these words.
+/// Checks that the error is one of TLS, and contains these words.
 async fn refused_with(url: &str, words: &[&str]) {
     let problem = refused(url).await;
     assert!(problem.is_tls(), "{problem}");
@@ -70,10 +70,10 @@ async fn refused_with(url: &str, words: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whole_lives_go_over_tls() {
+async fn whole_lives_work_over_tls() {
     let authority = Authority::new();
     let mut server = server(authority.server()).await;
-    let bench = Bench::beside(&server.url(&ca(&authority)), &namespace()).await;
+    let bench = Bench::shared(&server.url(&ca(&authority)), &namespace()).await;
     let mut admin = Raw::connect(&server.redis().url()).await;
     let gate = Gate::new();
     let worker = bench.worker().task_type::<Double>().task_type::<Wait>().data(gate.clone());
@@ -107,7 +107,7 @@ async fn a_server_may_ask_for_a_certificate_of_the_client() {
     let with = |Issued { cert, key }: Issued| {
         server.url(&format!("{}&cert={}&key={}", ca(&authority), cert.display(), key.display()))
     };
-    let bench = Bench::beside(&with(authority.client()), &namespace()).await;
+    let bench = Bench::shared(&with(authority.client()), &namespace()).await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
@@ -129,7 +129,7 @@ async fn a_server_of_another_ca_is_refused_unless_nothing_is_verified() {
         let words = ["no CA of", "ca.pem", "parameter ca"];
         refused_with(&server.url(&format!("{}{verify}", ca(&stranger))), &words).await;
     }
-    // That of the system, where there may be none.
+    // With the CAs of the system, which may have none.
     let problem = refused(&server.url("")).await;
     assert!(problem.is_tls() || problem.is_invalid(), "{problem}");
     assert!(problem.to_string().contains("parameter ca"), "{problem}");
@@ -171,7 +171,7 @@ async fn a_server_of_another_name_is_refused_unless_that_name_is_given() {
 }
 
 #[tokio::test]
-async fn who_speaks_tls_to_a_server_that_does_not_is_told_so_and_the_other_way_round() {
+async fn tls_to_a_plain_server_and_plain_to_a_tls_server_are_errors_that_name_it() {
     let plain = RedisServer::builder().tcp().start();
     let url = plain.url().replace("redis://", "rediss://") + "?verify=none";
     refused_with(&url, &["does not speak TLS", "redis://"]).await;
@@ -202,14 +202,14 @@ async fn files_that_can_t_be_read_are_named_with_their_parameter() {
     }
 }
 
-/// Such a server is away, until its certificate is renewed.
+/// Such a server counts as away until its certificate is renewed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     let authority = Authority::new();
     let right = authority.server();
     let mut server =
         TlsServer::start(RedisServer::builder().appendonly_always(), files(right.clone())).await;
-    let bench = Bench::beside(&server.url(&ca(&authority)), &namespace()).await;
+    let bench = Bench::shared(&server.url(&ca(&authority)), &namespace()).await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     let first = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
     assert_eq!(first.result_within(SOON).await.unwrap(), 2);
@@ -222,7 +222,7 @@ async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     let client = bench.client.clone();
     let submit = tokio::spawn(async move { client.submit(Double { number: 2 }.call()).await });
     let mut problem = None;
-    eventually("a look fails for it", SOON, async || {
+    eventually("a call fails because of it", SOON, async || {
         problem = bench.client.inspector().queues().await.err();
         problem.as_ref().is_some_and(|problem| problem.to_string().contains("expired"))
     })
@@ -236,7 +236,7 @@ async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     worker.stop().await;
 }
 
-/// A way for TLS that can be disturbed inside.
+/// A TLS front behind which the connection can be disturbed.
 async fn disturbed(authority: &Authority) -> (RedisServer, FaultProxy, TlsFront, String) {
     let redis = RedisServer::start();
     let proxy = FaultProxy::start(&redis.url()).await;
@@ -251,10 +251,10 @@ async fn a_slow_link_of_tls_is_waited_for_and_a_silent_one_is_given_up() {
     const SECONDS: u64 = 11;
     let authority = Authority::new();
     let (redis, proxy, _front, url) = disturbed(&authority).await;
-    let bench = Bench::beside(&url, &namespace()).await;
+    let bench = Bench::shared(&url, &namespace()).await;
     let broker = bench.client.broker().separate("test");
     broker.ping().await.unwrap();
-    let near = Bench::beside(&redis.url(), bench.namespace()).await;
+    let near = Bench::shared(&redis.url(), bench.namespace()).await;
     let worker = near.start(near.worker().result_limit(2 * MUCH).task_type::<Long>());
     let handle = bench.client.submit(Long { bytes: MUCH }.call()).await.unwrap();
     eventually("it has run", SOON, async || {

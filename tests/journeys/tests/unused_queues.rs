@@ -1,4 +1,4 @@
-//! Queues that nobody uses any more.
+//! Queues that are no longer used.
 
 mod common;
 
@@ -16,8 +16,7 @@ fn name(queue: &str) -> QueueName {
     QueueName::new(queue).unwrap()
 }
 
-/// Keys of a queue that stay until somebody removes them.
-/// The keys of a queue, but those by which a worker was woken as it left: they expire soon.
+/// The keys of a queue, without those that woke a worker as it left, because they expire soon.
 async fn keys_of(bench: &Bench, queue: &str) -> Vec<String> {
     let all = bench.raw().await.run(&format!("KEYS {}", bench.key(queue, "*"))).await;
     let all = all.into_iter().map(|key| String::from_utf8(key).unwrap());
@@ -47,7 +46,7 @@ async fn a_queue_that_nobody_uses_is_removed_by_a_worker_of_another() {
     let worker = bench.worker().queues(["default"]).keep_unused_queues(Duration::from_millis(1));
     let worker = bench.start(worker.task_type::<Unit>());
     let gone = async || inspector.queues().await.unwrap() == [name("default")];
-    eventually("its name is gone", SOON, gone).await;
+    eventually("the queue is no longer listed", SOON, gone).await;
     assert_eq!(keys_of(&bench, "old").await, [""; 0]);
     let handle = bench.client.submit(Unit {}.call().queue("old")).await.unwrap();
     assert!(inspector.queues().await.unwrap().contains(&name("old")));

@@ -1,4 +1,4 @@
-//! Waiting for many tasks, for long, and through what Redis forgets.
+//! Waits for many tasks, for a long time, and while Redis loses data.
 
 mod common;
 
@@ -40,9 +40,9 @@ on_both! {
     }
 }
 
-/// A round trip for each would take several times what the tasks take.
+/// One round trip for each would take several times as long as the tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_awaited_in_turn_are_asked_for_together() {
+async fn results_that_are_awaited_in_turn_are_fetched_together() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
@@ -55,9 +55,9 @@ async fn results_awaited_in_turn_are_asked_for_together() {
     assert!(calls < 100, "{calls} calls for 5,000 results");
 }
 
-/// What one look told of others is believed later only where it is final.
+/// A check that also returned the states of other tasks is trusted later only if they are final.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_that_was_undone_since_it_was_seen_is_looked_at_again() {
+async fn an_end_that_was_undone_after_it_was_seen_is_checked_again() {
     let bench = Bench::on_redis().await;
     let calls = (0..40).map(|number| Double { number }.call());
     let handles = bench.client.submit_all(calls).await.unwrap();
@@ -74,14 +74,14 @@ async fn an_end_that_was_undone_since_it_was_seen_is_looked_at_again() {
     for (number, handle) in (20..).zip(&handles[20..]) {
         assert_eq!(handle.ended().await.unwrap(), TaskState::Success);
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
-        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number, "asked again");
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number, "a second time");
     }
     worker.stop().await;
 }
 
-/// A wait that was given up, a cancel and a requeue leave such a completion message behind.
+/// A wait that was given up, a cancel and a requeue leave such a completion message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_letter_of_an_end_that_was_undone_ends_no_wait() {
+async fn a_completion_message_of_an_end_that_was_undone_ends_no_wait() {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
     let handle = bench.client.submit(Unit {}.call()).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_flush_that_breaks_no_connection_hides_no_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_nobody_can_ask() {
+async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_it_has_no_handle() {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
     let client = bench.client_builder().connect().await.unwrap();
@@ -144,9 +144,9 @@ async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_nobody_can_as
     eventually("both are left", SOON, async || left().await == 2).await;
 }
 
-/// A copy of the store as it was, as a replica has it that was behind, or a file.
+/// The older state is that of a replica that was behind, or of a file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_comes_back_with_an_older_state_never_tells_a_success_that_it_lost() {
+async fn a_redis_that_returns_to_an_older_state_never_reports_a_success_that_it_lost() {
     let mut server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
@@ -179,7 +179,7 @@ async fn a_redis_that_comes_back_with_an_older_state_never_tells_a_success_that_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_known_success_returned_is_said_to_be_gone_after_its_time() {
+async fn the_result_of_a_known_success_is_forgotten_after_its_time() {
     let bench = Bench::on_redis().await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     let call = || {
@@ -202,7 +202,7 @@ async fn what_a_known_success_returned_is_said_to_be_gone_after_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_whose_history_has_rolled_away_is_forgotten() {
+async fn a_task_that_is_no_longer_in_the_list_of_successes_is_forgotten() {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
     let worker = bench.start(bench.worker().task_type::<Double>());

@@ -1,4 +1,4 @@
-//! A task is heard of at once: none of these workers would find it by polling.
+//! Wakeups arrive at once: none of these workers would find its task by polling.
 
 mod common;
 
@@ -34,8 +34,8 @@ impl Task for Again {
     }
 }
 
-/// So many tasks of one queue, each of which submits the next, and now and then one of another.
-async fn quiet_beside_busy(bench: &Bench, concurrency: usize, tasks: u64) {
+/// Runs tasks of one queue, each of which submits the next, and sometimes submits one of another.
+async fn quiet_and_busy(bench: &Bench, concurrency: usize, tasks: u64) {
     let gate = Gate::new();
     let builder = bench.worker().poll(NEVER).queues(["busy", "quiet"]).concurrency(concurrency);
     let builder = builder.task_type::<Again>().task_type::<Double>();
@@ -54,14 +54,14 @@ async fn quiet_beside_busy(bench: &Bench, concurrency: usize, tasks: u64) {
 
 on_both! {
     async fn a_task_of_a_quiet_queue_runs_while_another_keeps_a_few_slots_busy(bench: Bench) {
-        quiet_beside_busy(&bench, 4, 8).await;
+        quiet_and_busy(&bench, 4, 8).await;
     }
 
     async fn a_task_of_a_quiet_queue_runs_while_another_keeps_many_slots_busy(bench: Bench) {
-        quiet_beside_busy(&bench, 128, 600).await;
+        quiet_and_busy(&bench, 128, 600).await;
     }
 
-    async fn each_of_many_tasks_that_come_one_by_one_is_heard_of(bench: Bench) {
+    async fn each_of_many_tasks_that_come_one_by_one_wakes_a_worker(bench: Bench) {
         let builder = bench.worker().poll(NEVER).task_type::<Double>().concurrency(4);
         let worker = bench.start(builder);
         let clients = 8;
@@ -80,13 +80,13 @@ on_both! {
     }
 }
 
-async fn until_so_many_wait(raw: &mut Raw, count: u64) {
+async fn until_waiting(raw: &mut Raw, count: u64) {
     let what = format!("{count} wait");
     eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_shuts_down_takes_no_ring_from_another() {
+async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
@@ -98,12 +98,12 @@ async fn a_worker_that_shuts_down_takes_no_ring_from_another() {
     let leaving = bench.start(build());
     let running = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
-    until_so_many_wait(&mut raw, 2).await;
+    until_waiting(&mut raw, 2).await;
     let staying = bench.start(build());
-    until_so_many_wait(&mut raw, 4).await;
+    until_waiting(&mut raw, 4).await;
     let leaving = tokio::spawn(leaving.stop());
-    // It waits for nothing but cancels any more.
-    until_so_many_wait(&mut raw, 3).await;
+    // It now waits only for cancels.
+    until_waiting(&mut raw, 3).await;
     for number in 0..5 {
         let handle = bench.client.submit(Double { number }.call()).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
@@ -121,7 +121,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Waits until it listens.
+    /// Starts it, and waits until it listens.
     async fn start(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Self {
         let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
         let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
@@ -134,7 +134,7 @@ impl Kept {
             };
             runtime.unwrap().block_on(worker.run_until(stopped)).unwrap();
         });
-        until_so_many_wait(raw, 2).await;
+        until_waiting(raw, 2).await;
         Self { stop, thread }
     }
 
@@ -146,17 +146,17 @@ impl Kept {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
+async fn a_wakeup_that_a_blocked_worker_takes_is_passed_on_to_another() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (mut raw, hold) = (bench.raw().await, Hold::new());
     let kept = Kept::start(&bench, &mut raw, &hold).await;
     let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
-    until_so_many_wait(&mut raw, 2).await;
-    // It stands behind the one that is held, which is rung first.
+    until_waiting(&mut raw, 2).await;
+    // It waits after the worker whose thread is kept, which is woken first.
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
-    until_so_many_wait(&mut raw, 4).await;
+    until_waiting(&mut raw, 4).await;
     for number in 0..5 {
         let handle = bench.client.submit(Double { number }.call()).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
@@ -168,13 +168,13 @@ async fn a_ring_that_handlers_keep_from_a_worker_is_passed_on_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_due_is_another_workers_if_handlers_keep_it_from_the_one_that_waits_for_it() {
+async fn a_due_task_runs_elsewhere_if_handlers_block_the_worker_that_waits_for_it() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (mut raw, hold) = (bench.raw().await, Hold::new());
     let kept = Kept::start(&bench, &mut raw, &hold).await;
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
-    until_so_many_wait(&mut raw, 4).await;
+    until_waiting(&mut raw, 4).await;
     let due = Double { number: 21 }.call().due(Due::In(Duration::from_secs(2)));
     let due = bench.client.submit(due).await.unwrap();
     let timer = format!("HGET {} timer", bench.key("default", "meta"));
@@ -182,7 +182,7 @@ async fn what_is_due_is_another_workers_if_handlers_keep_it_from_the_one_that_wa
         let timer = raw.run(&timer).await;
         timer.first().is_some_and(|worker| worker.starts_with(b"kept"))
     };
-    eventually("the one that was rung first waits for it", SOON, is_waited_for).await;
+    eventually("the worker that was woken first waits for it", SOON, is_waited_for).await;
     let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
     assert_eq!(due.result_within(SOON).await.unwrap(), 42);
@@ -194,18 +194,18 @@ async fn what_is_due_is_another_workers_if_handlers_keep_it_from_the_one_that_wa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_whose_ring_is_lost_is_polled_though_others_ring_all_the_time() {
+async fn a_queue_whose_wakeup_is_lost_is_polled_while_others_wake_the_worker_all_the_time() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (mut waiter, mut raw) = (bench.raw().await, bench.raw().await);
     let wait = format!("BLPOP {} 0", bench.key("quiet", "wake"));
-    let eaten = tokio::spawn(async move { waiter.run(&wait).await.len() });
-    until_so_many_wait(&mut raw, 1).await;
+    let taken = tokio::spawn(async move { waiter.run(&wait).await.len() });
+    until_waiting(&mut raw, 1).await;
     let builder = bench.worker().poll(Duration::from_secs(1)).queues(["busy", "quiet"]);
     let worker = bench.start(builder.task_type::<Double>());
-    until_so_many_wait(&mut raw, 3).await;
+    until_waiting(&mut raw, 3).await;
     let lost = bench.client.submit(Double { number: 21 }.call().queue("quiet")).await.unwrap();
-    assert_eq!(eaten.await.unwrap(), 2, "the key and its token");
+    assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
     let mut others = 0;
     while lost.status().await.unwrap() != TaskState::Success {
         let call = Double { number: 1 }.call().queue("busy");

@@ -1,4 +1,4 @@
-//! A client and workers on a store of their own, and tasks that do as they are told.
+//! A client and workers on a store of their own, and tasks for tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub mod hog;
@@ -20,7 +20,7 @@ use optimus_worker::{Worker, WorkerBuilder};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// What a child process is told of its bench.
+/// How a child process finds its bench.
 const CHILD_URL: &str = "CHILD_URL";
 const CHILD_NAMESPACE: &str = "CHILD_NAMESPACE";
 
@@ -50,8 +50,8 @@ impl Bench {
         Self::new(Store::At(url.to_owned())).await
     }
 
-    /// The store and namespace of another bench, perhaps of another process.
-    pub async fn beside(url: &str, namespace: &str) -> Self {
+    /// A bench in the store and namespace of another one, perhaps of another process.
+    pub async fn shared(url: &str, namespace: &str) -> Self {
         Self::in_namespace(Store::At(url.to_owned()), namespace.to_owned()).await
     }
 
@@ -78,7 +78,7 @@ impl Bench {
         Client::builder(&self.url()).namespace(&self.namespace)
     }
 
-    /// This test binary again, as a process that does one of its ignored tests at this bench.
+    /// This test binary as another process, which runs one of its ignored tests with this bench.
     pub fn child(&self, test: &str) -> ProcBuilder {
         Proc::program(env::current_exe().unwrap())
             .arg(test)
@@ -92,7 +92,7 @@ impl Bench {
     /// The bench of the process that started this one.
     pub async fn of_parent() -> Self {
         let [url, namespace] = [CHILD_URL, CHILD_NAMESPACE].map(|name| env::var(name).unwrap());
-        Self::beside(&url, &namespace).await
+        Self::shared(&url, &namespace).await
     }
 
     /// Plain commands to the same server.
@@ -105,7 +105,7 @@ impl Bench {
         format!("{{{}:{queue}:0}}:{name}", self.namespace)
     }
 
-    /// A worker for the tests' tasks, quick to notice things.
+    /// A worker for the tests' tasks, with a short lease and poll.
     pub fn worker(&self) -> WorkerBuilder {
         Worker::builder(&self.url())
             .namespace(&self.namespace)
@@ -177,10 +177,9 @@ pub async fn script_calls(raw: &mut Raw) -> u64 {
     line.unwrap().split(',').next().unwrap().parse().unwrap()
 }
 
-/// Waits for a task's bad end.
+/// Waits until the task is dead, and checks why.
 pub async fn died_of<T: DeserializeOwned + 'static>(handle: &TaskHandle<T>, reason: Reason) {
-    let problem =
-        handle.result_within(Duration::from_secs(20)).await.err().expect("it can't be run");
+    let problem = handle.result_within(Duration::from_secs(20)).await.err().expect("it dies");
     assert!(problem.is_dead(), "{problem}");
     assert_eq!(problem.attempt_error().expect("why").reason, reason, "{problem}");
 }
@@ -271,7 +270,7 @@ impl Task for Flaky {
     }
 }
 
-/// Says that it has begun, then waits for the gate or for being told to stop.
+/// Shows that it has begun, then waits for the gate or for a request to stop.
 #[derive(Serialize, Deserialize)]
 pub struct Wait {}
 
@@ -300,7 +299,7 @@ impl Task for Wait {
         gate.began.hit();
         tokio::select! {
             () = gate.open.wait_for(1) => Ok(()),
-            () = ctx.cancelled() => Err("told to stop".into()),
+            () = ctx.cancelled() => Err("asked to stop".into()),
         }
     }
 }

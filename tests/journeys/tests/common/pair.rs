@@ -1,4 +1,4 @@
-//! Two real servers, the second of which can take the first one's place.
+//! Two real servers; the second one can replace the first.
 
 use optimus_testkit::RedisServer;
 
@@ -24,7 +24,7 @@ impl Pair {
         Self { primary, replica }
     }
 
-    /// Makes the replica a primary, with what it has.
+    /// Makes the replica a primary, with the data that it has.
     pub async fn promote(&self) {
         Raw::connect(&self.replica.url()).await.run("REPLICAOF NO ONE").await;
     }

@@ -1,4 +1,4 @@
-//! Plain commands: what a test does to the store behind the library's back.
+//! Plain commands: what a test does to the store without the library.
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream},
@@ -30,14 +30,14 @@ impl Raw {
         self.run_words(&words).await
     }
 
-    /// A number from what the server tells of itself.
+    /// A number from the server's `INFO`.
     pub async fn info(&mut self, name: &str) -> u64 {
         let info = String::from_utf8(self.run("INFO").await.remove(0)).unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap().parse().unwrap()
     }
 
-    /// Sends one command of any bytes; answers its items, nested or not, without the nils.
+    /// Sends one command of any bytes; returns its items, nested or not, without the nils.
     pub async fn run_words(&mut self, words: &[&[u8]]) -> Vec<Vec<u8>> {
         self.0.write_all(format!("*{}\r\n", words.len()).as_bytes()).await.unwrap();
         for word in words {

@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 crate::idle_task!(Unit, "unit", TaskOptions::new());
 
-/// A client and a worker under a name that leads to one server of a pair.
+/// A client and a worker with an address that leads to one server of a pair.
 struct Site {
     pair: Pair,
     proxy: FaultProxy,
@@ -33,7 +33,7 @@ impl Site {
         self.bench.worker().task_type::<Unit>().concurrency(256)
     }
 
-    /// Has so many run to their ends.
+    /// Runs this many tasks to their ends.
     async fn run_all(&self, tasks: usize) -> Vec<TaskHandle<()>> {
         let calls = (0..tasks).map(|_| Unit {}.call());
         let handles = self.bench.client.submit_all(calls).await.unwrap();
@@ -47,7 +47,7 @@ impl Site {
         handles
     }
 
-    /// The replica takes the primary's place, which dies.
+    /// The primary dies and the replica takes its place.
     async fn fail_over(&mut self) {
         self.pair.primary.kill();
         self.pair.promote().await;
@@ -94,7 +94,7 @@ async fn five_thousand_are_never_ok_after_a_failover_that_lost_them() {
         for handle in &kept {
             handle.result_within(SOON).await.unwrap();
         }
-        // What is submitted now may get the numbers of what was lost.
+        // New submits may get the numbers of those that were lost.
         site.run_all(TASKS).await;
     }
     worker.stop().await;

@@ -44,7 +44,7 @@ impl Task for Hold {
     }
 }
 
-/// The least that was left of any worker's lease, while it is looked at for so long.
+/// The least time that was left of a worker's lease, over this time.
 async fn least_lease_left(bench: &Bench, time: Duration) -> Duration {
     let (mut raw, until) = (bench.raw().await, Instant::now() + time);
     let command = format!("ZRANGE {} 0 0 WITHSCORES", bench.key("default", "workers"));
@@ -69,7 +69,7 @@ async fn none_is_taken_back_nor_starts_twice(held: usize) {
     let all_began = async || log.began.hits() == held as u64;
     eventually("all are held", SOON, all_began).await;
 
-    // It would take back what the holder could not keep. The leases' time has to pass.
+    // Another worker would take back what the holder could not keep. Several leases must pass.
     let bystander = bench.start(worker().concurrency(1));
     let least = least_lease_left(&bench, LEASE * 4).await;
     end.send(true).unwrap();
@@ -83,7 +83,7 @@ async fn none_is_taken_back_nor_starts_twice(held: usize) {
         LEASE * 4,
         runs.len()
     );
-    assert_eq!((runs.len(), twice), (held, 0), "as many ran, and as many of them twice");
+    assert_eq!((runs.len(), twice), (held, 0), "how many ran, and how many of them twice");
     assert!(!least.is_zero(), "a heartbeat came after the end of the lease");
 }
 

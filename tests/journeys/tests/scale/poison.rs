@@ -1,5 +1,5 @@
-//! A task that kills its worker is marked Dead, and nothing that ran beside it is marked Dead with
-//! it, under a supervisor that starts the worker again each time.
+//! A task that kills its worker is marked Dead, and no other task that ran there is, under a
+//! supervisor that starts the worker again each time.
 
 use std::{
     env, process,
@@ -16,10 +16,10 @@ use crate::common::Bench;
 /// The default of `max_losses`.
 const MAX_LOSSES: u32 = 3;
 const LEASE_MS: &str = "LEASE_MS";
-/// What all but leases and restarts may take, on a busy machine.
+/// How long everything except leases and restarts may take, on a busy machine.
 const SLACK: Duration = Duration::from_secs(15);
 
-/// Kills its process before anything that was claimed with it can be reported.
+/// Kills its process before any other task of its claim can be reported.
 #[derive(Serialize, Deserialize)]
 struct Poison {}
 
@@ -49,9 +49,9 @@ async fn a_worker_process_that_may_die() {
     builder.build().unwrap().run_until(std::future::pending::<()>()).await.unwrap();
 }
 
-/// One worker, started again so long after each of its deaths. Each loss takes until the lease of
-/// the dead one is over; that may begin with the next start, since Redis heard of no worker.
-async fn the_poison_dies_alone(lease: Duration, restarts_after: Duration) {
+/// One worker, started again this long after each of its deaths. Each loss counts when the lease of
+/// the dead worker is over. That lease may begin at the next start, because Redis had no heartbeat.
+async fn only_the_poison_dies(lease: Duration, restarts_after: Duration) {
     let bound = MAX_LOSSES * (restarts_after + lease * 2) + SLACK;
     let bench = Bench::on_redis().await;
     let innocents = |count: usize, queue: &'static str| {
@@ -100,13 +100,13 @@ async fn the_poison_dies_alone(lease: Duration, restarts_after: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_kills_its_worker_dies_alone() {
-    the_poison_dies_alone(Duration::from_secs(1), Duration::ZERO).await;
+async fn only_the_task_that_kills_its_worker_dies() {
+    only_the_poison_dies(Duration::from_secs(1), Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_kills_a_worker_that_is_restarted_late_dies_alone() {
-    the_poison_dies_alone(Duration::from_secs(1), Duration::from_millis(600)).await;
+async fn only_the_task_that_kills_its_worker_dies_if_that_is_restarted_late() {
+    only_the_poison_dies(Duration::from_secs(1), Duration::from_millis(600)).await;
 }
 
 mod long {
@@ -114,9 +114,9 @@ mod long {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "minutes; cargo xtask scale runs it"]
-    async fn a_worker_that_is_restarted_after_3_s_buries_the_poison_and_no_innocent() {
+    async fn a_worker_that_is_restarted_after_3_s_marks_the_poison_dead_and_no_other_task() {
         for lease in [5, 15].map(Duration::from_secs) {
-            the_poison_dies_alone(lease, Duration::from_secs(3)).await;
+            only_the_poison_dies(lease, Duration::from_secs(3)).await;
         }
     }
 }

@@ -14,11 +14,11 @@ use crate::common::Bench;
 const SOON: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// When a task of which queue began.
+/// When tasks began, and of which queue.
 #[derive(Clone, Default)]
 struct Starts(Arc<Mutex<Vec<(Instant, usize)>>>);
 
-/// Keeps its slot for so long.
+/// Keeps its slot for this time.
 #[derive(Serialize, Deserialize)]
 struct Start {
     queue: usize,
@@ -41,7 +41,7 @@ impl Task for Start {
     }
 }
 
-/// A worker of so many slots, whose tasks take so long, and its queues.
+/// A worker's slots, how long its tasks take, and its queues.
 struct Case {
     slots: usize,
     ms: u32,
@@ -49,7 +49,7 @@ struct Case {
     weights: Vec<u32>,
 }
 
-/// What began of each queue in one second.
+/// How many tasks of each queue began in one second.
 struct Second {
     begun: Vec<usize>,
     weights: Vec<u32>,
@@ -64,7 +64,7 @@ impl Second {
         self.all() * self.weights[queue] as usize / self.weights.iter().sum::<u32>() as usize
     }
 
-    /// The least and the most that queues of that weight began, in percent of their share.
+    /// The fewest and the most tasks that queues of this weight began, in percent of their share.
     fn percents(&self, weight: u32) -> (usize, usize) {
         let of = (0..self.weights.len()).filter(|queue| self.weights[*queue] == weight);
         let percents = of.map(|queue| 100 * self.begun[queue] / self.share(queue).max(1));
@@ -78,12 +78,12 @@ impl Case {
         Self { slots, ms, seconds, weights: vec![1, 1, 1, 1, 1, 1, 1, 1, 100] }
     }
 
-    /// Runs them, all full, and tells of every second after the first.
+    /// Runs the queues, all full, and returns each second after the first.
     async fn seconds(&self) -> Vec<Second> {
         let bench = Bench::on_redis().await;
         let name = |queue: usize| format!("queue{queue}");
         let all = self.weights.iter().sum::<u32>() as usize;
-        // Half as many again as so many slots can start.
+        // One and a half times as many as the slots can start.
         let most = self.slots * (1_500 * (self.seconds + 1) / self.ms) as usize;
         for (queue, weight) in self.weights.iter().enumerate() {
             let count = most * *weight as usize / all + self.slots;
@@ -114,7 +114,7 @@ impl Case {
     }
 }
 
-/// Within a tenth of the share, and two tasks that a second may cut off.
+/// To a tenth of the share, and two tasks at the borders of a second.
 async fn shares_follow_weights(case: Case) {
     for (nth, second) in (2..).zip(case.seconds().await) {
         let ((least, most), (heavy, _)) = (second.percents(1), second.percents(100));

@@ -1,9 +1,9 @@
-//! How long tasks of other queues wait while one handler keeps a thread of a runtime of two.
+//! How long tasks of other queues wait while one handler keeps one of the runtime's two threads.
 //!
-//! Such a handler also takes a core of the machine, from Redis and the submitter, too, and others
-//! may keep the machine busy. So the waits are compared with those of plain tokio tasks on the same
-//! runtime, spawned from the same thread in turn with the submits, that ask Redis once: a start may
-//! take 10 ms more than that.
+//! Such a handler also takes a core from Redis and the submitter, and other programs may keep the
+//! machine busy. So the waits are compared with those of plain tokio tasks on the same runtime.
+//! These ask Redis once, and the same thread spawns them in turn with the submits. A start may take
+//! 10 ms more than such a task.
 
 use std::{
     fmt, hint,
@@ -27,7 +27,7 @@ const BOUND: Duration = Duration::from_millis(10);
 const EVERY: Duration = Duration::from_millis(20);
 const SOON: Duration = Duration::from_secs(30);
 
-/// Spins, as handlers should not and do.
+/// Spins, which handlers should not do but sometimes do.
 #[derive(Serialize, Deserialize)]
 struct Spin {}
 
@@ -55,13 +55,13 @@ impl Task for Spin {
     }
 }
 
-/// Tells when it begins.
+/// Notes when it begins.
 #[derive(Serialize, Deserialize)]
 struct Quick {
     number: usize,
 }
 
-/// When each began.
+/// When each task began.
 #[derive(Clone, Default)]
 struct Begun(Arc<Mutex<Vec<Option<Instant>>>>);
 
@@ -80,7 +80,7 @@ impl Task for Quick {
     }
 }
 
-/// From the submit to the begin: the median, what 99 in 100 do not exceed, and the longest.
+/// From submit to start: the median, the 99th percentile, and the longest.
 #[derive(Clone, Copy)]
 struct Waits {
     median: Duration,
@@ -103,7 +103,7 @@ impl fmt::Display for Waits {
     }
 }
 
-/// What tasks waited, and what plain ones of the same runtime did.
+/// The waits of tasks, and of plain tokio tasks of the same runtime.
 struct Both {
     tasks: Waits,
     plain: Waits,
@@ -115,7 +115,7 @@ impl fmt::Display for Both {
     }
 }
 
-/// Spawns a plain task that asks Redis once, from outside its runtime; how long it takes.
+/// Spawns a plain task that asks Redis once, from outside its runtime. Returns how long it takes.
 fn spawn_plain(runtime: &Handle, client: &Client) -> JoinHandle<Duration> {
     let (since, client) = (Instant::now(), client.clone());
     runtime.spawn(async move {
@@ -124,14 +124,14 @@ fn spawn_plain(runtime: &Handle, client: &Client) -> JoinHandle<Duration> {
     })
 }
 
-/// Submits a task every 20 ms for so long, from a thread of its own, to three queues in turn, and
-/// spawns a plain one between two of them.
+/// Submits a task every 20 ms from a thread of its own, to three queues in turn, and spawns a plain
+/// one between two of them.
 async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Both {
     let count = usize::try_from(time.as_millis() / EVERY.as_millis()).unwrap();
     *begun.0.lock().unwrap() = vec![None; count];
     let (url, namespace) = (bench.url(), bench.namespace().to_owned());
     let (near, handlers) = (bench.client.clone(), Handle::current());
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (sender, received) = tokio::sync::oneshot::channel();
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let waited = runtime.unwrap().block_on(async {
@@ -148,9 +148,9 @@ async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Both {
             }
             (submitted, plain)
         });
-        drop(tell.send(waited));
+        drop(sender.send(waited));
     });
-    let (submitted, plain) = told.await.unwrap();
+    let (submitted, plain) = received.await.unwrap();
     let all_began = async || begun.0.lock().unwrap().iter().all(Option::is_some);
     eventually("all have begun", SOON, all_began).await;
     let plain = join_all(plain).await.into_iter().map(Result::unwrap).collect();
@@ -160,8 +160,8 @@ async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Both {
     Both { tasks: Waits::of(tasks), plain: Waits::of(plain) }
 }
 
-/// What others waited while a handler spun.
-async fn beside_a_handler(time: Duration) -> Both {
+/// How long other tasks waited while a handler spun.
+async fn with_a_spinning_handler(time: Duration) -> Both {
     let bench = Bench::on_redis().await;
     let (log, began) = (Begun::default(), Signal::new());
     let released = Arc::new(AtomicBool::new(false));
@@ -172,19 +172,19 @@ async fn beside_a_handler(time: Duration) -> Both {
     let quiet = waits(&bench, &log, time).await;
     let spin = bench.client.submit(Spin {}.call().queue("spin")).await.unwrap();
     began.wait_for(1).await;
-    let beside = waits(&bench, &log, time).await;
+    let spinning = waits(&bench, &log, time).await;
     released.store(true, Ordering::Relaxed);
     spin.result_within(SOON).await.unwrap();
     worker.stop().await;
     println!("for {time:?} each: nothing spins: {quiet}");
-    println!("a handler spins: {beside}");
-    beside
+    println!("a handler spins: {spinning}");
+    spinning
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beside_a_handler_that_spins_tasks_of_other_queues_start_at_once() {
+async fn tasks_of_other_queues_start_at_once_while_a_handler_spins() {
     let time = Duration::from_millis(1_500);
-    let both = beside_a_handler(time).await;
+    let both = with_a_spinning_handler(time).await;
     assert!(both.tasks.median <= BOUND + both.plain.median, "{both}");
     assert!(both.tasks.longest < time / 2 + both.plain.longest, "{both}");
 }
@@ -194,8 +194,8 @@ mod long {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "minutes; cargo xtask scale runs it"]
-    async fn beside_a_handler_that_spins_for_15_s_tasks_of_other_queues_start_within_10_ms() {
-        let both = beside_a_handler(Duration::from_secs(15)).await;
+    async fn tasks_of_other_queues_start_within_10_ms_while_a_handler_spins_for_15_s() {
+        let both = with_a_spinning_handler(Duration::from_secs(15)).await;
         assert!(both.tasks.most <= BOUND + both.plain.most, "{both}");
     }
 }
