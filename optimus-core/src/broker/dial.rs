@@ -111,9 +111,11 @@ async fn connect(
         }
         #[cfg(feature = "tls")]
         Address::Tls(host, port, tls) => {
+            let unread = "the files for TLS that the URL names could not be read";
+            let config = in_time(by, unread, tls.read()).await?;
             let stream = in_time(by, "no connection", tcp(host, *port)).await?;
             // Below TLS, where every byte on the wire is seen.
-            let handshake = tls.connect(Watched::new(stream, pulse.clone()));
+            let handshake = tls.connect(config, Watched::new(stream, pulse.clone()));
             let secured = tokio::select! {
                 biased;
                 stream = in_time(by, "no TLS handshake", handshake) => stream?,

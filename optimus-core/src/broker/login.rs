@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{
-    FutureExt as _,
-    future::{BoxFuture, Shared},
-};
+use futures_util::{FutureExt as _, future::BoxFuture};
 use redis::{RedisError, aio::MultiplexedConnection};
 use tokio::{
     runtime::Handle,
@@ -20,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     place::{LoginFiles, Place},
+    reader::{Answer, Reader},
     refused::DialError,
 };
 use crate::{
@@ -44,8 +42,6 @@ const RENEWED_MIN: Duration = Duration::from_millis(100);
 /// The user of Redis if only a password is given.
 const USER_DEFAULT: &str = "default";
 
-type Answer = Shared<BoxFuture<'static, Result<Credentials, String>>>;
-
 /// How the connections to a server get their credentials.
 pub(super) struct Login {
     source: Source,
@@ -55,7 +51,7 @@ pub(super) struct Login {
 enum Source {
     /// All is in the URL.
     Url,
-    Files(Arc<Files>),
+    Files(Arc<Files>, Reader<Credentials>),
     Program(Program),
 }
 
@@ -78,7 +74,7 @@ struct State {
     last: Option<Credentials>,
     /// Connections that are made at the same time share one question. If one of them is given up,
     /// the next waits for the same answer.
-    asked: Option<(Instant, Answer)>,
+    asked: Option<(Instant, Answer<Credentials>)>,
 }
 
 /// An answer.
@@ -95,11 +91,12 @@ impl Login {
         let source = if ask.is_some() {
             Source::Program(Program { ask, home: Handle::try_current().ok() })
         } else if user.is_some() || password.is_some() {
-            Source::Files(Arc::new(Files {
+            let files = Files {
                 paths: place.files.clone(),
                 user: place.settings.username().unwrap_or(USER_DEFAULT).to_owned(),
                 password: place.settings.password().unwrap_or_default().to_owned(),
-            }))
+            };
+            Source::Files(Arc::new(files), Reader::default())
         } else {
             Source::Url
         };
@@ -125,7 +122,7 @@ impl Login {
         {
             state.asked = None;
         }
-        let late = |_| Err(format!("no answer within {} s", within.as_secs()));
+        let late = |_| Err(format!("{} within {} s", self.source.no_answer(), within.as_secs()));
         match answered.unwrap_or_else(late) {
             Ok(credentials) => {
                 state.last = Some(credentials.clone());
@@ -135,20 +132,21 @@ impl Login {
                 Ok(Known { credentials: state.last.clone(), old: Some(why) })
             }
             Err(why) => Err(match self.source {
-                Source::Files(_) => DialError::Misconfigured(why),
+                Source::Files(..) => DialError::Misconfigured(why),
                 _ => DialError::NoCredentials(why),
             }),
         }
     }
 
-    fn asked(&self) -> Option<(Instant, Answer)> {
+    fn asked(&self) -> Option<(Instant, Answer<Credentials>)> {
         let mut state = self.state();
         if let Some((since, answer)) = &state.asked
             && since.elapsed() < ABANDONED_AFTER
+            && self.source.may_answer_late()
         {
             return Some((*since, answer.clone()));
         }
-        let answer = self.source.ask()?.shared();
+        let answer = self.source.ask()?;
         let since = Instant::now();
         state.asked = Some((since, answer.clone()));
         Some((since, answer))
@@ -171,17 +169,34 @@ impl Login {
 }
 
 impl Source {
-    /// Starts to ask on a task of its own. `None`: there is nothing to ask.
-    fn ask(&self) -> Option<BoxFuture<'static, Result<Credentials, String>>> {
+    /// Starts to ask on a task or a thread of its own. `None`: there is nothing to ask.
+    fn ask(&self) -> Option<Answer<Credentials>> {
         match self {
             Self::Url => None,
-            Self::Files(files) => {
+            Self::Files(files, reader) => {
                 let files = files.clone();
-                let reading = tokio::task::spawn_blocking(move || files.read());
-                let ended = |_| Err("the runtime ends".to_owned());
-                Some(async move { reading.await.unwrap_or_else(ended) }.boxed())
+                Some(reader.read(move || files.read()))
             }
-            Self::Program(program) => Some(program.ask()),
+            Self::Program(program) => Some(program.ask().shared()),
+        }
+    }
+
+    /// Whether the next connection may take the answer to an earlier question. The content of files
+    /// may have changed since an earlier read.
+    fn may_answer_late(&self) -> bool {
+        match self {
+            Self::Files(_, reader) => reader.is_reading(),
+            Self::Url | Self::Program(_) => true,
+        }
+    }
+
+    /// What is wrong if no answer comes in time.
+    fn no_answer(&self) -> &'static str {
+        match self {
+            Self::Files(..) => {
+                "the files that user_file and password_file of the URL name could not be read"
+            }
+            Self::Url | Self::Program(_) => "no answer",
         }
     }
 }

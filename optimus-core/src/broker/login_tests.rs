@@ -2,10 +2,14 @@
 
 use std::{
     io::Write as _,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
 };
 
-use optimus_testkit::Signal;
+use optimus_testkit::{Signal, hanging_file};
 
 use super::*;
 use crate::control::BoxError;
@@ -112,6 +116,41 @@ async fn files_are_read_for_each_connection_without_their_line_end() {
         let known = login.ask().await.ok().unwrap();
         assert_eq!(known.credentials, Some(Credentials::new("ann", line.trim_end())));
     }
+}
+
+#[test]
+fn a_file_that_hangs_is_read_once_and_the_end_of_the_runtime_does_not_wait_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("word");
+    fs::write(&path, "one").unwrap();
+    let login = login(&format!("redis://ann@host?password_file={}", path.display()), None);
+    let known = |password: &str| Some(Credentials::new("ann", password));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    assert_eq!(runtime.block_on(login.ask()).ok().unwrap().credentials, known("one"));
+
+    hanging_file(&path);
+    for _ in 0..3 {
+        let hung = runtime.block_on(login.ask()).ok().unwrap();
+        assert_eq!(hung.credentials, known("one"));
+        assert!(hung.old.unwrap().contains("password_file"), "the file is named");
+    }
+    let (ended, end) = mpsc::channel();
+    let ending = thread::spawn(move || {
+        drop(runtime);
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(ANSWER_WITHIN).expect("the runtime ends while the file hangs");
+    ending.join().unwrap();
+
+    // What the hung read returns long after it began is not the answer to a later question.
+    fs::write(&path, "two").unwrap();
+    while login.source.may_answer_late() {
+        thread::yield_now();
+    }
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "three").unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    assert_eq!(runtime.block_on(login.ask()).ok().unwrap().credentials, known("three"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod permissions;
 mod place;
 mod probe;
 mod pulse;
+mod reader;
 mod refusal;
 mod refused;
 mod reply;

@@ -7,13 +7,15 @@ use std::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
+    thread,
     time::Duration,
 };
 
 use common::{Bench, Double, Gate, Raw, Wait};
 use optimus_core::{BoxError, Client, ClientBuilder, Credentials, Task};
-use optimus_testkit::{RedisServer, eventually, namespace};
+use optimus_testkit::{RedisServer, eventually, hanging_file, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -215,4 +217,33 @@ async fn files_of_the_url_are_read_again_by_each_connection() {
     let handle = bench.client.submit(Double { number: 2 }.call()).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 4);
     worker.stop().await;
+}
+
+#[test]
+fn a_password_file_that_hangs_stops_neither_submits_nor_the_end_of_the_program() {
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let server = RedisServer::builder().tcp().start();
+    let admin = runtime();
+    let mut raw = admin.block_on(Raw::connect(&server.url()));
+    admin.block_on(user(&mut raw, "ann", "sesame"));
+    let word = server.folder().join("word");
+    fs::write(&word, "sesame").unwrap();
+    let url = server.url().replace("redis://", "redis://ann@");
+    let url = format!("{url}?password_file={}", word.display());
+    let program = runtime();
+    let client = program.block_on(Client::connect(&url)).unwrap();
+    hanging_file(&word);
+    for number in 0..3 {
+        admin.block_on(raw.run("CLIENT KILL USER ann"));
+        let submit = async { client.submit(Double { number }.call()).await.map(drop) };
+        program.block_on(submit).unwrap();
+    }
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        drop((client, program));
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(SOON).expect("the program ends while the file hangs");
+    // The thread that reads ends with its file.
+    fs::write(&word, "sesame").unwrap();
 }

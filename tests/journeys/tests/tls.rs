@@ -4,6 +4,8 @@ mod common;
 
 use std::{
     fs,
+    sync::mpsc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -11,7 +13,7 @@ use common::{Bench, Double, Gate, Raw, Wait, view};
 use optimus_core::{BoxError, Client, Context, Due, Error, Task, TaskState};
 use optimus_testkit::{
     Authority, FaultProxy, Issued, RedisServer, TlsFiles, TlsFront, TlsServer, Way, eventually,
-    namespace,
+    hanging_file, namespace,
 };
 use optimus_worker::Worker;
 use serde::{Deserialize, Serialize};
@@ -200,6 +202,27 @@ async fn files_that_can_t_be_read_are_named_with_their_parameter() {
             assert!(problem.to_string().contains(word), "{word:?} is missing: {problem}");
         }
     }
+}
+
+#[test]
+fn files_that_hang_are_named_and_the_end_of_the_program_does_not_wait_for_them() {
+    let server = RedisServer::builder().tcp().start();
+    let authority = server.folder().join("ca.pem");
+    hanging_file(&authority);
+    let url = server.url().replace("redis://", "rediss://");
+    let url = format!("{url}?ca={}", authority.display());
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        let program = tokio::runtime::Runtime::new().unwrap();
+        let problem = program.block_on(client_error(&url));
+        drop(program);
+        ended.send(problem).unwrap();
+    });
+    let problem = end.recv_timeout(SOON).expect("the program ends while the file hangs");
+    assert!(problem.is_unavailable(), "{problem}");
+    assert!(problem.to_string().contains("files for TLS that the URL names"), "{problem}");
+    // The thread that reads ends with its file.
+    fs::write(&authority, "").unwrap();
 }
 
 /// Such a server counts as away until its certificate is renewed.

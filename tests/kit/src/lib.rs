@@ -6,7 +6,8 @@
 //! one that no test may disturb; each test uses its own [`namespace`]. [`Signal`], [`Gate`] and
 //! [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
 //! polling can detect, and [`Proc`] runs a program. A [`ChildGuard`] process, such as a server or a
-//! program, dies with the test. A [`FaultProxy`] stands between a client and a server and causes
+//! program, dies with the test. A [`hanging_file`] is one
+//! whose reads hang. A [`FaultProxy`] stands between a client and a server and causes
 //! network faults. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`]
 //! is the record of a long run, and its checker. A [`Mutant`] is a deliberate bug that tests must
 //! notice.
@@ -23,6 +24,7 @@ mod launch;
 mod mutant;
 mod namespace;
 mod ping;
+mod pipe;
 mod server;
 mod shared;
 
@@ -51,6 +53,7 @@ pub use faketime::{fake_clock, has_faketime};
 pub use launch::{RedisServerBuilder, TlsFiles};
 pub use mutant::Mutant;
 pub use namespace::namespace;
+pub use pipe::hanging_file;
 pub use server::RedisServer;
 pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
 

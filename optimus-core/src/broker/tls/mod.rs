@@ -8,12 +8,9 @@ mod explain;
 mod files;
 mod trust;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    task::spawn_blocking,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
@@ -22,7 +19,7 @@ use tokio_rustls::{
     },
 };
 
-use super::{parameters::Parameters, refused::DialError};
+use super::{parameters::Parameters, reader::Reader, refused::DialError};
 
 /// How a connection is secured.
 #[derive(Clone)]
@@ -32,6 +29,7 @@ pub(super) struct Tls {
     /// Used instead of the CAs of the system.
     ca: Option<PathBuf>,
     identity: Option<Identity>,
+    reader: Arc<Reader<Arc<ClientConfig>>>,
 }
 
 /// How the server's certificate is checked.
@@ -76,18 +74,26 @@ impl Tls {
         let name = ServerName::try_from(name).map_err(
             |_| "its host can't be the name in a certificate; set the parameter server_name to one",
         )?;
-        Ok(Self { name, verify, ca, identity })
+        Ok(Self { name, verify, ca, identity, reader: Arc::default() })
+    }
+
+    /// Reads the files, which may hang.
+    pub(super) async fn read(&self) -> Result<Arc<ClientConfig>, DialError> {
+        let tls = self.clone();
+        let config = self.reader.read(move || tls.config().map(Arc::new));
+        config.await.map_err(DialError::Misconfigured)
     }
 
     /// Runs the handshake, in which each side checks the other's certificate.
-    pub(super) async fn connect<S>(&self, stream: S) -> Result<TlsStream<S>, DialError>
+    pub(super) async fn connect<S>(
+        &self,
+        config: Arc<ClientConfig>,
+        stream: S,
+    ) -> Result<TlsStream<S>, DialError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let tls = self.clone();
-        let config = spawn_blocking(move || tls.config()).await;
-        let config = config.map_err(io::Error::other)?;
-        let connector = TlsConnector::from(Arc::new(config.map_err(DialError::Misconfigured)?));
+        let connector = TlsConnector::from(config);
         let secured = connector.connect(self.name.clone(), stream).await;
         secured.map_err(|problem| self.explain(problem.into()))
     }

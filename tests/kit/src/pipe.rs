@@ -1,0 +1,11 @@
+//! A file whose reads hang: [`hanging_file`].
+
+use std::{fs, path::Path, process::Command};
+
+/// Puts a named pipe at this path, in place of the file there. A read of it hangs until something
+/// opens it to write.
+pub fn hanging_file(path: &Path) {
+    let _ = fs::remove_file(path);
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
+    assert!(made.success(), "mkfifo {} failed: {made}", path.display());
+}
