@@ -1,4 +1,4 @@
-//! What nearly every test does: submit, register, claim, report. Times are ms after the start.
+//! What nearly every test does: submit, register, claim, report. Times are in ms after the start.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     jobs::{ready, ready_at},
 };
 
-/// The lease of workers that say nothing else.
+/// The default lease of workers.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 
 /// The same in ms.
@@ -25,7 +25,7 @@ pub(crate) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// So many dead tasks and as many cancelled ones, however large, until they are so old.
+/// A limit of this many dead tasks and as many cancelled ones, of any size, up to this age.
 pub(crate) fn keep(tasks: usize, age: Duration) -> Keep {
     Keep { tasks, bytes: u64::from(u32::MAX), age }
 }
@@ -94,7 +94,7 @@ impl Bench {
         claimed.leases(worker).pop().expect("there is a task to claim")
     }
 
-    /// Asks for a claim's answer again; the ids in it.
+    /// Repeats a claim; returns the ids of its answer.
     pub(crate) async fn take_again(&self, at: u64, worker: &WorkerId, seq: u64) -> Vec<TaskId> {
         self.claim(at, worker, seq, 1).await.ids()
     }
@@ -141,8 +141,8 @@ impl Bench {
         self.list(&format!("completions:{client}")).await
     }
 
-    /// The ids of the entries in line, tombstones included.
-    pub(crate) async fn line(&self) -> Vec<String> {
+    /// The ids of the entries in ready_list, tombstones included.
+    pub(crate) async fn ready_list(&self) -> Vec<String> {
         let entries = self.list("ready").await;
         entries.iter().map(|entry| entry[entry.len() - 22..].to_owned()).collect()
     }

@@ -17,7 +17,7 @@ use redis::{
 
 use crate::dump::is_operation;
 
-/// The instant from which all tests count, in ms. It lies behind us: nothing may depend on that.
+/// The time from which all tests count, in ms. It is in the past; no test may depend on that.
 pub(crate) const START: u64 = 1_700_000_000_000;
 
 /// Runs tests on both stores: `a_name` becomes `a_name::embedded` and `a_name::redis`.
@@ -37,7 +37,7 @@ macro_rules! on_both {
     )+};
 }
 
-/// A queue in a store, and nobody else in that queue.
+/// A queue in a store that nothing else uses.
 pub(crate) struct Bench {
     broker: Broker,
     raw: Raw,
@@ -67,14 +67,14 @@ impl Bench {
         Self::new(endpoint, Raw::Shared(connect(SHARED.url()).await))
     }
 
-    /// On a server of its own, which may be disturbed.
+    /// On a server of its own, which a test may disturb.
     pub(crate) async fn own_redis() -> Self {
         let server = RedisServer::start();
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
         Self::new(endpoint, Raw::Own(connect(&server.url()).await, Arc::new(server)))
     }
 
-    /// On a server that the test restarts, with what is left of the last time.
+    /// On a server that the test restarts, with the data of the last run.
     pub(crate) async fn on(server: &RedisServer) -> Self {
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
         Self::named(endpoint, Raw::Shared(connect(&server.url()).await), "restarted")
@@ -91,7 +91,7 @@ impl Bench {
     }
 
     /// Another queue of the same store and namespace.
-    pub(crate) fn beside(&self, queue: &str) -> Self {
+    pub(crate) fn sibling(&self, queue: &str) -> Self {
         let queue = QueueName::new(queue).expect("the name of a test's queue is valid");
         let (broker, raw) = (self.broker.clone(), self.raw.clone());
         Self { broker, raw, queue, last_number: AtomicU64::new(0) }
@@ -102,12 +102,12 @@ impl Bench {
         self.broker.at(START + ms)
     }
 
-    /// The broker, at the store's own time.
+    /// The broker, with the clock of the store.
     pub(crate) fn now(&self) -> Broker {
         self.broker.clone()
     }
 
-    /// The key of that name, as the format of keys has it.
+    /// The key of that name in the format of our keys.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{{{}:{}:0}}:{name}", self.broker.namespace(), self.queue)
     }
@@ -117,7 +117,7 @@ impl Bench {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A command past the broker, which must succeed.
+    /// Runs a command directly; it must succeed.
     pub(crate) async fn raw<T: FromRedisValue>(&self, command: &Cmd) -> T {
         let answer = match &self.raw {
             Raw::Memory(store) => command.query_async(&mut store.connection()).await,
@@ -128,7 +128,7 @@ impl Bench {
         answer.expect("a raw command of a test is right")
     }
 
-    /// Commands past the broker in one write, which must succeed.
+    /// Runs commands directly in one write; they must succeed.
     pub(crate) async fn raw_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Vec<T> {
         if commands.is_empty() {
             return Vec::new();
@@ -162,15 +162,15 @@ impl Bench {
         self.raw(cmd("LRANGE").arg(self.key(name)).arg(0).arg(-1)).await
     }
 
-    /// The names of the keys there are.
+    /// The names of all keys.
     pub(crate) async fn names(&self) -> Vec<String> {
         self.dump().await.into_keys().filter(|name| !is_operation(name)).collect()
     }
 
-    /// Puts the store at its maxmemory, or ends that.
+    /// Makes the store reach its maxmemory, or ends that.
     ///
     /// # Panics
-    /// On the shared server, which is not to be disturbed.
+    /// On the shared server, which must not be disturbed.
     pub(crate) async fn set_full(&self, full: bool) {
         match &self.raw {
             Raw::Memory(store) => store.set_full(full),

@@ -1,4 +1,4 @@
-//! All that a queue keeps, to compare before and after and to put back.
+//! All data of a queue, to compare and to restore.
 
 pub(crate) use optimus_fsck::{Content, Dump};
 use redis::{Pipeline, Value, cmd, from_redis_value};
@@ -6,7 +6,7 @@ use redis::{Pipeline, Value, cmd, from_redis_value};
 use crate::bench::Bench;
 
 impl Bench {
-    /// What is wrong with the queue, with the lifetimes of its keys, which no dump has.
+    /// Problems of the queue, including the lifetimes of its keys, which are not in a dump.
     pub(crate) async fn fsck(&self) -> Vec<String> {
         let dump = self.dump().await;
         let mut wrong = optimus_fsck::fsck(&dump);
@@ -14,14 +14,14 @@ impl Bench {
         wrong
     }
 
-    /// The same without the ledgers, which nobody keeps where tests submit without.
+    /// The same without the ledgers, which these tests do not keep.
     pub(crate) async fn fsck_of_tasks(&self) -> Vec<String> {
         let mut wrong = self.fsck().await;
         wrong.retain(|wrong| !wrong.starts_with("the ledger of"));
         wrong
     }
 
-    /// The ms that each key has left; -1 for one that stays.
+    /// How many ms each key has left; -1 for a key without expiry.
     async fn lifetimes(&self, dump: &Dump) -> Vec<i64> {
         let mut reads = redis::pipe();
         for name in dump.keys() {
@@ -58,7 +58,7 @@ impl Bench {
         self.raw(cmd("KEYS").arg(format!("{}*", self.key("")))).await
     }
 
-    /// The names of the keys whose content is another than in the dump; in order.
+    /// The names of the keys whose content differs from the dump; in order.
     pub(crate) async fn changes(&self, before: &Dump) -> Vec<String> {
         let after = self.dump().await;
         let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
@@ -68,7 +68,7 @@ impl Bench {
         names
     }
 
-    /// Fails with what differs, if anything does.
+    /// Fails with the difference, if there is one.
     pub(crate) async fn assert_unchanged(&self, before: &Dump) {
         let after = self.dump().await;
         for name in before.keys().chain(after.keys()) {
@@ -76,7 +76,7 @@ impl Bench {
         }
     }
 
-    /// Makes the queue what the dump says.
+    /// Restores the queue to the dump.
     pub(crate) async fn restore(&self, dump: &Dump) {
         let mut writes = redis::pipe();
         for key in self.keys().await {
@@ -116,7 +116,7 @@ fn write(content: &Content, pipeline: &mut Pipeline, key: &str) {
     };
 }
 
-/// A requeue that was done, under a name that no test knows; it goes by itself.
+/// The key of a requeue that was done, with a name that tests do not know. It expires.
 pub(crate) fn is_operation(name: &str) -> bool {
     name.starts_with("requeued:") && name != "requeued:again"
 }

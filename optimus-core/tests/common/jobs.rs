@@ -1,4 +1,4 @@
-//! The tasks that the tests submit; none of them is ever run.
+//! The tasks that the tests submit. None of them ever runs.
 
 use optimus_core::{BoxError, Call, Context, Submission, Submit, Task, TaskOptions};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::bench::START;
 
-/// A task with the default options, whose payload is whatever a test writes.
+/// A task with the default options and any payload.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Job(Box<RawValue>);
@@ -42,17 +42,17 @@ pub(crate) fn job_of(payload: impl Into<String>) -> Call<Job> {
     Job(RawValue::from_string(payload.into()).expect("a payload is JSON")).call()
 }
 
-/// A call with some payload.
+/// A call with a simple payload.
 pub(crate) fn job() -> Call<Job> {
     job_of("{}")
 }
 
-/// A call encoded, as a client sends it at [`START`].
+/// An encoded call, as a client sends it at [`START`].
 pub(crate) fn ready(call: impl Submit) -> Submission {
     ready_at(0, call)
 }
 
-/// A call encoded, as a client sends it so many ms after [`START`].
+/// An encoded call, as a client sends it this many ms after [`START`].
 pub(crate) fn ready_at(ms: u64, call: impl Submit) -> Submission {
     let task = call.into_submission().expect("the options of a test are valid");
     let made = format!("{}", task.id().uuid());
@@ -61,7 +61,7 @@ pub(crate) fn ready_at(ms: u64, call: impl Submit) -> Submission {
     task.with_id(id.parse().expect("a uuid with other digits"))
 }
 
-/// So many calls encoded.
+/// This many encoded calls.
 pub(crate) fn jobs(count: usize) -> Vec<Submission> {
     (0..count).map(|_| ready(job())).collect()
 }

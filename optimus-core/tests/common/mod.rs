@@ -1,4 +1,4 @@
-//! What the test targets of this package share: a store under test, and what one does with it.
+//! The code that the test targets of this package share: a store under test, and calls on it.
 #![allow(dead_code, unused_macros, reason = "each test target uses its part")]
 
 #[macro_use]

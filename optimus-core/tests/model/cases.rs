@@ -64,7 +64,7 @@ impl Plan {
     /// With the shortest sequence that was found, if the store departs from the reference.
     pub(crate) async fn run(self, first: Bench) {
         let begun = Instant::now();
-        let benches = [first.beside("one"), first.beside("two")];
+        let benches = [first.sibling("one"), first.sibling("two")];
         let field = Field { benches, listener: first.now().blocking("model") };
         let mut reach = Reach::default();
         for seed in self.seed..self.seed + self.cases {

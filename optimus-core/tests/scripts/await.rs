@@ -13,25 +13,29 @@ use crate::{
     jobs::{job, jobs, ready_at},
 };
 
-/// Gaps that a slot of a ledger keeps apart.
+/// How many gaps a slot of a ledger records.
 const LOST_MAX: u64 = 8;
 
-/// How a task has ended, as a client is told that waits for it and knows nothing else.
+/// How a task has ended, for a client that waits and knows nothing else.
 async fn end(bench: &Bench, id: &TaskId, client: &str) -> Option<TaskState> {
-    let end = bench.now().wait_for_end(id, client, None).await.expect("a client may always ask");
+    let end = bench.now().wait_for_end(id, client, None).await.expect("a wait is not refused");
     end.map(|end| end.state)
 }
 
-/// The state of a task that was submitted by the call of this number, as its client is told.
-async fn told(bench: &Bench, id: &TaskId, number: u64) -> TaskState {
+/// The state of a task that the call of this number has submitted, for its client.
+async fn state_of(bench: &Bench, id: &TaskId, number: u64) -> TaskState {
     let stored_by = Some(StoredBy { client: "c1", number });
-    let state = bench.now().state_of(id, stored_by).await.expect("a client may always ask");
+    let state = bench.now().state_of(id, stored_by).await.expect("a read is not refused");
     let end = bench.now().wait_for_end(id, "asks", stored_by).await.unwrap();
-    assert_eq!(end.map(|end| end.state), state.is_terminal().then_some(state), "looked and waited");
+    assert_eq!(
+        end.map(|end| end.state),
+        state.is_terminal().then_some(state),
+        "a read and a wait return the same"
+    );
     state
 }
 
-/// Runs a task that returns nothing, and forgets its summary, as 1,128 further successes do.
+/// Runs a task that returns nothing, and removes its summary, as 1,128 more successes would.
 async fn succeed_long_ago(bench: &Bench, id: &TaskId, worker: &WorkerId, seq: u64) {
     let lease = bench.take(0, worker, seq).await;
     assert_eq!(lease.id, *id);
@@ -62,7 +66,7 @@ async fn a_client_waits_for_a_live_task(bench: Bench) {
     }
 }
 
-async fn nobody_waits_for_what_has_ended(bench: Bench) {
+async fn a_wait_for_an_ended_task_returns_at_once(bench: Bench) {
     let [good, bad, cancelled] =
         [bench.add(0, job()).await, bench.add(0, job()).await, bench.add(0, job()).await];
     let worker = bench.worker(0, "w").await;
@@ -107,43 +111,43 @@ async fn a_large_result_is_not_passed_through_the_script(bench: Bench) {
     assert_eq!((end.state, end.returned), (TaskState::Success, Returned::Elsewhere));
 }
 
-async fn its_submitter_knows_of_a_success_for_ever(bench: Bench) {
+async fn the_submitter_always_knows_of_a_success(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let first = bench.add(0, job()).await;
-    assert_eq!(told(&bench, &first, 1).await, TaskState::Ready);
+    assert_eq!(state_of(&bench, &first, 1).await, TaskState::Ready);
     succeed_long_ago(&bench, &first, &worker, 1).await;
-    assert_eq!(told(&bench, &first, 1).await, TaskState::Success);
+    assert_eq!(state_of(&bench, &first, 1).await, TaskState::Success);
     for seq in 2..40 {
         let id = bench.add(0, job()).await;
         succeed_long_ago(&bench, &id, &worker, seq).await;
     }
-    assert_eq!(told(&bench, &first, 1).await, TaskState::Success, "its slot was used again");
+    assert_eq!(state_of(&bench, &first, 1).await, TaskState::Success, "its slot was used again");
     assert_eq!(end(&bench, &first, "c").await, Some(TaskState::Forgotten), "from elsewhere");
 }
 
-async fn a_call_that_is_lost_is_no_success(bench: Bench) {
+async fn a_lost_call_is_not_a_success(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let before = bench.add(0, job()).await;
     succeed_long_ago(&bench, &before, &worker, 1).await;
     let older = bench.dump().await;
     let lost = bench.add(0, job()).await;
     succeed_long_ago(&bench, &lost, &worker, 2).await;
-    assert_eq!(told(&bench, &lost, 2).await, TaskState::Success);
+    assert_eq!(state_of(&bench, &lost, 2).await, TaskState::Success);
 
     let next = bench.add(0, job()).await;
     bench.restore(&older).await;
-    assert_eq!(told(&bench, &before, 1).await, TaskState::Success);
-    assert_eq!(told(&bench, &lost, 2).await, TaskState::Forgotten);
-    // Later calls are stored by the server that took over, in those very slots, too.
+    assert_eq!(state_of(&bench, &before, 1).await, TaskState::Success);
+    assert_eq!(state_of(&bench, &lost, 2).await, TaskState::Forgotten);
+    // Later calls, also those in the same slots, are stored by the promoted server.
     for number in 4..4 + 2 * LEDGER_SLOTS {
         bench.send(0, number, &jobs(1)).await.unwrap();
-        assert_eq!(told(&bench, &lost, 2).await, TaskState::Forgotten, "after call {number}");
-        assert_eq!(told(&bench, &next, 3).await, TaskState::Forgotten, "after call {number}");
-        assert_eq!(told(&bench, &before, 1).await, TaskState::Success, "after call {number}");
+        assert_eq!(state_of(&bench, &lost, 2).await, TaskState::Forgotten, "after call {number}");
+        assert_eq!(state_of(&bench, &next, 3).await, TaskState::Forgotten, "after call {number}");
+        assert_eq!(state_of(&bench, &before, 1).await, TaskState::Success, "after call {number}");
     }
 }
 
-async fn a_slot_knows_what_it_has_lost_and_what_not(bench: Bench) {
+async fn a_slot_knows_which_calls_it_has_lost(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let (mut kept, mut lost, mut calls) = (Vec::new(), Vec::new(), 0..);
     let mut succeed = async |seq| {
@@ -165,35 +169,35 @@ async fn a_slot_knows_what_it_has_lost_and_what_not(bench: Bench) {
     }
     kept.push(succeed(2 * LOST_MAX).await);
     for (id, number) in &kept {
-        assert_eq!(told(&bench, id, *number).await, TaskState::Success, "call {number}");
+        assert_eq!(state_of(&bench, id, *number).await, TaskState::Success, "call {number}");
     }
     for (id, number) in &lost {
-        assert_eq!(told(&bench, id, *number).await, TaskState::Forgotten, "call {number}");
+        assert_eq!(state_of(&bench, id, *number).await, TaskState::Forgotten, "call {number}");
     }
 }
 
-async fn a_call_that_arrives_late_at_another_server_proves_no_other(bench: Bench) {
+async fn a_late_call_at_another_server_does_not_prove_an_earlier_one(bench: Bench) {
     let tasks = jobs(2);
     let older = bench.dump().await;
     bench.send(0, 1, &tasks[..1]).await.unwrap();
-    // The next call of that slot was under way when another server took over, which has neither.
+    // The next call of that slot was in progress when another server was promoted that has neither.
     bench.restore(&older).await;
     bench.send(0, 1 + LEDGER_SLOTS, &tasks[1..]).await.unwrap();
-    assert_eq!(told(&bench, tasks[0].id(), 1).await, TaskState::Forgotten);
-    assert_eq!(told(&bench, tasks[1].id(), 1 + LEDGER_SLOTS).await, TaskState::Ready);
+    assert_eq!(state_of(&bench, tasks[0].id(), 1).await, TaskState::Forgotten);
+    assert_eq!(state_of(&bench, tasks[1].id(), 1 + LEDGER_SLOTS).await, TaskState::Ready);
 }
 
-async fn redis_came_back_empty_and_knows_no_success(bench: Bench) {
+async fn a_redis_that_restarted_empty_knows_no_success(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let id = bench.add(0, job()).await;
     succeed_long_ago(&bench, &id, &worker, 1).await;
     bench.restore(&Dump::new()).await;
-    assert_eq!(told(&bench, &id, 1).await, TaskState::Forgotten);
+    assert_eq!(state_of(&bench, &id, 1).await, TaskState::Forgotten);
     bench.add(0, job()).await;
-    assert_eq!(told(&bench, &id, 1).await, TaskState::Forgotten);
+    assert_eq!(state_of(&bench, &id, 1).await, TaskState::Forgotten);
 }
 
-async fn what_may_have_been_purged_is_no_success(bench: Bench) {
+async fn a_task_that_may_have_been_purged_is_not_a_success(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let tasks = [ready_at(0, job()), ready_at(5, job()), ready_at(9, job())];
     for task in &tasks {
@@ -205,16 +209,16 @@ async fn what_may_have_been_purged_is_no_success(bench: Bench) {
     assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
     succeed_long_ago(&bench, later, &worker, 3).await;
     let long = ms(1_000_000);
-    assert_eq!(told(&bench, good, 1).await, TaskState::Success);
-    assert_eq!(told(&bench, dead, 2).await, TaskState::Dead);
+    assert_eq!(state_of(&bench, good, 1).await, TaskState::Success);
+    assert_eq!(state_of(&bench, dead, 2).await, TaskState::Dead);
 
     assert_eq!(bench.at(9).purge(&bench.queue, keep(0, long), long).await.unwrap().tasks, 1);
-    assert_eq!(told(&bench, dead, 2).await, TaskState::Forgotten);
-    assert_eq!(told(&bench, good, 1).await, TaskState::Forgotten, "it could be the purged one");
-    assert_eq!(told(&bench, later, 3).await, TaskState::Success, "nothing as young was purged");
+    assert_eq!(state_of(&bench, dead, 2).await, TaskState::Forgotten);
+    assert_eq!(state_of(&bench, good, 1).await, TaskState::Forgotten, "it could be the purged one");
+    assert_eq!(state_of(&bench, later, 3).await, TaskState::Success, "nothing as young was purged");
 }
 
-async fn of_those_that_come_along_only_a_success_is_told(bench: Bench) {
+async fn only_successes_of_the_other_tasks_are_returned(bench: Bench) {
     let large = vec![b'1'; 16_384];
     let results = [Some(b"1".to_vec()), None, Some(large.clone()), Some(vec![b'1'; 16_385])];
     let mut along = Vec::new();
@@ -239,15 +243,15 @@ async fn of_those_that_come_along_only_a_success_is_told(bench: Bench) {
     let stored_by = Some(StoredBy { client: "c1", number: 7 });
     let ends = bench.now().wait_with_next(&open, "c", stored_by, &along).await.unwrap();
     assert_eq!(ends.end, None);
-    let told = [Returned::Json(b"1".to_vec()), Returned::Nothing, Returned::Json(large)];
-    let mut told: Vec<_> = told.into_iter().map(Some).collect();
-    told.extend([Some(Returned::Elsewhere), None, None, None, None, None]);
-    assert_eq!(ends.next, told);
+    let expected = [Returned::Json(b"1".to_vec()), Returned::Nothing, Returned::Json(large)];
+    let mut expected: Vec<_> = expected.into_iter().map(Some).collect();
+    expected.extend([Some(Returned::Elsewhere), None, None, None, None, None]);
+    assert_eq!(ends.next, expected);
     let waiting: Vec<String> = bench.raw(cmd("HKEYS").arg(bench.key("waiters"))).await;
     assert_eq!(waiting, [open.stored()], "the others wait for nothing");
 }
 
-async fn results_that_are_large_together_are_not_all_passed_through(bench: Bench) {
+async fn results_that_are_too_large_together_are_not_all_returned(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let mut along = Vec::new();
     for number in 1..=20 {
@@ -265,7 +269,7 @@ async fn results_that_are_large_together_are_not_all_passed_through(bench: Bench
     assert_eq!(ends.next[15..], [const { Some(Returned::Elsewhere) }; 4]);
 }
 
-async fn a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other(bench: Bench) {
+async fn a_purged_id_without_a_time_is_not_a_success_and_hides_no_other(bench: Bench) {
     let foreign: TaskId =
         format!("{}/f47ac10b-58cc-4372-a567-0e02b2c3d479", bench.queue).parse().unwrap();
     let task = job().id(foreign.clone()).into_submission().unwrap();
@@ -279,11 +283,11 @@ async fn a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other(bench: 
 
     let long = ms(1_000_000);
     assert_eq!(bench.at(9).purge(&bench.queue, keep(0, long), long).await.unwrap().tasks, 1);
-    assert_eq!(told(&bench, &foreign, 1).await, TaskState::Forgotten);
-    assert_eq!(told(&bench, &good, 2).await, TaskState::Success);
+    assert_eq!(state_of(&bench, &foreign, 1).await, TaskState::Forgotten);
+    assert_eq!(state_of(&bench, &good, 2).await, TaskState::Success);
 }
 
-async fn a_client_that_asks_again_waits_once(bench: Bench) {
+async fn a_client_that_waits_again_is_registered_once(bench: Bench) {
     let id = bench.add(0, job()).await;
     for client in ["c", "cc", "c", "cc", "c"] {
         end(&bench, &id, client).await;
@@ -291,7 +295,7 @@ async fn a_client_that_asks_again_waits_once(bench: Bench) {
     assert_eq!(bench.field("waiters", &id.stored()).await.as_deref(), Some("c,cc"));
 }
 
-async fn of_too_many_that_wait_the_first_goes(bench: Bench) {
+async fn the_first_of_too_many_waiters_is_removed(bench: Bench) {
     let id = bench.add(0, job()).await;
     let clients: Vec<String> =
         ["a", "b", "c", "d"].map(|completion| completion.repeat(12_000)).into();
@@ -302,14 +306,14 @@ async fn of_too_many_that_wait_the_first_goes(bench: Bench) {
     assert_eq!(bench.field("waiters", &id.stored()).await, Some(clients[1..].join(",")));
 }
 
-async fn without_a_client_it_only_looks(bench: Bench) {
+async fn without_a_client_it_only_reads(bench: Bench) {
     let id = bench.add(0, job()).await;
     let before = bench.dump().await;
     assert_eq!(bench.now().state_of(&id, None).await.unwrap(), TaskState::Ready);
     bench.assert_unchanged(&before).await;
 }
 
-async fn the_mail_of_an_end_arrives(bench: Bench) {
+async fn the_completion_message_of_an_end_arrives(bench: Bench) {
     let id = bench.add(0, job()).await;
     end(&bench, &id, "c").await;
     let (completion_listener, queue) = (bench.now().blocking("completions"), bench.queue.clone());
@@ -321,7 +325,7 @@ async fn the_mail_of_an_end_arrives(bench: Bench) {
     assert_eq!(completions, [(id, TaskState::Cancelled)]);
 }
 
-async fn letters_are_taken_together(bench: Bench) {
+async fn completion_messages_are_taken_together(bench: Bench) {
     let tasks = jobs(5);
     bench.submit(0, &tasks).await;
     for task in &tasks {
@@ -348,21 +352,21 @@ async fn letters_are_taken_together(bench: Bench) {
 
 on_both![
     a_client_waits_for_a_live_task,
-    nobody_waits_for_what_has_ended,
+    a_wait_for_an_ended_task_returns_at_once,
     a_success_is_known_as_long_as_its_result,
     a_large_result_is_not_passed_through_the_script,
-    its_submitter_knows_of_a_success_for_ever,
-    a_call_that_is_lost_is_no_success,
-    a_slot_knows_what_it_has_lost_and_what_not,
-    a_call_that_arrives_late_at_another_server_proves_no_other,
-    redis_came_back_empty_and_knows_no_success,
-    what_may_have_been_purged_is_no_success,
-    of_those_that_come_along_only_a_success_is_told,
-    results_that_are_large_together_are_not_all_passed_through,
-    a_purged_id_that_tells_no_time_is_no_success_and_hides_no_other,
-    a_client_that_asks_again_waits_once,
-    of_too_many_that_wait_the_first_goes,
-    without_a_client_it_only_looks,
-    the_mail_of_an_end_arrives,
-    letters_are_taken_together,
+    the_submitter_always_knows_of_a_success,
+    a_lost_call_is_not_a_success,
+    a_slot_knows_which_calls_it_has_lost,
+    a_late_call_at_another_server_does_not_prove_an_earlier_one,
+    a_redis_that_restarted_empty_knows_no_success,
+    a_task_that_may_have_been_purged_is_not_a_success,
+    only_successes_of_the_other_tasks_are_returned,
+    results_that_are_too_large_together_are_not_all_returned,
+    a_purged_id_without_a_time_is_not_a_success_and_hides_no_other,
+    a_client_that_waits_again_is_registered_once,
+    the_first_of_too_many_waiters_is_removed,
+    without_a_client_it_only_reads,
+    the_completion_message_of_an_end_arrives,
+    completion_messages_are_taken_together,
 ];

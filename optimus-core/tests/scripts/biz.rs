@@ -1,4 +1,4 @@
-//! The biz id through all scripts: who takes it, who releases it, and that nobody else does.
+//! The biz id in all scripts: who takes it, who releases it, and that no other task does.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(3600);
 const HOUR_MS: u64 = 3_600_000;
 
-async fn a_window_that_is_over_frees_nothing_while_its_owner_lives(bench: Bench) {
+async fn a_window_that_is_over_does_not_free_the_biz_id_of_a_live_task(bench: Bench) {
     let owner = bench.add(0, job().biz_id("b").biz_window(ms(10))).await;
     let receipts = bench.submit(500, &[ready_at(500, job().biz_id("b"))]).await;
     assert_eq!(receipts, [Receipt::Duplicate(owner)]);
 }
 
-async fn one_biz_id_twice_in_a_batch_admits_the_first(bench: Bench) {
+async fn of_two_equal_biz_ids_in_a_batch_the_first_is_accepted(bench: Bench) {
     let tasks = [
         ready(job().biz_id("a")),
         ready(job().biz_id("a")),
@@ -34,7 +34,7 @@ async fn one_biz_id_twice_in_a_batch_admits_the_first(bench: Bench) {
     let receipts = bench.submit(0, &tasks).await;
     let taken = Receipt::Duplicate(first.clone());
     assert_eq!(receipts, [Receipt::Created, taken.clone(), Receipt::Created, taken]);
-    assert_eq!(bench.line().await, [first.stored(), tasks[2].id().stored()]);
+    assert_eq!(bench.ready_list().await, [first.stored(), tasks[2].id().stored()]);
     assert!(!bench.names().await.contains(&"delayed".to_owned()));
 }
 
@@ -88,7 +88,7 @@ async fn a_window_keeps_the_biz_id_of_a_success_until_it_is_over(bench: Bench) {
     let id = bench.add(0, job().biz_id("o-17").biz_window(HOUR)).await;
     bring_to(&bench, "success", &id).await;
     let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key("biz:job:o-17"))).await;
-    assert!((3_500_000..=3_600_000).contains(&ttl), "the mark goes by itself: {ttl}");
+    assert!((3_500_000..=3_600_000).contains(&ttl), "the mark expires: {ttl}");
 
     let again = || job().biz_id("o-17");
     assert_eq!(bench.duplicate_of(HOUR_MS - 1, again()).await, Some(id));
@@ -110,11 +110,11 @@ async fn a_window_does_not_keep_the_biz_id_of_a_cancelled_task(bench: Bench) {
     assert_eq!(bench.duplicate_of(1, job().biz_id("o-17")).await, None);
 }
 
-async fn nobody_releases_the_mark_of_another(bench: Bench) {
+async fn no_task_releases_the_biz_id_of_another(bench: Bench) {
     let old = bench.add(0, job().biz_id("o-17")).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    // As after an operator's hand: the mark has gone to another task meanwhile.
+    // Like after a repair by an operator: another task holds the biz id now.
     let () = bench.raw(cmd("DEL").arg(bench.key("biz:job:o-17"))).await;
     let new = bench.add(0, job().biz_id("o-17")).await;
     let mark: String = bench.raw(cmd("GET").arg(bench.key("biz:job:o-17"))).await;
@@ -132,13 +132,13 @@ async fn nobody_releases_the_mark_of_another(bench: Bench) {
     assert_eq!(kept, mark);
 }
 
-async fn a_mark_whose_task_is_gone_heals(bench: Bench) {
+async fn a_biz_id_whose_task_is_gone_is_free(bench: Bench) {
     let id = bench.add(0, job().biz_id("o-17")).await;
     let () = bench.raw(cmd("HDEL").arg(bench.key("tasks")).arg(id.stored())).await;
     assert_eq!(bench.duplicate_of(0, job().biz_id("o-17")).await, None);
 }
 
-async fn a_biz_id_is_one_tasks_own(bench: Bench) {
+async fn a_biz_id_belongs_to_one_task_name(bench: Bench) {
     bench.add(0, job().biz_id("o-17")).await;
     let other = optimus_core::Call::new(Fragile).biz_id("o-17");
     assert_eq!(bench.duplicate_of(0, other).await, None);
@@ -177,7 +177,7 @@ async fn a_requeue_takes_the_biz_id_again_or_names_its_owner(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_requeue_whose_biz_id_a_window_holds_says_until_when(bench: Bench) {
+async fn a_requeue_whose_biz_id_is_in_a_window_returns_its_end(bench: Bench) {
     let id = bench.add(0, job().biz_id("o-17")).await;
     bench.at(0).cancel(&id).await.unwrap();
     let owner = bench.add(0, job().biz_id("o-17").biz_window(HOUR)).await;
@@ -185,15 +185,15 @@ async fn a_requeue_whose_biz_id_a_window_holds_says_until_when(bench: Bench) {
     let lease = bench.take(0, &worker, 1).await;
     assert!(bench.complete(5, &[done_biz(&lease, "o-17")]).await.is_empty());
     match bench.at(90).requeue(&id).await {
-        Err(BrokerError::Refused(Refusal::Duplicate, told)) => {
-            assert_eq!(told, format!("{} {}", owner.stored(), START + HOUR_MS));
+        Err(BrokerError::Refused(Refusal::Duplicate, detail)) => {
+            assert_eq!(detail, format!("{} {}", owner.stored(), START + HOUR_MS));
         }
         other => panic!("{other:?}"),
     }
     bench.at(HOUR_MS).requeue(&id).await.unwrap();
 }
 
-async fn a_requeue_starts_the_window_anew(bench: Bench) {
+async fn a_requeue_starts_the_window_again(bench: Bench) {
     let id = bench.add(0, job().biz_id("o-17").biz_window(HOUR)).await;
     bring_to(&bench, "dead", &id).await;
     bench.at(HOUR_MS).requeue(&id).await.unwrap();
@@ -225,19 +225,19 @@ async fn a_new_number_for_a_taken_biz_id_names_the_owner_again(bench: Bench) {
 }
 
 on_both![
-    a_window_that_is_over_frees_nothing_while_its_owner_lives,
-    one_biz_id_twice_in_a_batch_admits_the_first,
+    a_window_that_is_over_does_not_free_the_biz_id_of_a_live_task,
+    of_two_equal_biz_ids_in_a_batch_the_first_is_accepted,
     a_biz_id_is_taken_while_its_task_lives_or_is_dead,
     a_biz_id_is_free_once_its_task_succeeded_or_was_cancelled,
     a_window_keeps_the_biz_id_of_a_success_until_it_is_over,
     a_window_that_is_over_at_the_success_releases_at_once,
     a_window_does_not_keep_the_biz_id_of_a_cancelled_task,
-    nobody_releases_the_mark_of_another,
-    a_mark_whose_task_is_gone_heals,
-    a_biz_id_is_one_tasks_own,
+    no_task_releases_the_biz_id_of_another,
+    a_biz_id_whose_task_is_gone_is_free,
+    a_biz_id_belongs_to_one_task_name,
     a_biz_id_may_be_any_text,
     a_requeue_takes_the_biz_id_again_or_names_its_owner,
-    a_requeue_whose_biz_id_a_window_holds_says_until_when,
-    a_requeue_starts_the_window_anew,
+    a_requeue_whose_biz_id_is_in_a_window_returns_its_end,
+    a_requeue_starts_the_window_again,
     a_new_number_for_a_taken_biz_id_names_the_owner_again,
 ];

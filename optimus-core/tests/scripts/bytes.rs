@@ -11,7 +11,7 @@ use crate::{
     jobs::{job_of, ready},
 };
 
-/// The scripts of a submit, put together as the broker does, to send what no JSON encoder writes.
+/// The text of a submit with its includes, to send bytes that no JSON encoder writes.
 const SUBMIT: &str = concat!(
     include_str!("../../lua/include/clock.lua"),
     include_str!("../../lua/include/clock_second.lua"),
@@ -26,7 +26,7 @@ const SUBMIT: &str = concat!(
 /// The keys of a plain submit, in the order of its naming block.
 const SUBMIT_KEYS: [&str; 4] = ["tasks", "ready", "wake", "ledger:c1"];
 
-/// What the only task of the queue carries, once claimed.
+/// The record of the only task of the queue, claimed.
 async fn claimed_payload(bench: &Bench, id: &TaskId) -> TaskRecord {
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 1).await;
@@ -41,7 +41,7 @@ async fn through(bench: &Bench, payload: &str) {
     assert_eq!(std::str::from_utf8(&record.payload), Ok(payload));
 }
 
-async fn json_comes_back_as_it_was_written(bench: Bench) {
+async fn json_comes_back_unchanged(bench: Bench) {
     let characters: String = (' '..='\u{2ff}').filter(|c| !"\"\\".contains(*c)).collect();
     for payload in [
         "[]",
@@ -63,10 +63,10 @@ async fn json_comes_back_as_it_was_written(bench: Bench) {
     }
 }
 
-async fn deep_json_comes_back_as_it_was_written(bench: Bench) {
+async fn deep_json_comes_back_unchanged(bench: Bench) {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     through(&bench, &deep(100)).await;
-    // Deeper than the JSON library of either side goes.
+    // Deeper than the JSON library of either side can read.
     let deeper = deep(5_000).into_bytes();
     assert_eq!(raw_submit(&bench, &deeper).await.payload, deeper);
 }
@@ -86,7 +86,7 @@ async fn raw_submit(bench: &Bench, payload: &[u8]) -> TaskRecord {
     claimed_payload(bench, &id).await
 }
 
-async fn bytes_that_are_no_text_come_back_as_they_were(bench: Bench) {
+async fn bytes_that_are_not_text_come_back_unchanged(bench: Bench) {
     let every: Vec<u8> = (0..=255).collect();
     let reversed: Vec<u8> = (0..=255).rev().collect();
     for payload in [&every[..], &reversed, b"", b"\0", b"\n\n", b"\r\n", b"\xff\xfe{}\n"] {
@@ -94,16 +94,17 @@ async fn bytes_that_are_no_text_come_back_as_they_were(bench: Bench) {
     }
 }
 
-async fn a_large_payload_is_kept_beside_its_record(bench: Bench) {
-    // The quotes count: a payload at the limit stays in its record, one byte more does not.
-    for (bytes, beside) in [(BLOB_BYTES_MIN, false), (BLOB_BYTES_MIN + 1, true), (900_000, true)] {
+async fn a_large_payload_is_stored_apart_from_its_record(bench: Bench) {
+    // The quotes count: a payload at the limit stays in its record, and one with one more byte does
+    // not.
+    for (bytes, apart) in [(BLOB_BYTES_MIN, false), (BLOB_BYTES_MIN + 1, true), (900_000, true)] {
         bench.restore(&crate::dump::Dump::new()).await;
         let payload = format!("\"{}\"", "x".repeat(bytes - 2));
         let id = bench.add(0, job_of(payload.clone())).await;
         let record = claimed_payload(&bench, &id).await;
         let blob = bench.now().blobs(&bench.queue, &[&id]).await.unwrap().remove(0);
-        assert_eq!(record.has_blob, beside);
-        if beside {
+        assert_eq!(record.has_blob, apart);
+        if apart {
             assert_eq!((record.payload, blob), (Vec::new(), Some(payload.into_bytes())));
         } else {
             assert_eq!((record.payload, blob), (payload.into_bytes(), None));
@@ -111,7 +112,7 @@ async fn a_large_payload_is_kept_beside_its_record(bench: Bench) {
     }
 }
 
-async fn large_and_small_payloads_of_one_call_keep_to_their_tasks(bench: Bench) {
+async fn large_and_small_payloads_of_one_call_stay_with_their_tasks(bench: Bench) {
     let payloads = [("a", 20_000), ("b", 1), ("c", 30_000), ("d", 2), ("e", 40_000)]
         .map(|(completion, count)| format!("\"{}\"", completion.repeat(count)));
     let tasks: Vec<_> = payloads.iter().map(|payload| ready(job_of(payload.as_str()))).collect();
@@ -126,7 +127,7 @@ async fn large_and_small_payloads_of_one_call_keep_to_their_tasks(bench: Bench) 
     }
 }
 
-async fn a_name_and_a_biz_id_come_back_as_they_were(bench: Bench) {
+async fn a_name_and_a_biz_id_come_back_unchanged(bench: Bench) {
     let biz = "a\"b\\c\n☃\u{0}";
     let id = bench.add(0, job_of("1").biz_id(biz)).await;
     let record = claimed_payload(&bench, &id).await;
@@ -134,10 +135,10 @@ async fn a_name_and_a_biz_id_come_back_as_they_were(bench: Bench) {
 }
 
 on_both![
-    json_comes_back_as_it_was_written,
-    deep_json_comes_back_as_it_was_written,
-    bytes_that_are_no_text_come_back_as_they_were,
-    a_large_payload_is_kept_beside_its_record,
-    large_and_small_payloads_of_one_call_keep_to_their_tasks,
-    a_name_and_a_biz_id_come_back_as_they_were,
+    json_comes_back_unchanged,
+    deep_json_comes_back_unchanged,
+    bytes_that_are_not_text_come_back_unchanged,
+    a_large_payload_is_stored_apart_from_its_record,
+    large_and_small_payloads_of_one_call_stay_with_their_tasks,
+    a_name_and_a_biz_id_come_back_unchanged,
 ];

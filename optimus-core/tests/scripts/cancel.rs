@@ -28,7 +28,7 @@ async fn a_task_that_waits_is_cancelled_at_once(bench: Bench) {
     bench.at(0).cancel(&ready).await.unwrap();
     bench.at(0).requeue(&ready).await.unwrap();
     let lease = bench.take(0, &worker, 1).await;
-    assert_eq!(lease.id, retry, "the tombstone is passed over");
+    assert_eq!(lease.id, retry, "the tombstone is skipped");
     assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(50)))]).await.is_empty());
 
     for (id, state, changed) in [
@@ -47,7 +47,7 @@ async fn a_task_that_waits_is_cancelled_at_once(bench: Bench) {
     assert!(bench.claim(100, &worker, 3, 128).await.grants.is_empty());
 }
 
-async fn cancelling_twice_is_no_mistake(bench: Bench) {
+async fn cancelling_twice_is_not_an_error(bench: Bench) {
     let id = bench.add(0, job()).await;
     assert_eq!(bench.at(0).cancel(&id).await.unwrap(), Cancelled::Done);
     let before = bench.dump().await;
@@ -55,7 +55,7 @@ async fn cancelling_twice_is_no_mistake(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_running_task_is_asked_to_stop_and_its_worker_rung(bench: Bench) {
+async fn a_running_task_is_asked_to_stop_and_its_worker_woken(bench: Bench) {
     let id = bench.add(0, job().biz_id("b")).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -66,16 +66,16 @@ async fn a_running_task_is_asked_to_stop_and_its_worker_rung(bench: Bench) {
 
     assert_eq!(bench.state(&id).await, TaskState::Working);
     assert_eq!(bench.changes(&before).await, ["cancel", "wake:w"]);
-    let blocking = bench.now().blocking("bell");
-    let standings = [(bench.queue.clone(), worker)];
-    let rung = blocking.wait_for_stop(&standings, ms(5_000)).await.unwrap();
-    assert_eq!(rung, Some(lease), "the attempt, and not another of the same task");
+    let blocking = bench.now().blocking("wakeups");
+    let registrations = [(bench.queue.clone(), worker)];
+    let woken = blocking.wait_for_stop(&registrations, ms(5_000)).await.unwrap();
+    assert_eq!(woken, Some(lease), "the attempt, and not another of the same task");
     bench.at(9).cancel(&id).await.unwrap();
     let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key("wake:w"))).await;
-    assert!(ttl > 0, "a bell nobody hears goes by itself");
+    assert!(ttl > 0, "a wakeup list that is not read expires");
 }
 
-async fn what_has_ended_is_refused_by_name(bench: Bench) {
+async fn the_cancel_of_an_ended_task_is_refused_with_its_state(bench: Bench) {
     let [good, bad] = [bench.add(0, job()).await, bench.add(0, job()).await];
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -87,7 +87,7 @@ async fn what_has_ended_is_refused_by_name(bench: Bench) {
     assert_terminal(&bench, &TaskId::new(bench.queue.clone()), "forgotten").await;
 }
 
-async fn it_releases_the_biz_id_and_tells_who_waits(bench: Bench) {
+async fn it_releases_the_biz_id_and_completes_waits(bench: Bench) {
     for wait in [0, 50] {
         bench.restore(&crate::dump::Dump::new()).await;
         let id = bench.add(0, job().biz_id("b").due(Due::In(ms(wait)))).await;
@@ -99,7 +99,7 @@ async fn it_releases_the_biz_id_and_tells_who_waits(bench: Bench) {
     }
 }
 
-async fn each_of_many_is_judged_by_itself_and_one_named_twice_once(bench: Bench) {
+async fn each_of_many_is_cancelled_on_its_own_and_one_named_twice_only_once(bench: Bench) {
     let [held, idle] = [bench.worker(0, "held").await, bench.worker(0, "idle").await];
     let mut running = Vec::new();
     for seq in 1..=3 {
@@ -138,8 +138,8 @@ async fn each_of_many_is_judged_by_itself_and_one_named_twice_once(bench: Bench)
     }
 }
 
-/// Few of many, all of one, and one of few: whichever way a worker is asked.
-async fn who_holds_a_task_is_found_whatever_else_is_held(bench: Bench) {
+/// A few of many, all of one, and one of few: the scripts look a task up in different ways.
+async fn the_holder_of_a_task_is_found_among_many_tasks(bench: Bench) {
     let tasks = jobs(140);
     bench.submit(0, &tasks).await;
     let (many, few) = (bench.worker(0, "many").await, bench.worker(0, "few").await);
@@ -165,11 +165,11 @@ async fn a_damaged_record_can_be_cancelled(bench: Bench) {
 
 on_both![
     a_task_that_waits_is_cancelled_at_once,
-    cancelling_twice_is_no_mistake,
-    a_running_task_is_asked_to_stop_and_its_worker_rung,
-    what_has_ended_is_refused_by_name,
-    it_releases_the_biz_id_and_tells_who_waits,
-    each_of_many_is_judged_by_itself_and_one_named_twice_once,
-    who_holds_a_task_is_found_whatever_else_is_held,
+    cancelling_twice_is_not_an_error,
+    a_running_task_is_asked_to_stop_and_its_worker_woken,
+    the_cancel_of_an_ended_task_is_refused_with_its_state,
+    it_releases_the_biz_id_and_completes_waits,
+    each_of_many_is_cancelled_on_its_own_and_one_named_twice_only_once,
+    the_holder_of_a_task_is_found_among_many_tasks,
     a_damaged_record_can_be_cancelled,
 ];

@@ -1,4 +1,4 @@
-//! `claim`: Ready → Working, under a token, and its answer once more.
+//! `claim`: Ready → Working, with a token, and the repeat of its answer.
 
 use std::slice;
 
@@ -14,7 +14,7 @@ use crate::{
     jobs::{job, job_of, jobs},
 };
 
-async fn a_claimed_task_is_held_by_its_worker_alone(bench: Bench) {
+async fn a_claimed_task_is_held_by_its_worker_only(bench: Bench) {
     let id = bench.add(0, job_of("[1]")).await;
     let other = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
@@ -74,7 +74,7 @@ async fn no_claim_grants_more_than_128(bench: Bench) {
     assert_eq!((claimed.grants.len(), claimed.more), (2, false));
 }
 
-async fn the_bell_rings_again_where_work_is_left(bench: Bench) {
+async fn a_claim_adds_a_wakeup_if_work_is_left(bench: Bench) {
     bench.submit(0, &jobs(2)).await;
     let worker = bench.worker(0, "w").await;
     assert!(bench.answer_wakeup().await);
@@ -84,7 +84,7 @@ async fn the_bell_rings_again_where_work_is_left(bench: Bench) {
     assert!(!bench.answer_wakeup().await, "nothing is left");
 }
 
-async fn asked_again_it_answers_what_is_still_held(bench: Bench) {
+async fn a_repeated_claim_returns_what_is_still_held(bench: Bench) {
     let tasks = jobs(4);
     bench.submit(0, &tasks).await;
     let worker = bench.worker(0, "w").await;
@@ -106,7 +106,7 @@ async fn asked_again_it_answers_what_is_still_held(bench: Bench) {
     assert_eq!(bench.claim(7, &worker, 1, 3).await.ids(), [leases[2].id.clone()]);
 }
 
-async fn asked_again_it_leaves_out_what_a_later_claim_granted(bench: Bench) {
+async fn a_repeated_claim_omits_what_a_later_claim_granted(bench: Bench) {
     bench.submit(0, &jobs(2)).await;
     let worker = bench.worker(0, "w").await;
     let first = bench.claim(0, &worker, 1, 1).await;
@@ -146,7 +146,7 @@ async fn a_worker_that_never_registered_has_lapsed(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn each_grant_has_a_higher_fence_even_if_time_goes_back(bench: Bench) {
+async fn each_grant_has_a_higher_fence_even_if_the_clock_goes_back(bench: Bench) {
     bench.submit(0, &jobs(4)).await;
     let (one, two) = (bench.worker(0, "one").await, bench.worker(0, "two").await);
     let mut fences = Vec::new();
@@ -157,7 +157,7 @@ async fn each_grant_has_a_higher_fence_even_if_time_goes_back(bench: Bench) {
     assert_eq!((fences[0], fences[3]), ((START + 9) * 1024, (START + 10) * 1024));
 }
 
-async fn the_fence_of_a_redis_that_came_back_empty_is_higher_still(bench: Bench) {
+async fn a_redis_that_restarted_empty_grants_a_higher_fence(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let worker = bench.worker(0, "w").await;
     let before = bench.take(0, &worker, 1).await;
@@ -168,7 +168,7 @@ async fn the_fence_of_a_redis_that_came_back_empty_is_higher_still(bench: Bench)
     assert!(after.token.fence > before.token.fence);
 }
 
-async fn a_record_that_is_gone_or_damaged_stops_no_claim(bench: Bench) {
+async fn a_missing_or_damaged_record_does_not_stop_a_claim(bench: Bench) {
     let tasks = jobs(3);
     bench.submit(0, &tasks).await;
     let [gone, damaged, fine] = [0, 1, 2].map(|i| tasks[i].id().stored());
@@ -178,23 +178,23 @@ async fn a_record_that_is_gone_or_damaged_stops_no_claim(bench: Bench) {
     let claimed = bench.claim(0, &worker, 1, 3).await;
     let ids: Vec<String> = claimed.ids().iter().map(TaskId::stored).collect();
     assert_eq!(ids, [damaged, fine]);
-    assert_eq!(claimed.grants[0].record, b"\0", "the worker judges it");
-    assert_eq!(bench.line().await, [""; 0]);
+    assert_eq!(claimed.grants[0].record, b"\0", "the worker decides about it");
+    assert_eq!(bench.ready_list().await, [""; 0]);
 }
 
 on_both![
-    a_claimed_task_is_held_by_its_worker_alone,
+    a_claimed_task_is_held_by_its_worker_only,
     two_workers_never_get_the_same_task,
     a_claim_of_an_empty_queue_changes_nothing,
     a_claim_of_nothing_grants_and_drops_nothing,
     no_claim_grants_more_than_128,
-    the_bell_rings_again_where_work_is_left,
-    asked_again_it_answers_what_is_still_held,
-    asked_again_it_leaves_out_what_a_later_claim_granted,
+    a_claim_adds_a_wakeup_if_work_is_left,
+    a_repeated_claim_returns_what_is_still_held,
+    a_repeated_claim_omits_what_a_later_claim_granted,
     an_older_claim_is_stale,
     a_worker_whose_lease_is_over_has_lapsed,
     a_worker_that_never_registered_has_lapsed,
-    each_grant_has_a_higher_fence_even_if_time_goes_back,
-    the_fence_of_a_redis_that_came_back_empty_is_higher_still,
-    a_record_that_is_gone_or_damaged_stops_no_claim,
+    each_grant_has_a_higher_fence_even_if_the_clock_goes_back,
+    a_redis_that_restarted_empty_grants_a_higher_fence,
+    a_missing_or_damaged_record_does_not_stop_a_claim,
 ];

@@ -1,4 +1,4 @@
-//! `claim` moves what is due into the line on its way: Delayed | Retry → Ready → Working.
+//! `claim` adds due tasks to the ready list first: Delayed | Retry → Ready → Working.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     jobs::{job, jobs, ready},
 };
 
-async fn what_is_due_is_claimed_and_nothing_sooner(bench: Bench) {
+async fn a_due_task_is_claimed_and_not_sooner(bench: Bench) {
     let late = bench.add(0, job().due(Due::In(ms(20)))).await;
     let early = bench.add(0, job().due(Due::In(ms(10)))).await;
     let worker = bench.worker(0, "w").await;
@@ -27,7 +27,7 @@ async fn what_is_due_is_claimed_and_nothing_sooner(bench: Bench) {
     }
 }
 
-async fn a_retry_is_claimed_when_it_is_due_with_its_tries(bench: Bench) {
+async fn a_due_retry_is_claimed_with_its_tries(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -50,7 +50,7 @@ async fn the_next_due_time_is_the_earlier_of_both_kinds(bench: Bench) {
     assert_eq!(bench.claim(40, &worker, 3, 1).await.next_due, Some(ms(10)));
 }
 
-async fn what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left(bench: Bench) {
+async fn due_tasks_follow_the_ready_list_and_stay_there_if_the_claim_is_full(bench: Bench) {
     let line = jobs(2);
     bench.submit(0, &line).await;
     let (due, ranked) = (
@@ -66,34 +66,34 @@ async fn what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left(benc
     }
     assert!(bench.answer_wakeup().await, "for the work that is left");
     let rest = bench.claim(7, &worker, 2, 8).await;
-    assert_eq!(rest.ids(), [ranked, line[1].id().clone(), due], "the ranked one by its rank");
+    assert_eq!(rest.ids(), [ranked, line[1].id().clone(), due], "the ranked one by its priority");
 }
 
-async fn a_due_task_stands_in_line_since_a_claim_found_it_due(bench: Bench) {
+async fn a_due_task_is_ready_since_a_claim_found_it_due(bench: Bench) {
     let first = bench.add(0, job()).await;
     let due = bench.add(0, job().due(Due::In(ms(50)))).await;
     let worker = bench.worker_for(0, "w", ms(600_000)).await;
     assert_eq!(bench.claim(60, &worker, 1, 1).await.ids(), [first]);
-    // A step of priority is worth a minute, so these two rank a ms before and after it.
+    // A step of priority is worth a minute, so these two are a ms before and after it.
     let before = bench.add(60_059, job().priority(1)).await;
     let after = bench.add(60_061, job().priority(1)).await;
     assert_eq!(bench.claim(60_070, &worker, 2, 8).await.ids(), [before, due, after]);
 }
 
-async fn a_delayed_task_that_was_cancelled_costs_one_look(bench: Bench) {
+async fn a_cancelled_delayed_task_costs_one_claim(bench: Bench) {
     let (gone, later) = (Due::In(ms(10)), Due::In(ms(40)));
     let gone = bench.add(0, job().due(gone)).await;
     let later = bench.add(0, job().due(later)).await;
     bench.at(0).cancel(&gone).await.unwrap();
     let worker = bench.worker(0, "w").await;
     assert_eq!(bench.claim(0, &worker, 1, 8).await.next_due, Some(ms(10)), "too early is harmless");
-    let looked = bench.claim(10, &worker, 2, 8).await;
-    assert_eq!((looked.ids(), looked.next_due), (vec![], Some(ms(30))));
+    let found = bench.claim(10, &worker, 2, 8).await;
+    assert_eq!((found.ids(), found.next_due), (vec![], Some(ms(30))));
     assert_eq!(bench.claim(40, &worker, 3, 8).await.ids(), [later]);
     assert_eq!(bench.field("meta", "due").await, None, "nothing is delayed");
 }
 
-async fn a_task_that_comes_back_brings_its_tries_whatever_its_way(bench: Bench) {
+async fn a_task_that_comes_back_has_its_tries_on_every_path(bench: Bench) {
     let ids = jobs(3);
     bench.submit(0, &ids).await;
     let ids = ids_of(&ids);
@@ -101,7 +101,7 @@ async fn a_task_that_comes_back_brings_its_tries_whatever_its_way(bench: Bench) 
     let leases = bench.claim(0, &worker, 1, 8).await.leases(&worker);
     let reports: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(5)))).collect();
     assert!(bench.fail(0, &reports).await.is_empty());
-    // Due and granted; then given back to the head of the line; then dead and requeued.
+    // Retried; then released to the head of the ready list; then Dead and requeued.
     let retried = bench.claim(5, &worker, 2, 8).await;
     assert!(retried.grants.iter().all(|g| (g.tries, g.was_tried) == ((1, 0, 0), true)));
     let leases = retried.leases(&worker);
@@ -141,7 +141,7 @@ async fn at_most_128_of_each_kind_become_ready_in_a_call(bench: Bench) {
     assert_eq!((counts.ready, counts.delayed, counts.retry), (255, 72, 72));
 }
 
-async fn ten_thousand_due_in_one_millisecond_come_call_by_call(bench: Bench) {
+async fn ten_thousand_tasks_due_in_one_millisecond_are_claimed_call_by_call(bench: Bench) {
     let mut expected = BTreeSet::new();
     for _ in 0..10 {
         let tasks: Vec<_> = (0..1_000).map(|_| ready(job().due(Due::In(ms(5))))).collect();
@@ -161,38 +161,38 @@ async fn ten_thousand_due_in_one_millisecond_come_call_by_call(bench: Bench) {
     assert_eq!(claimed, expected);
 }
 
-async fn more_is_due_than_one_call_moves_and_it_says_so(bench: Bench) {
+async fn a_claim_reports_that_more_tasks_are_due_than_it_moves(bench: Bench) {
     let tasks: Vec<_> = (0..129).map(|_| ready(job().due(Due::In(ms(5))))).collect();
     bench.submit(0, &tasks).await;
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(5, &worker, 1, 128).await;
     assert_eq!(claimed.grants.len(), 128);
-    assert_eq!((claimed.more, claimed.next_due), (true, None), "who has more asks again");
+    assert_eq!((claimed.more, claimed.next_due), (true, None), "the worker claims again");
 }
 
-async fn one_worker_waits_for_a_due_time_and_the_others_stand_by(bench: Bench) {
+async fn one_worker_waits_for_a_due_time_and_the_others_are_standbys(bench: Bench) {
     bench.add(0, job().due(Due::In(ms(50)))).await;
     let mut workers = Vec::new();
     for name in ["one", "two", "three"] {
         workers.push(bench.worker(0, name).await);
     }
-    let heard = async |at: u64, worker: usize| {
+    let answer_of = async |at: u64, worker: usize| {
         let claimed = bench.claim(at, &workers[worker], at + 1, 8).await;
         (claimed.next_due, claimed.standby)
     };
-    assert_eq!(heard(0, 0).await, (Some(ms(50)), None));
-    assert_eq!(heard(1, 1).await, (Some(ms(49)), Some(3)));
-    assert_eq!(heard(2, 0).await, (Some(ms(48)), None), "it still waits");
-    // Something is due sooner: whoever hears of it first waits for that.
+    assert_eq!(answer_of(0, 0).await, (Some(ms(50)), None));
+    assert_eq!(answer_of(1, 1).await, (Some(ms(49)), Some(3)));
+    assert_eq!(answer_of(2, 0).await, (Some(ms(48)), None), "it still waits");
+    // Another task is due sooner: the first worker that reads this waits for it.
     bench.add(3, job().due(Due::In(ms(17)))).await;
-    assert_eq!(heard(4, 1).await, (Some(ms(16)), None));
-    assert_eq!(heard(5, 0).await, (Some(ms(15)), Some(3)));
-    // Its time has come and it did not: the next one takes its place.
+    assert_eq!(answer_of(4, 1).await, (Some(ms(16)), None));
+    assert_eq!(answer_of(5, 0).await, (Some(ms(15)), Some(3)));
+    // The time has come and the waiting worker did not claim: the next one takes its place.
     assert_eq!(bench.claim(20, &workers[2], 21, 1).await.next_due, Some(ms(30)));
-    assert_eq!(heard(21, 1).await, (Some(ms(29)), Some(3)));
+    assert_eq!(answer_of(21, 1).await, (Some(ms(29)), Some(3)));
 }
 
-async fn a_claim_of_nothing_lines_up_what_is_due_and_rings(bench: Bench) {
+async fn a_claim_of_zero_tasks_moves_due_tasks_and_adds_a_wakeup(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(50)))).await;
     let worker = bench.worker(0, "w").await;
     bench.answer_wakeup().await;
@@ -202,7 +202,7 @@ async fn a_claim_of_nothing_lines_up_what_is_due_and_rings(bench: Bench) {
     assert_eq!(bench.state(&id).await, TaskState::Ready);
 }
 
-async fn a_paused_queue_moves_nothing_that_is_due(bench: Bench) {
+async fn a_paused_queue_does_not_move_due_tasks(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(5)))).await;
     let worker = bench.worker(0, "w").await;
     bench.at(0).pause(&bench.queue, true).await.unwrap();
@@ -211,17 +211,17 @@ async fn a_paused_queue_moves_nothing_that_is_due(bench: Bench) {
 }
 
 on_both![
-    a_delayed_task_that_was_cancelled_costs_one_look,
-    a_task_that_comes_back_brings_its_tries_whatever_its_way,
-    what_is_due_is_claimed_and_nothing_sooner,
-    a_retry_is_claimed_when_it_is_due_with_its_tries,
+    a_cancelled_delayed_task_costs_one_claim,
+    a_task_that_comes_back_has_its_tries_on_every_path,
+    a_due_task_is_claimed_and_not_sooner,
+    a_due_retry_is_claimed_with_its_tries,
     the_next_due_time_is_the_earlier_of_both_kinds,
-    one_worker_waits_for_a_due_time_and_the_others_stand_by,
-    a_claim_of_nothing_lines_up_what_is_due_and_rings,
-    what_is_due_follows_the_line_and_stays_ready_where_no_room_is_left,
-    a_due_task_stands_in_line_since_a_claim_found_it_due,
+    one_worker_waits_for_a_due_time_and_the_others_are_standbys,
+    a_claim_of_zero_tasks_moves_due_tasks_and_adds_a_wakeup,
+    due_tasks_follow_the_ready_list_and_stay_there_if_the_claim_is_full,
+    a_due_task_is_ready_since_a_claim_found_it_due,
     at_most_128_of_each_kind_become_ready_in_a_call,
-    ten_thousand_due_in_one_millisecond_come_call_by_call,
-    more_is_due_than_one_call_moves_and_it_says_so,
-    a_paused_queue_moves_nothing_that_is_due,
+    ten_thousand_tasks_due_in_one_millisecond_are_claimed_call_by_call,
+    a_claim_reports_that_more_tasks_are_due_than_it_moves,
+    a_paused_queue_does_not_move_due_tasks,
 ];

@@ -1,4 +1,4 @@
-//! The order of `claim`: the line, what is ranked, and what a cancel leaves behind.
+//! The order of `claim`: the ready list, ranked tasks, and the tombstones that a cancel leaves.
 
 use std::slice;
 
@@ -10,10 +10,10 @@ use crate::{
     jobs::{job, jobs},
 };
 
-/// What one step of priority is worth.
+/// How much waiting time one step of priority is worth.
 const STEP_MS: u64 = 60_000;
 
-/// All that a new worker can claim.
+/// All tasks that a new worker can claim.
 async fn claim_all(bench: &Bench, at: u64) -> Vec<TaskId> {
     let worker = bench.worker(at, "w").await;
     bench.claim(at, &worker, 1, 128).await.ids()
@@ -30,7 +30,7 @@ async fn first_come_first_served(bench: Bench) {
     assert_eq!(claim_all(&bench, 0).await, [ids_of(&first), ids_of(&second)].concat());
 }
 
-async fn a_priority_is_worth_a_minute_a_step_and_ages(bench: Bench) {
+async fn a_priority_is_worth_a_minute_per_step_and_ages(bench: Bench) {
     let plain = bench.add(0, job()).await;
     let high = bench.add(5 * STEP_MS - 1, job().priority(5)).await;
     let tied = bench.add(5 * STEP_MS, job().priority(5)).await;
@@ -38,10 +38,14 @@ async fn a_priority_is_worth_a_minute_a_step_and_ages(bench: Bench) {
     let low = bench.add(0, job().priority(-1)).await;
     let after_low = bench.add(STEP_MS + 1, job()).await;
     let claimed = claim_all(&bench, 6 * STEP_MS).await;
-    assert_eq!(claimed, [high, plain, tied, late, low, after_low], "a tie goes to the line");
+    assert_eq!(
+        claimed,
+        [high, plain, tied, late, low, after_low],
+        "at a tie the ready list comes first"
+    );
 }
 
-async fn a_task_under_a_given_id_is_in_line_since_its_submit(bench: Bench) {
+async fn a_task_with_a_given_id_is_ready_since_its_submit(bench: Bench) {
     let low = bench.add(0, job().priority(-100)).await;
     let ids = [
         "f47ac10b-58cc-4372-a567-0e02b2c3d479",
@@ -63,7 +67,7 @@ async fn a_task_under_a_given_id_is_in_line_since_its_submit(bench: Bench) {
     assert_eq!(claimed, [vec![high], given, vec![plain, low]].concat());
 }
 
-async fn a_task_given_back_whose_id_tells_no_time_is_the_next(bench: Bench) {
+async fn a_released_task_whose_id_has_no_time_is_the_next(bench: Bench) {
     let id: TaskId =
         format!("{}/f47ac10b-58cc-4372-a567-0e02b2c3d479", bench.queue).parse().unwrap();
     let task = job().id(id.clone()).into_submission().unwrap();
@@ -83,7 +87,7 @@ async fn equal_priorities_keep_their_order(bench: Bench) {
     assert_eq!(claim_all(&bench, 5).await, ids);
 }
 
-async fn one_by_one_ranked_and_plain_tasks_come_in_the_same_order(bench: Bench) {
+async fn single_claims_return_ranked_and_plain_tasks_in_the_same_order(bench: Bench) {
     let mut expected = Vec::new();
     for step in 0..6 {
         let call = if step % 2 == 0 { job() } else { job().priority(1) };
@@ -98,13 +102,13 @@ async fn one_by_one_ranked_and_plain_tasks_come_in_the_same_order(bench: Bench) 
     assert_eq!(claimed, expected);
 }
 
-async fn a_tombstone_is_no_ready_task_and_is_dropped(bench: Bench) {
+async fn a_tombstone_is_not_a_ready_task_and_is_removed(bench: Bench) {
     let tasks = jobs(4);
     bench.submit(0, &tasks).await;
     for i in [0, 2] {
         bench.at(0).cancel(tasks[i].id()).await.unwrap();
     }
-    assert_eq!((ready(&bench).await, bench.line().await.len()), (2, 4));
+    assert_eq!((ready(&bench).await, bench.ready_list().await.len()), (2, 4));
     assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("2"));
     let listed = bench.now().list(&bench.queue, TaskState::Ready, 10, "").await.unwrap();
     let page: Vec<_> = listed.rows.into_iter().map(|row| row.id).collect();
@@ -119,7 +123,7 @@ async fn a_tombstone_is_no_ready_task_and_is_dropped(bench: Bench) {
     assert_eq!(bench.state(tasks[0].id()).await, TaskState::Cancelled);
 }
 
-async fn a_claim_passes_over_128_tombstones(bench: Bench) {
+async fn a_claim_passes_128_tombstones(bench: Bench) {
     let tasks = jobs(300);
     bench.submit(0, &tasks).await;
     for task in &tasks[..299] {
@@ -128,13 +132,13 @@ async fn a_claim_passes_over_128_tombstones(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     for seq in 1..=2 {
         let claimed = bench.claim(0, &worker, seq, 1).await;
-        assert!(claimed.grants.is_empty() && claimed.more, "it is to be asked again");
+        assert!(claimed.grants.is_empty() && claimed.more, "the worker has to claim again");
     }
     let claimed = bench.claim(0, &worker, 3, 1).await;
     assert_eq!((claimed.ids(), claimed.more), (vec![tasks[299].id().clone()], false));
 }
 
-async fn nobody_overtakes_those_who_stand_behind_tombstones(bench: Bench) {
+async fn no_task_overtakes_those_after_tombstones(bench: Bench) {
     let (line, due) = (jobs(4), job().due(Due::In(ms(5))));
     bench.submit(0, &line).await;
     let ranked = bench.add(0, job().priority(-1)).await;
@@ -150,7 +154,7 @@ async fn nobody_overtakes_those_who_stand_behind_tombstones(bench: Bench) {
     assert_eq!(claimed, [line[3].id().clone(), due, ranked]);
 }
 
-async fn a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice(bench: Bench) {
+async fn a_page_of_ready_tasks_has_no_purged_task_and_none_twice(bench: Bench) {
     let tasks = jobs(3);
     bench.submit(0, &tasks).await;
     bench.at(0).cancel(tasks[0].id()).await.unwrap();
@@ -174,7 +178,7 @@ async fn cancelled_and_requeued_it_runs_once_with_two_workers(bench: Bench) {
     let id = bench.add(0, job()).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(0).requeue(&id).await.unwrap();
-    assert_eq!((ready(&bench).await, bench.line().await.len()), (1, 2));
+    assert_eq!((ready(&bench).await, bench.ready_list().await.len()), (1, 2));
 
     let (one, two) = (bench.worker(0, "one").await, bench.worker(0, "two").await);
     let mut claimed = Vec::new();
@@ -183,7 +187,7 @@ async fn cancelled_and_requeued_it_runs_once_with_two_workers(bench: Bench) {
         claimed.extend(bench.claim(0, &two, seq, 1).await.ids());
     }
     assert_eq!(claimed, [id]);
-    assert_eq!((ready(&bench).await, bench.line().await.len()), (0, 0));
+    assert_eq!((ready(&bench).await, bench.ready_list().await.len()), (0, 0));
     assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("0"));
 }
 
@@ -195,8 +199,8 @@ async fn requeued_twice_within_a_millisecond_it_runs_once(bench: Bench) {
     }
     assert_eq!(bench.field("skips", &id.stored()).await.as_deref(), Some("3"));
     assert_eq!(claim_all(&bench, 0).await, [id]);
-    assert_eq!((bench.line().await.len(), ready(&bench).await), (0, 0));
-    assert!(!bench.names().await.contains(&"skips".to_owned()), "nothing is left to skip");
+    assert_eq!((bench.ready_list().await.len(), ready(&bench).await), (0, 0));
+    assert!(!bench.names().await.contains(&"skips".to_owned()), "there is nothing to skip");
 }
 
 async fn requeued_while_the_clock_was_set_back_it_runs_once(bench: Bench) {
@@ -208,13 +212,13 @@ async fn requeued_while_the_clock_was_set_back_it_runs_once(bench: Bench) {
     assert_eq!(claim_all(&bench, 1_000).await, [id]);
 }
 
-async fn an_old_entry_runs_nothing_while_its_task_runs(bench: Bench) {
+async fn an_old_entry_does_not_start_a_running_task_again(bench: Bench) {
     let id = bench.add(0, job()).await;
     let other = bench.add(0, job()).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(0).requeue(&id).await.unwrap();
     let worker = bench.worker(0, "w").await;
-    // The tombstone is passed over, and the new entry stands behind the other task.
+    // The tombstone is skipped, and the new entry is after the other task.
     assert_eq!(bench.claim(0, &worker, 1, 1).await.ids(), [other]);
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(0).requeue(&id).await.unwrap();
@@ -226,7 +230,7 @@ async fn an_old_entry_runs_nothing_while_its_task_runs(bench: Bench) {
     assert_eq!(bench.state(&id).await, TaskState::Working);
 }
 
-async fn a_purged_tasks_tombstone_is_dropped_and_counted(bench: Bench) {
+async fn the_tombstone_of_a_purged_task_is_removed_and_counted(bench: Bench) {
     let (gone, kept) = (bench.add(0, job()).await, bench.add(0, job()).await);
     bench.at(0).cancel(&gone).await.unwrap();
     bench.at(9).purge(&bench.queue, keep(0, ms(1)), ms(1)).await.unwrap();
@@ -238,19 +242,19 @@ async fn a_purged_tasks_tombstone_is_dropped_and_counted(bench: Bench) {
 
 on_both![
     first_come_first_served,
-    a_priority_is_worth_a_minute_a_step_and_ages,
-    a_task_under_a_given_id_is_in_line_since_its_submit,
-    a_task_given_back_whose_id_tells_no_time_is_the_next,
+    a_priority_is_worth_a_minute_per_step_and_ages,
+    a_task_with_a_given_id_is_ready_since_its_submit,
+    a_released_task_whose_id_has_no_time_is_the_next,
     equal_priorities_keep_their_order,
-    one_by_one_ranked_and_plain_tasks_come_in_the_same_order,
-    a_tombstone_is_no_ready_task_and_is_dropped,
-    a_claim_passes_over_128_tombstones,
-    nobody_overtakes_those_who_stand_behind_tombstones,
-    a_page_of_ready_tasks_has_neither_the_purged_nor_one_twice,
+    single_claims_return_ranked_and_plain_tasks_in_the_same_order,
+    a_tombstone_is_not_a_ready_task_and_is_removed,
+    a_claim_passes_128_tombstones,
+    no_task_overtakes_those_after_tombstones,
+    a_page_of_ready_tasks_has_no_purged_task_and_none_twice,
     a_task_cancelled_while_ranked_leaves_no_tombstone,
     cancelled_and_requeued_it_runs_once_with_two_workers,
     requeued_twice_within_a_millisecond_it_runs_once,
     requeued_while_the_clock_was_set_back_it_runs_once,
-    an_old_entry_runs_nothing_while_its_task_runs,
-    a_purged_tasks_tombstone_is_dropped_and_counted,
+    an_old_entry_does_not_start_a_running_task_again,
+    the_tombstone_of_a_purged_task_is_removed_and_counted,
 ];

@@ -14,7 +14,7 @@ use crate::{
     jobs::{job, job_of, jobs, ready},
 };
 
-async fn nothing_of_a_success_is_left_but_its_summary(bench: Bench) {
+async fn only_the_summary_of_a_success_is_left(bench: Bench) {
     let (id, other) = (bench.add(0, job()).await, bench.add(0, job()).await);
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
@@ -31,7 +31,7 @@ async fn nothing_of_a_success_is_left_but_its_summary(bench: Bench) {
     assert_eq!(bench.state(&other).await, TaskState::Working);
 }
 
-async fn what_was_kept_beside_a_task_goes_with_it(bench: Bench) {
+async fn data_apart_from_the_record_is_removed_with_it(bench: Bench) {
     let large = format!("\"{}\"", "x".repeat(20_000));
     let id = bench.add(0, job_of(large).priority(4)).await;
     bench.at(0).cancel(&id).await.unwrap();
@@ -39,7 +39,7 @@ async fn what_was_kept_beside_a_task_goes_with_it(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
     assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(1)))]).await.is_empty());
-    assert!(bench.claim(1, &worker, 2, 1).await.more, "it is ranked first");
+    assert!(bench.claim(1, &worker, 2, 1).await.more, "the retry is ranked first");
     let lease = bench.take(1, &worker, 2).await;
     bench.at(1).cancel(&id).await.unwrap();
     bench.wait(&id, "c").await;
@@ -54,7 +54,7 @@ async fn what_was_kept_beside_a_task_goes_with_it(bench: Bench) {
     assert_eq!(kept, [&expected[..], &["worker:w", "workers", "working:w"]].concat());
 }
 
-async fn a_success_beats_the_wish_to_cancel(bench: Bench) {
+async fn a_success_overrides_a_requested_cancel(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -64,7 +64,7 @@ async fn a_success_beats_the_wish_to_cancel(bench: Bench) {
     assert_eq!(bench.field("cancel", &id.stored()).await, None);
 }
 
-async fn a_result_is_kept_as_it_is_for_its_time(bench: Bench) {
+async fn a_result_is_kept_unchanged_for_its_time(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
@@ -85,7 +85,7 @@ async fn a_result_is_kept_as_it_is_for_its_time(bench: Bench) {
     assert!((60_000..=90_000).contains(&ttl), "{ttl}");
 }
 
-async fn results_and_biz_ids_stay_with_their_task_where_others_are_stale(bench: Bench) {
+async fn results_and_biz_ids_stay_with_their_task_if_others_are_stale(bench: Bench) {
     for name in ["a", "b", "c"] {
         bench.add(0, job().biz_id(name)).await;
     }
@@ -111,7 +111,7 @@ async fn results_and_biz_ids_stay_with_their_task_where_others_are_stale(bench: 
     assert_eq!(marks, ["biz:job:a"]);
 }
 
-async fn who_waits_gets_mail(bench: Bench) {
+async fn a_waiting_client_gets_a_completion_message(bench: Bench) {
     let (id, other) = (bench.add(0, job()).await, bench.add(0, job()).await);
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
@@ -126,13 +126,13 @@ async fn who_waits_gets_mail(bench: Bench) {
         assert_eq!(bench.completions(client).await, slice::from_ref(&completion));
         let ttl: i64 =
             bench.raw(cmd("PTTL").arg(bench.key(&format!("completions:{client}")))).await;
-        assert!(ttl > 0, "a completion list nobody reads goes by itself");
+        assert!(ttl > 0, "a completion list that is not read expires");
     }
     assert_eq!(bench.field("waiters", &id.stored()).await, None);
     assert_eq!(bench.field("waiters", &other.stored()).await.as_deref(), Some("two"));
 }
 
-async fn what_a_call_says_in_short_is_of_its_task_though_others_are_stale(bench: Bench) {
+async fn abbreviated_extras_apply_to_their_task_if_others_are_stale(bench: Bench) {
     let ranked = |_| ready(job().priority(4));
     let mut tasks: Vec<_> = (0..3).map(ranked).collect();
     tasks.extend([ready(job()), ready(job().biz_id("a")), ready(job().biz_id("b"))]);
@@ -177,7 +177,7 @@ async fn the_last_thousand_summaries_are_kept(bench: Bench) {
     assert_eq!(bench.state(&first.unwrap()).await, TaskState::Forgotten);
 }
 
-async fn a_released_task_can_be_completed_by_the_next(bench: Bench) {
+async fn a_released_task_can_be_completed_by_the_next_worker(bench: Bench) {
     let id = bench.add(0, job()).await;
     let (one, two) = (bench.worker(0, "one").await, bench.worker(0, "two").await);
     let lease = bench.take(0, &one, 1).await;
@@ -188,13 +188,13 @@ async fn a_released_task_can_be_completed_by_the_next(bench: Bench) {
 }
 
 on_both![
-    nothing_of_a_success_is_left_but_its_summary,
-    what_was_kept_beside_a_task_goes_with_it,
-    a_success_beats_the_wish_to_cancel,
-    a_result_is_kept_as_it_is_for_its_time,
-    results_and_biz_ids_stay_with_their_task_where_others_are_stale,
-    what_a_call_says_in_short_is_of_its_task_though_others_are_stale,
-    who_waits_gets_mail,
+    only_the_summary_of_a_success_is_left,
+    data_apart_from_the_record_is_removed_with_it,
+    a_success_overrides_a_requested_cancel,
+    a_result_is_kept_unchanged_for_its_time,
+    results_and_biz_ids_stay_with_their_task_if_others_are_stale,
+    abbreviated_extras_apply_to_their_task_if_others_are_stale,
+    a_waiting_client_gets_a_completion_message,
     the_last_thousand_summaries_are_kept,
-    a_released_task_can_be_completed_by_the_next,
+    a_released_task_can_be_completed_by_the_next_worker,
 ];

@@ -21,7 +21,7 @@ async fn delete(bench: &Bench, ids: &[&TaskId]) -> Vec<Deleted> {
     bench.at(9).delete_all(&bench.queue, ids).await.expect("a delete is not refused")
 }
 
-/// A task with a biz id, in each state that can be deleted.
+/// Tasks with biz ids, one in each state that can be deleted.
 async fn one_of_each(bench: &Bench) -> Vec<(TaskState, TaskId)> {
     let large = format!("\"{}\"", "x".repeat(20_000));
     let dead = bench.add(0, job_of(large).biz_id("dead").biz_window(HOUR)).await;
@@ -45,7 +45,7 @@ async fn one_of_each(bench: &Bench) -> Vec<(TaskState, TaskId)> {
     ]
 }
 
-async fn nothing_of_a_deleted_task_is_left_and_its_biz_id_is_free(bench: Bench) {
+async fn a_delete_removes_all_data_and_frees_the_biz_id(bench: Bench) {
     let tasks = one_of_each(&bench).await;
     for (state, id) in &tasks {
         assert_eq!(bench.state(id).await, *state);
@@ -67,14 +67,14 @@ async fn nothing_of_a_deleted_task_is_left_and_its_biz_id_is_free(bench: Bench) 
     assert_eq!(bench.names().await, left);
     let worker = bench.worker(100, "w").await;
     assert!(bench.claim(100, &worker, 2, 128).await.grants.is_empty());
-    assert!(!bench.names().await.contains(&"ready".to_owned()), "the tombstones went");
+    assert!(!bench.names().await.contains(&"ready".to_owned()), "the tombstones are gone");
     for name in ["dead", "retry", "cancelled", "delayed", "ranked", "ready"] {
         assert_eq!(bench.duplicate_of(100, job().biz_id(name)).await, None, "{name}");
     }
     assert_eq!(bench.now().counts(&bench.queue).await.unwrap().purged, 6);
 }
 
-async fn a_task_that_works_or_has_succeeded_stays_as_it_is(bench: Bench) {
+async fn a_running_or_succeeded_task_is_not_changed(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let good = bench.add(0, job()).await;
     let lease = bench.take(0, &worker, 1).await;
@@ -89,7 +89,7 @@ async fn a_task_that_works_or_has_succeeded_stays_as_it_is(bench: Bench) {
     assert!(bench.complete(0, &[done(&lease)]).await.is_empty(), "it can still report");
 }
 
-async fn deleted_again_nothing_is_known_of_it(bench: Bench) {
+async fn a_second_delete_finds_an_unknown_task(bench: Bench) {
     let id = bench.add(0, job()).await;
     assert_eq!(delete(&bench, &[&id]).await, [Deleted::Done]);
     let before = bench.dump().await;
@@ -107,7 +107,7 @@ async fn a_task_that_is_submitted_again_under_its_id_is_deleted_no_more(bench: B
     assert!(bench.score("deleted", &ids[1].stored()).await.is_some(), "it stays deleted");
 }
 
-async fn who_waits_for_it_hears_that_it_is_forgotten(bench: Bench) {
+async fn a_wait_for_a_deleted_task_ends_as_forgotten(bench: Bench) {
     let tasks = jobs(3);
     bench.submit(0, &tasks).await;
     let ids = ids_of(&tasks);
@@ -119,12 +119,12 @@ async fn who_waits_for_it_hears_that_it_is_forgotten(bench: Bench) {
     assert_eq!(bench.completions("c").await, [completion(&ids[0]), completion(&ids[2])]);
     let by = Some(StoredBy { client: "c1", number: 1 });
     for id in [&ids[0], &ids[2]] {
-        let told = bench.now().state_of(id, by).await.unwrap();
-        assert_eq!(told, TaskState::Forgotten, "what was deleted is taken for no success");
+        let state = bench.now().state_of(id, by).await.unwrap();
+        assert_eq!(state, TaskState::Forgotten, "a deleted task is not taken for a success");
     }
 }
 
-/// Else a client that waits late for others would be told less, for each that somebody deletes.
+/// Otherwise each delete would hide successes from clients that wait late for other tasks.
 async fn the_success_of_an_older_task_is_still_known(bench: Bench) {
     let good = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
@@ -133,21 +133,21 @@ async fn the_success_of_an_older_task_is_still_known(bench: Bench) {
     let () = bench.raw(cmd("DEL").arg(bench.key("success"))).await;
     let deleted = bench.add(5, job()).await;
     assert_eq!(delete(&bench, &[&deleted]).await, [Deleted::Done]);
-    let told = async |id, number| {
+    let state_of = async |id, number| {
         let by = Some(StoredBy { client: "c1", number });
         bench.now().state_of(id, by).await.unwrap()
     };
-    assert_eq!(told(&good, 1).await, TaskState::Success);
-    assert_eq!(told(&deleted, 2).await, TaskState::Forgotten);
-    // A day later the id is not kept, and nobody takes it for a success all the same.
+    assert_eq!(state_of(&good, 1).await, TaskState::Success);
+    assert_eq!(state_of(&deleted, 2).await, TaskState::Forgotten);
+    // A day later the id is not stored any more, and it is still not taken for a success.
     let day = 24 * 3_600_000;
     let kept = keep(10, HOUR);
     assert_eq!(bench.at(9 + day).purge(&bench.queue, kept, 48 * HOUR).await.unwrap().tasks, 0);
     assert_eq!(bench.score("deleted", &deleted.stored()).await, None);
-    assert_eq!(told(&deleted, 2).await, TaskState::Forgotten);
+    assert_eq!(state_of(&deleted, 2).await, TaskState::Forgotten);
 }
 
-async fn each_of_many_is_judged_by_itself_and_one_named_twice_once(bench: Bench) {
+async fn each_of_many_is_deleted_on_its_own_and_one_named_twice_only_once(bench: Bench) {
     let tasks = one_of_each(&bench).await;
     let worker = bench.worker(0, "w").await;
     let held = bench.add(0, job().priority(9)).await;
@@ -163,7 +163,7 @@ async fn each_of_many_is_judged_by_itself_and_one_named_twice_once(bench: Bench)
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn the_mark_of_a_biz_id_that_is_anothers_stays(bench: Bench) {
+async fn a_biz_id_that_another_task_holds_stays(bench: Bench) {
     let old = bench.add(0, job().biz_id("b")).await;
     bench.at(0).cancel(&old).await.unwrap();
     let new = bench.add(0, job().biz_id("b")).await;
@@ -171,7 +171,7 @@ async fn the_mark_of_a_biz_id_that_is_anothers_stays(bench: Bench) {
     assert_eq!(bench.duplicate_of(9, job().biz_id("b")).await, Some(new));
 }
 
-async fn as_many_as_a_call_takes_are_deleted_at_once(bench: Bench) {
+async fn a_full_call_is_deleted_at_once(bench: Bench) {
     let tasks = jobs(128);
     bench.submit(0, &tasks).await;
     let ids = ids_of(&tasks);
@@ -182,13 +182,13 @@ async fn as_many_as_a_call_takes_are_deleted_at_once(bench: Bench) {
 }
 
 on_both![
-    nothing_of_a_deleted_task_is_left_and_its_biz_id_is_free,
-    a_task_that_works_or_has_succeeded_stays_as_it_is,
+    a_delete_removes_all_data_and_frees_the_biz_id,
+    a_running_or_succeeded_task_is_not_changed,
     a_task_that_is_submitted_again_under_its_id_is_deleted_no_more,
-    deleted_again_nothing_is_known_of_it,
-    who_waits_for_it_hears_that_it_is_forgotten,
+    a_second_delete_finds_an_unknown_task,
+    a_wait_for_a_deleted_task_ends_as_forgotten,
     the_success_of_an_older_task_is_still_known,
-    each_of_many_is_judged_by_itself_and_one_named_twice_once,
-    the_mark_of_a_biz_id_that_is_anothers_stays,
-    as_many_as_a_call_takes_are_deleted_at_once,
+    each_of_many_is_deleted_on_its_own_and_one_named_twice_only_once,
+    a_biz_id_that_another_task_holds_stays,
+    a_full_call_is_deleted_at_once,
 ];

@@ -11,7 +11,7 @@ use crate::{
     jobs::{job, jobs},
 };
 
-async fn each_verdict_has_its_state(bench: Bench) {
+async fn each_outcome_has_its_state(bench: Bench) {
     let verdicts = [
         (Verdict::Retry(ms(30)), TaskState::Retry, START + 39),
         (Verdict::Dead, TaskState::Dead, START + 9),
@@ -53,7 +53,7 @@ async fn failures_add_up_and_the_last_ten_errors_are_kept(bench: Bench) {
     assert_eq!(found.errors.lines().collect::<Vec<_>>(), expected);
 }
 
-async fn misfits_before_a_retry_count_no_more_and_those_of_a_dead_task_are_told(bench: Bench) {
+async fn a_retry_resets_misfits_and_a_dead_task_keeps_them(bench: Bench) {
     for (verdict, misfits) in [(Verdict::Retry(ms(1)), 0), (Verdict::Dead, 2)] {
         let id = bench.add(0, job()).await;
         let worker = bench.worker(0, "w").await;
@@ -78,7 +78,7 @@ async fn a_failure_without_an_error_adds_none(bench: Bench) {
     assert_eq!((found.errors.as_str(), found.tries), ("", (1, 0, 0)));
 }
 
-async fn the_wish_to_cancel_beats_a_retry_but_not_an_end(bench: Bench) {
+async fn a_requested_cancel_overrides_a_retry_but_not_an_end(bench: Bench) {
     for (verdict, state) in [
         (Verdict::Retry(ms(1)), TaskState::Cancelled),
         (Verdict::Dead, TaskState::Dead),
@@ -97,7 +97,7 @@ async fn the_wish_to_cancel_beats_a_retry_but_not_an_end(bench: Bench) {
     }
 }
 
-async fn the_wish_to_cancel_one_task_spares_the_others_of_the_call(bench: Bench) {
+async fn a_requested_cancel_of_one_task_does_not_affect_others_of_the_call(bench: Bench) {
     bench.submit(0, &jobs(2)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
@@ -108,7 +108,7 @@ async fn the_wish_to_cancel_one_task_spares_the_others_of_the_call(bench: Bench)
     assert_eq!(bench.state(&leases[1].id).await, TaskState::Retry);
 }
 
-async fn who_waits_hears_of_the_end_and_not_of_a_retry(bench: Bench) {
+async fn a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
@@ -124,25 +124,25 @@ async fn who_waits_hears_of_the_end_and_not_of_a_retry(bench: Bench) {
     assert_eq!(bench.field("waiters", &leases[0].id.stored()).await.as_deref(), Some("c"));
 }
 
-async fn the_bell_rings_for_a_retry_that_is_sooner_than_the_others(bench: Bench) {
+async fn a_retry_that_is_sooner_than_the_others_adds_a_wakeup(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     assert!(bench.answer_wakeup().await);
-    for (lease, wait, rings) in [(0, 50, true), (1, 50, false), (2, 49, true)] {
+    for (lease, wait, wakes) in [(0, 50, true), (1, 50, false), (2, 49, true)] {
         let report = failed(&leases[lease], Verdict::Retry(ms(wait)));
         assert!(bench.fail(0, &[report]).await.is_empty());
-        assert_eq!(bench.answer_wakeup().await, rings, "after {wait} ms");
+        assert_eq!(bench.answer_wakeup().await, wakes, "after {wait} ms");
     }
 }
 
 on_both![
-    each_verdict_has_its_state,
+    each_outcome_has_its_state,
     failures_add_up_and_the_last_ten_errors_are_kept,
-    misfits_before_a_retry_count_no_more_and_those_of_a_dead_task_are_told,
+    a_retry_resets_misfits_and_a_dead_task_keeps_them,
     a_failure_without_an_error_adds_none,
-    the_wish_to_cancel_beats_a_retry_but_not_an_end,
-    the_wish_to_cancel_one_task_spares_the_others_of_the_call,
-    who_waits_hears_of_the_end_and_not_of_a_retry,
-    the_bell_rings_for_a_retry_that_is_sooner_than_the_others,
+    a_requested_cancel_overrides_a_retry_but_not_an_end,
+    a_requested_cancel_of_one_task_does_not_affect_others_of_the_call,
+    a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry,
+    a_retry_that_is_sooner_than_the_others_adds_a_wakeup,
 ];

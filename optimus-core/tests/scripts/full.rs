@@ -1,4 +1,4 @@
-//! At maxmemory a submit is refused whole, and everything that drains the queue goes on.
+//! At maxmemory a submit is refused as a whole, and every script that drains the queue works.
 
 use optimus_core::broker::BrokerError;
 
@@ -9,7 +9,7 @@ use crate::{
     world::{SITUATIONS, World},
 };
 
-async fn a_full_store_refuses_submits_whole_and_drains(bench: Bench) {
+async fn a_full_store_refuses_whole_submits_and_can_be_drained(bench: Bench) {
     for (script, situations) in SITUATIONS {
         for situation in *situations {
             bench.restore(&Dump::new()).await;
@@ -28,7 +28,7 @@ async fn a_full_store_refuses_submits_whole_and_drains(bench: Bench) {
     }
 }
 
-/// Its tasks are stored: to be told that nothing was done would be wrong.
+/// Its tasks are stored, so an answer that nothing was done would be wrong.
 async fn a_full_store_answers_a_submit_that_is_sent_again(bench: Bench) {
     let tasks = jobs(2);
     let first = bench.send(0, 1, &tasks).await.unwrap();
@@ -40,12 +40,12 @@ async fn a_full_store_answers_a_submit_that_is_sent_again(bench: Bench) {
 
 #[tokio::test]
 async fn embedded() {
-    a_full_store_refuses_submits_whole_and_drains(Bench::embedded()).await;
+    a_full_store_refuses_whole_submits_and_can_be_drained(Bench::embedded()).await;
     a_full_store_answers_a_submit_that_is_sent_again(Bench::embedded()).await;
 }
 
 #[tokio::test]
 async fn redis() {
-    a_full_store_refuses_submits_whole_and_drains(Bench::own_redis().await).await;
+    a_full_store_refuses_whole_submits_and_can_be_drained(Bench::own_redis().await).await;
     a_full_store_answers_a_submit_that_is_sent_again(Bench::own_redis().await).await;
 }

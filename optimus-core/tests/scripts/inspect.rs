@@ -1,4 +1,4 @@
-//! `inspect`: one task, its state and all that is kept of it.
+//! `inspect`: one task, its state and all its data.
 
 use optimus_core::{
     Due, TaskId, TaskRecord, TaskState, WorkerId,
@@ -27,7 +27,7 @@ async fn assert_found(bench: &Bench, id: &TaskId, state: TaskState, at: Option<u
     assert_eq!(TaskRecord::decode(found.record.clone()).unwrap().payload, b"{}", "{state}");
 }
 
-async fn a_task_is_seen_in_each_state_it_goes_through(bench: Bench) {
+async fn a_task_is_found_in_each_of_its_states(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(10)))).await;
     assert_found(&bench, &id, TaskState::Delayed, Some(10)).await;
     let worker = bench.worker(0, "w").await;
@@ -47,7 +47,7 @@ async fn a_task_is_seen_in_each_state_it_goes_through(bench: Bench) {
     assert_found(&bench, &id, TaskState::Cancelled, Some(25)).await;
 }
 
-async fn of_a_success_there_is_a_summary_and_no_record(bench: Bench) {
+async fn a_success_has_a_summary_and_no_record(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -58,7 +58,7 @@ async fn of_a_success_there_is_a_summary_and_no_record(bench: Bench) {
     assert!(found.record.is_empty());
 }
 
-async fn what_is_unknown_is_forgotten(bench: Bench) {
+async fn an_unknown_task_is_forgotten(bench: Bench) {
     let found = inspect(&bench, &TaskId::new(bench.queue.clone())).await;
     assert_eq!((found.state, found.at_ms, found.worker), (TaskState::Forgotten, None, None));
     assert!(found.record.is_empty() && found.summary.is_empty() && found.errors.is_empty());
@@ -78,7 +78,7 @@ async fn tries_errors_and_a_large_payload_are_shown(bench: Bench) {
     assert!(TaskRecord::decode(found.record.clone()).unwrap().has_blob);
 }
 
-async fn a_look_at_an_empty_queue_keeps_the_connection(bench: Bench) {
+async fn reading_an_empty_queue_keeps_the_connection(bench: Bench) {
     let (broker, queue) = (bench.now(), &bench.queue);
     assert_eq!(broker.counts(queue).await.unwrap(), Counts::default());
     assert!(broker.workers(queue).await.unwrap().is_empty());
@@ -89,9 +89,9 @@ async fn a_look_at_an_empty_queue_keeps_the_connection(bench: Bench) {
 }
 
 on_both![
-    a_look_at_an_empty_queue_keeps_the_connection,
-    a_task_is_seen_in_each_state_it_goes_through,
-    of_a_success_there_is_a_summary_and_no_record,
-    what_is_unknown_is_forgotten,
+    reading_an_empty_queue_keeps_the_connection,
+    a_task_is_found_in_each_of_its_states,
+    a_success_has_a_summary_and_no_record,
+    an_unknown_task_is_forgotten,
     tries_errors_and_a_large_payload_are_shown,
 ];

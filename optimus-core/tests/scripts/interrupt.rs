@@ -1,4 +1,4 @@
-//! `interrupt`: ends a worker's own wait for work.
+//! `interrupt`: interrupts a worker's own wait for work.
 
 use optimus_core::{WorkerId, broker::Woken};
 use redis::cmd;
@@ -11,19 +11,19 @@ async fn the_next_wait_of_that_worker_returns_once(bench: Bench) {
     for _ in 0..2 {
         bench.now().interrupt(&bench.queue, &worker).await.unwrap();
     }
-    let blocking = bench.now().blocking("bell");
+    let blocking = bench.now().blocking("wakeups");
     let wait = async |worker, within| {
         blocking.wait_for_work(&queues, (&bench.queue, worker), ms(within)).await.unwrap()
     };
     assert_eq!(wait(&other, 10).await, None);
     assert_eq!(wait(&worker, 5_000).await, Some(Woken::Interrupted));
-    assert_eq!(wait(&worker, 10).await, None, "twice is as once");
+    assert_eq!(wait(&worker, 10).await, None, "the second has no effect");
 }
 
-async fn what_nobody_hears_goes_by_itself(bench: Bench) {
+async fn an_interrupt_that_is_not_read_expires(bench: Bench) {
     bench.now().interrupt(&bench.queue, &WorkerId::from_stored("w")).await.unwrap();
     let left: i64 = bench.raw(cmd("PTTL").arg(bench.key("interrupt:w"))).await;
     assert!(left > 0, "{left} ms");
 }
 
-on_both![the_next_wait_of_that_worker_returns_once, what_nobody_hears_goes_by_itself];
+on_both![the_next_wait_of_that_worker_returns_once, an_interrupt_that_is_not_read_expires];

@@ -30,7 +30,7 @@ async fn a_worker_that_holds_something_stays(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn who_waits_for_a_due_time_leaves_that_to_another(bench: Bench) {
+async fn a_leaving_worker_passes_its_wait_for_a_due_time_on(bench: Bench) {
     bench.add(0, job().due(Due::In(ms(9_000)))).await;
     let [timer, other] = [bench.worker(0, "timer").await, bench.worker(0, "other").await];
     assert!(bench.claim(0, &timer, 1, 1).await.grants.is_empty());
@@ -43,7 +43,7 @@ async fn who_waits_for_a_due_time_leaves_that_to_another(bench: Bench) {
     assert!(bench.answer_wakeup().await, "for another");
 }
 
-async fn leaving_twice_is_no_mistake(bench: Bench) {
+async fn leaving_twice_is_not_an_error(bench: Bench) {
     let stranger = WorkerId::from_stored("stranger");
     assert_eq!(bench.at(0).leave(&bench.queue, &stranger).await.unwrap(), 0);
     assert!(bench.names().await.is_empty());
@@ -52,6 +52,6 @@ async fn leaving_twice_is_no_mistake(bench: Bench) {
 on_both![
     a_worker_that_holds_nothing_is_forgotten,
     a_worker_that_holds_something_stays,
-    who_waits_for_a_due_time_leaves_that_to_another,
-    leaving_twice_is_no_mistake,
+    a_leaving_worker_passes_its_wait_for_a_due_time_on,
+    leaving_twice_is_not_an_error,
 ];

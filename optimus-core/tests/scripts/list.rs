@@ -1,5 +1,5 @@
-//! `list`: the tasks in a state, a page at a time. What the rows of the line, the held and the
-//! successes are is compared by the model too.
+//! `list`: the tasks in a state, one page at a time. The model also compares the rows of ready,
+//! held and succeeded tasks.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn ids(listed: &Listed) -> Vec<TaskId> {
     listed.rows.iter().map(|row| row.id.clone()).collect()
 }
 
-/// All pages, with something done between each two.
+/// All pages, with a callback between each two.
 async fn walk(
     bench: &Bench,
     state: TaskState,
@@ -45,7 +45,7 @@ async fn walk(
     all
 }
 
-/// So many tasks that died at 0, 1, 2… ms, the latest first.
+/// This many tasks that died at 0, 1, 2… ms, the latest first.
 async fn mark_dead(bench: &Bench, count: usize) -> Vec<TaskId> {
     bench.submit(0, &jobs(count)).await;
     let worker = bench.worker(0, "w").await;
@@ -56,10 +56,10 @@ async fn mark_dead(bench: &Bench, count: usize) -> Vec<TaskId> {
     leases.into_iter().rev().map(|lease| lease.id).collect()
 }
 
-async fn a_page_goes_on_behind_the_last_while_others_come_and_go(bench: Bench) {
+async fn a_page_continues_after_the_last_one_while_tasks_come_and_go(bench: Bench) {
     let dead = mark_dead(&bench, 20).await;
     let seen = walk(&bench, TaskState::Dead, 5, async |page| match page {
-        // The task of the cursor leaves, one before it leaves, and a new one comes.
+        // The task of the cursor leaves, one before it leaves, and a new one arrives.
         0 => bench.now().requeue(&dead[4]).await.unwrap(),
         1 => bench.now().requeue(&dead[0]).await.unwrap(),
         _ => {
@@ -72,7 +72,7 @@ async fn a_page_goes_on_behind_the_last_while_others_come_and_go(bench: Bench) {
     assert_eq!(seen, dead);
 }
 
-async fn many_of_one_instant_are_all_told(bench: Bench) {
+async fn many_tasks_of_one_instant_are_all_listed(bench: Bench) {
     let tasks = jobs(30);
     bench.submit(0, &tasks).await;
     for id in ids_of(&tasks) {
@@ -86,8 +86,8 @@ async fn many_of_one_instant_are_all_told(bench: Bench) {
     assert_eq!(seen, all);
 }
 
-/// Its place in the order is another then, and no guide for who has not been told yet.
-async fn the_task_of_the_cursor_may_come_back_under_another_time(bench: Bench) {
+/// Its position is another one then, so it is no guide to the tasks that are still missing.
+async fn the_task_of_the_cursor_may_come_back_at_another_time(bench: Bench) {
     let mut due = Vec::new();
     for at in 1..=10 {
         due.push(bench.add(0, job().due(Due::In(ms(at * 1_000)))).await);
@@ -103,7 +103,7 @@ async fn the_task_of_the_cursor_may_come_back_under_another_time(bench: Bench) {
     assert!(due.iter().all(|id| seen.contains(id)), "{seen:?}");
 }
 
-async fn the_line_moves_on_under_its_reader_and_nobody_is_left_out(bench: Bench) {
+async fn no_task_is_omitted_while_the_ready_list_changes(bench: Bench) {
     let ranked = bench.add(0, job().priority(1)).await;
     let tasks = jobs(30);
     bench.submit(0, &tasks).await;
@@ -121,7 +121,7 @@ async fn the_line_moves_on_under_its_reader_and_nobody_is_left_out(bench: Bench)
     assert_eq!(left.len(), 1 + 30 - 9 + 6);
 }
 
-async fn a_tombstone_is_no_row_of_the_line(bench: Bench) {
+async fn a_tombstone_is_not_a_row_of_ready_tasks(bench: Bench) {
     let tasks = jobs(5);
     bench.submit(0, &tasks).await;
     let all = ids_of(&tasks);
@@ -163,7 +163,7 @@ async fn a_row_has_the_header_and_not_the_arguments(bench: Bench) {
     assert_eq!((row.tries, row.worker, row.at_ms), ((0, 0, 0), None, None));
 }
 
-async fn successes_are_told_from_their_summaries_the_latest_first(bench: Bench) {
+async fn successes_are_listed_from_their_summaries_the_latest_first(bench: Bench) {
     bench.submit(0, &jobs(10)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 10).await.leases(&worker);
@@ -176,7 +176,7 @@ async fn successes_are_told_from_their_summaries_the_latest_first(bench: Bench) 
     assert!(row.summary.starts_with(&leases[9].id.stored()) && row.at_ms.is_some());
 }
 
-async fn what_no_page_has_told_is_no_cursor_and_begins_again(bench: Bench) {
+async fn an_invalid_cursor_starts_at_the_first_page(bench: Bench) {
     let dead = mark_dead(&bench, 3).await;
     bench.submit(0, &jobs(2)).await;
     for cursor in ["x", "x y", "p", "px y", "-5 y", "99999999999 y"] {
@@ -191,13 +191,13 @@ async fn what_no_page_has_told_is_no_cursor_and_begins_again(bench: Bench) {
 }
 
 on_both![
-    a_page_goes_on_behind_the_last_while_others_come_and_go,
-    many_of_one_instant_are_all_told,
-    the_task_of_the_cursor_may_come_back_under_another_time,
-    the_line_moves_on_under_its_reader_and_nobody_is_left_out,
-    a_tombstone_is_no_row_of_the_line,
+    a_page_continues_after_the_last_one_while_tasks_come_and_go,
+    many_tasks_of_one_instant_are_all_listed,
+    the_task_of_the_cursor_may_come_back_at_another_time,
+    no_task_is_omitted_while_the_ready_list_changes,
+    a_tombstone_is_not_a_row_of_ready_tasks,
     a_page_is_bounded_in_rows_and_bytes,
     a_row_has_the_header_and_not_the_arguments,
-    successes_are_told_from_their_summaries_the_latest_first,
-    what_no_page_has_told_is_no_cursor_and_begins_again,
+    successes_are_listed_from_their_summaries_the_latest_first,
+    an_invalid_cursor_starts_at_the_first_page,
 ];

@@ -1,8 +1,8 @@
-//! Each Lua script by itself: starting state x caller → answer, next state, what stays untouched.
+//! Each Lua script on its own: starting state x caller → answer, next state, and what is unchanged.
 //!
-//! One file a script, each test once on `memory://` and once on a real server. [`bench`] is the
-//! store under test, [`acts`] what nearly every test does with it (both are shared with the model
-//! test, in `common/`), [`world`] a store in which something of every kind is there. Across all
+//! One file per script; each test runs once on `memory://` and once on a real server. [`bench`] is
+//! the store under test, [`acts`] the calls that nearly every test makes (both are shared with the
+//! model test, in `common/`), and [`world`] a store with something of every kind. Files for all
 //! scripts: `wrong_type`, `full`, `bytes`, `torn`, `migrating`, and `page` for `lua/README.md`.
 
 #[macro_use]

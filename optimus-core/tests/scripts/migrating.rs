@@ -1,6 +1,6 @@
-//! A slot of a cluster that is being moved: there Redis stops a script at a key that is not there,
-//! or that the script itself has emptied, and undoes nothing. Each call must be refused whole or
-//! done whole.
+//! A cluster slot that is being migrated. There Redis stops a script at a missing key, also at one
+//! that the script itself has emptied, and does not roll back. Each call must be refused or done as
+//! a whole.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     wrong_type::{TEXTS, in_world, named_keys},
 };
 
-/// A server that has the slot of the bench's queue, and one to which that slot can move.
+/// A server that has the slot of the bench's queue, and one to which that slot can migrate.
 struct Cluster {
     bench: Bench,
     slot: u32,
@@ -57,7 +57,7 @@ impl Cluster {
     }
 }
 
-/// A key with an element that no call takes notice of.
+/// A key with an element that no call reads.
 fn filler(name: &str) -> Content {
     let kind = name.split_inclusive(':').next().unwrap_or(name);
     match kind {
@@ -71,7 +71,7 @@ fn filler(name: &str) -> Content {
     }
 }
 
-/// Of a key's elements those that the call removed or replaced, so that it empties the key.
+/// The elements of a key that the call removes or replaces, so that it empties the key.
 fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
     let missing = |pairs: &[(Vec<u8>, Vec<u8>)], left: &[(Vec<u8>, Vec<u8>)]| {
         pairs.iter().filter(|pair| !left.contains(pair)).cloned().collect::<Vec<_>>()
@@ -92,8 +92,9 @@ fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
     (!is_empty && kept != *before).then_some(kept)
 }
 
-/// Stores in which the call finds every key that it needs: with much in each, with no more in one
-/// of them than the call takes out, and so in all of them.
+/// Stores in which the call finds every key that it needs: one with many elements in each key, then
+/// one for each key that has only the elements that the call removes, and one where that is so for
+/// all keys.
 fn stores(
     world: &World,
     (script, situation): (&str, &str),
@@ -128,7 +129,7 @@ fn stores(
         stores.push(store);
     }
     full.extend(thin);
-    // Nothing but what a pause writes again.
+    // Only a field that a pause writes again.
     let mut paused = full.clone();
     paused.insert("meta".into(), Content::Hash(vec![(b"paused".to_vec(), b"1".to_vec())]));
     stores.extend([full, paused]);
@@ -136,7 +137,7 @@ fn stores(
 }
 
 #[tokio::test]
-async fn a_call_in_a_slot_that_moves_is_refused_whole_or_done_whole() {
+async fn a_call_in_a_migrating_slot_is_refused_or_done_as_a_whole() {
     let cluster = Cluster::start().await;
     let bench = &cluster.bench;
     let (mut halves, mut done) = (Vec::new(), BTreeSet::new());
@@ -165,5 +166,5 @@ async fn a_call_in_a_slot_that_moves_is_refused_whole_or_done_whole() {
     }
     assert_eq!(halves, [""; 0], "half a transition");
     let all: BTreeSet<_> = SITUATIONS.iter().map(|(script, _)| *script).collect();
-    assert_eq!(done, all, "each is done in some store");
+    assert_eq!(done, all, "each script succeeds in some store");
 }

@@ -1,4 +1,4 @@
-//! `needs` of `meta`: newer programs have written what these scripts would break.
+//! `needs` of `meta`: newer programs have written data that these scripts would damage.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn set_needs(bench: &Bench, needs: u32) {
     let () = bench.raw(cmd("HSET").arg(bench.key("meta")).arg("needs").arg(needs)).await;
 }
 
-async fn older_scripts_change_nothing_that_newer_ones_know_more_of(bench: Bench) {
+async fn older_scripts_do_not_change_a_queue_of_newer_ones(bench: Bench) {
     let (dead, held, waits) =
         (bench.add(0, job()).await, bench.add(0, job()).await, bench.add(0, job()).await);
     let worker = bench.worker(0, "w").await;
@@ -44,14 +44,14 @@ async fn older_scripts_change_nothing_that_newer_ones_know_more_of(bench: Bench)
     assert!(is_newer(&late.retire(&bench.queue, Duration::ZERO).await));
     bench.assert_unchanged(&before).await;
 
-    // What was claimed before can still end, and anybody may look and submit.
+    // Tasks that were claimed before can still end, and reads and submits work.
     assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
     assert_eq!(bench.state(&held).await, TaskState::Success);
     let new = bench.add(0, job()).await;
     assert_eq!(bench.state(&new).await, TaskState::Ready);
 }
 
-async fn what_these_scripts_know_is_no_hindrance(bench: Bench) {
+async fn a_known_version_is_accepted(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     set_needs(&bench, 1).await;
@@ -60,7 +60,4 @@ async fn what_these_scripts_know_is_no_hindrance(bench: Bench) {
     bench.at(0).purge(&bench.queue, keep(0, Duration::ZERO), LEASE).await.unwrap();
 }
 
-on_both![
-    older_scripts_change_nothing_that_newer_ones_know_more_of,
-    what_these_scripts_know_is_no_hindrance,
-];
+on_both![older_scripts_do_not_change_a_queue_of_newer_ones, a_known_version_is_accepted,];

@@ -1,4 +1,4 @@
-//! `lua/README.md` says what the scripts say of themselves.
+//! Compares `lua/README.md` with the headers of the scripts.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::wrong_type::{TEXTS, named_keys};
 
 const PAGE: &str = include_str!("../../lua/README.md");
 
-/// The rows below a table's head, as cells.
+/// The rows below a table's header, as cells.
 fn rows(head: &str) -> Vec<Vec<&'static str>> {
     let table = PAGE.split(head).nth(1).unwrap_or_else(|| panic!("no table {head:?}"));
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
@@ -54,7 +54,7 @@ fn each_script_has_its_keys_in_their_order() {
 }
 
 #[test]
-fn the_list_of_refusals_is_the_one_of_the_broker() {
+fn the_list_of_refusals_is_that_of_the_broker() {
     let rows = rows("| word | means | after it |");
     let words: Vec<String> = rows.iter().map(|row| row[0].replace('`', "")).collect();
     assert_eq!(words, Refusal::ALL.map(|(_, word)| word));

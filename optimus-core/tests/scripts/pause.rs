@@ -1,4 +1,4 @@
-//! `pause`: a queue on or off.
+//! `pause`: stops and restarts the claims of a queue.
 
 use optimus_core::broker::Refusal;
 
@@ -27,22 +27,22 @@ async fn nothing_is_claimed_from_a_paused_queue(bench: Bench) {
     assert_eq!(bench.claim(3, &worker, 1, 1).await.ids(), [tasks[0].id().clone()]);
 }
 
-async fn what_a_worker_holds_when_the_queue_is_paused_it_ends(bench: Bench) {
+async fn a_worker_ends_what_it_holds_when_the_queue_is_paused(bench: Bench) {
     bench.submit(0, &jobs(2)).await;
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 1).await;
     bench.at(0).pause(&bench.queue, true).await.unwrap();
-    assert_eq!(bench.claim(0, &worker, 1, 1).await.ids(), claimed.ids(), "an answer again");
+    assert_eq!(bench.claim(0, &worker, 1, 1).await.ids(), claimed.ids(), "the repeat of an answer");
     assert!(bench.complete(0, &[done(&claimed.leases(&worker)[0])]).await.is_empty());
 }
 
-async fn a_paused_queue_takes_submits(bench: Bench) {
+async fn a_paused_queue_accepts_submits(bench: Bench) {
     bench.at(0).pause(&bench.queue, true).await.unwrap();
     bench.submit(0, &jobs(3)).await;
     assert_eq!(bench.now().counts(&bench.queue).await.unwrap().ready, 3);
 }
 
-async fn the_end_of_a_pause_rings(bench: Bench) {
+async fn the_end_of_a_pause_adds_a_wakeup(bench: Bench) {
     bench.at(0).pause(&bench.queue, true).await.unwrap();
     assert!(!bench.answer_wakeup().await);
     for _ in 0..2 {
@@ -70,7 +70,7 @@ async fn a_worker_makes_a_queue_known(bench: Bench) {
     assert!(bench.at(0).pause(&bench.queue, true).await.unwrap());
 }
 
-async fn pausing_twice_is_no_mistake(bench: Bench) {
+async fn pausing_twice_is_not_an_error(bench: Bench) {
     for _ in 0..2 {
         bench.at(0).pause(&bench.queue, true).await.unwrap();
     }
@@ -80,10 +80,10 @@ async fn pausing_twice_is_no_mistake(bench: Bench) {
 
 on_both![
     nothing_is_claimed_from_a_paused_queue,
-    what_a_worker_holds_when_the_queue_is_paused_it_ends,
-    a_paused_queue_takes_submits,
-    the_end_of_a_pause_rings,
+    a_worker_ends_what_it_holds_when_the_queue_is_paused,
+    a_paused_queue_accepts_submits,
+    the_end_of_a_pause_adds_a_wakeup,
     who_pauses_a_queue_that_nobody_has_used_is_told_so,
     a_worker_makes_a_queue_known,
-    pausing_twice_is_no_mistake,
+    pausing_twice_is_not_an_error,
 ];

@@ -1,5 +1,5 @@
-//! `purge`: Dead | Cancelled → ∅, past their age or above what is kept; and idle ledgers. That a
-//! mark of another task's biz id stays: see `biz`.
+//! `purge`: Dead | Cancelled → ∅, after their age or above what is kept; and idle ledgers. For biz
+//! ids that another task holds see `biz`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 const LONG: Duration = Duration::from_secs(10_000_000);
 const MANY: usize = 10_000;
 
-/// Of a payload: more than any record or error history takes.
+/// The size of a payload that is larger than any record or error history.
 const LARGE: usize = 20_000;
 
 async fn purge(bench: &Bench, at: u64, tasks: usize, age: Duration) -> Purged {
@@ -30,7 +30,7 @@ async fn purge_above(bench: &Bench, at: u64, keep: Keep) -> Purged {
     bench.at(at).purge(&bench.queue, keep, LONG).await.expect("a purge is not refused")
 }
 
-/// So many tasks that died at 0, 1, 2… ms.
+/// This many tasks that died at 0, 1, 2… ms.
 async fn mark_dead(bench: &Bench, count: usize) -> Vec<Lease> {
     bench.submit(0, &jobs(count)).await;
     let worker = bench.worker(0, "w").await;
@@ -41,7 +41,7 @@ async fn mark_dead(bench: &Bench, count: usize) -> Vec<Lease> {
     leases
 }
 
-async fn what_is_above_the_cap_goes_the_oldest_first(bench: Bench) {
+async fn tasks_above_the_cap_are_purged_the_oldest_first(bench: Bench) {
     let leases = mark_dead(&bench, 5).await;
     let purged = purge(&bench, 9, 3, LONG).await;
     assert_eq!((purged.tasks, purged.more), (2, false));
@@ -56,8 +56,8 @@ fn large() -> String {
     format!("\"{}\"", "x".repeat(LARGE))
 }
 
-/// So many dead tasks with such payloads, and so many cancelled ones, ended at 1, 2… ms.
-async fn bury_large(bench: &Bench, dead: usize, cancelled: usize) -> (Vec<TaskId>, Vec<TaskId>) {
+/// This many dead tasks and cancelled ones with large payloads, which ended at 1, 2… ms.
+async fn end_large(bench: &Bench, dead: usize, cancelled: usize) -> (Vec<TaskId>, Vec<TaskId>) {
     let (mut died, mut stopped) = (Vec::new(), Vec::new());
     let worker = bench.worker(0, "w").await;
     for at in 1..=dead as u64 {
@@ -72,8 +72,8 @@ async fn bury_large(bench: &Bench, dead: usize, cancelled: usize) -> (Vec<TaskId
     (died, stopped)
 }
 
-async fn what_takes_more_bytes_than_are_kept_goes_the_oldest_first(bench: Bench) {
-    let (dead, cancelled) = bury_large(&bench, 5, 2).await;
+async fn tasks_above_the_bytes_are_purged_the_oldest_first(bench: Bench) {
+    let (dead, cancelled) = end_large(&bench, 5, 2).await;
     let counts = bench.now().counts(&bench.queue).await.unwrap();
     assert!((5 * LARGE..5 * LARGE + 1_000).contains(&counts.dead_bytes.try_into().unwrap()));
     // Two of five fit, and both of the cancelled ones.
@@ -91,15 +91,16 @@ async fn what_takes_more_bytes_than_are_kept_goes_the_oldest_first(bench: Bench)
     assert_eq!(purge_above(&bench, 9, keep).await.tasks, 0, "it is done");
 }
 
-async fn each_purged_task_is_counted_under_the_first_reason_that_it_meets(bench: Bench) {
-    bury_large(&bench, 6, 0).await;
+async fn each_purged_task_is_counted_for_its_first_reason(bench: Bench) {
+    end_large(&bench, 6, 0).await;
     let keep = Keep { bytes: 2 * LARGE as u64, ..keep(3, ms(8)) };
-    // At 10 ms the first two are of age, the third is above the three, two more above the bytes.
+    // At 10 ms the first two are too old, the third is above the three, and two more are above the
+    // bytes.
     let purged = purge_above(&bench, 10, keep).await;
     assert_eq!((purged.tasks, purged.above_count, purged.above_bytes), (5, 1, 2));
 }
 
-async fn the_bytes_are_those_of_what_is_kept_whatever_is_done_to_it(bench: Bench) {
+async fn the_counted_bytes_are_those_of_the_kept_tasks(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let bytes = async || {
         let counts = bench.now().counts(&bench.queue).await.unwrap();
@@ -125,17 +126,17 @@ async fn the_bytes_are_those_of_what_is_kept_whatever_is_done_to_it(bench: Bench
     assert_eq!(bytes().await, (0, 0));
 }
 
-/// As where something wrote there that was no script of ours.
-async fn a_count_that_is_too_low_does_not_become_less_than_nothing(bench: Bench) {
-    let (dead, _) = bury_large(&bench, 3, 0).await;
+/// Like after a write by another program.
+async fn a_count_that_is_too_low_does_not_become_negative(bench: Bench) {
+    let (dead, _) = end_large(&bench, 3, 0).await;
     let () = bench.raw(cmd("HDEL").arg(bench.key("meta")).arg("dead_bytes")).await;
     bench.at(9).requeue(&dead[0]).await.unwrap();
     assert_eq!(bench.field("meta", "dead_bytes").await.as_deref(), Some("0"));
     assert_eq!(purge(&bench, 9, 0, LONG).await.tasks, 2);
-    assert_eq!(bench.fsck_of_tasks().await, [""; 0], "nothing is left, and nothing is counted");
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0], "no task is left, and no bytes are counted");
 }
 
-async fn what_is_past_its_age_goes(bench: Bench) {
+async fn tasks_past_their_age_are_purged(bench: Bench) {
     let leases = mark_dead(&bench, 5).await;
     assert_eq!(purge(&bench, 9, MANY, ms(10)).await.tasks, 0);
     assert_eq!(purge(&bench, 11, MANY, ms(10)).await.tasks, 2);
@@ -143,7 +144,7 @@ async fn what_is_past_its_age_goes(bench: Bench) {
     assert_eq!(bench.state(&leases[2].id).await, TaskState::Dead);
 }
 
-async fn nothing_of_a_purged_task_is_left(bench: Bench) {
+async fn a_purge_removes_all_data_of_a_task(bench: Bench) {
     let large = format!("\"{}\"", "x".repeat(20_000));
     for call in [job_of(large).biz_id("b").priority(1), job().biz_id("c")] {
         let id = bench.add(0, call).await;
@@ -159,7 +160,7 @@ async fn nothing_of_a_purged_task_is_left(bench: Bench) {
     assert_eq!(bench.names().await, left);
 }
 
-async fn the_cancelled_are_purged_by_themselves(bench: Bench) {
+async fn cancelled_tasks_are_purged_on_their_own(bench: Bench) {
     mark_dead(&bench, 3).await;
     let cancelled = jobs(3);
     bench.submit(0, &cancelled).await;
@@ -171,7 +172,7 @@ async fn the_cancelled_are_purged_by_themselves(bench: Bench) {
     assert_eq!((counts.dead, counts.cancelled), (2, 2));
 }
 
-async fn a_purge_is_bounded_and_says_that_there_is_more(bench: Bench) {
+async fn a_purge_is_bounded_and_reports_that_there_is_more(bench: Bench) {
     mark_dead(&bench, 128).await;
     for (tasks, more) in [(64, true), (64, true), (0, false)] {
         let purged = purge(&bench, 200, 0, LONG).await;
@@ -189,7 +190,7 @@ async fn live_tasks_are_never_purged(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn idle_ledgers_go_and_used_ones_stay(bench: Bench) {
+async fn idle_ledgers_are_purged_and_used_ones_stay(bench: Bench) {
     for (client, at) in [("idle", 0), ("used", 50)] {
         let tasks = [ready(job())];
         let batch =
@@ -204,7 +205,7 @@ async fn idle_ledgers_go_and_used_ones_stay(bench: Bench) {
     assert!(bench.score("ledgers", "used").await.is_some());
 }
 
-async fn it_tells_how_many_workers_share_the_chore(bench: Bench) {
+async fn it_returns_how_many_workers_the_queue_has(bench: Bench) {
     assert_eq!(purge(&bench, 0, MANY, LONG).await.workers, 0);
     for name in ["one", "two", "two"] {
         bench.worker(0, name).await;
@@ -213,16 +214,16 @@ async fn it_tells_how_many_workers_share_the_chore(bench: Bench) {
 }
 
 on_both![
-    what_is_above_the_cap_goes_the_oldest_first,
-    what_takes_more_bytes_than_are_kept_goes_the_oldest_first,
-    each_purged_task_is_counted_under_the_first_reason_that_it_meets,
-    the_bytes_are_those_of_what_is_kept_whatever_is_done_to_it,
-    a_count_that_is_too_low_does_not_become_less_than_nothing,
-    what_is_past_its_age_goes,
-    nothing_of_a_purged_task_is_left,
-    the_cancelled_are_purged_by_themselves,
-    a_purge_is_bounded_and_says_that_there_is_more,
+    tasks_above_the_cap_are_purged_the_oldest_first,
+    tasks_above_the_bytes_are_purged_the_oldest_first,
+    each_purged_task_is_counted_for_its_first_reason,
+    the_counted_bytes_are_those_of_the_kept_tasks,
+    a_count_that_is_too_low_does_not_become_negative,
+    tasks_past_their_age_are_purged,
+    a_purge_removes_all_data_of_a_task,
+    cancelled_tasks_are_purged_on_their_own,
+    a_purge_is_bounded_and_reports_that_there_is_more,
     live_tasks_are_never_purged,
-    idle_ledgers_go_and_used_ones_stay,
-    it_tells_how_many_workers_share_the_chore,
+    idle_ledgers_are_purged_and_used_ones_stay,
+    it_returns_how_many_workers_the_queue_has,
 ];

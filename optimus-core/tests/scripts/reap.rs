@@ -1,4 +1,4 @@
-//! `reap`: Working → Ready | Dead | Cancelled, of workers whose lease is over.
+//! `reap`: Working → Ready | Dead | Cancelled, for workers whose lease is over.
 
 use optimus_core::{
     Call, Due, OnLost, TaskState, WorkerId,
@@ -13,7 +13,7 @@ use crate::{
     jobs::{Fragile, job, jobs, ready},
 };
 
-/// A worker that has watched until now, so that a reap finds no outage.
+/// A worker that has kept watch until now, so that a reap finds no outage.
 async fn watcher(bench: &Bench, at: u64) -> WorkerId {
     let watched_at = bench.field("meta", "watched_at").await;
     let mut now = watched_at.map_or(at, |ms| ms.parse::<u64>().unwrap() - START);
@@ -31,7 +31,7 @@ async fn reap(bench: &Bench, at: u64, limit: usize) -> Reaped {
     bench.at(at).reap(&bench.queue, &watcher, LEASE, limit).await.expect("a reap is not refused")
 }
 
-/// Lets the worker `lost` claim all there is at `at`, and be lost. Its lease is over at the answer.
+/// Lets the worker `lost` claim all tasks at `at`, and loses it. Returns when its lease is over.
 async fn lose(bench: &Bench, at: u64) -> u64 {
     let lost = bench.worker(at, "lost").await;
     bench.claim(at, &lost, 1, 128).await;
@@ -39,7 +39,7 @@ async fn lose(bench: &Bench, at: u64) -> u64 {
     at + LEASE_MS
 }
 
-/// The same with a single task, claimed to run alone.
+/// The same with one task, claimed to run alone.
 async fn lose_alone(bench: &Bench, at: u64) -> u64 {
     let lost = bench.worker(at, "lost").await;
     bench.at(at).claim_alone(&bench.queue, &lost, 1).await.expect("this claim is not refused");
@@ -61,7 +61,7 @@ async fn nothing_is_reaped_before_its_lease_is_over(bench: Bench) {
 async fn lost_tasks_go_to_the_head(bench: Bench) {
     let lost = jobs(3);
     bench.submit(0, &lost).await;
-    let mut entries = bench.line().await;
+    let mut entries = bench.ready_list().await;
     let over = lose(&bench, 0).await;
     let later = bench.add(over, job()).await;
 
@@ -73,7 +73,7 @@ async fn lost_tasks_go_to_the_head(bench: Bench) {
         assert_eq!((task.worker.as_str(), task.attempt), ("lost", 1));
         assert_eq!((task.task.as_deref(), task.state), (Some("job"), TaskState::Ready));
     }
-    let mut line = bench.line().await;
+    let mut line = bench.ready_list().await;
     assert_eq!(line.pop(), Some(later.stored()));
     line.sort();
     entries.sort();
@@ -83,7 +83,7 @@ async fn lost_tasks_go_to_the_head(bench: Bench) {
     }
 }
 
-async fn a_ranked_task_goes_back_to_its_rank(bench: Bench) {
+async fn a_ranked_task_keeps_its_rank(bench: Bench) {
     let id = bench.add(0, job().priority(3)).await;
     let score = bench.score("priority", &id.stored()).await;
     let over = lose(&bench, 0).await;
@@ -91,7 +91,7 @@ async fn a_ranked_task_goes_back_to_its_rank(bench: Bench) {
     assert_eq!(bench.score("priority", &id.stored()).await, score);
 }
 
-async fn of_a_reaped_worker_nothing_is_left(bench: Bench) {
+async fn a_reap_removes_all_data_of_a_worker(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let over = lose(&bench, 0).await;
     reap(&bench, over, 128).await;
@@ -101,7 +101,7 @@ async fn of_a_reaped_worker_nothing_is_left(bench: Bench) {
     assert!(bench.score("workers", "watcher").await.is_some());
 }
 
-async fn a_reap_is_bounded_and_says_that_there_is_more(bench: Bench) {
+async fn a_reap_is_bounded_and_reports_that_there_is_more(bench: Bench) {
     bench.submit(0, &jobs(5)).await;
     let over = lose(&bench, 0).await;
     for (left, more) in [(3, true), (1, true), (0, false)] {
@@ -136,7 +136,7 @@ async fn many_lapsed_workers_are_reaped_call_by_call(bench: Bench) {
     assert_eq!((second.tasks, second.more), (4, false));
 }
 
-async fn losses_are_counted_apart_from_failures_and_bury_the_third_time(bench: Bench) {
+async fn losses_are_counted_apart_from_failures_and_the_third_marks_dead(bench: Bench) {
     let id = bench.add(0, job().biz_id("b")).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -149,7 +149,7 @@ async fn losses_are_counted_apart_from_failures_and_bury_the_third_time(bench: B
         assert_eq!((found.state, found.tries), (state, (1, losses, 0)));
         assert_eq!(found.errors.lines().count(), 1 + usize::try_from(losses).unwrap());
     }
-    assert_eq!(bench.duplicate_of(now, job().biz_id("b")).await, Some(id), "the dead keep it");
+    assert_eq!(bench.duplicate_of(now, job().biz_id("b")).await, Some(id), "a dead task keeps it");
 }
 
 async fn a_loss_is_written_into_the_history(bench: Bench) {
@@ -164,7 +164,7 @@ async fn a_loss_is_written_into_the_history(bench: Bench) {
     assert_eq!(entry, expected);
 }
 
-async fn a_task_may_be_buried_by_its_first_loss(bench: Bench) {
+async fn a_task_may_be_marked_dead_by_its_first_loss(bench: Bench) {
     let (fragile, once) = (ready(Call::new(Fragile)), ready(job().on_lost(OnLost::Dead)));
     for (task, alone, name) in [(fragile, true, "fragile"), (once, false, "job")] {
         let (id, name) = (task.id().clone(), name.to_owned());
@@ -181,7 +181,7 @@ async fn a_task_may_be_buried_by_its_first_loss(bench: Bench) {
     }
 }
 
-async fn a_task_lost_in_company_is_not_buried_for_it(bench: Bench) {
+async fn a_task_that_was_lost_with_others_is_not_marked_dead(bench: Bench) {
     let id = bench.add(0, Call::new(Fragile)).await;
     for losses in 1..=5 {
         let over = lose(&bench, u64::from(losses) * LEASE_MS).await;
@@ -196,7 +196,7 @@ async fn a_task_lost_in_company_is_not_buried_for_it(bench: Bench) {
     assert_eq!(bench.state(&id).await, TaskState::Dead);
 }
 
-async fn a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim(bench: Bench) {
+async fn the_next_claim_of_a_worker_ends_its_claim_alone(bench: Bench) {
     let first = bench.add(0, Call::new(Fragile)).await;
     let lost = bench.worker(0, "lost").await;
     let alone = bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
@@ -209,18 +209,18 @@ async fn a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim(ben
     assert_eq!(bench.state(&second).await, TaskState::Ready);
 }
 
-async fn a_claim_that_grants_nothing_takes_the_mark_from_what_runs_alone(bench: Bench) {
+async fn a_claim_that_grants_nothing_ends_a_claim_alone(bench: Bench) {
     let id = bench.add(0, Call::new(Fragile)).await;
     let lost = bench.worker(0, "lost").await;
     bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
     assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty());
-    assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty(), "twice is as once");
+    assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty(), "the second has no effect");
     watcher(&bench, 0).await;
     reap(&bench, LEASE_MS, 128).await;
-    assert_eq!(bench.state(&id).await, TaskState::Ready, "others may have run beside it");
+    assert_eq!(bench.state(&id).await, TaskState::Ready, "others may have run at the same time");
 }
 
-async fn a_lost_task_that_was_to_be_cancelled_is_cancelled(bench: Bench) {
+async fn a_lost_task_with_a_requested_cancel_is_cancelled(bench: Bench) {
     let id = bench.add(0, job().biz_id("b").on_lost(OnLost::Dead)).await;
     let over = lose(&bench, 0).await;
     bench.wait(&id, "c").await;
@@ -232,7 +232,7 @@ async fn a_lost_task_that_was_to_be_cancelled_is_cancelled(bench: Bench) {
     assert_eq!(bench.duplicate_of(over, job().biz_id("b")).await, None);
 }
 
-async fn a_damaged_record_stops_no_reap_and_no_claim_after_it(bench: Bench) {
+async fn a_damaged_record_does_not_stop_a_reap_or_a_later_claim(bench: Bench) {
     let deep = format!("loyw3v28{}{}\n", "[".repeat(2_000), "]".repeat(2_000));
     let damaged = [
         "",
@@ -266,22 +266,22 @@ async fn a_damaged_record_stops_no_reap_and_no_claim_after_it(bench: Bench) {
             break;
         }
     }
-    assert_eq!(claimed.len(), 2 * damaged.len() + 1, "each is the next worker's to judge");
+    assert_eq!(claimed.len(), 2 * damaged.len() + 1, "the next worker decides about each");
 }
 
-async fn a_held_task_without_a_record_is_dropped(bench: Bench) {
+async fn a_held_task_without_a_record_is_removed(bench: Bench) {
     let tasks = jobs(2);
     bench.submit(0, &tasks).await;
     let over = lose(&bench, 0).await;
     let gone = tasks[0].id();
     let () = bench.raw(cmd("HDEL").arg(bench.key("tasks")).arg(gone.stored())).await;
     assert_eq!(reap(&bench, over, 128).await.tasks, 2);
-    assert_eq!(bench.line().await, [tasks[1].id().stored()]);
+    assert_eq!(bench.ready_list().await, [tasks[1].id().stored()]);
     assert_eq!(bench.state(gone).await, TaskState::Forgotten);
     assert_eq!(bench.field("tries", &gone.stored()).await, None);
 }
 
-async fn a_reaped_queue_rings_for_who_is_waiting(bench: Bench) {
+async fn a_reap_adds_a_wakeup(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let over = lose(&bench, 0).await;
     assert!(bench.answer_wakeup().await);
@@ -307,20 +307,20 @@ async fn a_wakeup_that_a_reaped_worker_took_is_repeated(bench: Bench) {
 on_both![
     nothing_is_reaped_before_its_lease_is_over,
     lost_tasks_go_to_the_head,
-    a_ranked_task_goes_back_to_its_rank,
-    of_a_reaped_worker_nothing_is_left,
-    a_reap_is_bounded_and_says_that_there_is_more,
+    a_ranked_task_keeps_its_rank,
+    a_reap_removes_all_data_of_a_worker,
+    a_reap_is_bounded_and_reports_that_there_is_more,
     no_reap_takes_more_than_128_tasks,
     many_lapsed_workers_are_reaped_call_by_call,
-    losses_are_counted_apart_from_failures_and_bury_the_third_time,
+    losses_are_counted_apart_from_failures_and_the_third_marks_dead,
     a_loss_is_written_into_the_history,
-    a_task_may_be_buried_by_its_first_loss,
-    a_task_lost_in_company_is_not_buried_for_it,
-    a_worker_that_claimed_alone_is_in_company_again_with_its_next_claim,
-    a_claim_that_grants_nothing_takes_the_mark_from_what_runs_alone,
-    a_lost_task_that_was_to_be_cancelled_is_cancelled,
-    a_damaged_record_stops_no_reap_and_no_claim_after_it,
-    a_held_task_without_a_record_is_dropped,
+    a_task_may_be_marked_dead_by_its_first_loss,
+    a_task_that_was_lost_with_others_is_not_marked_dead,
+    the_next_claim_of_a_worker_ends_its_claim_alone,
+    a_claim_that_grants_nothing_ends_a_claim_alone,
+    a_lost_task_with_a_requested_cancel_is_cancelled,
+    a_damaged_record_does_not_stop_a_reap_or_a_later_claim,
+    a_held_task_without_a_record_is_removed,
     a_wakeup_that_a_reaped_worker_took_is_repeated,
-    a_reaped_queue_rings_for_who_is_waiting,
+    a_reap_adds_a_wakeup,
 ];

@@ -1,5 +1,5 @@
-//! Nobody is reaped for an outage: after a time without watch everybody gets a whole lease. And a
-//! clock that is set back takes leases back with it.
+//! An outage costs no worker its lease: after a time without watch, every worker gets a whole
+//! lease. And if the clock is set back, leases are set back with it.
 
 use optimus_core::{TaskState, WorkerId};
 
@@ -9,10 +9,10 @@ use crate::{
     jobs::{job, jobs},
 };
 
-/// Longer than any lease here.
+/// Longer than any lease in this file.
 const BACK: u64 = 100_000;
 
-/// Two workers with a task each, of whom nobody has heard since the start.
+/// Two workers with a task each, which have not renewed since the start.
 async fn outage(bench: &Bench) -> [WorkerId; 2] {
     bench.submit(0, &jobs(3)).await;
     let workers = [bench.worker(0, "one").await, bench.worker(0, "two").await];
@@ -38,14 +38,14 @@ async fn assert_whole_leases(bench: &Bench) {
     assert_eq!(watched, Some((START + BACK).to_string()));
 }
 
-async fn a_reap_after_an_outage_takes_nothing_and_gives_everybody_a_lease(bench: Bench) {
+async fn a_reap_after_an_outage_takes_nothing_and_gives_every_worker_a_lease(bench: Bench) {
     let [one, _] = outage(&bench).await;
     assert_eq!(reap(&bench, BACK, &one).await, 0);
     assert_whole_leases(&bench).await;
     assert_eq!(reap(&bench, BACK, &one).await, 0);
 }
 
-async fn a_heartbeat_after_an_outage_gives_everybody_a_lease(bench: Bench) {
+async fn a_heartbeat_after_an_outage_gives_every_worker_a_lease(bench: Bench) {
     let [one, two] = outage(&bench).await;
     renew(&bench, BACK, &one).await;
     assert_whole_leases(&bench).await;
@@ -53,7 +53,7 @@ async fn a_heartbeat_after_an_outage_gives_everybody_a_lease(bench: Bench) {
     assert_eq!(bench.claim(BACK, &two, 2, 1).await.ids().len(), 1, "two is alive again");
 }
 
-async fn a_newcomer_after_an_outage_gives_everybody_a_lease(bench: Bench) {
+async fn a_new_worker_after_an_outage_gives_every_worker_a_lease(bench: Bench) {
     outage(&bench).await;
     let new = bench.worker(BACK, "new").await;
     assert_whole_leases(&bench).await;
@@ -67,7 +67,7 @@ async fn a_longer_lease_is_not_shortened(bench: Bench) {
     assert_eq!(bench.score("workers", "long").await, Some(START + 900_000));
 }
 
-async fn who_does_not_come_back_is_reaped_one_lease_after_the_outage(bench: Bench) {
+async fn a_worker_that_does_not_return_is_reaped_one_lease_after_the_outage(bench: Bench) {
     let [one, two] = outage(&bench).await;
     renew(&bench, BACK, &one).await;
     for at in [5_000, 10_000] {
@@ -78,7 +78,7 @@ async fn who_does_not_come_back_is_reaped_one_lease_after_the_outage(bench: Benc
     assert_eq!(bench.score("workers", two.as_str()).await, None);
 }
 
-async fn a_second_outage_gives_no_second_lease_to_who_was_not_heard_of_between_them(bench: Bench) {
+async fn a_second_outage_gives_no_second_lease_to_a_worker_that_did_not_renew(bench: Bench) {
     let [one, two] = outage(&bench).await;
     renew(&bench, BACK, &one).await;
     renew(&bench, BACK + LEASE_MS - 1, &one).await;
@@ -86,7 +86,7 @@ async fn a_second_outage_gives_no_second_lease_to_who_was_not_heard_of_between_t
     assert_eq!(reap(&bench, BACK + LEASE_MS, &one).await, 1);
 }
 
-async fn a_second_outage_gives_another_lease_to_who_was_heard_of_between_them(bench: Bench) {
+async fn a_second_outage_gives_another_lease_to_a_worker_that_renewed(bench: Bench) {
     let [one, two] = outage(&bench).await;
     renew(&bench, BACK, &one).await;
     renew(&bench, BACK + 1, &two).await;
@@ -95,11 +95,9 @@ async fn a_second_outage_gives_another_lease_to_who_was_heard_of_between_them(be
     assert_eq!(reap(&bench, 2 * BACK, &one).await, 0);
 }
 
-/// A supervisor starts a lone worker again and again, each time later than half a lease after its
-/// death and each time for less than a lease. Each takes the task back first if it can.
-async fn a_lone_worker_that_dies_again_and_again_takes_back_what_those_before_it_held(
-    bench: Bench,
-) {
+/// A supervisor restarts a single worker, each time later than half a lease after its death and
+/// each time for less than a lease. Each start reaps first.
+async fn a_single_worker_that_dies_repeatedly_reaps_its_predecessors(bench: Bench) {
     let id = bench.add(0, job()).await;
     let (gap, mut reaped) = (LEASE_MS / 2 + 3_000, 0);
     for start in 0..10 {
@@ -117,34 +115,34 @@ async fn a_worker_with_a_short_lease_gives_others_their_own_lease_after_an_outag
     let short = bench.worker_for(0, "short", ms(1_000)).await;
     bench.add(0, job()).await;
     bench.take(0, &long, 1).await;
-    // Long enough that neither lease is left.
+    // Late enough that both leases are over.
     bench.at(10_000).renew(&bench.queue, &short, ms(1_000)).await.unwrap();
     assert_eq!(bench.score("workers", "long").await, Some(START + 16_000));
     let reaped = bench.at(11_500).reap(&bench.queue, &short, ms(1_000), 128).await.unwrap();
     assert_eq!(reaped.tasks, 0, "the other has a longer lease");
 }
 
-async fn an_outage_is_judged_by_each_workers_own_lease(bench: Bench) {
+async fn an_outage_is_measured_by_each_workers_own_lease(bench: Bench) {
     let long = bench.worker_for(0, "long", ms(6_000)).await;
     let short = bench.worker_for(0, "short", ms(1_000)).await;
     bench.add(0, job()).await;
     bench.take(0, &short, 1).await;
-    // No outage for the one that comes back first; one for the other, whose lease is over.
+    // Not an outage for the one that returns first; an outage for the other, whose lease is over.
     bench.at(2_000).renew(&bench.queue, &long, ms(6_000)).await.unwrap();
     assert_eq!(bench.score("workers", "short").await, Some(START + 3_000));
     let reaped = bench.at(2_000).reap(&bench.queue, &long, ms(6_000), 128).await.unwrap();
     assert_eq!((reaped.tasks, reaped.next_expiry), (0, Some(ms(1_000))));
 }
 
-/// Where nobody serves a queue, nobody watches between two looks at it.
-async fn a_reap_once_in_a_while_takes_back_what_was_held_at_the_second_look(bench: Bench) {
+/// If no worker serves a queue, nothing keeps watch between two reaps.
+async fn the_second_of_two_rare_reaps_takes_tasks_back(bench: Bench) {
     outage(&bench).await;
     let stranger = WorkerId::from_stored("stranger");
     assert_eq!(reap(&bench, BACK, &stranger).await, 0);
     assert_eq!(reap(&bench, 2 * BACK, &stranger).await, 2);
 }
 
-async fn half_a_lease_without_watch_is_no_outage(bench: Bench) {
+async fn half_a_lease_without_watch_is_not_an_outage(bench: Bench) {
     let [one, two] = outage(&bench).await;
     renew(&bench, LEASE_MS / 2, &one).await;
     assert_eq!(bench.score("workers", "two").await, Some(START + LEASE_MS));
@@ -152,14 +150,14 @@ async fn half_a_lease_without_watch_is_no_outage(bench: Bench) {
     assert_eq!(bench.score("workers", two.as_str()).await, None);
 }
 
-async fn a_little_more_than_half_a_lease_is_one(bench: Bench) {
+async fn a_little_more_than_half_a_lease_without_watch_is_an_outage(bench: Bench) {
     let [one, _] = outage(&bench).await;
     renew(&bench, LEASE_MS / 2 + 1, &one).await;
     let raised = START + LEASE_MS + LEASE_MS / 2 + 1;
     assert_eq!(bench.score("workers", "two").await, Some(raised));
 }
 
-/// Two workers with a task each, under a clock that is set back by `BACK` right after.
+/// Two workers with a task each, and a clock that is set back by `BACK` directly afterwards.
 async fn clock_set_back(bench: &Bench) -> [WorkerId; 2] {
     bench.submit(BACK, &jobs(3)).await;
     let workers = [bench.worker(BACK, "one").await, bench.worker(BACK, "two").await];
@@ -169,7 +167,7 @@ async fn clock_set_back(bench: &Bench) -> [WorkerId; 2] {
     workers
 }
 
-/// The other is found dead when its lease is over by the clock as it is now.
+/// The other is reaped when its lease is over by the new time of the clock.
 async fn assert_two_is_reaped_in_time(bench: &Bench, one: &WorkerId, two: &WorkerId) {
     assert_eq!(bench.score("workers", two.as_str()).await, Some(START + LEASE_MS));
     for at in [5_000, 10_000] {
@@ -180,26 +178,26 @@ async fn assert_two_is_reaped_in_time(bench: &Bench, one: &WorkerId, two: &Worke
     assert_eq!(bench.score("workers", two.as_str()).await, None);
 }
 
-async fn a_heartbeat_takes_leases_back_with_the_clock(bench: Bench) {
+async fn a_heartbeat_sets_leases_back_with_the_clock(bench: Bench) {
     let [one, two] = clock_set_back(&bench).await;
     renew(&bench, 0, &one).await;
     assert_two_is_reaped_in_time(&bench, &one, &two).await;
 }
 
-async fn a_reap_takes_leases_back_with_the_clock(bench: Bench) {
+async fn a_reap_sets_leases_back_with_the_clock(bench: Bench) {
     let [one, two] = clock_set_back(&bench).await;
     assert_eq!(reap(&bench, 0, &one).await, 0);
     assert_eq!(reap(&bench, 0, &one).await, 0, "and only once");
     assert_two_is_reaped_in_time(&bench, &one, &two).await;
 }
 
-async fn a_newcomer_takes_leases_back_with_the_clock(bench: Bench) {
+async fn a_new_worker_sets_leases_back_with_the_clock(bench: Bench) {
     let [one, two] = clock_set_back(&bench).await;
     bench.worker(0, "new").await;
     assert_two_is_reaped_in_time(&bench, &one, &two).await;
 }
 
-async fn a_long_lease_after_an_outage_is_a_long_one_that_a_grant_makes_a_usual_one(bench: Bench) {
+async fn a_long_lease_is_long_after_an_outage_until_a_grant(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let worker = bench.worker(0, "w").await;
     for number in 1..16 {
@@ -209,13 +207,13 @@ async fn a_long_lease_after_an_outage_is_a_long_one_that_a_grant_makes_a_usual_o
     assert_eq!(reap(&bench, BACK, &WorkerId::from_stored("other 1")).await, 0);
     let expiry = bench.exact_score("workers", "w").await;
     assert_eq!(expiry, Some(format!("{}.5", START + BACK + 10 * LEASE_MS)));
-    // It relies on a long lease until it is told of its first task.
+    // It relies on a long lease until it gets the answer with its first task.
     bench.take(BACK + 9 * LEASE_MS, &worker, 1).await;
     let expiry = bench.score("workers", "w").await;
     assert_eq!(expiry, Some(START + BACK + 10 * LEASE_MS));
 }
 
-async fn a_long_lease_goes_back_with_the_clock_and_stays_a_long_one(bench: Bench) {
+async fn a_long_lease_is_set_back_with_the_clock_and_stays_long(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let worker = bench.worker(BACK, "w").await;
     for number in 1..16 {
@@ -230,22 +228,22 @@ async fn a_long_lease_goes_back_with_the_clock_and_stays_a_long_one(bench: Bench
 }
 
 on_both![
-    a_long_lease_after_an_outage_is_a_long_one_that_a_grant_makes_a_usual_one,
-    a_long_lease_goes_back_with_the_clock_and_stays_a_long_one,
-    a_reap_after_an_outage_takes_nothing_and_gives_everybody_a_lease,
-    a_heartbeat_after_an_outage_gives_everybody_a_lease,
-    a_newcomer_after_an_outage_gives_everybody_a_lease,
+    a_long_lease_is_long_after_an_outage_until_a_grant,
+    a_long_lease_is_set_back_with_the_clock_and_stays_long,
+    a_reap_after_an_outage_takes_nothing_and_gives_every_worker_a_lease,
+    a_heartbeat_after_an_outage_gives_every_worker_a_lease,
+    a_new_worker_after_an_outage_gives_every_worker_a_lease,
     a_longer_lease_is_not_shortened,
-    who_does_not_come_back_is_reaped_one_lease_after_the_outage,
-    a_second_outage_gives_no_second_lease_to_who_was_not_heard_of_between_them,
-    a_second_outage_gives_another_lease_to_who_was_heard_of_between_them,
-    a_lone_worker_that_dies_again_and_again_takes_back_what_those_before_it_held,
+    a_worker_that_does_not_return_is_reaped_one_lease_after_the_outage,
+    a_second_outage_gives_no_second_lease_to_a_worker_that_did_not_renew,
+    a_second_outage_gives_another_lease_to_a_worker_that_renewed,
+    a_single_worker_that_dies_repeatedly_reaps_its_predecessors,
     a_worker_with_a_short_lease_gives_others_their_own_lease_after_an_outage,
-    an_outage_is_judged_by_each_workers_own_lease,
-    a_reap_once_in_a_while_takes_back_what_was_held_at_the_second_look,
-    half_a_lease_without_watch_is_no_outage,
-    a_little_more_than_half_a_lease_is_one,
-    a_heartbeat_takes_leases_back_with_the_clock,
-    a_reap_takes_leases_back_with_the_clock,
-    a_newcomer_takes_leases_back_with_the_clock,
+    an_outage_is_measured_by_each_workers_own_lease,
+    the_second_of_two_rare_reaps_takes_tasks_back,
+    half_a_lease_without_watch_is_not_an_outage,
+    a_little_more_than_half_a_lease_without_watch_is_an_outage,
+    a_heartbeat_sets_leases_back_with_the_clock,
+    a_reap_sets_leases_back_with_the_clock,
+    a_new_worker_sets_leases_back_with_the_clock,
 ];

@@ -1,4 +1,4 @@
-//! `register`: ∅ → a worker of the queue, under a lease.
+//! `register`: ∅ → a worker of the queue, with a lease.
 
 use optimus_core::WorkerId;
 
@@ -8,15 +8,15 @@ use crate::{
     jobs::jobs,
 };
 
-async fn a_worker_is_known_with_its_lease_and_what_it_says_of_itself(bench: Bench) {
+async fn a_worker_is_registered_with_its_lease_and_description(bench: Bench) {
     let worker = WorkerId::from_stored("w");
-    let said = r#"{"host":"here"}"#;
-    let registered = bench.at(5).register(&bench.queue, &worker, LEASE, said).await.unwrap();
+    let description = r#"{"host":"here"}"#;
+    let registered = bench.at(5).register(&bench.queue, &worker, LEASE, description).await.unwrap();
     assert_eq!((registered.now_ms, registered.next_expiry), (START + 5, None));
 
     let seen = bench.now().workers(&bench.queue).await.unwrap().remove(0);
     assert_eq!((&seen.id, seen.lease_until_ms), (&worker, START + 5 + LEASE_MS));
-    assert_eq!((seen.description.as_str(), seen.running.len()), (said, 0));
+    assert_eq!((seen.description.as_str(), seen.running.len()), (description, 0));
     assert_eq!(bench.names().await, ["meta", "worker:w", "workers"]);
 }
 
@@ -31,7 +31,7 @@ async fn registering_again_renews_the_lease_and_keeps_what_is_held(bench: Bench)
     assert_eq!(bench.take_again(9, &worker, 1).await, [lease.id], "the last claim is remembered");
 }
 
-async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
+async fn it_returns_when_the_earliest_other_lease_is_over(bench: Bench) {
     bench.worker_for(0, "late", ms(90)).await;
     bench.worker_for(0, "early", ms(50)).await;
     let (queue, worker) = (&bench.queue, WorkerId::from_stored("w"));
@@ -41,7 +41,7 @@ async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
     }
 }
 
-async fn without_an_override_the_time_is_the_stores(bench: Bench) {
+async fn without_an_override_the_time_is_that_of_the_store(bench: Bench) {
     let worker = WorkerId::from_stored("w");
     let registered = bench.now().register(&bench.queue, &worker, LEASE, "{}").await.unwrap();
     let here = chrono::Utc::now().timestamp_millis().unsigned_abs();
@@ -49,8 +49,8 @@ async fn without_an_override_the_time_is_the_stores(bench: Bench) {
 }
 
 on_both![
-    a_worker_is_known_with_its_lease_and_what_it_says_of_itself,
+    a_worker_is_registered_with_its_lease_and_description,
     registering_again_renews_the_lease_and_keeps_what_is_held,
-    it_tells_when_the_earliest_other_lease_is_over,
-    without_an_override_the_time_is_the_stores,
+    it_returns_when_the_earliest_other_lease_is_over,
+    without_an_override_the_time_is_that_of_the_store,
 ];

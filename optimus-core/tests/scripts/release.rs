@@ -1,4 +1,4 @@
-//! `release`: Working → Ready | Delayed, without spending an attempt.
+//! `release`: Working → Ready | Delayed, without using an attempt.
 
 use optimus_core::{
     Due, Submission, TaskState,
@@ -31,14 +31,14 @@ async fn released_tasks_go_to_the_head_in_their_old_order(bench: Bench) {
         claimed.leases(&worker).iter().map(|lease| given(lease, Give::Head)).collect();
     assert!(bench.release(6, &back).await.is_empty());
 
-    assert_eq!(bench.line().await[..3], stored(&tasks));
+    assert_eq!(bench.ready_list().await[..3], stored(&tasks));
     assert_eq!(bench.changes(&before).await, ["ready", "working:w"]);
     let again = bench.claim(7, &worker, 2, 8).await;
     assert_eq!(again.ids(), [ids_of(&tasks), vec![later]].concat());
     assert!(again.grants.iter().all(|grant| grant.tries == (0, 0, 0)));
 }
 
-async fn a_requeued_task_goes_back_to_the_head_like_any_other(bench: Bench) {
+async fn a_requeued_task_is_released_to_the_head_like_any_other(bench: Bench) {
     let tasks = jobs(2);
     bench.submit(0, &tasks).await;
     bench.at(50).cancel(tasks[1].id()).await.unwrap();
@@ -47,11 +47,11 @@ async fn a_requeued_task_goes_back_to_the_head_like_any_other(bench: Bench) {
     let leases = bench.claim(50, &worker, 1, 8).await.leases(&worker);
     let back: Vec<_> = leases.iter().map(|lease| given(lease, head())).collect();
     assert!(bench.release(60, &back).await.is_empty());
-    assert_eq!(bench.line().await, stored(&tasks));
+    assert_eq!(bench.ready_list().await, stored(&tasks));
     assert_eq!(bench.claim(60, &worker, 2, 8).await.ids(), ids_of(&tasks));
 }
 
-async fn a_ranked_task_goes_back_to_its_rank(bench: Bench) {
+async fn a_ranked_task_keeps_its_rank(bench: Bench) {
     let id = bench.add(0, job().priority(2)).await;
     let plain = bench.add(0, job()).await;
     let score = bench.score("priority", &id.stored()).await;
@@ -60,10 +60,10 @@ async fn a_ranked_task_goes_back_to_its_rank(bench: Bench) {
     let back: Vec<_> = claimed.leases(&worker).iter().map(|lease| given(lease, head())).collect();
     assert!(bench.release(9, &back).await.is_empty());
     assert_eq!(bench.score("priority", &id.stored()).await, score);
-    assert_eq!(bench.line().await, [plain.stored()]);
+    assert_eq!(bench.ready_list().await, [plain.stored()]);
 }
 
-async fn a_snoozed_task_comes_back_after_its_wait_uncounted(bench: Bench) {
+async fn a_snoozed_task_comes_back_after_its_wait_without_a_count(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -110,7 +110,7 @@ async fn a_task_that_cannot_expire_gets_no_entry_for_its_start(bench: Bench) {
     assert_eq!(bench.take(0, &worker, 2).await.id, id);
 }
 
-async fn a_misfit_is_counted_and_nothing_else_of_it(bench: Bench) {
+async fn a_misfit_is_only_counted(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     for round in 1..=3 {
@@ -122,7 +122,7 @@ async fn a_misfit_is_counted_and_nothing_else_of_it(bench: Bench) {
     assert_eq!(bench.field("errors", &id.stored()).await, None);
 }
 
-async fn misfits_before_a_start_count_no_more(bench: Bench) {
+async fn a_start_resets_misfits(bench: Bench) {
     let rounds = [(Give::Snooze(ms(1)), None), (Give::Interrupted, Some(ms(9_000)))];
     for (give, expires_in) in rounds {
         bench.restore(&crate::dump::Dump::new()).await;
@@ -141,7 +141,7 @@ async fn misfits_before_a_start_count_no_more(bench: Bench) {
     }
 }
 
-async fn a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back(bench: Bench) {
+async fn a_released_task_with_a_requested_cancel_is_cancelled(bench: Bench) {
     for give in [head(), Give::Snooze(ms(9)), Give::Misfit(ms(9))] {
         bench.restore(&crate::dump::Dump::new()).await;
         let id = bench.add(0, job().biz_id("b")).await;
@@ -163,7 +163,7 @@ async fn a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back(b
     }
 }
 
-async fn a_released_task_that_was_delayed_keeps_its_place(bench: Bench) {
+async fn a_released_task_that_was_delayed_keeps_its_position(bench: Bench) {
     let delayed = bench.add(0, job().due(Due::In(ms(50)))).await;
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(50, &worker, 1, 1).await;
@@ -174,30 +174,30 @@ async fn a_released_task_that_was_delayed_keeps_its_place(bench: Bench) {
     assert_eq!(bench.claim(61, &worker, 2, 8).await.ids(), [delayed, later]);
 }
 
-async fn the_bell_rings_for_what_is_given_back(bench: Bench) {
+async fn a_release_adds_a_wakeup(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     assert!(bench.answer_wakeup().await);
-    for (lease, give, rings) in
+    for (lease, give, wakes) in
         [(0, Give::Snooze(ms(50)), true), (1, Give::Misfit(ms(60)), false), (2, Give::Head, true)]
     {
         assert!(bench.release(0, &[given(&leases[lease], give)]).await.is_empty());
-        assert_eq!(bench.answer_wakeup().await, rings, "{give:?}");
+        assert_eq!(bench.answer_wakeup().await, wakes, "{give:?}");
     }
 }
 
 on_both![
     released_tasks_go_to_the_head_in_their_old_order,
-    a_requeued_task_goes_back_to_the_head_like_any_other,
-    a_ranked_task_goes_back_to_its_rank,
-    a_snoozed_task_comes_back_after_its_wait_uncounted,
+    a_requeued_task_is_released_to_the_head_like_any_other,
+    a_ranked_task_keeps_its_rank,
+    a_snoozed_task_comes_back_after_its_wait_without_a_count,
     a_task_that_was_started_once_does_not_expire,
     a_task_that_was_not_started_still_expires,
     a_task_that_cannot_expire_gets_no_entry_for_its_start,
-    a_misfit_is_counted_and_nothing_else_of_it,
-    misfits_before_a_start_count_no_more,
-    a_task_that_was_to_be_cancelled_is_cancelled_however_it_is_given_back,
-    a_released_task_that_was_delayed_keeps_its_place,
-    the_bell_rings_for_what_is_given_back,
+    a_misfit_is_only_counted,
+    a_start_resets_misfits,
+    a_released_task_with_a_requested_cancel_is_cancelled,
+    a_released_task_that_was_delayed_keeps_its_position,
+    a_release_adds_a_wakeup,
 ];

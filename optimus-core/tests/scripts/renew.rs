@@ -30,7 +30,7 @@ async fn one_write_renews_all_that_a_worker_holds(bench: Bench) {
     assert_eq!(watched, Some((START + 9).to_string()));
 }
 
-async fn it_answers_what_is_held_under_which_token(bench: Bench) {
+async fn it_returns_what_is_held_with_its_tokens(bench: Bench) {
     bench.submit(0, &jobs(4)).await;
     let worker = bench.worker(0, "w").await;
     let first = bench.claim(0, &worker, 1, 2).await;
@@ -48,7 +48,7 @@ fn pair((id, token): (optimus_core::TaskId, optimus_core::Token)) -> (String, St
     (id.to_string(), token.to_string())
 }
 
-async fn it_answers_which_of_them_are_to_stop(bench: Bench) {
+async fn it_returns_which_of_them_should_stop(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let (worker, other) = (bench.worker(0, "w").await, bench.worker(0, "other").await);
     let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
@@ -73,7 +73,7 @@ async fn an_unknown_worker_has_lapsed(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_reaped_worker_has_lapsed_and_an_unreaped_one_revives(bench: Bench) {
+async fn a_reaped_worker_has_lapsed_and_another_can_renew_a_late_lease(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let (reaped, late) = (bench.worker(0, "reaped").await, bench.worker(1, "late").await);
     let watcher = bench.worker(LEASE_MS / 2, "watcher").await;
@@ -90,7 +90,7 @@ async fn a_reaped_worker_has_lapsed_and_an_unreaped_one_revives(bench: Bench) {
     assert_eq!(bench.claim(over, &late, 2, 1).await.grants.len(), 1);
 }
 
-async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
+async fn it_returns_when_the_earliest_other_lease_is_over(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     assert_eq!(renew(&bench, 1, &worker).await.next_expiry, None);
     bench.worker_for(1, "other", ms(50)).await;
@@ -99,7 +99,7 @@ async fn it_tells_when_the_earliest_other_lease_is_over(bench: Bench) {
     assert_eq!(renew(&bench, 61, &worker).await.next_expiry, Some(ms(0)));
 }
 
-/// So many workers more.
+/// Adds this many workers.
 async fn others(bench: &Bench, count: usize) {
     let before = bench.at(0).workers(&bench.queue).await.unwrap().len();
     for number in before..before + count {
@@ -107,7 +107,7 @@ async fn others(bench: &Bench, count: usize) {
     }
 }
 
-async fn who_holds_nothing_among_many_has_a_longer_lease(bench: Bench) {
+async fn a_worker_of_many_that_holds_nothing_has_a_longer_lease(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     for (more, eighths) in [(7, 8), (1, 9), (7, 16), (64, 80), (8, 80)] {
         others(&bench, more).await;
@@ -120,7 +120,7 @@ async fn who_holds_nothing_among_many_has_a_longer_lease(bench: Bench) {
     }
 }
 
-async fn who_holds_something_among_many_has_a_usual_lease(bench: Bench) {
+async fn a_worker_of_many_that_holds_a_task_has_a_usual_lease(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let worker = bench.worker(0, "w").await;
     others(&bench, 11).await;
@@ -131,7 +131,7 @@ async fn who_holds_something_among_many_has_a_usual_lease(bench: Bench) {
     assert_eq!(renew(&bench, 10, &worker).await.lease, ms(LEASE_MS * 12 / 8));
 }
 
-async fn a_grant_makes_a_long_lease_a_usual_one_and_a_look_does_not(bench: Bench) {
+async fn a_grant_shortens_a_long_lease_and_an_empty_claim_does_not(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     others(&bench, 15).await;
     renew(&bench, 0, &worker).await;
@@ -146,7 +146,7 @@ async fn a_grant_makes_a_long_lease_a_usual_one_and_a_look_does_not(bench: Bench
     assert_eq!(bench.score("workers", "w").await, before, "a claim renews nothing");
 }
 
-async fn a_long_lease_is_over_at_its_time_and_is_not_when_others_are(bench: Bench) {
+async fn a_long_lease_ends_at_its_own_time(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     others(&bench, 15).await;
     renew(&bench, 0, &worker).await;
@@ -166,13 +166,13 @@ async fn a_long_lease_is_over_at_its_time_and_is_not_when_others_are(bench: Benc
 
 on_both![
     one_write_renews_all_that_a_worker_holds,
-    it_answers_what_is_held_under_which_token,
-    it_answers_which_of_them_are_to_stop,
+    it_returns_what_is_held_with_its_tokens,
+    it_returns_which_of_them_should_stop,
     an_unknown_worker_has_lapsed,
-    a_reaped_worker_has_lapsed_and_an_unreaped_one_revives,
-    it_tells_when_the_earliest_other_lease_is_over,
-    who_holds_nothing_among_many_has_a_longer_lease,
-    who_holds_something_among_many_has_a_usual_lease,
-    a_grant_makes_a_long_lease_a_usual_one_and_a_look_does_not,
-    a_long_lease_is_over_at_its_time_and_is_not_when_others_are,
+    a_reaped_worker_has_lapsed_and_another_can_renew_a_late_lease,
+    it_returns_when_the_earliest_other_lease_is_over,
+    a_worker_of_many_that_holds_nothing_has_a_longer_lease,
+    a_worker_of_many_that_holds_a_task_has_a_usual_lease,
+    a_grant_shortens_a_long_lease_and_an_empty_claim_does_not,
+    a_long_lease_ends_at_its_own_time,
 ];

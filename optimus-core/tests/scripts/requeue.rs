@@ -1,5 +1,5 @@
-//! `requeue`: Dead | Cancelled → Ready, by an operator. Its biz id: see `biz`; its place in the
-//! line: see `claim_order`.
+//! `requeue`: Dead | Cancelled → Ready, by an operator. For its biz id see `biz`; for its position
+//! in the ready list see `claim_order`.
 
 use optimus_core::{
     Due, TaskId, TaskState,
@@ -21,7 +21,7 @@ async fn assert_wrong_state(bench: &Bench, id: &TaskId, state: &str) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_dead_task_starts_anew_and_keeps_its_history(bench: Bench) {
+async fn a_dead_task_starts_again_and_keeps_its_history(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -39,7 +39,7 @@ async fn a_dead_task_starts_anew_and_keeps_its_history(bench: Bench) {
     assert_eq!((&again.id, again.token.fence > lease.token.fence), (&id, true));
 }
 
-async fn a_requeued_task_has_its_whole_time_to_be_started_in(bench: Bench) {
+async fn a_requeued_task_has_its_whole_time_to_start(bench: Bench) {
     let id = bench.add(0, job().expires_in(ms(90))).await;
     bench.at(5).cancel(&id).await.unwrap();
     bench.at(500).requeue(&id).await.unwrap();
@@ -53,13 +53,17 @@ async fn a_requeued_task_has_its_whole_time_to_be_started_in(bench: Bench) {
     assert_eq!(claimed.grants[0].start_by, StartBy::At(START + 590));
 }
 
-async fn a_cancelled_task_goes_behind_the_line(bench: Bench) {
+async fn a_cancelled_task_goes_to_the_end_of_the_ready_list(bench: Bench) {
     let id = bench.add(0, job()).await;
     let other = bench.add(0, job()).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(9).requeue(&id).await.unwrap();
     assert_eq!(bench.state(&id).await, TaskState::Ready);
-    assert_eq!(bench.line().await, [&id, &other, &id].map(TaskId::stored), "with its tombstone");
+    assert_eq!(
+        bench.ready_list().await,
+        [&id, &other, &id].map(TaskId::stored),
+        "with its tombstone"
+    );
 }
 
 async fn a_task_cancelled_before_its_time_is_ready_at_once(bench: Bench) {
@@ -67,10 +71,10 @@ async fn a_task_cancelled_before_its_time_is_ready_at_once(bench: Bench) {
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(9).requeue(&id).await.unwrap();
     assert_eq!(bench.state(&id).await, TaskState::Ready);
-    assert_eq!(bench.line().await, [id.stored()]);
+    assert_eq!(bench.ready_list().await, [id.stored()]);
 }
 
-async fn a_ranked_task_is_ranked_anew(bench: Bench) {
+async fn a_ranked_task_is_ranked_again(bench: Bench) {
     let id = bench.add(0, job().priority(1)).await;
     let old = bench.score("priority", &id.stored()).await.unwrap();
     bench.at(0).cancel(&id).await.unwrap();
@@ -78,7 +82,7 @@ async fn a_ranked_task_is_ranked_anew(bench: Bench) {
     assert_eq!(bench.score("priority", &id.stored()).await, Some(old + 500));
 }
 
-async fn what_did_not_end_badly_is_refused_by_name(bench: Bench) {
+async fn the_requeue_of_another_state_is_refused_with_that_state(bench: Bench) {
     assert_wrong_state(&bench, &TaskId::new(bench.queue.clone()), "forgotten").await;
     let id = bench.add(0, job()).await;
     assert_wrong_state(&bench, &id, "ready").await;
@@ -94,7 +98,7 @@ async fn what_did_not_end_badly_is_refused_by_name(bench: Bench) {
     assert_wrong_state(&bench, &id, "success").await;
 }
 
-async fn requeued_twice_it_is_in_line_once(bench: Bench) {
+async fn a_task_requeued_twice_is_in_the_ready_list_once(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(90_000)))).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(9).requeue(&id).await.unwrap();
@@ -116,11 +120,11 @@ async fn an_operation_that_is_sent_again_is_done_once(bench: Bench) {
 
 on_both![
     an_operation_that_is_sent_again_is_done_once,
-    a_dead_task_starts_anew_and_keeps_its_history,
-    a_requeued_task_has_its_whole_time_to_be_started_in,
-    a_cancelled_task_goes_behind_the_line,
+    a_dead_task_starts_again_and_keeps_its_history,
+    a_requeued_task_has_its_whole_time_to_start,
+    a_cancelled_task_goes_to_the_end_of_the_ready_list,
     a_task_cancelled_before_its_time_is_ready_at_once,
-    a_ranked_task_is_ranked_anew,
-    what_did_not_end_badly_is_refused_by_name,
-    requeued_twice_it_is_in_line_once,
+    a_ranked_task_is_ranked_again,
+    the_requeue_of_another_state_is_refused_with_that_state,
+    a_task_requeued_twice_is_in_the_ready_list_once,
 ];

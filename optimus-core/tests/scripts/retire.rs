@@ -1,4 +1,4 @@
-//! `retire`: a queue that nobody uses → ∅.
+//! `retire`: an unused queue → ∅.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ async fn retire(bench: &Bench, at: u64) -> bool {
     bench.at(at).retire(&bench.queue, IDLE).await.expect("it is not refused")
 }
 
-/// Drops what has ended and every ledger.
+/// Removes ended tasks and every ledger.
 async fn purge(bench: &Bench, at: u64) {
     bench.at(at).purge(&bench.queue, keep(0, ms(0)), ms(0)).await.expect("a purge is not refused");
 }
 
-/// Tasks that succeed, die, are cancelled in the line and expire in `delayed`, by 1,000 ms.
+/// Tasks that succeed, die, and are cancelled in the ready list and in `delayed`, by 1,000 ms.
 async fn use_up(bench: &Bench) {
     let mut tasks = jobs(2);
     tasks.push(ready(job().biz_id("b")));
@@ -44,18 +44,18 @@ async fn use_up(bench: &Bench) {
     assert_eq!(bench.at(1_000).leave(queue, &worker).await.unwrap(), 0);
 }
 
-async fn of_a_queue_that_nobody_uses_no_key_is_left(bench: Bench) {
+async fn a_retire_removes_all_keys_of_an_unused_queue(bench: Bench) {
     use_up(&bench).await;
     purge(&bench, 2_000).await;
     assert!(!retire(&bench, 60_007).await, "a task ended a minute ago");
     let left = bench.names().await;
     assert!(["meta", "ready", "skips", "success"].iter().all(|key| left.iter().any(|l| l == key)));
     assert!(retire(&bench, 60_008).await);
-    assert_eq!(bench.names().await, ["completions:waiting"], "it goes by itself");
+    assert_eq!(bench.names().await, ["completions:waiting"], "it expires");
     assert!(retire(&bench, 60_008).await, "it is gone already");
 }
 
-async fn what_is_used_stays_as_it_is(bench: Bench) {
+async fn a_used_queue_is_not_changed(bench: Bench) {
     use_up(&bench).await;
     let mut kept = Vec::new();
     let mut stays = async |why: &'static str| {
@@ -87,7 +87,7 @@ async fn what_is_used_stays_as_it_is(bench: Bench) {
     assert_eq!(kept.len(), 5);
 }
 
-async fn a_look_of_the_reaper_is_no_use_of_a_queue(bench: Bench) {
+async fn a_reap_does_not_count_as_use_of_a_queue(bench: Bench) {
     use_up(&bench).await;
     purge(&bench, 2_000).await;
     let stranger = optimus_core::WorkerId::from_stored("stranger");
@@ -97,7 +97,7 @@ async fn a_look_of_the_reaper_is_no_use_of_a_queue(bench: Bench) {
     assert!(retire(&bench, 62_000).await);
 }
 
-async fn a_fence_that_is_ahead_of_the_clock_is_not_forgotten(bench: Bench) {
+async fn a_fence_that_is_ahead_of_the_clock_is_kept(bench: Bench) {
     use_up(&bench).await;
     purge(&bench, 2_000).await;
     let ahead = (crate::bench::START + 100_000) * 1024;
@@ -107,7 +107,7 @@ async fn a_fence_that_is_ahead_of_the_clock_is_not_forgotten(bench: Bench) {
     assert!(retire(&bench, 160_001).await);
 }
 
-async fn a_queue_that_is_born_again_knows_nothing_of_the_time_before_as_new(bench: Bench) {
+async fn a_queue_that_is_created_again_does_not_mix_up_old_and_new_tasks(bench: Bench) {
     let tasks = jobs(2);
     let (queue, client) = (&bench.queue, "c1");
     let batch = Batch { queue, client, number: 1, since: 0, keep: true, tasks: &tasks };
@@ -121,30 +121,30 @@ async fn a_queue_that_is_born_again_knows_nothing_of_the_time_before_as_new(benc
     purge(&bench, 1_000).await;
     assert!(retire(&bench, 70_000).await);
 
-    // A worker that slept all the time: its lease is nobody's, and it has to register again.
+    // A worker that was paused all the time: no one holds its lease, and it has to register again.
     assert_eq!(bench.complete(80_000, &[done(&before)]).await, [0]);
     let claimed = bench.at(80_000).claim(queue, &worker, 3, 1).await;
     assert_eq!(refusal(claimed), Refusal::Lapsed);
-    // So did its client. Its next call tells that the one before is lost.
+    // The same for its client. Its next call reports that the previous one is lost.
     let more = jobs(1);
     let batch = Batch { number: 17, since: 1, tasks: &more, ..batch };
     let submitted = bench.at(80_000).submit(&batch).await.unwrap();
     assert_eq!((&submitted.receipts[..], submitted.lost), (&[Receipt::Created][..], true));
-    let told = async |id, number| {
+    let state_of = async |id, number| {
         bench.at(80_000).state_of(id, Some(StoredBy { client, number })).await.unwrap()
     };
-    assert_eq!(told(&dead.id, 1).await, TaskState::Forgotten, "it is not said to have succeeded");
+    assert_eq!(state_of(&dead.id, 1).await, TaskState::Forgotten, "it is not taken for a success");
     let worker = bench.worker(80_000, "w2").await;
     let after = bench.take(80_000, &worker, 1).await;
     assert!(after.token.fence > dead.token.fence.max(before.token.fence));
     assert!(bench.complete(80_000, &[done(&after)]).await.is_empty());
-    assert_eq!(told(&after.id, 17).await, TaskState::Success);
+    assert_eq!(state_of(&after.id, 17).await, TaskState::Success);
 }
 
 on_both![
-    of_a_queue_that_nobody_uses_no_key_is_left,
-    what_is_used_stays_as_it_is,
-    a_look_of_the_reaper_is_no_use_of_a_queue,
-    a_fence_that_is_ahead_of_the_clock_is_not_forgotten,
-    a_queue_that_is_born_again_knows_nothing_of_the_time_before_as_new,
+    a_retire_removes_all_keys_of_an_unused_queue,
+    a_used_queue_is_not_changed,
+    a_reap_does_not_count_as_use_of_a_queue,
+    a_fence_that_is_ahead_of_the_clock_is_kept,
+    a_queue_that_is_created_again_does_not_mix_up_old_and_new_tasks,
 ];

@@ -1,4 +1,5 @@
-//! `complete`, `fail` and `release` under a lease that is another's by now: they change nothing.
+//! `complete`, `fail` and `release` with a lease that has passed to another worker: they change
+//! nothing.
 
 use optimus_core::{
     Call, Lease, Task, TaskState, Token, WorkerId,
@@ -11,7 +12,7 @@ use crate::{
     jobs::{Fragile, job, jobs},
 };
 
-/// Reports a lease in every way there is: each must be refused and change nothing.
+/// Reports with a lease in every form: each must be refused and change nothing.
 async fn assert_stale(bench: &Bench, at: u64, lease: &Lease) {
     let before = bench.dump().await;
     assert_eq!(bench.complete(at, &[done(lease)]).await, [0]);
@@ -37,7 +38,9 @@ async fn the_lease_of_a_reaped_worker(bench: Bench) {
     assert_eq!((bench.state(&id).await, now.id), (TaskState::Working, id));
 }
 
-async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anothers(bench: Bench) {
+async fn the_lease_of_a_task_that_was_marked_dead_and_purged_and_whose_biz_id_is_taken(
+    bench: Bench,
+) {
     let marked_dead = || Call::new(Fragile).biz_id("o-17");
     let id = bench.add(0, marked_dead()).await;
     let lost = bench.worker(0, "lost").await;
@@ -50,16 +53,16 @@ async fn the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anot
 
     let purged = bench.at(LEASE_MS).purge(&bench.queue, keep(0, LEASE), LEASE).await.unwrap();
     assert_eq!((purged.tasks, bench.state(&id).await), (1, TaskState::Forgotten));
-    let heir = bench.add(LEASE_MS, marked_dead()).await;
+    let successor = bench.add(LEASE_MS, marked_dead()).await;
     let before = bench.dump().await;
     let late = Completion { task: Fragile::NAME, ..done_biz(&lease, "o-17") };
     assert_eq!(bench.complete(LEASE_MS, &[late]).await, [0]);
     bench.assert_unchanged(&before).await;
     assert_stale(&bench, LEASE_MS, &lease).await;
-    assert_eq!(bench.take(LEASE_MS, &other, 1).await.id, heir);
+    assert_eq!(bench.take(LEASE_MS, &other, 1).await.id, successor);
 }
 
-async fn ones_own_claim_before_the_last(bench: Bench) {
+async fn an_earlier_claim_of_the_same_worker(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let old = bench.take(0, &worker, 1).await;
@@ -78,7 +81,7 @@ async fn a_lease_that_was_reported_already(bench: Bench) {
     assert_stale(&bench, 0, &lease).await;
 }
 
-async fn another_workers_lease(bench: Bench) {
+async fn the_lease_of_another_worker(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
@@ -86,7 +89,7 @@ async fn another_workers_lease(bench: Bench) {
     assert_stale(&bench, 0, &Lease { worker: thief, ..lease }).await;
 }
 
-async fn the_right_fence_of_another_claim_or_the_right_claim_of_another_fence(bench: Bench) {
+async fn a_token_with_another_claim_or_another_fence(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let Token { seq, fence } = bench.take(0, &worker, 1).await.token;
@@ -95,7 +98,7 @@ async fn the_right_fence_of_another_claim_or_the_right_claim_of_another_fence(be
     }
 }
 
-async fn a_task_that_waits_or_never_was(bench: Bench) {
+async fn a_task_that_waits_or_never_existed(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = WorkerId::from_stored("w");
     assert_stale(&bench, 0, &lease(&id, &worker, Token { seq: 1, fence: 1 })).await;
@@ -103,7 +106,7 @@ async fn a_task_that_waits_or_never_was(bench: Bench) {
     assert_stale(&bench, 0, &lease(&unknown, &worker, Token { seq: 1, fence: 1 })).await;
 }
 
-async fn a_lease_that_is_over_but_was_not_reaped_is_good(bench: Bench) {
+async fn a_lease_that_is_over_but_was_not_reaped_is_valid(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
@@ -147,7 +150,7 @@ async fn one_lease_twice_in_a_call_counts_once(bench: Bench) {
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     let back = given(&leases[0], Give::Head);
     assert_eq!(bench.release(0, &[back.clone(), back]).await, [1]);
-    assert_eq!(bench.line().await.len(), 1, "two entries would be run twice");
+    assert_eq!(bench.ready_list().await.len(), 1, "two entries would be run twice");
     let end = done(&leases[1]);
     assert_eq!(bench.complete(0, &[end.clone(), end]).await, [1]);
     assert_eq!(bench.list("success").await.len(), 1);
@@ -157,13 +160,13 @@ async fn one_lease_twice_in_a_call_counts_once(bench: Bench) {
 
 on_both![
     the_lease_of_a_reaped_worker,
-    the_lease_of_a_task_that_was_buried_and_purged_and_whose_biz_id_is_anothers,
-    ones_own_claim_before_the_last,
+    the_lease_of_a_task_that_was_marked_dead_and_purged_and_whose_biz_id_is_taken,
+    an_earlier_claim_of_the_same_worker,
     a_lease_that_was_reported_already,
-    another_workers_lease,
-    the_right_fence_of_another_claim_or_the_right_claim_of_another_fence,
-    a_task_that_waits_or_never_was,
-    a_lease_that_is_over_but_was_not_reaped_is_good,
+    the_lease_of_another_worker,
+    a_token_with_another_claim_or_another_fence,
+    a_task_that_waits_or_never_existed,
+    a_lease_that_is_over_but_was_not_reaped_is_valid,
     stale_positions_are_named_and_the_rest_is_done,
     one_lease_twice_in_a_call_counts_once,
 ];

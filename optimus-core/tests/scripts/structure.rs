@@ -1,4 +1,4 @@
-//! Every script leaves a sound store; and of each kind of damage `fsck` tells.
+//! Every script leaves a consistent store; and `fsck` finds each kind of damage.
 
 use redis::cmd;
 
@@ -8,7 +8,7 @@ use crate::{
     world::{SITUATIONS, World},
 };
 
-async fn every_script_leaves_a_sound_store(bench: Bench) {
+async fn every_script_leaves_a_consistent_store(bench: Bench) {
     for (script, situations) in SITUATIONS {
         for situation in *situations {
             bench.restore(&Dump::new()).await;
@@ -21,7 +21,7 @@ async fn every_script_leaves_a_sound_store(bench: Bench) {
 }
 
 /// A raw command, in which `$key` is a key of the queue and `@task` a task of the world, and a part
-/// of what is said of the damage.
+/// of the message about the damage.
 const DAMAGES: &[(&str, &str)] = &[
     ("HDEL $tasks @held", "and has no record"),
     ("HDEL $working:busy @held", "has a record and is in no state"),
@@ -64,10 +64,10 @@ const DAMAGES: &[(&str, &str)] = &[
     ("PEXPIRE $tasks 500000", "tasks expires in"),
 ];
 
-async fn of_each_damage_is_told(bench: Bench) {
+async fn each_damage_is_found(bench: Bench) {
     let world = World::build(&bench).await;
     let sound = bench.dump().await;
-    for (damage, told) in DAMAGES {
+    for (damage, message) in DAMAGES {
         bench.restore(&sound).await;
         let words = damage.split(' ').map(|word| match word.split_at(1) {
             ("$", key) => bench.key(key),
@@ -80,9 +80,9 @@ async fn of_each_damage_is_told(bench: Bench) {
         let words: Vec<String> = words.collect();
         let _: redis::Value = bench.raw(cmd(&words[0]).arg(&words[1..])).await;
         let wrong = bench.fsck().await;
-        let expected = |wrong: &String| told.split('|').any(|told| wrong.contains(told));
+        let expected = |wrong: &String| message.split('|').any(|told| wrong.contains(told));
         assert!(wrong.iter().any(expected), "{damage}: {wrong:?}");
     }
 }
 
-on_both![every_script_leaves_a_sound_store, of_each_damage_is_told];
+on_both![every_script_leaves_a_consistent_store, each_damage_is_found];

@@ -17,7 +17,7 @@ fn at(ms: u64) -> Due {
     Due::At(DateTime::from_timestamp_millis(instant).unwrap())
 }
 
-async fn a_plain_task_stands_in_line(bench: Bench) {
+async fn a_plain_task_is_in_the_ready_list(bench: Bench) {
     let task = ready(job_of(r#"{"a":1}"#));
     let id = task.id().clone();
     assert_eq!(bench.submit(5, &[task]).await, [Receipt::Created]);
@@ -32,14 +32,14 @@ async fn a_plain_task_stands_in_line(bench: Bench) {
     assert_eq!(bench.list("ready").await, [id.stored()]);
 }
 
-async fn a_task_that_can_expire_is_told_when_it_was_accepted(bench: Bench) {
+async fn a_task_that_can_expire_has_the_time_when_it_was_accepted(bench: Bench) {
     let id = bench.add(5, job().expires_in(ms(90))).await;
     let stored = bench.field("tasks", &id.stored()).await.unwrap();
     let record = TaskRecord::decode(stored.into_bytes()).unwrap();
     assert_eq!((record.accepted_ms, record.expires_in), (Some(START + 5), Some(ms(90))));
 }
 
-async fn a_client_with_a_wrong_clock_lines_up_by_the_stores(bench: Bench) {
+async fn tasks_of_a_client_with_a_wrong_clock_are_ordered_by_the_stores_clock(bench: Bench) {
     let tasks = jobs(2);
     let ahead = Batch {
         queue: &bench.queue,
@@ -77,7 +77,7 @@ async fn a_time_in_the_past_means_at_once(bench: Bench) {
     assert!(!bench.names().await.contains(&"delayed".to_owned()));
 }
 
-async fn a_priority_ranks_a_task_now_or_once_it_is_due(bench: Bench) {
+async fn a_priority_ranks_a_task_now_or_when_it_is_due(bench: Bench) {
     let now = bench.add(0, job().priority(2)).await;
     let later = bench.add(0, job().priority(-3).due(Due::In(ms(10)))).await;
 
@@ -90,7 +90,7 @@ async fn a_priority_ranks_a_task_now_or_once_it_is_due(bench: Bench) {
     assert!(bench.list("ready").await.is_empty());
 }
 
-async fn the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner(bench: Bench) {
+async fn the_wakeup_list_holds_one_token_and_gets_it_only_for_sooner_tasks(bench: Bench) {
     bench.submit(0, &jobs(3)).await;
     bench.submit(0, &jobs(1)).await;
     assert!(bench.answer_wakeup().await);
@@ -101,7 +101,7 @@ async fn the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner(bench: B
     bench.submit(0, &jobs(1)).await;
     assert!(!bench.answer_wakeup().await, "the list was long");
     bench.add(0, job().priority(1)).await;
-    assert!(bench.answer_wakeup().await, "what is ranked may overtake");
+    assert!(bench.answer_wakeup().await, "a ranked task may overtake others");
 
     bench.add(0, job().due(Due::In(ms(50)))).await;
     assert!(bench.answer_wakeup().await, "the first to wait for");
@@ -152,7 +152,7 @@ async fn a_thousand_tasks_with_every_option_fit_one_call(bench: Bench) {
     assert_eq!(bench.submit(1, &tasks).await, vec![Receipt::Created; 1_000], "its own marks");
 }
 
-async fn a_stored_task_is_answered_with_itself_and_nothing_is_added(bench: Bench) {
+async fn a_stored_task_is_returned_and_nothing_is_added(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let ids = [(); 4].map(|()| TaskId::new(bench.queue.clone()));
     let [dead, working, ready_one, new] = &ids;
@@ -167,16 +167,16 @@ async fn a_stored_task_is_answered_with_itself_and_nothing_is_added(bench: Bench
     let before = bench.dump().await;
 
     let again: Vec<Submission> = [dead, working, ready_one].map(submission).into();
-    let stood = |id: &TaskId| Receipt::Duplicate(id.clone());
-    assert_eq!(bench.submit(9, &again).await, [stood(dead), stood(working), stood(ready_one)]);
+    let stored = |id: &TaskId| Receipt::Duplicate(id.clone());
+    assert_eq!(bench.submit(9, &again).await, [stored(dead), stored(working), stored(ready_one)]);
     assert_eq!(bench.changes(&before).await, ["ledger:c1"]);
 
     let twice = [new, ready_one, new].map(submission);
-    assert_eq!(bench.submit(9, &twice).await, [Receipt::Created, stood(ready_one), stood(new)]);
-    assert_eq!(bench.line().await, [ready_one.stored(), new.stored()]);
+    assert_eq!(bench.submit(9, &twice).await, [Receipt::Created, stored(ready_one), stored(new)]);
+    assert_eq!(bench.ready_list().await, [ready_one.stored(), new.stored()]);
 }
 
-/// All that a task can have, so that nothing of it may be added twice.
+/// A submission with all options, to test that nothing of it is added twice.
 fn submission(id: &TaskId) -> Submission {
     let large = format!("{:?}", "x".repeat(20_000));
     job_of(large)
@@ -187,7 +187,7 @@ fn submission(id: &TaskId) -> Submission {
         .unwrap()
 }
 
-async fn one_that_is_not_admitted_is_not_stored_for_its_twin(bench: Bench) {
+async fn a_refused_task_is_not_taken_for_stored_by_its_duplicate(bench: Bench) {
     let owner = bench.add(0, job().biz_id("b")).await;
     let id = TaskId::new(bench.queue.clone());
     let call = || job().id(id.clone()).biz_id("b").into_submission().unwrap();
@@ -196,7 +196,7 @@ async fn one_that_is_not_admitted_is_not_stored_for_its_twin(bench: Bench) {
     assert_eq!(bench.state(&id).await, TaskState::Forgotten);
 }
 
-async fn the_answer_for_stored_tasks_is_kept_for_a_call_that_is_sent_again(bench: Bench) {
+async fn the_answer_for_stored_tasks_is_repeated(bench: Bench) {
     let id = TaskId::new(bench.queue.clone());
     bench.submit(0, &[submission(&id)]).await;
     let again = [submission(&id)];
@@ -205,7 +205,7 @@ async fn the_answer_for_stored_tasks_is_kept_for_a_call_that_is_sent_again(bench
     assert_eq!(bench.send(2, 7, &again).await.unwrap(), first);
 }
 
-async fn an_idle_ledger_is_dated_only_where_it_is_to_be_kept(bench: Bench) {
+async fn a_ledger_has_a_time_of_last_use_only_if_it_is_kept(bench: Bench) {
     bench.submit(0, &jobs(1)).await;
     assert_eq!(bench.score("ledgers", "c1").await, None);
     let tasks = jobs(1);
@@ -215,7 +215,7 @@ async fn an_idle_ledger_is_dated_only_where_it_is_to_be_kept(bench: Bench) {
     assert_eq!(bench.score("ledgers", "c1").await, Some(START + 7));
 }
 
-async fn without_an_override_the_time_is_the_stores(bench: Bench) {
+async fn without_an_override_the_time_is_that_of_the_store(bench: Bench) {
     let tasks = [ready(job().expires_in(ms(90)))];
     let batch = Batch {
         queue: &bench.queue,
@@ -234,19 +234,19 @@ async fn without_an_override_the_time_is_the_stores(bench: Bench) {
 }
 
 on_both![
-    a_plain_task_stands_in_line,
-    a_task_that_can_expire_is_told_when_it_was_accepted,
-    a_client_with_a_wrong_clock_lines_up_by_the_stores,
+    a_plain_task_is_in_the_ready_list,
+    a_task_that_can_expire_has_the_time_when_it_was_accepted,
+    tasks_of_a_client_with_a_wrong_clock_are_ordered_by_the_stores_clock,
     a_task_with_a_delay_waits_for_its_time,
     a_time_in_the_past_means_at_once,
-    a_priority_ranks_a_task_now_or_once_it_is_due,
-    the_doorbell_holds_one_token_and_rings_only_for_what_is_sooner,
+    a_priority_ranks_a_task_now_or_when_it_is_due,
+    the_wakeup_list_holds_one_token_and_gets_it_only_for_sooner_tasks,
     a_lost_wakeup_is_repeated_often_for_a_short_list_and_seldom_for_a_long_one,
     a_thousand_tasks_of_one_call_keep_their_order,
     a_thousand_tasks_with_every_option_fit_one_call,
-    a_stored_task_is_answered_with_itself_and_nothing_is_added,
-    one_that_is_not_admitted_is_not_stored_for_its_twin,
-    the_answer_for_stored_tasks_is_kept_for_a_call_that_is_sent_again,
-    an_idle_ledger_is_dated_only_where_it_is_to_be_kept,
-    without_an_override_the_time_is_the_stores,
+    a_stored_task_is_returned_and_nothing_is_added,
+    a_refused_task_is_not_taken_for_stored_by_its_duplicate,
+    the_answer_for_stored_tasks_is_repeated,
+    a_ledger_has_a_time_of_last_use_only_if_it_is_kept,
+    without_an_override_the_time_is_that_of_the_store,
 ];

@@ -1,4 +1,4 @@
-//! `submit` when it is sent again: a call is one call, however often it arrives.
+//! `submit` that is sent again: a call is done once, no matter how often it arrives.
 
 use optimus_core::{
     TaskState,
@@ -50,7 +50,7 @@ async fn the_ledger_answers_for_as_many_calls_as_it_has_slots(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_store_that_has_lost_an_answered_call_says_so(bench: Bench) {
+async fn a_store_that_has_lost_an_answered_call_reports_it(bench: Bench) {
     let queue = &bench.queue;
     let send = async |number, since| {
         let tasks = jobs(1);
@@ -84,7 +84,7 @@ async fn numbers_are_compared_as_numbers(bench: Bench) {
     assert_eq!(receipts, [Receipt::Created], "169 is above 9, though not as text");
 }
 
-async fn redis_came_back_empty_and_the_submit_is_stored(bench: Bench) {
+async fn a_redis_that_restarted_empty_stores_the_submit(bench: Bench) {
     let lost = jobs(1);
     bench.send(0, 40, &lost).await.unwrap();
     bench.restore(&Dump::new()).await;
@@ -97,7 +97,7 @@ async fn redis_came_back_empty_and_the_submit_is_stored(bench: Bench) {
     }
 }
 
-async fn a_submit_that_finds_its_own_biz_mark_is_created(bench: Bench) {
+async fn a_submit_that_finds_its_own_biz_id_is_created(bench: Bench) {
     let tasks = [ready(job().biz_id("mine"))];
     bench.send(0, 1, &tasks).await.unwrap();
     assert_eq!(bench.send(0, 2, &tasks).await.unwrap(), [Receipt::Created]);
@@ -123,10 +123,10 @@ on_both![
     a_call_that_is_sent_again_is_one_task,
     a_call_that_is_sent_again_stays_one_task_after_the_task_has_run,
     the_ledger_answers_for_as_many_calls_as_it_has_slots,
-    a_store_that_has_lost_an_answered_call_says_so,
+    a_store_that_has_lost_an_answered_call_reports_it,
     an_older_call_number_is_forgotten,
     numbers_are_compared_as_numbers,
-    redis_came_back_empty_and_the_submit_is_stored,
-    a_submit_that_finds_its_own_biz_mark_is_created,
+    a_redis_that_restarted_empty_stores_the_submit,
+    a_submit_that_finds_its_own_biz_id_is_created,
     clients_keep_ledgers_of_their_own,
 ];

@@ -1,4 +1,4 @@
-//! An append-only file that ends in the middle of a script: power went while it was written.
+//! An append-only file that ends in the middle of a script, as after a power failure.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use crate::{
     world::{SITUATIONS, World},
 };
 
-/// How much of what the script wrote is left, in percent.
+/// How much of the script's writes is left, in percent.
 const LEFT: [usize; 3] = [10, 60, 99];
 
-/// A server whose file holds a world, and behind it what one script wrote.
+/// A server whose file has a world, followed by the writes of one script.
 struct Written {
     server: RedisServer,
     file: PathBuf,
@@ -38,7 +38,7 @@ impl Written {
         Self { server, file, bytes, before }
     }
 
-    /// Starts the server with so much of the script's part.
+    /// Starts the server with this part of the script's writes.
     async fn torn(&mut self, left: usize) -> Bench {
         let end = self.before + (self.bytes.len() - self.before) * left / 100;
         self.server.kill();
@@ -48,7 +48,7 @@ impl Written {
     }
 }
 
-/// Redis 7 has a folder of them, of which it appends to one.
+/// Redis 7 has a folder of such files and appends to one of them.
 fn append_only_file(folder: &Path) -> PathBuf {
     let Ok(parts) = fs::read_dir(folder.join("appendonlydir")) else {
         return folder.join("appendonly.aof");
@@ -58,7 +58,7 @@ fn append_only_file(folder: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_script_that_was_half_written_was_not() {
+async fn a_script_that_was_half_written_has_no_effect() {
     for (script, situations) in SITUATIONS {
         for situation in *situations {
             let mut written = Written::by(script, situation).await;
@@ -70,15 +70,15 @@ async fn a_script_that_was_half_written_was_not() {
     }
 }
 
-/// Redis cuts its file behind the last whole command, and leaves the `MULTI` of the script there:
-/// what is written next would be joined to the script's first half at the start after that.
+/// Redis truncates its file after the last whole command, and leaves the `MULTI` of the script
+/// there. Later writes would be joined to the script's first half at the next start.
 #[tokio::test]
-async fn a_torn_file_that_was_written_anew_is_sound_at_the_next_start_too() {
+async fn a_rewritten_file_is_consistent_at_the_next_start() {
     for (script, situation) in [("fail", "dead"), ("claim", "all"), ("submit", "every option")] {
         let mut written = Written::by(script, situation).await;
         let bench = written.torn(80).await;
         let _: String = bench.raw(&cmd("BGREWRITEAOF")).await;
-        eventually("the file is written anew", Duration::from_secs(10), async || {
+        eventually("the file is rewritten", Duration::from_secs(10), async || {
             let info: String = bench.raw(cmd("INFO").arg("persistence")).await;
             info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
         })

@@ -1,5 +1,5 @@
-//! A queue that has been used costs what a pristine one costs: no more commands for tasks that were
-//! never tried.
+//! A queue that has been used costs as much as a new one: it needs no more commands for tasks that
+//! were never tried.
 
 use optimus_core::{Due, broker::Verdict};
 
@@ -9,14 +9,14 @@ use crate::{
     jobs::{job, jobs},
 };
 
-/// How many commands the server has carried out, those of scripts among them.
+/// How many commands the server has executed, including those of scripts.
 async fn commands(bench: &Bench) -> u64 {
     let stats: String = bench.raw(redis::cmd("INFO").arg("commandstats")).await;
     let calls = stats.lines().filter_map(|line| line.split_once("calls=")?.1.split(',').next());
     calls.map(|calls| calls.parse::<u64>().expect("a number of calls")).sum()
 }
 
-/// What it takes to claim eight plain tasks and to complete them.
+/// How many commands it takes to claim and complete eight plain tasks.
 async fn commands_of_eight(bench: &Bench, at: u64) -> u64 {
     let tasks = jobs(8);
     bench.submit(at, &tasks).await;
@@ -33,7 +33,7 @@ async fn commands_of_eight(bench: &Bench, at: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn a_dead_a_delayed_and_a_retried_task_cost_the_others_no_command() {
+async fn a_dead_a_delayed_and_a_retried_task_add_no_commands_for_others() {
     let bench = Bench::own_redis().await;
     // The first call of a script is made twice, until Redis knows its text.
     commands_of_eight(&bench, 0).await;
@@ -47,7 +47,7 @@ async fn a_dead_a_delayed_and_a_retried_task_cost_the_others_no_command() {
     assert!(bench.fail(2, &reports).await.is_empty());
     bench.add(2, job().due(Due::In(ms(600_000)))).await;
 
-    // Its first claim takes the timer of what is due next.
+    // Its first claim takes over the wait for the next due time.
     commands_of_eight(&bench, 3).await;
     assert_eq!(commands_of_eight(&bench, 4).await, pristine);
 }

@@ -1,5 +1,5 @@
-//! A store in which something of every kind is there, and a call of each script in every situation
-//! that makes it write something else.
+//! A store with something of every kind, and a call of each script in every situation in which its
+//! writes differ.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -55,7 +55,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("inspect", &["a live task", "a success"]),
 ];
 
-/// Who and what there is, under the names of [`World::build`].
+/// The tasks and workers, with the names of [`World::build`].
 pub(crate) struct World {
     tasks: HashMap<&'static str, TaskId>,
     busy: WorkerId,
@@ -72,7 +72,7 @@ impl World {
         world.lose_some(bench).await;
         world.end_some(bench).await;
         world.hold_some(bench).await;
-        world.line_up_some(bench).await;
+        world.add_some(bench).await;
         world.await_all(bench).await;
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
@@ -102,7 +102,7 @@ impl World {
         bench.at(at).submit(&batch).await.expect("this submit is not refused");
     }
 
-    /// A worker whose lease is over at `NOW`, with three tasks.
+    /// Loses a worker with three tasks. Its lease is over at `NOW`.
     async fn lose_some(&mut self, bench: &Bench) {
         let lost = bench.worker(0, "lost").await;
         let tasks = vec![
@@ -115,7 +115,7 @@ impl World {
         bench.at(0).cancel(self.id("lost cancelled")).await.expect("it is working");
     }
 
-    /// Tasks that have run: ended, or to be retried.
+    /// Ends some tasks, and lets others wait for a retry.
     async fn end_some(&mut self, bench: &Bench) {
         let tasks = ["dead", "done", "due retry", "later retry", "tried"];
         let submissions = tasks.map(|name| match name {
@@ -136,7 +136,7 @@ impl World {
         assert!(bench.fail(1_000, &verdicts).await.is_empty());
     }
 
-    /// Five tasks that the busy worker holds.
+    /// Lets the busy worker hold five tasks.
     async fn hold_some(&mut self, bench: &Bench) {
         let tasks = vec![
             ("held", ready(job())),
@@ -150,8 +150,8 @@ impl World {
         bench.at(3_000).cancel(self.id("held intent")).await.expect("it is working");
     }
 
-    /// Tasks that wait, and what a cancel leaves behind in the line.
-    async fn line_up_some(&mut self, bench: &Bench) {
+    /// Adds tasks that wait, and the tombstones of a cancel.
+    async fn add_some(&mut self, bench: &Bench) {
         let large = format!("\"{}\"", "x".repeat(20_000));
         let tasks = vec![
             ("ready", ready(job().biz_id("ready"))),

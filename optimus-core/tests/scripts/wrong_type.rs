@@ -1,5 +1,5 @@
-//! A key of another type than ours stops a script before its first write: Redis would not undo the
-//! half that was done.
+//! A key with a type that is not ours stops a script before its first write: Redis would not roll
+//! back the writes that were done.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("inspect", include_str!("../../lua/inspect.lua")),
 ];
 
-/// Keys that a script names for their prefix alone, and never reads or writes.
+/// Keys that a script only names for their prefix, and never reads or writes.
 const PREFIX_ONLY: &[(&str, &str)] =
     &[("complete", "meta"), ("await", "meta"), ("list", "meta"), ("inspect", "meta")];
 
@@ -69,9 +69,9 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
     }
 }
 
-/// Puts a value of another type at each key in turn: the call must be rejected and change nothing,
-/// or, where it has no use for the key, leave it as it is. Each key that the script names must be
-/// of use in one situation at least.
+/// Puts a value of another type at each key in turn. The call must be rejected and change nothing,
+/// or leave the key unchanged if it does not use it. Each key that the script names must be used in
+/// at least one situation.
 async fn a_wrong_type_changes_nothing(bench: &Bench, script: &str) {
     let (_, situations) = SITUATIONS.iter().find(|(name, _)| *name == script).expect(script);
     let text = TEXTS.iter().find(|(name, _)| *name == script).expect(script).1;
@@ -86,20 +86,23 @@ async fn a_wrong_type_changes_nothing(bench: &Bench, script: &str) {
         keys.extend(start.keys().cloned());
         keys.extend(named.iter().map(|name| in_world(name, situation)));
         for key in keys {
-            if spoilt_call(bench, &world, &start, (script, situation), &key).await {
+            if notices_wrong_type(bench, &world, &start, (script, situation), &key).await {
                 noticed.insert(key);
             }
         }
     }
     for name in named {
-        let spoilt = situations.iter().any(|s| noticed.contains(&in_world(&name, s)));
+        let noticed_in_one = situations.iter().any(|s| noticed.contains(&in_world(&name, s)));
         let prefix_only = PREFIX_ONLY.contains(&(script, &name));
-        assert!(spoilt != prefix_only, "{script} and a wrong {name}: noticed is {spoilt}");
+        assert!(
+            noticed_in_one != prefix_only,
+            "{script} and a wrong {name}: noticed is {noticed_in_one}"
+        );
     }
 }
 
 /// Whether the call notices that the key is of a wrong type.
-async fn spoilt_call(
+async fn notices_wrong_type(
     bench: &Bench,
     world: &World,
     start: &Dump,
@@ -112,19 +115,19 @@ async fn spoilt_call(
     let mut before = start.clone();
     before.insert(key.to_owned(), wrong.clone());
     bench.restore(&before).await;
-    let told = format!("{script}, {situation}, a wrong {key}");
+    let what = format!("{script}, {situation}, a wrong {key}");
     match world.act(bench, script, situation).await {
         Err(BrokerError::Rejected(why)) => {
-            assert!(why.contains("WRONGTYPE"), "{told}: {why}");
-            assert_eq!(bench.changes(&before).await, [""; 0], "{told} leaves half a transition");
+            assert!(why.contains("WRONGTYPE"), "{what}: {why}");
+            assert_eq!(bench.changes(&before).await, [""; 0], "{what} leaves half a transition");
             true
         }
-        Err(other) => panic!("{told}: {other:?}"),
+        Err(other) => panic!("{what}: {other:?}"),
         Ok(()) => {
-            // Of these two only the removal or replacement as a whole is asked for.
+            // These two keys are only checked for being removed or replaced as a whole.
             let replaced = key.starts_with("result:") || (script, key) == ("purge", "ledger:c1");
             let after = bench.dump().await;
-            assert!(replaced || after.get(key) == Some(&wrong), "{told}: it was overwritten");
+            assert!(replaced || after.get(key) == Some(&wrong), "{what}: it was overwritten");
             false
         }
     }
@@ -153,12 +156,12 @@ each_script![
     complete_ends_nothing = "complete",
     fail_ends_nothing = "fail",
     release_returns_nothing = "release",
-    register_admits_nobody = "register",
+    register_adds_nothing = "register",
     renew_renews_nothing = "renew",
     reap_takes_nothing = "reap",
     leave_removes_nothing = "leave",
     cancel_cancels_nothing = "cancel",
-    requeue_lines_nothing_up = "requeue",
+    requeue_adds_nothing = "requeue",
     delete_removes_nothing = "delete",
     pause_stops_nothing = "pause",
     rouse_ends_no_wait = "interrupt",
