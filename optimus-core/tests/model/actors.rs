@@ -1,5 +1,5 @@
 //! The clients, workers and operators of one queue: what each remembers, and which call it makes
-//! of a step.
+//! for a step.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ use crate::{
     step::{Aim, Kind, Pick, Plan, Step},
 };
 
-/// After which a client asks for its ledger to be kept another day.
+/// How often a client asks to keep its ledger for another day.
 const KEEP_EVERY_MS: u64 = 6 * 60 * 60 * 1000;
 
-/// Tasks that a wait for another takes along.
+/// The most other tasks that a wait reads as well.
 const ALONG_MAX: usize = 5;
 
 /// The window of tasks that have one.
 const WINDOW_MS: u64 = 60 * 60 * 1000;
 
-/// How long ago the version 7 ids were made that a source kept.
+/// The age of version 7 ids that were made earlier by a source.
 const STALE_MS: u64 = 60_000;
 
-/// By how much each client's clock is ahead of Redis'. A second is still agreement.
+/// How far each client's clock is ahead of that of Redis. Up to a second counts as no difference.
 const AHEAD_MS: [i64; 3] = [0, -900, 3_600_000];
 
-/// Everybody who has to do with one queue.
+/// All callers of one queue.
 pub(crate) struct Actors {
     queue: QueueName,
     clients: [Client; 3],
     workers: [Worker; 12],
-    /// Every task that was ever submitted, in that order.
+    /// Every task that was submitted, in order.
     pub(crate) tasks: Vec<TaskId>,
-    /// By which call of which client a task was stored, as far as that was answered.
+    /// The call, and its client, that stored a task, if the call was answered.
     calls: BTreeMap<TaskId, (String, u64)>,
     holds: Holds,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Actors {
 #[derive(Default)]
 struct Client {
     last_number: u64,
-    /// The last call of each slot that was answered.
+    /// The last answered call of each slot.
     answered: BTreeMap<u64, u64>,
     kept_at: Option<u64>,
 }
@@ -69,13 +69,13 @@ impl Actors {
         }
     }
 
-    /// The call that a step stands for by now; `None` if it stands for nothing.
+    /// The call for a step at this point; `None` if there is none.
     pub(crate) fn call(&mut self, now: u64, step: &Step, reference: &Queue) -> Option<Call> {
         let call = match *step {
             Step::Submit { client, lost, ref plans, .. } => {
                 self.submit(now, client, lost, plans, reference)
             }
-            // A worker that finds itself gone mostly registers before it claims again.
+            // A worker that has lapsed usually registers before it claims again.
             Step::Claim { worker, want, .. }
                 if want > 0 && !reference.workers.contains_key(&self.worker(worker)) =>
             {
@@ -131,7 +131,7 @@ impl Actors {
             Step::Inspect { task, .. } => {
                 Call::Inspect { id: self.aimed(task, Aim::Any, reference)? }
             }
-            Step::Look { .. } => Call::Look,
+            Step::Read { .. } => Call::Read,
             _ => return None,
         };
         Some(call)
@@ -154,7 +154,7 @@ impl Actors {
         Call::Claim { worker: worker.id.clone(), seq, want, alone }
     }
 
-    /// The report that all went well that a worker holds.
+    /// The report that all tasks which a worker holds succeeded.
     pub(crate) fn complete_all(
         &self,
         now: u64,
@@ -167,7 +167,7 @@ impl Actors {
         self.holds.complete(now, worker.clone(), &picks, reference)
     }
 
-    /// What a caller remembers of an answer.
+    /// Remembers what a caller learns from an answer.
     pub(crate) fn learn(&mut self, call: &Call, answer: &Answer) {
         if let Call::Submit(submit_call) = call {
             let mut clients = self.clients.iter_mut().zip(0..);
@@ -194,19 +194,19 @@ impl Actors {
         }
     }
 
-    /// The worker by its present name.
+    /// The current id of a worker.
     pub(crate) fn worker(&self, worker: u8) -> WorkerId {
         self.workers[usize::from(worker)].id.clone()
     }
 
-    /// The worker, or another one if that alone holds something.
+    /// The worker, or another one if only that holds tasks.
     pub(crate) fn busy(&self, worker: u8, reference: &Queue) -> WorkerId {
         let mut others = (0..3).map(|step| self.worker((worker + step) % 3));
         let holds = |id: &WorkerId| reference.workers.get(id).is_some_and(|w| !w.holds.is_empty());
         others.find(holds).unwrap_or_else(|| self.worker(worker))
     }
 
-    /// A worker that was reaped, or has left, comes back under a new name.
+    /// A worker that was reaped or has left returns with a new id.
     fn restart(&mut self, worker: u8, reference: &Queue) -> WorkerId {
         let index = worker;
         let worker = &mut self.workers[usize::from(worker)];
@@ -248,7 +248,7 @@ impl Actors {
         let made = match (plan.foreign, self.tasks.len()) {
             (false, count) => made_id(&self.queue, 7, here, count),
             (true, count) if count % 2 == 0 => made_id(&self.queue, 7, here - STALE_MS, count),
-            // Bits in the place of its time.
+            // Random bits instead of its time.
             (true, count) => made_id(&self.queue, 4, here << (count % 7), count),
         };
         let id = again.cloned().unwrap_or(made);
@@ -274,7 +274,6 @@ impl Actors {
         }
     }
 
-    /// A task of this kind; any if there is none of it.
     /// Tasks that the same client submitted after this one.
     fn along(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> Vec<(TaskId, u64)> {
         let later = self.tasks.iter().skip_while(|task| *task != id).skip(1);
@@ -303,8 +302,8 @@ pub(crate) fn client_name(client: u8) -> String {
     format!("c{client}")
 }
 
-/// An id that a client with this clock makes, the same in every run. The rest of it
-/// follows no order, so that ties are broken otherwise than by age.
+/// An id that a client with this clock makes, the same in every run. Its other bits are not in
+/// order, so that ties are not broken by age.
 fn made_id(queue: &QueueName, version: u8, here_ms: u64, count: usize) -> TaskId {
     let rest = (count as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (high, low) = (here_ms >> 16 & 0xffff_ffff, here_ms & 0xffff);

@@ -1,4 +1,4 @@
-//! What a call is answered, of the store and of the reference alike.
+//! The answer to a call, in the same form for the store and the reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use optimus_core::{
 /// The answer to one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// For each task of a submit, who has its biz id, if another has it; and whether calls of the
-    /// client were lost.
+    /// For each task of a submit, the owner of its biz id if that is another task; and whether
+    /// calls of the client were lost.
     Receipts(Vec<Option<TaskId>>, bool),
     Granted(Granted),
-    /// The positions of a report whose lease is another's by now.
+    /// The positions of a report whose lease had passed to another worker.
     Stale(Vec<usize>),
     Alive {
         next_expiry_ms: Option<u64>,
@@ -31,10 +31,10 @@ pub(crate) enum Answer {
         more: bool,
         next_expiry_ms: Option<u64>,
         lapsed: Vec<WorkerId>,
-        /// Each with the worker that held it, the attempt, and where the task is now.
+        /// Each with the worker that held it, the number of the attempt, and its state now.
         lost: BTreeMap<TaskId, (WorkerId, u32, TaskState)>,
     },
-    /// How many tasks a worker that would leave still holds.
+    /// How many tasks a leaving worker still holds.
     Holds(usize),
     /// What was done with each.
     Cancelled(Vec<Cancelled>),
@@ -48,10 +48,10 @@ pub(crate) enum Answer {
         above_count: usize,
         above_bytes: usize,
     },
-    /// Whether nothing of the queue is left.
+    /// Whether the queue was removed.
     Retired(bool),
     State(TaskState),
-    /// A task's end, if it has ended; the same of others, if they have succeeded.
+    /// A task's end, if it has ended; and the ends of others that have succeeded.
     Ended(Option<End>, Vec<Option<End>>),
     Found(Found),
     Seen(Seen),
@@ -60,10 +60,10 @@ pub(crate) enum Answer {
     Full,
 }
 
-/// How a task has ended, and what it returned.
+/// How a task has ended, and its result.
 pub(crate) type End = (TaskState, Option<Vec<u8>>);
 
-/// What a claim brought.
+/// The answer to a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) token: Token,
@@ -72,7 +72,7 @@ pub(crate) struct Granted {
     pub(crate) grants: Vec<Grant>,
 }
 
-/// One claimed task: its id, its tries, and what its record says.
+/// One claimed task: its id, its tries, and its record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Grant {
     pub(crate) id: TaskId,
@@ -82,7 +82,7 @@ pub(crate) struct Grant {
     pub(crate) record: Record,
 }
 
-/// What of a record can be told from a submit.
+/// The part of a record that follows from the submit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Record {
     pub(crate) task: String,
@@ -92,7 +92,7 @@ pub(crate) struct Record {
     pub(crate) has_blob: bool,
 }
 
-/// All that is kept of one task.
+/// All that is stored for one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) state: TaskState,

@@ -1,5 +1,5 @@
-//! One call of the broker as data: sent to the store, told to the reference, and perhaps sent
-//! again later as it was.
+//! One call of the broker as data. It is sent to the store, applied to the reference, and may be
+//! sent again later unchanged.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use optimus_core::{
 
 use crate::jobs::{Fragile, job, job_of};
 
-/// What is done to one queue.
+/// A call on one queue.
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
     Submit(SubmitCall),
@@ -32,18 +32,18 @@ pub(crate) enum Call {
     Await(Wait),
     State { id: TaskId, stored_by: Option<(String, u64)> },
     Inspect { id: TaskId },
-    Look,
+    Read,
 }
 
-/// The longest that a ledger lies idle before a purge takes it: also the longest after which a
+/// How long a ledger may be idle before a purge removes it, and so the longest time after which a
 /// submit may be sent again.
 pub(crate) const LEDGER_IDLE_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Of a payload that is kept beside its record, and of the quotes around it.
+/// The bytes of a payload that is stored apart from its record, and of the quotes around it.
 const LARGE_BYTES: usize = 17_000;
 const QUOTES: usize = 2;
 
-/// Of the instant of its submit before the record of a task that can expire.
+/// The bytes of the time of submit before the record of a task that can expire.
 const STAMP_BYTES: usize = 8;
 
 /// A client's wait for the end of a task.
@@ -52,7 +52,7 @@ pub(crate) struct Wait {
     pub(crate) id: TaskId,
     pub(crate) client: String,
     pub(crate) stored_by: Option<(String, u64)>,
-    /// Others that the same client submitted, with their calls.
+    /// Other tasks of the same client, with their calls.
     pub(crate) along: Vec<(TaskId, u64)>,
 }
 
@@ -63,17 +63,17 @@ pub(crate) struct SubmitCall {
     /// How far the client's clock is ahead of Redis', in ms.
     pub(crate) ahead_ms: i64,
     pub(crate) number: u64,
-    /// The last call of the same slot that was answered.
+    /// The last answered call of the same slot.
     pub(crate) since: u64,
     pub(crate) keep: bool,
     pub(crate) tasks: Vec<Wanted>,
 }
 
-/// A task as its client wants it.
+/// A task as its client submits it.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) id: TaskId,
-    /// Buried by its first loss.
+    /// Its first loss marks it Dead.
     pub(crate) fragile: bool,
     pub(crate) due: DueMs,
     pub(crate) priority: i8,
@@ -81,13 +81,13 @@ pub(crate) struct Wanted {
     pub(crate) window_ms: Option<u64>,
     pub(crate) on_lost: OnLost,
     pub(crate) expires_in_ms: Option<u64>,
-    /// Its payload is kept beside its record.
+    /// Its payload is stored apart from its record.
     pub(crate) large: bool,
-    /// Its id was given: it may be stored already.
+    /// Its id was given, so it may already be stored.
     pub(crate) given: bool,
 }
 
-/// When a task is to run, in ms.
+/// When a task should run, in ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DueMs {
     Now,
@@ -101,14 +101,14 @@ impl Wanted {
         if self.fragile { Fragile::NAME } else { "job" }
     }
 
-    /// What it takes as it is stored: with its stamp, and with the payload beside it.
+    /// The bytes that it takes in the store, including its stamp and its payload.
     pub(crate) fn bytes(&self) -> u64 {
         let stamp = if self.expires_in_ms.is_some() { STAMP_BYTES } else { 0 };
-        let beside = if self.large && !self.fragile { LARGE_BYTES + QUOTES } else { 0 };
-        (self.submission().stored().len() + stamp + beside) as u64
+        let payload = if self.large && !self.fragile { LARGE_BYTES + QUOTES } else { 0 };
+        (self.submission().stored().len() + stamp + payload) as u64
     }
 
-    /// As a client encodes it.
+    /// The form in which a client encodes it.
     pub(crate) fn submission(&self) -> Submission {
         let large = || format!("\"{}\"", "x".repeat(LARGE_BYTES));
         match (self.fragile, self.large) {

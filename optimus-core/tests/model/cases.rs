@@ -1,4 +1,4 @@
-//! Many runs, each from a seed of its own; one that fails is shrunk and told.
+//! Many runs, each from its own seed. A failing run is shrunk and printed.
 
 use std::{env, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{
     step::Step,
 };
 
-/// How many runs of how many steps, and from which seed on.
+/// How many runs with how many steps, and the first seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     cases: u64,
@@ -35,7 +35,7 @@ struct Field {
 }
 
 impl Plan {
-    /// As the environment says, or else a short one.
+    /// The plan of the environment, or a short one.
     pub(crate) fn from_env() -> Self {
         let number = |name: &str, default: u64| {
             let name = format!("OPTIMUS_MODEL_{name}");
@@ -48,12 +48,12 @@ impl Plan {
         Self { cases, steps, seed, width: &NARROW, goal: &NARROW_GOAL }
     }
 
-    /// Of so many runs one, at least one in all.
+    /// One of this many runs, and at least one in total.
     pub(crate) fn one_of(self, count: u64) -> Self {
         Self { cases: (self.cases / count).max(1), ..self }
     }
 
-    /// With steps that go beyond the bounds of the scripts.
+    /// With steps that go beyond the limits of the scripts.
     pub(crate) fn wide(self) -> Self {
         Self { width: &WIDE, goal: &WIDE_GOAL, ..self }
     }
@@ -61,7 +61,7 @@ impl Plan {
     /// Does all runs.
     ///
     /// # Panics
-    /// With the shortest sequence that was found, if the store departs from the reference.
+    /// With the shortest sequence that was found, if the store differs from the reference.
     pub(crate) async fn run(self, first: Bench) {
         let begun = Instant::now();
         let benches = [first.sibling("one"), first.sibling("two")];
@@ -76,7 +76,7 @@ impl Plan {
                     println!("seed {seed}: {}; looking for fewer steps", what.join(" "));
                     let fails = async |steps: &[Step]| field.run(steps).await.is_err();
                     let steps = shrunk(steps, self.width.tries_max, fails).await;
-                    panic!("{}", self.told(&field, seed, &steps).await);
+                    panic!("{}", self.report(&field, seed, &steps).await);
                 }
             };
             reach.add(&reached);
@@ -86,7 +86,7 @@ impl Plan {
         println!("{reach}");
         if cases * steps as u64 >= self.goal.enough_steps {
             let missing = reach.missing(self.goal);
-            assert_eq!(missing, [""; 0], "cases that the steps reach no more");
+            assert_eq!(missing, [""; 0], "cases that the steps do not reach any more");
         }
     }
 
@@ -102,13 +102,13 @@ impl Plan {
             .current()
     }
 
-    /// The failure with its steps, and how to see it again.
-    async fn told(self, field: &Field, seed: u64, steps: &[Step]) -> String {
+    /// The failure with its steps, and how to repeat it.
+    async fn report(self, field: &Field, seed: u64, steps: &[Step]) -> String {
         field.clear().await;
-        let mut run = field.start().telling();
+        let mut run = field.start().recording();
         let problem = match run.go(steps).await {
             Err(problem) => run.named(&problem),
-            Ok(()) => "it fails no more".into(),
+            Ok(()) => "it does not fail any more".into(),
         };
         let (transcript, count) = (run.transcript(), steps.len());
         let most = self.steps;
@@ -120,7 +120,7 @@ impl Plan {
 }
 
 impl Field {
-    /// One run on empty queues; what it reached, or what went wrong.
+    /// Does one run on empty queues; returns the cases that it reached, or what went wrong.
     async fn run(&self, steps: &[Step]) -> Result<Reach, String> {
         self.clear().await;
         let mut run = self.start();

@@ -1,4 +1,4 @@
-//! Which steps come, how often, and with what in them.
+//! Which steps are made, how often, and with which values.
 
 use std::{ops::Range, time::Duration};
 
@@ -16,7 +16,7 @@ pub(crate) struct Width {
     want: Range<u8>,
     /// Reports of a call.
     reports: Range<usize>,
-    /// Tasks that a reap may take, if it is not 128.
+    /// The most tasks that a reap takes, if not 128.
     reaped: Range<u8>,
     /// Tasks of a cancel or a delete.
     cancelled: Range<usize>,
@@ -24,7 +24,7 @@ pub(crate) struct Width {
     pub(crate) tries_max: u32,
 }
 
-/// Little at once: what goes wrong takes few tasks.
+/// Small steps: a failure needs few tasks.
 pub(crate) const NARROW: Width = Width {
     tasks: 1..5,
     want: 0..7,
@@ -34,7 +34,7 @@ pub(crate) const NARROW: Width = Width {
     tries_max: 2_000,
 };
 
-/// Beyond the bounds of the scripts: what goes wrong takes many.
+/// Beyond the limits of the scripts: a failure needs many tasks.
 pub(crate) const WIDE: Width = Width {
     tasks: 40..260,
     want: 50..200,
@@ -44,19 +44,19 @@ pub(crate) const WIDE: Width = Width {
     tries_max: 400,
 };
 
-/// So many steps.
+/// This many steps.
 pub(crate) fn steps(count: usize, width: &Width) -> impl Strategy<Value = Vec<Step>> {
     vec(step(width), count)
 }
 
 fn step(width: &Width) -> impl Strategy<Value = Step> {
-    // Nearly everything happens in one queue; what leaks into the other shows all the same.
+    // Nearly all steps are in one queue; that is enough to find what leaks into the other.
     let queue = || prop_oneof![5 => Just(0_u8), 1 => Just(1_u8)];
-    // More than eight, so that leases become long; mostly of few, who meet.
+    // More than eight, so that leases become long; mostly a few of them, which interact.
     let worker = || prop_oneof![4 => 0..3_u8, 1 => 3..12_u8];
     let client = || prop_oneof![3 => Just(0_u8), 1 => Just(1_u8), 1 => Just(2_u8)];
     let keep = || prop_oneof![0..4_usize, Just(10_000)];
-    // Of some tasks, of some that are large, and of all.
+    // The bytes of small tasks, of large ones, and of all.
     let keep_bytes = || prop_oneof![1 => 0..1_000_u64, 1 => 17_000..60_000_u64, 2 => Just(1 << 40)];
     let lease_ms = || prop::sample::select(vec![15_000_u64, 15_000, 4_000]);
     prop_oneof![
@@ -99,18 +99,19 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
         5 => (queue(), any::<u16>(), 0..3_u8)
             .prop_map(|(queue, task, client)| Step::Await { queue, task, client }),
         3 => (queue(), any::<u16>()).prop_map(|(queue, task)| Step::Inspect { queue, task }),
-        2 => queue().prop_map(|queue| Step::Look { queue }),
+        2 => queue().prop_map(|queue| Step::Read { queue }),
         2 => prop::bool::weighted(0.3).prop_map(|full| Step::Fill { full }),
         6 => Just(Step::Again),
         10 => any::<u16>().prop_map(|sent| Step::Replay { sent }),
         4 => (queue(), 0..3_u8).prop_map(|(queue, client)| Step::ReadCompletions { queue, client }),
         6 => (queue(), prop::bool::weighted(0.2))
             .prop_map(|(queue, pass_on)| Step::AnswerWakeup { queue, pass_on }),
-        3 => queue().prop_map(|queue| Step::HearStop { queue }),
+        3 => queue().prop_map(|queue| Step::ReadStop { queue }),
     ]
 }
 
-/// Steps around what matters: a millisecond, a lease and its half, a step of priority, a window.
+/// Steps around the times that matter: a millisecond, a lease and its half, a step of priority, a
+/// window.
 fn clock() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => 1..1_000_i64,
@@ -123,7 +124,7 @@ fn clock() -> impl Strategy<Value = Step> {
     .prop_map(|ms| Step::Clock { ms })
 }
 
-/// The call after 15 that never arrived takes the slot of the one before them.
+/// If 15 calls never arrived, the next one takes the slot of the call before them.
 fn lost() -> impl Strategy<Value = u8> {
     prop_oneof![12 => Just(0_u8), 1 => 1..20_u8, 1 => Just(15)]
 }

@@ -1,4 +1,4 @@
-//! The end of a run: whatever was done to it, a queue that is left to a sound worker runs empty.
+//! The end of a run: after any steps, a queue with one healthy worker becomes empty.
 
 use optimus_core::WorkerId;
 
@@ -6,14 +6,15 @@ use crate::{call::Call, run::Run};
 
 const LEASE_MS: u64 = 15_000;
 
-/// Beyond all delays and windows of the steps, however the clock was set.
+/// Longer than all delays and windows of the steps, with any changes of the clock.
 const LATER_MS: u64 = 26 * 60 * 60 * 1000;
 
-/// More calls than any queue of a run takes.
+/// More calls than any queue of a run needs.
 const CALLS_MAX: u64 = 100;
 
 impl Run<'_> {
-    /// Resumes the queues, lets all leases end and all times come, and works until nothing is left.
+    /// Resumes the queues, waits until all leases are over and all tasks are due, and works until
+    /// no task is left.
     pub(crate) async fn drain(&mut self, at: usize) -> Result<(), String> {
         self.now += LATER_MS;
         self.fill(false).await;
@@ -23,7 +24,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Leaves a queue without anybody who uses it, until nothing of it is left.
+    /// Leaves a queue unused until all of it is removed.
     pub(crate) async fn abandon(&mut self, at: usize, queue: u8) -> Result<(), String> {
         self.now += LATER_MS;
         self.fill(false).await;
@@ -50,7 +51,7 @@ impl Run<'_> {
         self.sides[usize::from(queue)].assert_drained()
     }
 
-    /// Renews a lease of its own while those of all others end, and reaps them.
+    /// Renews its own lease while all other leases end, and reaps those workers.
     async fn outlive_all(&mut self, at: usize, queue: u8, last: &WorkerId) -> Result<(), String> {
         let (worker, lease_ms) = (last.clone(), LEASE_MS);
         self.send_new(at, queue, Call::Register { worker, lease_ms }).await?;
@@ -66,7 +67,7 @@ impl Run<'_> {
                 return Ok(());
             }
         }
-        Err("the reaper comes to no end".into())
+        Err("the reaper does not finish".into())
     }
 
     /// Claims and completes until there is nothing to claim.
@@ -75,13 +76,13 @@ impl Run<'_> {
             let worker = last.clone();
             self.send_new(at, queue, Call::Claim { worker, seq, want: 128, alone: false }).await?;
             let side = &self.sides[usize::from(queue)];
-            let empty = !side.reference.claimable() && side.reference.line.is_empty();
+            let empty = !side.reference.claimable() && side.reference.ready.is_empty();
             match side.actors.complete_all(self.now, last, &side.reference) {
                 Some(call) => self.send_new(at, queue, call).await?,
                 None if empty => return Ok(()),
                 None => {}
             }
         }
-        Err("the queue does not run empty".into())
+        Err("the queue does not become empty".into())
     }
 }

@@ -1,4 +1,4 @@
-//! What workers were ever granted, and what they report of it: also late, twice, or wrongly.
+//! What workers were granted, and what they report of it: also late, twice, or with wrong tokens.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use optimus_core::{
 
 use crate::{answer::Granted, call::Call, reference::Queue, step::Pick};
 
-/// Every hold that was ever granted, in that order.
+/// Every lease that was granted, in order.
 #[derive(Default)]
 pub(crate) struct Holds(Vec<Hold>);
 
-/// A hold, with what its report needs.
+/// A lease, with the data that its report needs.
 #[derive(Clone)]
 struct Hold {
     lease: Lease,
@@ -23,7 +23,7 @@ struct Hold {
 }
 
 impl Holds {
-    /// Remembers what a claim brought.
+    /// Remembers the tasks of a claim.
     pub(crate) fn add(&mut self, worker: &WorkerId, Granted { token, grants, .. }: &Granted) {
         for grant in grants {
             let lease = Lease { id: grant.id.clone(), worker: worker.clone(), token: *token };
@@ -89,7 +89,7 @@ impl Holds {
     }
 }
 
-/// What one worker can report: what it holds, and what it ever held.
+/// What one worker can report: the tasks that it holds, and those that it ever held.
 struct Hand<'a> {
     now: Vec<&'a Hold>,
     ever: Vec<&'a Hold>,

@@ -1,14 +1,14 @@
-//! Random sequences of every call of the broker, against a model of the queue that one can read.
+//! Random sequences of every call of the broker, compared with a readable model of the queue.
 //!
-//! [`reference`] is the model: what a queue is to be, in plain Rust. [`chance`] makes sequences of
-//! [`step`]s, [`actors`] the calls of them, [`run`] sends each call to the store and to the
-//! reference and compares: the answer, every key ([`picture`]), the structure (`tests/fsck/`), the
-//! wakeup list. Calls are sent twice, and old ones again, as a network does; the clock is set, also
-//! back. In the end each queue must run empty. [`cases`] repeats that from seeds and shrinks what
-//! fails; [`reach`] counts what came about.
+//! [`reference`] is the model: the specification of a queue in plain Rust. [`chance`] makes
+//! sequences of [`step`]s, [`actors`] their calls. [`run`] sends each call to the store and to the
+//! reference and compares them: the answer, every key ([`picture`]), the structure (`tests/fsck/`),
+//! and the wakeup list. Calls are sent twice, and old ones again, as on a network; the clock
+//! changes, also backwards. At the end each queue must become empty. [`cases`] repeats this from
+//! seeds and shrinks failing runs; [`reach`] counts which cases occurred.
 //!
-//! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` ask for other runs than the short ones, and
-//! `cargo xtask model` for long ones.
+//! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` set other runs than the short default, and `cargo
+//! xtask model` does long ones.
 
 #[macro_use]
 #[path = "../common/mod.rs"]
@@ -18,21 +18,21 @@ mod answer;
 mod call;
 mod cases;
 mod chance;
+mod display;
 mod drain;
-mod hear;
 mod holds;
+mod messages;
 mod names;
 mod observed;
 mod picture;
-mod plot;
 mod reach;
 mod reference;
 mod run;
+mod scenario;
 mod send;
 mod shrink;
 mod side;
 mod step;
-mod told;
 
 use common::{bench, dump, jobs};
 

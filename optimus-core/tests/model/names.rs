@@ -1,8 +1,8 @@
-//! Short names for ids in what a failure tells: `t7` instead of 36 characters.
+//! Short names for ids in the report of a failure: `t7` instead of 36 characters.
 
 use optimus_core::TaskId;
 
-/// Tasks by the order of their submits.
+/// Tasks, in the order of their submits.
 pub(crate) struct Names(Vec<(String, String)>);
 
 impl Names {
@@ -14,7 +14,7 @@ impl Names {
         Self(names.collect())
     }
 
-    /// The text with every id by its name.
+    /// The text with every id replaced by its name.
     pub(crate) fn put_into(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (id, name)| text.replace(id, name))
     }

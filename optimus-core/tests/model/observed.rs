@@ -1,4 +1,4 @@
-//! What the store did where it has a choice: [`Observed`].
+//! What the store did where the specification leaves it a choice: [`Observed`].
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::{
 /// The length of a stored id.
 const ID_BYTES: usize = 22;
 
-/// A call's answer, and what of the store tells how it was done.
+/// A call's answer, and the parts of the store that show how it was done.
 pub(crate) struct Observed<'a> {
     pub(crate) answer: &'a Answer,
-    /// The entries of the line afterwards, as ids.
-    pub(crate) line: Vec<TaskId>,
-    /// What each worker holds afterwards.
+    /// The entries of the ready list after the call, as ids.
+    pub(crate) ready: Vec<TaskId>,
+    /// The tasks that each worker holds after the call.
     pub(crate) held: BTreeMap<WorkerId, Vec<TaskId>>,
-    /// Of which tasks each client has mail afterwards, in order.
+    /// The tasks of each client's completion messages after the call, in order.
     pub(crate) completions: BTreeMap<String, Vec<TaskId>>,
 }
 
 impl<'a> Observed<'a> {
-    /// Of a store after the call.
+    /// Reads a store after the call.
     pub(crate) fn of(answer: &'a Answer, dump: &Dump, queue: &QueueName) -> Self {
         let mut observed =
-            Self { answer, line: vec![], held: BTreeMap::new(), completions: BTreeMap::new() };
+            Self { answer, ready: vec![], held: BTreeMap::new(), completions: BTreeMap::new() };
         for (name, content) in dump {
             match (name.split_once(':'), content) {
                 (None, Content::List(entries)) if name == "ready" => {
-                    observed.line = ids(queue, entries.iter().map(|entry| last_of(entry)));
+                    observed.ready = ids(queue, entries.iter().map(|entry| last_of(entry)));
                 }
                 (Some(("working", worker)), Content::Hash(fields)) => {
                     let held = ids(queue, fields.iter().map(|(id, _)| &id[..]));
                     observed.held.insert(WorkerId::from_stored(worker), held);
                 }
                 (Some(("completions", client)), Content::List(completions)) => {
-                    let told =
+                    let tasks =
                         ids(queue, completions.iter().map(|completion| first_of(completion)));
-                    observed.completions.insert(client.to_owned(), told);
+                    observed.completions.insert(client.to_owned(), tasks);
                 }
                 _ => {}
             }
@@ -49,7 +49,7 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// The id of an entry, behind its stamp.
+/// The id of an entry, after its stamp.
 fn last_of(entry: &[u8]) -> &[u8] {
     &entry[entry.len().saturating_sub(ID_BYTES)..]
 }

@@ -1,4 +1,4 @@
-//! What a queue's keys hold, in lines that two sides can be compared by.
+//! The content of a queue's keys, in lines that can be compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::dump::{Content, Dump};
 
-/// Every key with its content, a line each member. An empty key is no key, as in Redis.
+/// Every key with its content, one line per member. An empty key does not exist, as in Redis.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Picture(BTreeMap<String, Vec<String>>);
 
@@ -16,7 +16,7 @@ impl Picture {
     pub(crate) fn member(&mut self, key: &str, member: impl Display) {
         let members = self.0.entry(key.to_owned()).or_default();
         let member = member.to_string();
-        // What Redis keeps without order is sorted here.
+        // Members that Redis stores without an order are sorted here.
         let at = members.partition_point(|other| *other < member);
         members.insert(at, member);
     }
@@ -26,7 +26,7 @@ impl Picture {
         self.member(key, format_args!("{field} = {value}"));
     }
 
-    /// A key whose members have an order.
+    /// Adds a key whose members have an order.
     pub(crate) fn list(&mut self, key: &str, members: impl IntoIterator<Item = String>) {
         let members: Vec<String> = members.into_iter().collect();
         if !members.is_empty() {
@@ -34,12 +34,12 @@ impl Picture {
         }
     }
 
-    /// Of a store at this time. Left out is what the reference does not foretell: the bytes of
-    /// records, whether the wakeup list rings, and the names of operations.
+    /// The picture of a store at this time. It omits what the reference does not predict: the bytes
+    /// of records, the wakeup list, and the names of operations.
     pub(crate) fn of(dump: &Dump, now: u64) -> Self {
         let mut picture = Self::default();
-        let is_told = |key: &str| key == "wake" || key.starts_with("requeued:");
-        for (key, content) in dump.iter().filter(|(key, _)| !is_told(key)) {
+        let is_omitted = |key: &str| key == "wake" || key.starts_with("requeued:");
+        for (key, content) in dump.iter().filter(|(key, _)| !is_omitted(key)) {
             match content {
                 Content::Text(value) if key.starts_with("biz:") && is_over(value, now) => {}
                 Content::Text(value) => picture.list(key, [text(value)]),
@@ -57,42 +57,42 @@ impl Picture {
     fn entry(&mut self, key: &str, field: &str, value: &[u8]) {
         match key {
             "tasks" | "blobs" => self.member(key, field),
-            // A count of nothing is as good as none.
+            // A count of zero is the same as none.
             "meta" if value == b"0" => {}
             _ => self.pair(key, field, text(value).trim_end()),
         }
     }
 
-    /// What stands on one side only, a line each; empty if all is alike.
+    /// What is on one side only, one line each; empty if both are equal.
     pub(crate) fn difference(&self, expected: &Self) -> String {
         let keys: BTreeSet<&String> = self.0.keys().chain(expected.0.keys()).collect();
         let none = Vec::new();
-        let mut told = String::new();
+        let mut text = String::new();
         for key in keys {
             let (ours, theirs) =
                 (self.0.get(key).unwrap_or(&none), expected.0.get(key).unwrap_or(&none));
             if ours == theirs {
                 continue;
             }
-            writeln!(told, "  {key}").expect("a string takes all");
+            writeln!(text, "  {key}").expect("a string takes all");
             let (extra, missing) = (without(ours, theirs), without(theirs, ours));
             for line in &extra {
-                writeln!(told, "    the store alone has      {line}").expect("a string takes all");
+                writeln!(text, "    the store alone has      {line}").expect("a string takes all");
             }
             for line in &missing {
-                writeln!(told, "    the reference alone has  {line}").expect("a string takes all");
+                writeln!(text, "    the reference alone has  {line}").expect("a string takes all");
             }
             if extra.is_empty() && missing.is_empty() {
                 let both =
                     format!("    in another order: {ours:?}\n          the reference: {theirs:?}");
-                writeln!(told, "{both}").expect("a string takes all");
+                writeln!(text, "{both}").expect("a string takes all");
             }
         }
-        told
+        text
     }
 }
 
-/// The members of the first that are not among the second, as often as they are too many.
+/// The members of the first that are not in the second, counting duplicates.
 fn without<'a>(members: &'a [String], others: &[String]) -> Vec<&'a String> {
     let mut left: Vec<&String> = others.iter().collect();
     let mut extra = Vec::new();

@@ -1,5 +1,5 @@
-//! What the runs reach: a generator that stopped making some case would test nothing of it and stay
-//! green.
+//! Which cases the runs reach: a generator that stops making a case would no longer test it and
+//! still pass.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,17 +14,17 @@ use crate::{answer::Answer, call::Call};
 #[derive(Debug, Default)]
 pub(crate) struct Reach(BTreeMap<&'static str, u64>);
 
-/// The cases that so many steps together are to reach.
+/// The cases that this many steps together have to reach.
 #[derive(Debug)]
 pub(crate) struct Goal {
     pub(crate) enough_steps: u64,
     cases: &'static [&'static str],
 }
 
-/// What can be done and answered.
+/// The calls and their answers.
 pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES };
 
-/// The bounds of the scripts.
+/// The limits of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
 const CASES: [&str; 52] = [
@@ -49,7 +49,7 @@ const CASES: [&str; 52] = [
     "release is stale",
     "register",
     "renew",
-    "renew is told to stop",
+    "renew returns what should stop",
     "renew has lapsed",
     "reap takes",
     "reap leaves more",
@@ -59,12 +59,12 @@ const CASES: [&str; 52] = [
     "cancel ends",
     "cancel asks to stop",
     "cancel is too late",
-    "requeue lines up",
+    "requeue makes ready",
     "requeue finds the wrong state",
     "requeue finds the biz id taken",
     "pause",
     "delete removes",
-    "delete leaves what works",
+    "delete leaves a running task",
     "purge takes",
     "purge takes for the bytes",
     "purge finds nothing",
@@ -73,13 +73,13 @@ const CASES: [&str; 52] = [
     "await waits",
     "await finds the end",
     "await finds others",
-    "a look at a state",
+    "state is read",
     "inspect finds",
     "inspect finds nothing",
-    "look",
-    "mail is read",
-    "the bell is answered",
-    "a stop is heard",
+    "a queue is read",
+    "completions are read",
+    "a wakeup is taken",
+    "a stop is read",
 ];
 
 const WIDE_CASES: [&str; 3] =
@@ -91,7 +91,7 @@ impl Reach {
         *self.0.entry(case).or_default() += 1;
     }
 
-    /// Counts a call with its answer; `again` if the same was answered before.
+    /// Counts a call with its answer; `again` if the call was answered before.
     pub(crate) fn count_call(&mut self, call: &Call, answer: &Answer, again: bool) {
         if again && matches!(call, Call::Submit(_)) && matches!(answer, Answer::Receipts(..)) {
             return self.count("submit is answered again");
@@ -115,14 +115,14 @@ impl Reach {
         }
     }
 
-    /// Adds what other runs have reached.
+    /// Adds the counts of another run.
     pub(crate) fn add(&mut self, other: &Self) {
         for (case, count) in &other.0 {
             *self.0.entry(case).or_default() += count;
         }
     }
 
-    /// What of the goal was never reached.
+    /// The cases of the goal that were never reached.
     pub(crate) fn missing(&self, goal: &Goal) -> Vec<&'static str> {
         goal.cases.iter().copied().filter(|case| !self.0.contains_key(case)).collect()
     }
@@ -130,8 +130,8 @@ impl Reach {
 
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<String> = self.0.iter().map(|(case, n)| format!("{case}: {n}")).collect();
-        f.write_str(&told.join(" · "))
+        let counts: Vec<String> = self.0.iter().map(|(case, n)| format!("{case}: {n}")).collect();
+        f.write_str(&counts.join(" · "))
     }
 }
 
@@ -164,7 +164,7 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
         (Call::Release { .. }, _) => "release is stale",
         (Call::Register { .. }, _) => "register",
         (Call::Renew { .. }, Answer::Renewed { stop, .. }) if stop.is_empty() => "renew",
-        (Call::Renew { .. }, Answer::Renewed { .. }) => "renew is told to stop",
+        (Call::Renew { .. }, Answer::Renewed { .. }) => "renew returns what should stop",
         (Call::Renew { .. }, _) => "renew has lapsed",
         (Call::Reap { .. }, Answer::Reaped { more: true, .. }) => "reap leaves more",
         (Call::Reap { .. }, Answer::Reaped { tasks: 1.., .. }) => "reap takes",
@@ -184,7 +184,7 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
 
 fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
     match (call, answer) {
-        (Call::Requeue { .. }, Answer::Done) => "requeue lines up",
+        (Call::Requeue { .. }, Answer::Done) => "requeue makes ready",
         (Call::Requeue { .. }, Answer::Refused(Refusal::Duplicate, _)) => {
             "requeue finds the biz id taken"
         }
@@ -195,7 +195,7 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
         (Call::Delete { .. }, Answer::Deleted(done))
             if done.contains(&Deleted::Left(TaskState::Working)) =>
         {
-            "delete leaves what works"
+            "delete leaves a running task"
         }
         (Call::Delete { .. }, _) => "delete finds nothing",
         (Call::Purge { .. }, Answer::Purged { above_bytes: 1.., .. }) => {
@@ -210,12 +210,12 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
         }
         (Call::Await(_), Answer::Ended(Some(_), _)) => "await finds the end",
         (Call::Await(_), _) => "await waits",
-        (Call::State { .. }, _) => "a look at a state",
+        (Call::State { .. }, _) => "state is read",
         (Call::Inspect { .. }, Answer::Found(found)) if found.state == TaskState::Forgotten => {
             "inspect finds nothing"
         }
         (Call::Inspect { .. }, _) => "inspect finds",
         (Call::Pause { .. }, _) => "pause",
-        _ => "look",
+        _ => "a queue is read",
     }
 }

@@ -1,4 +1,4 @@
-//! One run: steps done to the store and to the reference side by side, compared after each.
+//! One run: steps applied to the store and to the reference, compared after each.
 
 use std::fmt::{Display, Write as _};
 
@@ -17,15 +17,15 @@ use crate::{
     step::Step,
 };
 
-/// Two queues of one store, with what should be in them.
+/// Two queues of one store, with their references.
 pub(crate) struct Run<'a> {
     pub(crate) sides: [Side<'a>; 2],
-    /// What may wait for hints.
+    /// The connection that may wait for messages.
     pub(crate) listener: &'a Broker,
     pub(crate) reach: Reach,
     pub(crate) now: u64,
     sent: Vec<Sent>,
-    told: Option<String>,
+    transcript: Option<String>,
 }
 
 /// A call that was made.
@@ -37,38 +37,45 @@ struct Sent {
 }
 
 impl<'a> Run<'a> {
-    /// On two queues that are empty, with a connection that may wait.
+    /// A run on two empty queues, with a connection that may wait.
     pub(crate) fn new(benches: &'a [Bench; 2], listener: &'a Broker) -> Self {
         let sides = [&benches[0], &benches[1]].map(|bench| Side {
             bench,
             reference: Queue::default(),
             actors: Actors::new(bench.queue.clone()),
-            rings: false,
+            has_wakeup: false,
         });
-        Self { sides, listener, now: START, sent: Vec::new(), told: None, reach: Reach::default() }
+        Self {
+            sides,
+            listener,
+            now: START,
+            sent: Vec::new(),
+            transcript: None,
+            reach: Reach::default(),
+        }
     }
 
-    /// The same, telling each step.
-    pub(crate) fn telling(self) -> Self {
-        Self { told: Some(String::new()), ..self }
+    /// The same run, which records each step.
+    pub(crate) fn recording(self) -> Self {
+        Self { transcript: Some(String::new()), ..self }
     }
 
-    /// What was done, a line each step, with the tasks by short names.
+    /// All steps, one line each, with short names for the tasks.
     pub(crate) fn transcript(&self) -> String {
-        self.named(self.told.as_deref().unwrap_or_default())
+        self.named(self.transcript.as_deref().unwrap_or_default())
     }
 
-    /// What it has reached.
+    /// The cases that it has reached.
     pub(crate) fn into_reach(self) -> Reach {
         self.reach
     }
 
-    /// A text with the tasks by short names.
+    /// A text with short names for the tasks.
     pub(crate) fn named(&self, text: &str) -> String {
         Names::of(self.sides.iter().flat_map(|side| &side.actors.tasks)).put_into(text)
     }
 
-    /// Does the steps one by one, until the store departs from the reference.
+    /// Applies the steps one by one, until the store differs from the reference.
     pub(crate) async fn go(&mut self, steps: &[Step]) -> Result<(), String> {
         for (at, step) in steps.iter().enumerate() {
             self.step(at, step).await.map_err(|what| format!("at step {at}, {what}"))?;
@@ -114,7 +121,7 @@ impl<'a> Run<'a> {
                 self.read_completions(at, queue, client).await
             }
             Step::AnswerWakeup { queue, pass_on } => self.answer_wakeup(at, queue, pass_on).await,
-            Step::HearStop { queue } => self.hear_stop(at, queue).await,
+            Step::ReadStop { queue } => self.read_stop(at, queue).await,
             Step::Submit { queue, .. }
             | Step::Claim { queue, .. }
             | Step::ClaimAgain { queue, .. }
@@ -133,7 +140,7 @@ impl<'a> Run<'a> {
             | Step::Retire { queue, .. }
             | Step::Await { queue, .. }
             | Step::Inspect { queue, .. }
-            | Step::Look { queue } => {
+            | Step::Read { queue } => {
                 let side = &mut self.sides[usize::from(queue)];
                 let Some(call) = side.actors.call(self.now, step, &side.reference) else {
                     return Ok(());
@@ -143,7 +150,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A call that was not made before.
+    /// Sends a new call.
     pub(crate) async fn send_new(
         &mut self,
         at: usize,
@@ -155,7 +162,8 @@ impl<'a> Run<'a> {
         self.send(at, sent, false).await
     }
 
-    /// An earlier call as it was. A client gives up on a submit long before its ledger is purged.
+    /// Sends an earlier call again, unchanged. A client gives up on a submit long before its ledger
+    /// is purged.
     async fn send_again(&mut self, at: usize, sent: Sent) -> Result<(), String> {
         let given_up = self.now.abs_diff(sent.at) > LEDGER_IDLE_MS / 2;
         if given_up && matches!(sent.call, Call::Submit(_)) {
@@ -164,23 +172,23 @@ impl<'a> Run<'a> {
         self.send(at, sent, true).await
     }
 
-    /// Makes a call on both sides and compares all.
+    /// Applies a call to both sides and compares everything.
     async fn send(&mut self, at: usize, sent: Sent, again: bool) -> Result<(), String> {
         let Sent { side, call, .. } = sent;
-        self.tell(at, side, &call);
+        self.record(at, side, &call);
         let (now, side) = (self.now, &mut self.sides[side]);
         let mut answer = send::send(side.bench, now, &call).await?;
         if let (Call::Claim { worker, seq, .. }, Answer::Granted(granted)) = (&call, &mut answer) {
             let last = side.reference.workers.get(worker).and_then(|worker| worker.last_claim);
             if last.is_some_and(|last| last.seq == *seq) {
-                // A claim that is repeated answers in no order.
+                // A repeated claim returns its tasks in any order.
                 granted.grants.sort();
                 self.reach.count("claim is answered again");
             }
         }
         self.reach.count_call(&call, &answer, again);
-        if let Some(told) = &mut self.told {
-            writeln!(told, "      → {answer}").expect("a string takes all");
+        if let Some(transcript) = &mut self.transcript {
+            writeln!(transcript, "      → {answer}").expect("a string takes all");
         }
         let dump = side.bench.dump().await;
         side.compare(now, &call, &answer, &dump)?;
@@ -188,10 +196,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    pub(crate) fn tell(&mut self, at: usize, side: usize, what: &impl Display) {
+    pub(crate) fn record(&mut self, at: usize, side: usize, what: &impl Display) {
         let (elapsed, queue) = (self.now - START, self.sides[side].bench.queue.as_str());
-        if let Some(told) = &mut self.told {
-            writeln!(told, "{at:4}  +{elapsed:<8} ms  {queue:3}  {what}")
+        if let Some(transcript) = &mut self.transcript {
+            writeln!(transcript, "{at:4}  +{elapsed:<8} ms  {queue:3}  {what}")
                 .expect("a string takes all");
         }
     }

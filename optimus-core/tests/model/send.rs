@@ -16,7 +16,7 @@ use crate::{
     call::{Call, LEDGER_IDLE_MS, SubmitCall, Wait, Wanted},
 };
 
-/// Few, so that a look takes several pages.
+/// Small, so that a read takes several pages.
 const PAGE: usize = 7;
 
 /// Makes the call at this time. A refusal is an answer, and so is a full store; anything else is an
@@ -97,7 +97,7 @@ async fn answer(
             Answer::State(broker.state_of(id, stored_by.as_ref().map(stored)).await?)
         }
         Call::Inspect { id } => inspect(broker, id).await?,
-        Call::Look => look(bench, broker).await?,
+        Call::Read => read(bench, broker).await?,
     })
 }
 
@@ -194,14 +194,14 @@ async fn inspect(broker: &Broker, id: &TaskId) -> Result<Answer, BrokerError> {
     }))
 }
 
-async fn look(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
+async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     let queue = &bench.queue;
     let mut pages = BTreeMap::new();
     for state in TaskState::ALL {
         let mut page = all_of(bench, broker, state).await?;
         if matches!(state, TaskState::Ready | TaskState::Working) {
             page.sort();
-            // Who was requeued may stand behind its own tombstone, on another page.
+            // A requeued task may be after its own tombstone, on another page.
             page.dedup();
         }
         pages.insert(state.as_str(), page);
@@ -212,7 +212,7 @@ async fn look(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     Ok(Answer::Seen(Seen { counts, pages, workers: workers.collect() }))
 }
 
-/// The ids in a state, a page after the other.
+/// The ids in a state, page by page.
 async fn all_of(
     bench: &Bench,
     broker: &Broker,

@@ -1,9 +1,9 @@
-//! Takes out of a failing sequence what it fails without.
+//! Removes steps of a failing sequence that the failure does not need.
 
 use crate::step::Step;
 
-/// The steps that are left when none can be taken out, nor a part of one, and it still fails; or
-/// when that was tried so often.
+/// Removes steps, and parts of steps, while the sequence still fails; ends when nothing more can be
+/// removed, or after `tries_max` tries.
 pub(crate) async fn shrunk(
     steps: Vec<Step>,
     tries_max: u32,
@@ -18,43 +18,43 @@ pub(crate) async fn shrunk(
 }
 
 struct Shrinking<F> {
-    /// The shortest that fails so far.
+    /// The shortest sequence so far that fails.
     steps: Vec<Step>,
     fails: F,
     tries_left: u32,
 }
 
 impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
-    /// Takes out steps, first many at once. `true` if another round may find more.
+    /// Removes steps, first many at once. Returns `true` if another round may remove more.
     async fn take_steps(&mut self) -> bool {
-        let (mut chunk, before) = (self.steps.len().div_ceil(2), self.steps.len());
-        while chunk > 0 {
+        let (mut count, before) = (self.steps.len().div_ceil(2), self.steps.len());
+        while count > 0 {
             let mut at = 0;
             while at < self.steps.len() {
-                let end = (at + chunk).min(self.steps.len());
+                let end = (at + count).min(self.steps.len());
                 let rest = [&self.steps[..at], &self.steps[end..]].concat();
                 if !self.keep_if_fails(rest).await {
                     at = end;
                 }
             }
-            chunk /= 2;
+            count /= 2;
         }
         self.steps.len() < before
     }
 
-    /// Takes parts out of one step, first many at once.
+    /// Removes parts of one step, first many at once.
     async fn take_parts(&mut self, at: usize) {
-        let mut chunk = parts(&self.steps[at]);
-        while chunk > 0 {
+        let mut count = parts(&self.steps[at]);
+        while count > 0 {
             let mut from = 0;
             while from < parts(&self.steps[at]) {
                 let mut fewer = self.steps.clone();
-                take_parts(&mut fewer[at], from, chunk);
+                take_parts(&mut fewer[at], from, count);
                 if !self.keep_if_fails(fewer).await {
-                    from += chunk;
+                    from += count;
                 }
             }
-            chunk /= 2;
+            count /= 2;
         }
     }
 
@@ -68,7 +68,7 @@ impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
     }
 }
 
-/// Of how many parts a step is made that it may do without.
+/// How many parts of a step can be removed.
 fn parts(step: &Step) -> usize {
     match step {
         Step::Submit { plans, .. } => plans.len(),

@@ -1,30 +1,31 @@
-//! One step of a random run, as numbers that find their meaning when it is their turn: so that a
-//! run from which steps were taken out is still a run.
+//! One step of a random run, as numbers that get their meaning when it is applied. So a run is
+//! still valid after steps were removed.
 
 use optimus_core::broker::{Give, Verdict};
 
-/// One step. `queue`, `worker`, `client` and `task` are indexes into what there is by then.
+/// One step. `queue`, `worker`, `client` and `task` are indexes into what exists when it is
+/// applied.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// The clock moves, back if this is negative.
+    /// Moves the clock, back if this is negative.
     Clock {
         ms: i64,
     },
-    /// The clock moves to about the end of a worker's lease, while another watches and then reaps
-    /// so many.
+    /// Moves the clock to about the end of a worker's lease, while another worker renews and then
+    /// reaps up to `reap` tasks.
     Outlive {
         queue: u8,
         worker: u8,
         ms: i64,
         reap: u8,
     },
-    /// A worker claims all there is and fails it, so often.
+    /// A worker claims all tasks and fails them, this many times.
     FailAll {
         queue: u8,
         worker: u8,
         rounds: u8,
     },
-    /// Calls of this client that never arrived come before it.
+    /// `lost` earlier calls of this client never arrived.
     Submit {
         queue: u8,
         client: u8,
@@ -36,7 +37,7 @@ pub(crate) enum Step {
         worker: u8,
         want: u8,
     },
-    /// The last claim once more, as after a lost answer.
+    /// Repeats the last claim, as after a lost answer.
     ClaimAgain {
         queue: u8,
         worker: u8,
@@ -104,7 +105,7 @@ pub(crate) enum Step {
         queue: u8,
         idle_ms: u64,
     },
-    /// A queue runs empty, and nobody uses it until it is retired.
+    /// A queue becomes empty, and is unused until it is retired.
     Abandon {
         queue: u8,
     },
@@ -117,16 +118,16 @@ pub(crate) enum Step {
         queue: u8,
         task: u16,
     },
-    Look {
+    Read {
         queue: u8,
     },
-    /// The store is full from now on, or no longer.
+    /// Fills the store, or ends that.
     Fill {
         full: bool,
     },
-    /// The call before once more.
+    /// Repeats the last call.
     Again,
-    /// Any earlier call once more.
+    /// Repeats any earlier call.
     Replay {
         sent: u16,
     },
@@ -138,7 +139,7 @@ pub(crate) enum Step {
         queue: u8,
         pass_on: bool,
     },
-    HearStop {
+    ReadStop {
         queue: u8,
     },
 }
@@ -147,15 +148,15 @@ pub(crate) enum Step {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
-    /// To run so many ms from now, or at that time by the client's reckoning.
+    /// To run this many ms from now, or at that time by the client's clock.
     pub(crate) due: Option<(i64, bool)>,
     pub(crate) priority: i8,
     pub(crate) biz: Option<u8>,
     pub(crate) window: bool,
     pub(crate) expires: bool,
-    /// Under the id of one that is stored, if there is any.
+    /// With the id of a stored task, if there is any.
     pub(crate) again: Option<u16>,
-    /// Under an id of a source's own.
+    /// With an id that the source made.
     pub(crate) foreign: bool,
 }
 
@@ -165,24 +166,24 @@ pub(crate) enum Kind {
     Plain,
     /// Its definition lets its first loss mark it Dead.
     Fragile,
-    /// Its call does.
+    /// Its call does that.
     AtMostOnce,
-    /// Its payload is kept beside its record.
+    /// Its payload is stored apart from its record.
     Large,
 }
 
-/// Which hold is reported.
+/// Which lease is reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pick {
-    /// One that the worker has.
+    /// One that the worker holds.
     Held(u16),
-    /// One that it ever had.
+    /// One that the worker ever held.
     Ever(u16),
-    /// One that it has, under a wrong claim number or fence.
+    /// One that the worker holds, with a wrong claim number or fence.
     Forged(u16, bool),
 }
 
-/// At which tasks a cancel, a requeue or a delete aims.
+/// The kind of tasks for a cancel, a requeue or a delete.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Aim {
     Ended,

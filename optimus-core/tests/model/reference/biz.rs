@@ -1,34 +1,34 @@
-//! Biz ids: a biz id is one task's own, from its submit until it has succeeded or is cancelled, and
-//! where it has a window, until that is over.
+//! Biz ids: a biz id belongs to one task from its submit until the task has succeeded or is
+//! cancelled. If it has a window, it stays taken until that is over.
 
 use optimus_core::TaskId;
 
 use super::{Queue, Task};
 
-/// Whose a biz id is.
+/// The holder of a biz id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) owner: TaskId,
     /// The end of its window; 0 for none.
     pub(crate) valid_until: u64,
-    /// Its owner has succeeded.
+    /// The owner has succeeded.
     pub(crate) done: bool,
 }
 
 impl Task {
-    /// The name of its mark: a biz id belongs to a task's definition.
+    /// The name of its biz id, which includes the name of the task's definition.
     pub(crate) fn mark(&self) -> Option<String> {
         self.biz.as_ref().map(|biz| mark_of(self.name, biz))
     }
 }
 
-/// The name of the mark of a definition's biz id.
+/// The name of a biz id of a definition.
 pub(crate) fn mark_of(task: &str, biz: &str) -> String {
     format!("{task}:{biz}")
 }
 
 impl Queue {
-    /// Who has a biz id at this time.
+    /// The owner of a biz id at this time.
     pub(super) fn owner_of(&self, mark: &str, now: u64) -> Option<&TaskId> {
         let mark = self.marks.get(mark)?;
         let holds =
@@ -36,7 +36,7 @@ impl Queue {
         holds.then_some(&mark.owner)
     }
 
-    /// Takes a task's biz id for it, with its window from now on.
+    /// Gives a task its biz id, with a window from now on.
     pub(super) fn take_biz(&mut self, now: u64, id: &TaskId) {
         let task = &self.tasks[id];
         let valid_until = task.window_ms.map_or(0, |window| now + window);
@@ -45,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Frees a task's biz id, if it has it.
+    /// Frees a task's biz id, if the task holds it.
     pub(super) fn release_biz(&mut self, id: &TaskId) {
         if let Some(name) = self.tasks[id].mark()
             && self.marks.get(&name).is_some_and(|mark| mark.owner == *id)

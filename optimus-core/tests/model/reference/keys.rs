@@ -1,4 +1,4 @@
-//! What the keys of the store hold for all this, by the tables of `lua/README.md` and `keys.rs`.
+//! The content of the store's keys for this queue, according to `lua/README.md` and `keys.rs`.
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -8,16 +8,16 @@ use super::{Entry, Mark, Place, Queue, Task};
 use crate::picture::Picture;
 
 impl Queue {
-    /// Every key with its content, a line each member; those without order sorted.
+    /// Every key with its content, one line per member; members without an order are sorted.
     pub(crate) fn picture(&self, now: u64) -> Picture {
         let mut picture = Picture::default();
         self.draw_tasks(&mut picture);
         self.draw_workers(&mut picture);
         self.draw_clients(&mut picture);
-        let line = self.line.iter().map(Entry::shown);
-        picture.list("ready", line);
+        let entries = self.ready.iter().map(Entry::shown);
+        picture.list("ready", entries);
         let mut skips: BTreeMap<&TaskId, usize> = BTreeMap::new();
-        for entry in self.line.iter().filter(|entry| entry.tombstone) {
+        for entry in self.ready.iter().filter(|entry| entry.tombstone) {
             *skips.entry(&entry.id).or_default() += 1;
         }
         for (id, count) in skips {
@@ -90,8 +90,8 @@ impl Queue {
                 picture.pair(&working, "#", format_args!("{last}{alone}"));
             }
         }
-        for (name, bell) in &self.cancel_wakeups {
-            let asked = bell.iter().map(|lease| format!("{} {}", lease.id.stored(), lease.token));
+        for (name, list) in &self.cancel_wakeups {
+            let asked = list.iter().map(|lease| format!("{} {}", lease.id.stored(), lease.token));
             picture.list(&format!("wake:{name}"), asked);
         }
     }
@@ -123,7 +123,7 @@ impl Queue {
 }
 
 impl Task {
-    /// What is kept of it beside its record.
+    /// Its data apart from its record.
     fn draw_sides(&self, id: &str, picture: &mut Picture) {
         if self.large {
             picture.member("blobs", id);
@@ -156,7 +156,7 @@ impl Entry {
 }
 
 impl Mark {
-    /// Its owner has succeeded and its window is over: the store may have dropped it by itself.
+    /// Whether its owner has succeeded and its window is over: then the key may have expired.
     fn is_over(&self, now: u64) -> bool {
         self.done && self.valid_until <= now
     }

@@ -1,4 +1,5 @@
-//! `register`, `renew`, `leave`, `reap`: who is alive, and what becomes of what the dead held.
+//! `register`, `renew`, `leave`, `reap`: which workers are alive, and what happens to the tasks of
+//! lost ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use optimus_core::{OnLost, TaskId, TaskState, WorkerId, broker::Refusal};
 use super::{Departure, Place, Queue, Worker, refused};
 use crate::{answer::Answer, observed::Observed};
 
-/// The most tasks that one reap takes, and the most workers that it looks at.
+/// The most tasks that one reap takes, and the most workers that it checks.
 const REAPED_MAX: usize = 128;
 const LAPSED_MAX: usize = 16;
-/// So many workers of a queue, and no more, have usual leases while they hold nothing.
+/// Up to this many workers of a queue have usual leases while they hold nothing.
 const OFTEN_MAX: u64 = 8;
-/// The most usual leases that a long one lasts.
+/// How many usual leases a long one lasts at most.
 const LONG_MAX: u64 = 10;
 
 impl Worker {
@@ -23,7 +24,7 @@ impl Worker {
 }
 
 impl Queue {
-    /// ∅ → a worker under a lease; once more, it renews it.
+    /// ∅ → a worker with a lease. If it is repeated, it renews the lease.
     pub(super) fn register(&mut self, now: u64, name: &WorkerId, lease_ms: u64) -> Answer {
         self.watch(now, lease_ms, Some(name));
         let shortest = self.lease_min.unwrap_or(lease_ms);
@@ -33,8 +34,8 @@ impl Queue {
         Answer::Alive { next_expiry_ms: self.next_expiry(now, name) }
     }
 
-    /// One write renews all that a worker holds. A lease that is over but was not reaped is
-    /// renewed.
+    /// Renews a worker's lease, which covers all its tasks. A lease that is over but was not reaped
+    /// is renewed.
     pub(super) fn renew(&mut self, now: u64, name: &WorkerId, lease_ms: u64) -> Answer {
         if !self.workers.contains_key(name) {
             return refused(Refusal::Lapsed, "");
@@ -52,7 +53,7 @@ impl Queue {
         Answer::Renewed { next_expiry_ms, workers, lease_ms, held, stop }
     }
 
-    /// A worker → ∅, unless it still holds something.
+    /// A worker → ∅, unless it still holds tasks.
     pub(super) fn leave(&mut self, name: &WorkerId) -> Answer {
         let holds = self.workers.get(name).map_or(0, |worker| worker.holds.len());
         if holds == 0 {
@@ -61,8 +62,8 @@ impl Queue {
         Answer::Holds(holds)
     }
 
-    /// Takes tasks from workers whose lease is over: each has a loss more, and goes back to the
-    /// head of the line unless that marks it Dead. The store chooses which come first.
+    /// Takes tasks from workers whose lease is over. Each gets one more loss and goes back to the
+    /// head of the ready list, unless that marks it Dead. The store chooses which come first.
     pub(super) fn reap(
         &mut self,
         now: u64,
@@ -78,7 +79,7 @@ impl Queue {
         let limit = limit.min(REAPED_MAX);
         let held: usize = lapsed.iter().map(|worker| self.workers[worker].holds.len()).sum();
         let (mut back, mut lost) = (BTreeSet::new(), BTreeMap::new());
-        let told: BTreeMap<String, usize> = self
+        let before: BTreeMap<String, usize> = self
             .completions
             .iter()
             .map(|(client, completions)| (client.clone(), completions.len()))
@@ -111,7 +112,7 @@ impl Queue {
             return Err(format!("{tasks} were taken of {held} with a limit of {limit}"));
         }
         for (client, completions) in &mut self.completions {
-            let from = told.get(client).copied().unwrap_or(0);
+            let from = before.get(client).copied().unwrap_or(0);
             let order = seen
                 .completions
                 .get(client)
@@ -119,19 +120,19 @@ impl Queue {
             let rank = |id: &TaskId| order.iter().position(|other| other == id);
             completions.make_contiguous()[from..].sort_by_key(|(id, _)| rank(id));
         }
-        self.line_up_again(now, &order_of(back, &seen.line));
+        self.back_to_ready(now, &order_of(back, &seen.ready));
         let next_expiry_ms = self.next_expiry(now, name);
         Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost })
     }
 
-    /// A worker → ∅. If it waits for the next due time, nobody does now.
+    /// A worker → ∅. If it waits for the next due time, no worker does now.
     fn forget(&mut self, name: &WorkerId) {
         self.workers.remove(name);
         self.timer = self.timer.take().filter(|(holder, _)| holder != name);
     }
 
-    /// A worker loses a task; its id if that is to run again. Only one that ran alone may have
-    /// killed the worker.
+    /// A worker loses a task. Returns its id if it should run again. Only a task that ran alone may
+    /// have killed the worker.
     fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId, alone: bool) -> Option<TaskId> {
         self.workers.get_mut(worker).expect("it is there").holds.remove(id);
         let task = self.task(id);
@@ -153,7 +154,7 @@ impl Queue {
         }
     }
 
-    /// Those whose lease is over, the longest foremost.
+    /// The workers whose lease is over, the longest one first.
     fn lapsed(&self, now: u64) -> Vec<WorkerId> {
         let workers = self.workers.iter().filter(|(_, worker)| worker.over_at() <= now);
         let mut lapsed: Vec<_> = workers.map(|(name, worker)| (worker.over_at(), name)).collect();
@@ -161,15 +162,16 @@ impl Queue {
         lapsed.into_iter().take(LAPSED_MAX).map(|(_, name)| name.clone()).collect()
     }
 
-    /// Somebody has looked within half of the shortest lease, by a clock that was not set back.
+    /// Whether a worker has renewed within half of the shortest lease, by a clock that was not set
+    /// back.
     fn is_watched(&self, now: u64, lease_ms: u64) -> bool {
         let watched_at = self.watched_at.unwrap_or(now);
         watched_at <= now && now - watched_at <= self.lease_min.unwrap_or(lease_ms) / 2
     }
 
-    /// Somebody looks. After an outage each worker but the one that looks gets its whole lease,
-    /// unless it had that before and was not heard of since; leases go back with the clock. Answers
-    /// who was given a lease.
+    /// A worker renews. After an outage every other worker gets a whole lease, unless it got one
+    /// before and has not renewed since; leases are set back with the clock. Returns the workers
+    /// that got a lease.
     fn watch(&mut self, now: u64, lease_ms: u64, name: Option<&WorkerId>) -> Vec<WorkerId> {
         let mut raised = Vec::new();
         if self.workers.is_empty() && name.is_none() {
@@ -203,18 +205,18 @@ impl Queue {
         raised
     }
 
-    /// The ms until the earliest lease of another is over.
+    /// The ms until the earliest lease of another worker is over.
     fn next_expiry(&self, now: u64, name: &WorkerId) -> Option<u64> {
         let others = self.workers.iter().filter(|(other, _)| *other != name);
         others.map(|(_, worker)| worker.over_at().saturating_sub(now)).min()
     }
 }
 
-/// Tasks in the order in which they stand in the line; those with a priority, who stand beside it,
-/// behind.
-fn order_of(mut back: BTreeSet<TaskId>, line: &[TaskId]) -> Vec<TaskId> {
+/// Tasks in the order of the ready list, followed by those with a priority, which are not in the
+/// list.
+fn order_of(mut back: BTreeSet<TaskId>, ready: &[TaskId]) -> Vec<TaskId> {
     let mut order: Vec<TaskId> = Vec::new();
-    for id in line {
+    for id in ready {
         if !back.remove(id) {
             break;
         }

@@ -1,15 +1,15 @@
-//! The queue as one reads of it, in plain Rust: this is the specification.
+//! The queue in plain Rust: this is the specification.
 //!
-//! A task stands in one [`Place`], so it can't be in two states. What the store may choose (in
-//! which order lost tasks are taken, how many tombstones a claim passes over) the reference takes
-//! from it after it has checked that the choice is a lawful one.
+//! A task has one [`Place`], so it can't be in two states. Where the store may choose (in which
+//! order lost tasks are taken, how many tombstones a claim skips), the reference follows the store
+//! after it has checked that the choice is allowed.
 
 mod biz;
 mod keys;
 mod lease;
-mod line;
-mod look;
 mod operate;
+mod read;
+mod ready;
 mod report;
 mod submit;
 mod work;
@@ -20,53 +20,54 @@ use optimus_core::{Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Re
 
 use crate::{answer::Answer, call::Call, observed::Observed};
 
-pub(crate) use self::{biz::Mark, line::Entry, submit::Ledger};
+pub(crate) use self::{biz::Mark, ready::Entry, submit::Ledger};
 
-/// One queue: its tasks, who works on them, and what is remembered.
+/// One queue: its tasks, its workers, and its history.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
-    /// Every task that has not been forgotten but for its success.
+    /// Every task that has not succeeded and is not forgotten.
     pub(crate) tasks: BTreeMap<TaskId, Task>,
-    /// The line of those without a priority, tombstones among them.
-    pub(crate) line: VecDeque<Entry>,
+    /// The ready list of tasks without a priority, including tombstones.
+    pub(crate) ready: VecDeque<Entry>,
     pub(crate) workers: BTreeMap<WorkerId, Worker>,
-    /// Whose each biz id is, by `<task>:<biz id>`.
+    /// The holder of each biz id, by `<task>:<biz id>`.
     pub(crate) marks: BTreeMap<String, Mark>,
     pub(crate) ledgers: BTreeMap<String, Ledger>,
-    /// Summaries of the last 1,000 that ended well, the latest last.
+    /// Summaries of the last 1,000 successes, the latest last.
     pub(crate) success: VecDeque<(TaskId, String)>,
-    /// What handlers returned.
+    /// Results of handlers.
     pub(crate) results: BTreeMap<TaskId, Vec<u8>>,
-    /// What each client was told, in order.
+    /// The completion messages of each client, in order.
     pub(crate) completions: BTreeMap<String, VecDeque<(TaskId, TaskState)>>,
-    /// What each worker was asked to stop, in order.
+    /// The attempts that each worker was asked to stop, in order.
     pub(crate) cancel_wakeups: BTreeMap<WorkerId, VecDeque<Lease>>,
     /// The fence of the last claim that granted something.
     pub(crate) fence: u64,
     pub(crate) paused_since: Option<u64>,
-    /// No claim looks for what is due before then; none while nothing is delayed or retried.
+    /// Claims check for due tasks from this time on; `None` while no task is delayed or waits for a
+    /// retry.
     pub(crate) due_hint: Option<u64>,
-    /// When somebody last looked after the leases.
+    /// When a worker last renewed or reaped.
     pub(crate) watched_at: Option<u64>,
-    /// Who waits for the next due time, and which.
+    /// The worker that waits for the next due time, and that time.
     pub(crate) timer: Option<(WorkerId, u64)>,
-    /// The shortest lease that a worker has.
+    /// The shortest lease of a worker.
     pub(crate) lease_min: Option<u64>,
     /// How many tasks were purged or deleted so far.
     pub(crate) purged: u64,
-    /// The latest birth in ms of what was purged, or deleted long ago.
+    /// The latest time of an id that was purged, or deleted long ago.
     pub(crate) purged_born: Option<u64>,
-    /// What was deleted lately, and when.
+    /// Tasks that were deleted recently, and when.
     pub(crate) deleted: BTreeMap<TaskId, u64>,
-    /// Every task that ever ended well.
+    /// Every task that has succeeded.
     pub(crate) succeeded: BTreeSet<TaskId>,
-    /// The store has no room for more: submits are refused, all else goes on.
+    /// The store has no room: submits are refused, all other calls work.
     pub(crate) full: bool,
-    /// Somebody took the wakeup list's token and has not claimed since.
+    /// A waiter took the token of the wakeup list, and no worker has claimed since.
     pub(crate) woken: bool,
 }
 
-/// A task: what was wanted, and what became of it.
+/// A task: its submit, and what happened to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) name: &'static str,
@@ -75,35 +76,36 @@ pub(crate) struct Task {
     pub(crate) window_ms: Option<u64>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_losses: u32,
-    /// Kept where it can expire.
+    /// Only stored if the task can expire.
     pub(crate) accepted_ms: Option<u64>,
     pub(crate) expires_in_ms: Option<u64>,
-    /// By when it must be started after a requeue; 0 once it was started and given back.
+    /// The time by which it must start after a requeue; 0 if it was started and released.
     pub(crate) start_by_ms: Option<u64>,
     pub(crate) large: bool,
-    /// Those of its record and of the payload beside that.
+    /// The bytes of its record and its payload.
     pub(crate) bytes: u64,
     pub(crate) place: Place,
-    /// Failures, losses and misfits, from the first on.
+    /// Counts of failures, losses and misfits; `None` before the first.
     pub(crate) tries: Option<(u32, u32, u32)>,
     /// The last ten, as `<ms> <json>`.
     pub(crate) errors: VecDeque<String>,
-    /// When it was asked to stop, while it works.
+    /// When it was asked to stop, while it is running.
     pub(crate) stop_asked: Option<u64>,
-    /// Who waits for its end.
+    /// The clients that wait for its end.
     pub(crate) waiters: Vec<String>,
 }
 
-/// The one place where a task stands.
+/// The one place of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Until this time.
     Delayed(u64),
-    /// In line; its entry is in [`Queue::line`].
+    /// In the ready list; its entry is in [`Queue::ready`].
     Ready,
-    /// In line by its rank, the smallest first: ms in line, less a minute a step of priority.
+    /// Ready with a rank, the smallest first: the ready time in ms, minus a minute per step of
+    /// priority.
     Ranked(i64),
-    /// Under the token of a claim, by the worker of [`Task::place`]'s holder.
+    /// Held with the token of a claim; see [`Queue::holder`].
     Working(Token),
     /// Until this time.
     Retry(u64),
@@ -113,29 +115,29 @@ pub(crate) enum Place {
     Cancelled(u64),
 }
 
-/// A worker that has registered and was neither reaped nor has left.
+/// A registered worker that was not reaped and has not left.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Worker {
     /// When its lease is over.
     pub(crate) expiry: u64,
-    /// That is half a ms later: the lease is long, and usual from the next grant on.
+    /// The expiry is half a ms later: the lease is long, and becomes usual with the next grant.
     pub(crate) is_long: bool,
     pub(crate) lease_ms: u64,
-    /// The expiry that it was given after an outage.
+    /// The expiry that it got after an outage.
     pub(crate) graced: Option<(u64, bool)>,
     /// The token of its last claim that granted something.
     pub(crate) last_claim: Option<Token>,
-    /// That claim was for one task to run alone.
+    /// That claim was for one task that runs alone.
     pub(crate) alone: bool,
-    /// What it holds.
+    /// The tasks that it holds.
     pub(crate) holds: BTreeMap<TaskId, Token>,
 }
 
-/// In what the store departs from the specification.
+/// How the store differs from the specification.
 pub(crate) type Departure = String;
 
 impl Queue {
-    /// Does the call at this time, and compares the answer of the store.
+    /// Applies the call at this time, and compares the answer with that of the store.
     pub(crate) fn follow(
         &mut self,
         now: u64,
@@ -163,9 +165,9 @@ impl Queue {
             Call::Purge { keep, bytes, age_ms } => self.purge(now, *keep, *bytes, *age_ms),
             Call::Retire { idle_ms } => self.retire(now, *idle_ms),
             Call::Await(wait) => self.wait_for_end(wait),
-            Call::State { id, stored_by } => Answer::State(self.state_told(id, stored_by.as_ref())),
+            Call::State { id, stored_by } => Answer::State(self.state_for(id, stored_by.as_ref())),
             Call::Inspect { id } => self.inspect(id),
-            Call::Look => self.look(),
+            Call::Read => self.read(),
         };
         if expected == *seen.answer {
             return Ok(());
@@ -177,7 +179,7 @@ impl Queue {
         Err(format!("the answer is\n  {ours}\nwhere the reference has\n  {theirs}"))
     }
 
-    /// Where a task is.
+    /// The state of a task.
     pub(crate) fn state(&self, id: &TaskId) -> TaskState {
         match self.tasks.get(id).map(|task| task.place) {
             Some(Place::Delayed(_)) => TaskState::Delayed,
@@ -193,27 +195,27 @@ impl Queue {
         }
     }
 
-    /// Who holds a task.
+    /// The worker that holds a task.
     pub(crate) fn holder(&self, id: &TaskId) -> Option<&WorkerId> {
         self.workers.iter().find(|(_, worker)| worker.holds.contains_key(id)).map(|(name, _)| name)
     }
 
-    /// A task of this queue that must be there.
+    /// A task of this queue, which must exist.
     fn task(&mut self, id: &TaskId) -> &mut Task {
         self.tasks.get_mut(id).expect("only tasks that are there are moved")
     }
 
-    /// Puts a task where it has ended, and tells who waits.
+    /// Moves a task to the place where it has ended, and notifies the waiters.
     fn end(&mut self, id: &TaskId, place: Place) {
         let task = self.task(id);
         (task.place, task.stop_asked) = (place, None);
         let waiters = std::mem::take(&mut task.waiters);
         let state = self.state(id);
-        self.tell(waiters, id, state);
+        self.notify(waiters, id, state);
     }
 
-    /// Mail to those who waited.
-    fn tell(&mut self, waiters: Vec<String>, id: &TaskId, state: TaskState) {
+    /// Adds completion messages for the waiters.
+    fn notify(&mut self, waiters: Vec<String>, id: &TaskId, state: TaskState) {
         for client in waiters {
             self.completions.entry(client).or_default().push_back((id.clone(), state));
         }
@@ -226,7 +228,7 @@ impl Queue {
     }
 }
 
-/// A refusal with what stands behind its word.
+/// A refusal with its detail.
 fn refused(refusal: Refusal, detail: &str) -> Answer {
     Answer::Refused(refusal, detail.to_owned())
 }

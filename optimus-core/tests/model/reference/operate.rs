@@ -1,4 +1,5 @@
-//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: what operators and the janitor do.
+//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: the calls of operators and the
+//! janitor.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +11,17 @@ use optimus_core::{
 use super::{Ledger, Place, Queue, refused};
 use crate::{answer::Answer, call::LEDGER_IDLE_MS};
 
-/// Fences that a ms has.
+/// How many fences one ms has.
 const FENCES_A_MS: u64 = 1024;
 
 /// The most that one purge takes of each kind.
 const PURGED_MAX: usize = 64;
 
-/// How long it is known of a task that it was deleted.
+/// How long the queue remembers that a task was deleted.
 const DELETED_FOR_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Queue {
-    /// What waits is cancelled at once; who works is asked to stop.
+    /// A waiting task is cancelled at once; the worker of a running one is asked to stop.
     pub(super) fn cancel_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
         let mut done: BTreeMap<&TaskId, Cancelled> = BTreeMap::new();
         for id in ids {
@@ -47,7 +48,7 @@ impl Queue {
             }
             _ => {
                 if self.tasks[id].place == Place::Ready {
-                    self.entry_mark_dead(id);
+                    self.make_tombstone(id);
                 }
                 self.end_cancelled(now, id);
             }
@@ -55,8 +56,8 @@ impl Queue {
         Cancelled::Done
     }
 
-    /// Dead or Cancelled → Ready at the end of the line, as if it had never been tried, with its
-    /// whole time to be started in; its error history stays.
+    /// Dead or Cancelled → Ready at the end of the ready list, without tries and with its whole
+    /// time to start; its error history stays.
     pub(super) fn requeue(&mut self, now: u64, id: &TaskId) -> Answer {
         let state = self.state(id);
         if !matches!(state, TaskState::Dead | TaskState::Cancelled) {
@@ -70,11 +71,11 @@ impl Queue {
             return refused(Refusal::Duplicate, &format!("{}{window}", owner.stored()));
         }
         self.take_biz(now, id);
-        // That it was tried stays known, as does its error history.
+        // It stays known that it was tried, and so does its error history.
         let task = self.task(id);
         task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
         task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
-        self.line_up(now, id, Some(now));
+        self.make_ready(now, id, Some(now));
         Answer::Done
     }
 
@@ -83,7 +84,7 @@ impl Queue {
         Answer::Done
     }
 
-    /// Delayed, Ready, Retry, Dead, Cancelled → ∅. Who waits is told that nothing is known of it.
+    /// Delayed, Ready, Retry, Dead, Cancelled → ∅. Waiters are notified that the task is forgotten.
     pub(super) fn delete_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
         let mut done: BTreeMap<&TaskId, Deleted> = BTreeMap::new();
         for id in ids {
@@ -100,25 +101,25 @@ impl Queue {
             return Deleted::Left(state);
         }
         if self.tasks[id].place == Place::Ready {
-            self.entry_mark_dead(id);
+            self.make_tombstone(id);
         }
         let waiters = std::mem::take(&mut self.task(id).waiters);
         self.drop_task(id);
         self.deleted.insert(id.clone(), now);
-        self.tell(waiters, id, TaskState::Forgotten);
+        self.notify(waiters, id, TaskState::Forgotten);
         Deleted::Done
     }
 
-    /// A task goes without a success, and frees its biz id.
+    /// Removes a task that did not succeed, and frees its biz id.
     fn drop_task(&mut self, id: &TaskId) {
         self.release_biz(id);
         self.tasks.remove(id);
         self.purged += 1;
     }
 
-    /// Dead and Cancelled → ∅: of each kind the oldest, as long as one is past its age, or there
-    /// are more than are kept, or they take more bytes than are kept. Ledgers that lay idle go,
-    /// too, and what was deleted a day ago is told by its birth.
+    /// Dead and Cancelled → ∅: of each kind the oldest, while one is past its age, or there are
+    /// more than are kept, or they take more bytes than are kept. Also removes idle ledgers. For
+    /// tasks that were deleted a day ago, only the latest time of their ids is kept.
     pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
         let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {
@@ -152,7 +153,7 @@ impl Queue {
         Answer::Purged { tasks, more, workers: self.workers.len(), above_count, above_bytes }
     }
 
-    /// What is stored of those that ended in this state.
+    /// The bytes of the tasks that ended in this state.
     pub(super) fn ended_bytes(&self, state: TaskState) -> u64 {
         let bytes = |(_, id): &(u64, TaskId)| {
             let task = &self.tasks[id];
@@ -162,14 +163,14 @@ impl Queue {
         self.ended(state).iter().map(bytes).sum()
     }
 
-    /// A queue that nobody uses → ∅, but for what goes by itself.
+    /// An unused queue → ∅, except for keys that expire.
     pub(super) fn retire(&mut self, now: u64, idle_ms: u64) -> Answer {
         let is_kept = |ledger: &Ledger| ledger.kept_at.is_some();
         let is_used = !self.tasks.is_empty()
             || !self.workers.is_empty()
             || self.ledgers.values().any(is_kept);
         let ended_at =
-            self.success.back().and_then(|(_, told)| told.split(' ').nth(1)?.parse().ok());
+            self.success.back().and_then(|(_, summary)| summary.split(' ').nth(1)?.parse().ok());
         let before = now - idle_ms;
         let is_idle = self.fence < before * FENCES_A_MS
             && self.watched_at.is_none_or(|at| at < before)
@@ -189,7 +190,7 @@ impl Queue {
         Answer::Retired(is_gone)
     }
 
-    /// Those that ended in this state, the longest ago foremost.
+    /// The tasks that ended in this state, the oldest first.
     pub(super) fn ended(&self, state: TaskState) -> Vec<(u64, TaskId)> {
         let ended = self.tasks.iter().filter_map(|(id, task)| match (task.place, state) {
             (Place::Dead(at), TaskState::Dead) | (Place::Cancelled(at), TaskState::Cancelled) => {

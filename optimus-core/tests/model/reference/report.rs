@@ -1,5 +1,5 @@
-//! `complete`, `fail`, `release`: what a worker says of the tasks that it holds. Only who shows the
-//! token under which it holds a task changes anything.
+//! `complete`, `fail`, `release`: the reports of a worker about its tasks. Only a report with the
+//! token under which the worker holds a task changes anything.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use optimus_core::{
 use super::{Place, Queue, Task, biz::mark_of};
 use crate::answer::Answer;
 
-/// How much of a task's error history is kept.
+/// How many entries of a task's error history are kept.
 const ERRORS_MAX: usize = 10;
 
-/// How many summaries are kept, and by how many there may be more before they are cut to that.
+/// How many summaries are kept, and how many more there may be before they are trimmed.
 const SUCCESS_MAX: usize = 1_000;
 const SUCCESS_STEP: usize = 128;
 
 impl Queue {
-    /// Takes those from their worker that it holds under their token, each once; the positions of
+    /// Takes the tasks that the worker holds with their token, each once. Returns the positions of
     /// the others.
     fn take_held(&mut self, leases: impl Iterator<Item = Lease>) -> (BTreeSet<usize>, Answer) {
         let (mut held, mut stale) = (BTreeSet::new(), Vec::new());
@@ -37,7 +37,7 @@ impl Queue {
         (held, Answer::Stale(stale))
     }
 
-    /// Working → Success: of the task a summary is left, and what its handler returned.
+    /// Working → Success: the summary and the result of the task are kept.
     pub(super) fn complete(&mut self, now: u64, done: &[Completion]) -> Answer {
         let (held, answer) = self.take_held(done.iter().map(|d| d.lease.clone()));
         for completion in held.iter().map(|position| &done[*position]) {
@@ -51,7 +51,7 @@ impl Queue {
             if let Some(biz) = &completion.biz_id {
                 self.succeed_biz(now, &mark_of(completion.task, biz), id);
             }
-            self.tell(task.waiters, id, TaskState::Success);
+            self.notify(task.waiters, id, TaskState::Success);
         }
         if self.success.len() > SUCCESS_MAX + SUCCESS_STEP {
             self.success.drain(..self.success.len() - SUCCESS_MAX);
@@ -59,14 +59,14 @@ impl Queue {
         answer
     }
 
-    /// Working → Retry, Dead or Cancelled, with a failure more. What was asked to stop is not
-    /// retried.
+    /// Working → Retry, Dead or Cancelled, with one more failure. A task that was asked to stop is
+    /// not retried.
     pub(super) fn fail(&mut self, now: u64, failed: &[Failure]) -> Answer {
         let (held, answer) = self.take_held(failed.iter().map(|f| f.lease.clone()));
         for Failure { lease, verdict, error } in held.iter().map(|position| &failed[*position]) {
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
-            // Who retries has started it, and so knows it.
+            // A worker that asks for a retry has started the task, so it is not a misfit.
             let is_retried = matches!(verdict, Verdict::Retry(_)) && task.stop_asked.is_none();
             let misfits = if is_retried { 0 } else { misfits };
             (task.tries, task.start_by_ms) = (Some((failures + 1, losses, misfits)), None);
@@ -88,7 +88,7 @@ impl Queue {
         answer
     }
 
-    /// Working → Ready or Delayed, without an attempt spent; Cancelled if it was asked to stop.
+    /// Working → Ready or Delayed, without using an attempt; Cancelled if it was asked to stop.
     pub(super) fn release(&mut self, now: u64, given: &[Release]) -> Answer {
         let (held, answer) = self.take_held(given.iter().map(|g| g.lease.clone()));
         let mut back: Vec<TaskId> = Vec::new();
@@ -114,14 +114,14 @@ impl Queue {
                 }
             }
         }
-        self.line_up_again(now, &back);
+        self.back_to_ready(now, &back);
         answer
     }
 }
 
 impl Task {
-    /// Somebody knows it. It does not expire any more, which is noted where no failure and no loss
-    /// says so.
+    /// Notes that a worker started it. It does not expire any more, which is stored unless a
+    /// failure or a loss shows it.
     fn was_started(&mut self) {
         if let Some((_, _, misfits)) = &mut self.tries {
             *misfits = 0;
@@ -132,7 +132,7 @@ impl Task {
         }
     }
 
-    /// Adds a line to its error history.
+    /// Adds an entry to its error history.
     pub(super) fn remember(&mut self, now: u64, error: &str) {
         self.errors.push_back(format!("{now} {error}"));
         if self.errors.len() > ERRORS_MAX {
@@ -145,7 +145,7 @@ fn ms(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).expect("no test waits that long")
 }
 
-/// The line that is left of a success.
+/// The summary of a success.
 fn summary(completion: &Completion) -> String {
     let Completion { lease, task, attempt, took, ended_ms, .. } = completion;
     let (id, took_ms, worker) = (lease.id.stored(), took.as_millis(), &lease.worker);

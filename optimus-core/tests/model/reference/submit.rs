@@ -1,4 +1,4 @@
-//! `submit`: ∅ → Ready | Delayed, once a call number.
+//! `submit`: ∅ → Ready | Delayed, once per call number.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,10 +10,10 @@ use crate::{
     call::{DueMs, SubmitCall, Wanted},
 };
 
-/// How many of a client's calls are remembered, each in the slot of its number.
+/// How many calls of a client are remembered, each in the slot of its number.
 const SLOTS: u64 = 16;
 
-/// How far a client's clock may be off for its ids to tell since when its tasks are in line.
+/// How far a client's clock may differ for the times in its ids to be used.
 const CLOCKS_AGREE_MS: u64 = 1_000;
 
 /// The latest answers to one client.
@@ -21,13 +21,13 @@ const CLOCKS_AGREE_MS: u64 = 1_000;
 pub(crate) struct Ledger {
     /// Call number and answer, by slot.
     pub(crate) slots: BTreeMap<u64, (u64, Vec<Option<TaskId>>)>,
-    /// By slot, the last call before and the first one after those that were lost.
+    /// By slot: the last call before each gap of lost calls, and the first one after it.
     pub(crate) lost: BTreeMap<u64, Vec<(u64, u64)>>,
     pub(crate) kept_at: Option<u64>,
 }
 
 impl Queue {
-    /// Admits each task unless its biz id is taken; a call sent again gets the answer it had.
+    /// Accepts each task unless its biz id is taken; a repeated call gets the same answer.
     pub(super) fn submit(&mut self, now: u64, submit_call: &SubmitCall) -> Answer {
         let SubmitCall { number, since, .. } = *submit_call;
         let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();
@@ -45,10 +45,13 @@ impl Queue {
             ledger.kept_at = Some(now);
         }
         let agree = submit_call.ahead_ms.unsigned_abs() <= CLOCKS_AGREE_MS
-            && submit_call.tasks.iter().all(|wanted| wanted.tells_birth(now, submit_call.ahead_ms));
+            && submit_call
+                .tasks
+                .iter()
+                .all(|wanted| wanted.id_has_submit_time(now, submit_call.ahead_ms));
         let stamp = (!agree).then_some(now);
         let receipts: Vec<_> =
-            submit_call.tasks.iter().map(|wanted| self.admit(now, wanted, stamp)).collect();
+            submit_call.tasks.iter().map(|wanted| self.accept(now, wanted, stamp)).collect();
         let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();
         let before = ledger.slots.insert(number % SLOTS, (number, receipts.clone()));
         let before = before.map_or(0, |(before, _)| before);
@@ -59,7 +62,7 @@ impl Queue {
         Answer::Receipts(receipts, has_gap)
     }
 
-    /// Whether a client's ledger shows that its call of this number was done.
+    /// Whether a client's ledger shows that the call of this number was done.
     pub(super) fn has_call(&self, client: &str, number: u64) -> bool {
         self.ledgers.get(client).is_some_and(|ledger| {
             let slot = number % SLOTS;
@@ -69,8 +72,8 @@ impl Queue {
         })
     }
 
-    /// Stores one task, or tells who has its biz id, or that it is stored already.
-    fn admit(&mut self, now: u64, wanted: &Wanted, stamp: Option<u64>) -> Option<TaskId> {
+    /// Stores a task; returns the owner of its biz id, or the task itself if it is already stored.
+    fn accept(&mut self, now: u64, wanted: &Wanted, stamp: Option<u64>) -> Option<TaskId> {
         if self.tasks.contains_key(&wanted.id) {
             return Some(wanted.id.clone());
         }
@@ -91,16 +94,16 @@ impl Queue {
             self.task(&wanted.id).place = Place::Delayed(due);
             self.due_at_latest(due);
         } else {
-            self.line_up(now, &wanted.id, stamp);
+            self.make_ready(now, &wanted.id, stamp);
         }
         None
     }
 }
 
 impl Wanted {
-    /// Whether its id tells since when it is in line: one that was given must be of just now by the
+    /// Whether its id has the time of its submit: a given id must have the current time of the
     /// client's clock.
-    fn tells_birth(&self, now: u64, ahead_ms: i64) -> bool {
+    fn id_has_submit_time(&self, now: u64, ahead_ms: i64) -> bool {
         let here = now.saturating_add_signed(ahead_ms);
         !self.given || self.id.made_ms().abs_diff(here) <= CLOCKS_AGREE_MS
     }

@@ -1,4 +1,4 @@
-//! `claim`: Ready → Working; what is due becomes Ready on the way.
+//! `claim`: Ready → Working; due tasks become Ready first.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,12 @@ use crate::{
     observed::Observed,
 };
 
-/// The most that one claim grants.
+/// The most tasks that one claim grants.
 const GRANTS_MAX: usize = 128;
 
 impl Queue {
-    /// Grants a worker up to `want` tasks under one token, in the order of the line. Asked again
-    /// for its last claim, it repeats what of it the worker still holds.
+    /// Grants a worker up to `want` tasks with one token, in the order of the ready list. A repeat
+    /// of its last claim returns the tasks of it that the worker still holds.
     pub(super) fn claim(
         &mut self,
         now: u64,
@@ -37,12 +37,12 @@ impl Queue {
             _ => {}
         }
         if self.paused_since.is_some() {
-            // Whoever was woken goes back to listening.
+            // A worker that was woken waits again.
             self.woken = false;
             return Ok(refused(Refusal::Paused, ""));
         }
         let Answer::Granted(answer) = seen.answer else {
-            return Err(format!("a claim that is in order is answered {:?}", seen.answer));
+            return Err(format!("a valid claim returns {:?}", seen.answer));
         };
         if answer.grants.len() > want.min(GRANTS_MAX) {
             return Err(format!("{} were asked for: {answer:?}", want.min(GRANTS_MAX)));
@@ -57,21 +57,21 @@ impl Queue {
             (worker.expiry, worker.is_long) = (now + worker.lease_ms, false);
         }
         if !ids.is_empty() || (worker.alone && !alone) {
-            // Also a claim that grants nothing takes the mark from a task that runs alone.
+            // A claim that grants nothing also ends the mark of a task that runs alone.
             (worker.alone, worker.last_claim) = (alone, Some(token));
             self.fence = token.fence;
         }
         self.woken = false;
         let short = ids.len() < want.min(GRANTS_MAX) && !answer.more;
         if short && self.claimable() {
-            return Err("the claim says that nothing is left, and something is".into());
+            return Err("the claim reports that no work is left, and there is some".into());
         }
         let grants = ids.iter().map(|id| self.grant(id)).collect();
         let next_due_ms = if answer.more { None } else { self.wait_for_due(now, name) };
         Ok(Answer::Granted(Granted { token, more: answer.more, next_due_ms, grants }))
     }
 
-    /// How long until the next task is due. One worker waits for that, and others stand by.
+    /// The time until the next task is due. One worker waits for it, and the others are standbys.
     fn wait_for_due(&mut self, now: u64, name: &WorkerId) -> Option<u64> {
         let next_due = self.due_hint?;
         let waits = self
@@ -85,7 +85,7 @@ impl Queue {
         Some(next_due - now)
     }
 
-    /// The answer to a claim that was answered before, in the order of the ids.
+    /// The answer to a repeated claim, in the order of the ids.
     fn repeated(&self, name: &WorkerId, last: Token) -> Answer {
         let held = self.workers[name].holds.iter().filter(|(_, token)| **token == last);
         let mut grants: Vec<_> = held.map(|(id, _)| self.grant(id)).collect();
@@ -93,29 +93,29 @@ impl Queue {
         Answer::Granted(Granted { token: last, more: true, next_due_ms: None, grants })
     }
 
-    /// Takes so many out of the line, tombstones as the store did; the rest of what is due joins
-    /// it.
+    /// Takes this many tasks, and as many tombstones as the store did; the other due tasks are
+    /// added to the ready list.
     fn take_as_many(
         &mut self,
         now: u64,
         count: usize,
         seen: &Observed<'_>,
     ) -> Result<Vec<TaskId>, Departure> {
-        let looks = self.due_hint.is_some_and(|hint| hint <= now);
-        let mut due: VecDeque<TaskId> = if looks { self.due(now) } else { VecDeque::new() };
+        let is_due = self.due_hint.is_some_and(|hint| hint <= now);
+        let mut due: VecDeque<TaskId> = if is_due { self.due(now) } else { VecDeque::new() };
         let mut ids = Vec::new();
         for _ in 0..count {
             let id = self.take_next(&mut due).ok_or("more is granted than there is")?;
-            // Out of its rank, so that the next look finds another.
+            // Takes it from its rank, so that the next search finds another task.
             self.task(&id).place = Place::Ready;
             ids.push(id);
         }
         let joining = due.iter().filter(|id| self.tasks[*id].priority == 0).count();
-        self.pass_over(seen.line.len().saturating_sub(joining))?;
+        self.pass_over(seen.ready.len().saturating_sub(joining))?;
         for id in &due {
-            self.line_up(now, id, Some(now));
+            self.make_ready(now, id, Some(now));
         }
-        if looks {
+        if is_due {
             self.due_hint = self.next_due();
             if self.due_hint.is_none() {
                 self.timer = None;
@@ -124,8 +124,8 @@ impl Queue {
         Ok(ids)
     }
 
-    /// What is due and moves: first of the delayed, then of the retries, each by its time, and no
-    /// more of each than a claim may grant.
+    /// The due tasks that a claim moves: first delayed ones, then retries, each by its time, and at
+    /// most as many of each as a claim may grant.
     fn due(&self, now: u64) -> VecDeque<TaskId> {
         let of = |time: fn(Place) -> Option<u64>| {
             let due = self.tasks.iter().filter_map(|(id, task)| Some((time(task.place)?, id)));
@@ -136,7 +136,7 @@ impl Queue {
         of(Place::delayed_until).chain(of(Place::retry_at)).collect()
     }
 
-    /// Something is due then.
+    /// Notes that a task is due at this time.
     pub(super) fn due_at_latest(&mut self, due: u64) {
         self.due_hint = Some(self.due_hint.map_or(due, |hint| hint.min(due)));
     }
@@ -147,7 +147,7 @@ impl Queue {
         places().filter_map(|place| place.delayed_until().or(place.retry_at())).min()
     }
 
-    /// Whether anything stands in line.
+    /// Whether any task is ready.
     pub(crate) fn claimable(&self) -> bool {
         let mut places = self.tasks.values().map(|task| task.place);
         places.any(|place| matches!(place, Place::Ready | Place::Ranked(_)))

@@ -1,4 +1,4 @@
-//! Steps of several calls, for what single ones reach too seldom.
+//! Steps of several calls, for cases that single calls reach too rarely.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::{
     step::{Pick, Step},
 };
 
-/// Half a lease: so long after the last look somebody is still watching.
+/// Half a lease: after this time without a renewal the queue still counts as watched.
 const WATCHED_MS: u64 = 7_500;
 
 const RETRY_AT_ONCE: Verdict = Verdict::Retry(Duration::ZERO);
 
 impl Run<'_> {
-    /// The store is at its limit from now on, or no longer.
+    /// Fills the store to its limit, or ends that.
     pub(crate) async fn fill(&mut self, full: bool) {
         for side in &mut self.sides {
             side.bench.set_full(full).await;
@@ -25,8 +25,8 @@ impl Run<'_> {
         }
     }
 
-    /// To about the end of a worker's lease, with the heartbeats of another on the way, who reaps
-    /// at last.
+    /// Moves the clock to about the end of a worker's lease, with the heartbeats of another worker,
+    /// which reaps at the end.
     pub(crate) async fn outlive(
         &mut self,
         at: usize,
@@ -54,7 +54,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// As after a bad deploy: a worker claims all there is and fails it, again and again.
+    /// Repeatedly claims all tasks and fails them, as after a bad deploy.
     pub(crate) async fn fail_all(
         &mut self,
         at: usize,

@@ -1,4 +1,4 @@
-//! The line: first come, first served, but for those with a priority, who stand by their rank.
+//! The ready list: first come, first served, except for tasks with a priority, which are ranked.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use optimus_core::TaskId;
 
 use super::{Departure, Place, Queue};
 
-/// What a step of priority is worth.
+/// How many ms of waiting one step of priority is worth.
 const STEP_MS: i64 = 60_000;
 
-/// One entry of the line.
+/// One entry of the ready list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) id: TaskId,
-    /// In line since then; `None` stands for the task's birth, as its id tells.
+    /// Ready since then; `None` means since the time in the task's id.
     pub(crate) stamp: Option<u64>,
-    /// Its task was cancelled: a claim passes it over.
+    /// Its task was cancelled, so a claim skips it.
     pub(crate) tombstone: bool,
 }
 
@@ -30,30 +30,32 @@ fn signed(ms: u64) -> i64 {
 }
 
 impl Queue {
-    /// Where a task with this priority stands that is in line since then.
+    /// The rank of a task with this priority that is ready since then.
     fn rank(since: u64, priority: i8) -> Place {
         Place::Ranked(signed(since) - i64::from(priority) * STEP_MS)
     }
 
-    /// To the end of the line, in it since `stamp` or since its birth; or to its rank from now on.
-    pub(super) fn line_up(&mut self, now: u64, id: &TaskId, stamp: Option<u64>) {
+    /// Adds a task to the end of the ready list, with `stamp` or the time of its id; or ranks it
+    /// from now on.
+    pub(super) fn make_ready(&mut self, now: u64, id: &TaskId, stamp: Option<u64>) {
         let task = self.task(id);
         if task.priority == 0 {
             task.place = Place::Ready;
-            self.line.push_back(Entry { id: id.clone(), stamp, tombstone: false });
+            self.ready.push_back(Entry { id: id.clone(), stamp, tombstone: false });
         } else {
             task.place = Self::rank(now, task.priority);
         }
     }
 
-    /// Back to the head of the line, in their order, or to the rank since their birth.
-    pub(super) fn line_up_again(&mut self, now: u64, ids: &[TaskId]) {
+    /// Puts tasks back to the head of the ready list, in order, or to their rank by the time of
+    /// their ids.
+    pub(super) fn back_to_ready(&mut self, now: u64, ids: &[TaskId]) {
         for id in ids.iter().rev() {
             let task = self.task(id);
             if task.priority == 0 {
                 task.place = Place::Ready;
                 let stamp = Some(id.made_ms().min(now));
-                self.line.push_front(Entry { id: id.clone(), stamp, tombstone: false });
+                self.ready.push_front(Entry { id: id.clone(), stamp, tombstone: false });
             } else {
                 task.place = Self::rank(id.made_ms().min(now), task.priority);
             }
@@ -61,22 +63,23 @@ impl Queue {
     }
 
     /// Makes a task's entry a tombstone.
-    pub(super) fn entry_mark_dead(&mut self, id: &TaskId) {
-        let mut entries = self.line.iter_mut();
+    pub(super) fn make_tombstone(&mut self, id: &TaskId) {
+        let mut entries = self.ready.iter_mut();
         let entry = entries.find(|entry| entry.id == *id && !entry.tombstone);
         entry.expect("a ready task without a priority has an entry").tombstone = true;
     }
 
-    /// Takes the next out of the line: the head, unless somebody ranks before it; behind them what
-    /// has just become due, up to the first with a priority, who is ranked first.
+    /// Takes the next task: the head of the ready list, unless a ranked task comes first. After
+    /// them come tasks that have just become due, up to the first with a priority, which is ranked
+    /// first.
     pub(super) fn take_next(&mut self, due: &mut VecDeque<TaskId>) -> Option<TaskId> {
         loop {
             let best = self.ranked().min();
-            match (self.line.front(), best) {
+            match (self.ready.front(), best) {
                 (Some(head), Some((rank, id))) if rank < head.since() => return Some(id),
                 (None, Some((_, id))) => return Some(id),
                 (Some(_), _) => {
-                    let entry = self.line.pop_front().expect("there is a head");
+                    let entry = self.ready.pop_front().expect("there is a head");
                     if !entry.tombstone {
                         return Some(entry.id);
                     }
@@ -89,7 +92,7 @@ impl Queue {
         }
     }
 
-    /// Those with a priority by their rank.
+    /// Tasks with a priority, with their rank.
     fn ranked(&self) -> impl Iterator<Item = (i64, TaskId)> {
         self.tasks.iter().filter_map(|(id, task)| match task.place {
             Place::Ranked(rank) => Some((rank, id.clone())),
@@ -97,19 +100,22 @@ impl Queue {
         })
     }
 
-    /// Drops tombstones from the head until so many entries are left.
+    /// Removes tombstones from the head until this many entries are left.
     pub(super) fn pass_over(&mut self, left: usize) -> Result<(), Departure> {
-        while self.line.len() > left {
-            let entry = self.line.pop_front().expect("it is longer than that");
+        while self.ready.len() > left {
+            let entry = self.ready.pop_front().expect("it is longer than that");
             if !entry.tombstone {
-                return Err(format!("{} has gone from the line and was not granted", entry.id));
+                return Err(format!(
+                    "{} was removed from the ready list and not granted",
+                    entry.id
+                ));
             }
         }
         Ok(())
     }
 
-    /// How many tombstones are in the line.
+    /// How many tombstones are in the ready list.
     pub(crate) fn tombstones(&self) -> usize {
-        self.line.iter().filter(|entry| entry.tombstone).count()
+        self.ready.iter().filter(|entry| entry.tombstone).count()
     }
 }

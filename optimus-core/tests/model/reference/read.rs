@@ -1,4 +1,4 @@
-//! `await`, `inspect` and plain reads: what is seen of all this.
+//! `await`, `inspect` and plain reads.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use crate::{
     call::Wait,
 };
 
-/// Bytes of clients that wait for one task.
+/// The most bytes of clients that wait for one task.
 const WAITING_MAX: usize = 32 * 1024;
 
 impl Queue {
-    /// Registers who waits for a task that has not ended; else tells how it did. Of others that the
-    /// same client submitted it tells which have succeeded.
+    /// Registers a client that waits for a task that has not ended; otherwise returns how it ended.
+    /// Also returns which other tasks of the same client have succeeded.
     pub(super) fn wait_for_end(&mut self, wait: &Wait) -> Answer {
         let Wait { id, client, stored_by, along } = wait;
         let stored_by = stored_by.as_ref();
-        let state = self.state_told(id, stored_by);
-        let told = |(id, number): &(TaskId, u64)| {
+        let state = self.state_for(id, stored_by);
+        let success_of = |(id, number): &(TaskId, u64)| {
             let (client, _) = stored_by?;
-            // A summary alone is not looked for.
+            // A summary alone does not count.
             let is_known = self.results.contains_key(id) || self.is_proven(id, client, *number);
             (!self.tasks.contains_key(id) && is_known)
                 .then(|| (TaskState::Success, self.results.get(id).cloned()))
         };
-        let along = along.iter().map(told).collect();
+        let along = along.iter().map(success_of).collect();
         if state.is_terminal() {
             let returned = self.results.get(id).cloned();
             return Answer::Ended(Some((state, returned)), along);
@@ -42,20 +42,20 @@ impl Queue {
         Answer::Ended(None, along)
     }
 
-    /// The state as its submitter is told it: what is not there any more has succeeded, if the
-    /// ledger has the call and nothing born as late was purged. That may know less than is true,
-    /// and never more.
-    pub(super) fn state_told(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> TaskState {
+    /// The state of a task for its submitter. A task that is gone has succeeded if the ledger has
+    /// the call and no task as young was purged. This may miss a success, but never reports a wrong
+    /// one.
+    pub(super) fn state_for(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> TaskState {
         let state = self.state(id);
         let is_stored = |(client, number): &(String, u64)| self.is_proven(id, client, *number);
         if state != TaskState::Forgotten || !stored_by.is_some_and(is_stored) {
             return state;
         }
-        assert!(self.succeeded.contains(id), "{id} is said to have succeeded");
+        assert!(self.succeeded.contains(id), "{id} is taken for a success");
         TaskState::Success
     }
 
-    /// Whether the ledger has the call, nothing born as late as the task was purged, and it was not
+    /// Whether the ledger has the call, no task as young as this was purged, and this task was not
     /// deleted.
     fn is_proven(&self, id: &TaskId, client: &str, number: u64) -> bool {
         let may_be_purged = self.purged_born.is_some_and(|latest| id.made_ms() <= latest);
@@ -85,14 +85,14 @@ impl Queue {
         })
     }
 
-    /// The line that is left of a task that succeeded.
+    /// The summary of a task that succeeded.
     pub(super) fn summary(&self, id: &TaskId) -> Option<&str> {
         let mut latest = self.success.iter().rev();
         latest.find(|(done, _)| done == id).map(|(_, summary)| summary.as_str())
     }
 
     /// A whole queue as an operator sees it.
-    pub(super) fn look(&self) -> Answer {
+    pub(super) fn read(&self) -> Answer {
         let mut pages = BTreeMap::new();
         for state in TaskState::ALL {
             pages.insert(state.as_str(), self.page(state));
@@ -117,8 +117,7 @@ impl Queue {
         Answer::Seen(Seen { counts, pages, workers: workers.collect() })
     }
 
-    /// The ids in a state: those that wait by their time, those that ended the latest foremost,
-    /// others by their id.
+    /// The ids in a state: waiting tasks by their time, ended ones the latest first, others by id.
     fn page(&self, state: TaskState) -> Vec<TaskId> {
         match state {
             TaskState::Success => self.success.iter().rev().map(|(id, _)| id.clone()).collect(),
@@ -140,7 +139,7 @@ impl Queue {
 }
 
 impl Task {
-    /// What its record says of it.
+    /// The content of its record.
     pub(super) fn record(&self) -> Record {
         Record {
             task: self.name.to_owned(),

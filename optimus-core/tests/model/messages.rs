@@ -1,4 +1,4 @@
-//! Mail and wakeup lists: what is told without being asked for.
+//! Completion lists and wakeup lists: the messages that a waiter receives.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use optimus_core::{QueueName, WorkerId, broker::Woken};
 
 use crate::{actors::client_name, run::Run};
 
-/// How long a hint that is there may take to come.
+/// How long a message that was sent may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Run<'_> {
@@ -26,10 +26,14 @@ impl Run<'_> {
             side.reference.completions.remove(&name).into_iter().flatten().collect();
         let completions =
             self.listener.wait_for_completions(&side.bench.queue, &name, PATIENCE).await;
-        self.tell(at, queue.into(), &format_args!("{name} reads its completions: {completions:?}"));
+        self.record(
+            at,
+            queue.into(),
+            &format_args!("{name} reads its completions: {completions:?}"),
+        );
         match completions {
             Ok(completions) if completions == expected => {
-                self.reach.count("mail is read");
+                self.reach.count("completions are read");
                 Ok(())
             }
             other => Err(format!("the completions of {name} is {other:?}, to be {expected:?}")),
@@ -43,38 +47,38 @@ impl Run<'_> {
         pass_on: bool,
     ) -> Result<(), String> {
         let side = &mut self.sides[usize::from(queue)];
-        if !side.rings {
+        if !side.has_wakeup {
             return Ok(());
         }
         let queues: [QueueName; 1] = [side.bench.queue.clone()];
         let waiter = WorkerId::from_stored("listener");
-        let rung = self.listener.wait_for_work(&queues, (&queues[0], &waiter), PATIENCE).await;
-        if !matches!(&rung, Ok(Some(Woken::Work(queue))) if *queue == queues[0]) {
-            return Err(format!("the bell that rings is answered {rung:?}"));
+        let woken = self.listener.wait_for_work(&queues, (&queues[0], &waiter), PATIENCE).await;
+        if !matches!(&woken, Ok(Some(Woken::Work(queue))) if *queue == queues[0]) {
+            return Err(format!("a wait with a wakeup returns {woken:?}"));
         }
-        (side.rings, side.reference.woken) = (false, true);
-        // A token is no more than a hint, and a full store takes none from outside.
+        (side.has_wakeup, side.reference.woken) = (false, true);
+        // A token is only a hint, and a full store accepts none from outside.
         if pass_on && !side.reference.full {
             self.listener.ring(&queues[0]).await.map_err(|problem| problem.to_string())?;
-            (side.rings, side.reference.woken) = (true, false);
+            (side.has_wakeup, side.reference.woken) = (true, false);
         }
-        self.tell(at, queue.into(), &format_args!("the bell is answered, passed on: {pass_on}"));
-        self.reach.count("the bell is answered");
+        self.record(at, queue.into(), &format_args!("the wakeup is taken, passed on: {pass_on}"));
+        self.reach.count("a wakeup is taken");
         Ok(())
     }
 
-    pub(crate) async fn hear_stop(&mut self, at: usize, queue: u8) -> Result<(), String> {
+    pub(crate) async fn read_stop(&mut self, at: usize, queue: u8) -> Result<(), String> {
         let side = &mut self.sides[usize::from(queue)];
-        let mut bells =
-            side.reference.cancel_wakeups.iter_mut().filter(|(_, bell)| !bell.is_empty());
-        let Some((name, bell)) = bells.next() else { return Ok(()) };
-        let (name, expected) = (name.clone(), bell.pop_front().expect("it is not empty"));
-        let standings = [(side.bench.queue.clone(), name.clone())];
-        let heard = self.listener.wait_for_stop(&standings, PATIENCE).await;
-        self.tell(at, queue.into(), &format_args!("{name} is to stop {heard:?}"));
-        match heard {
+        let mut lists =
+            side.reference.cancel_wakeups.iter_mut().filter(|(_, list)| !list.is_empty());
+        let Some((name, list)) = lists.next() else { return Ok(()) };
+        let (name, expected) = (name.clone(), list.pop_front().expect("it is not empty"));
+        let registrations = [(side.bench.queue.clone(), name.clone())];
+        let stopped = self.listener.wait_for_stop(&registrations, PATIENCE).await;
+        self.record(at, queue.into(), &format_args!("{name} is to stop {stopped:?}"));
+        match stopped {
             Ok(Some(lease)) if lease == expected => {
-                self.reach.count("a stop is heard");
+                self.reach.count("a stop is read");
                 Ok(())
             }
             other => Err(format!("{name} is asked to stop {other:?}, to be {expected:?}")),

@@ -1,4 +1,4 @@
-//! Calls and answers as a reader of a failed run sees them, one line each.
+//! How calls and answers are printed in the report of a failed run, one line each.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -57,7 +57,7 @@ impl Display for Call {
             }
             Self::State { id, .. } => write!(f, "the state of {id}"),
             Self::Inspect { id } => write!(f, "inspect {id}"),
-            Self::Look => f.write_str("look"),
+            Self::Read => f.write_str("read the queue"),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Display for Answer {
             Self::Receipts(owners, _) => {
                 let owner = |owner: &Option<_>| match owner {
                     Some(owner) => format!("taken by {owner}"),
-                    None => "admitted".to_owned(),
+                    None => "accepted".to_owned(),
                 };
                 f.write_str(&list(owners.iter().map(owner)))
             }
