@@ -1,6 +1,6 @@
 //! The errors of commands, with the texts of Redis 7.
 
-/// A server error. Its text begins with the code, as in the protocol.
+/// A server error. Its text starts with the code, as in the protocol.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("ERR optimus-embedded does not implement '{0}'")]

@@ -72,7 +72,7 @@ async fn a_script_that_pushes_serves_waiters_when_it_has_ended() {
 }
 
 #[tokio::test]
-async fn an_element_that_a_script_takes_back_serves_nobody() {
+async fn an_element_that_a_script_takes_back_serves_no_waiter() {
     let mut connection = Store::new(Clock::system()).connection();
     let wait = waiting(&connection, "BLPOP l 0").await;
     let script = redis::Script::new(
@@ -117,8 +117,8 @@ async fn an_element_that_is_put_back_expires_with_its_list() {
     let line = words("BLPOP l 0");
     let mut gone = Box::pin(send(&mut leaver, &line));
     assert!((&mut gone).now_or_never().is_none());
-    let ring = "redis.call('RPUSH', KEYS[1], 'a') redis.call('PEXPIRE', KEYS[1], 500)";
-    let _: () = redis::Script::new(ring).key("l").invoke_async(&mut connection).await.unwrap();
+    let push = "redis.call('RPUSH', KEYS[1], 'a') redis.call('PEXPIRE', KEYS[1], 500)";
+    let _: () = redis::Script::new(push).key("l").invoke_async(&mut connection).await.unwrap();
     drop(gone);
     assert_eq!(show(&send(&mut connection, &words("LRANGE l 0 -1")).await), "[\"a\"]");
     clock.advance(Duration::from_millis(500));

@@ -18,17 +18,17 @@ async fn eval(connection: &mut Connection, script: &str) -> String {
 async fn a_loaded_script_is_found_by_its_hash() {
     let sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
     let mut connection = Store::new(Clock::system()).connection();
-    let mut say = async |line: &str| show(&send(&mut connection, &words(line)).await);
+    let mut reply_to = async |line: &str| show(&send(&mut connection, &words(line)).await);
     let unknown = "!NOSCRIPT No matching script. Please use EVAL.";
-    assert_eq!(say(&format!("EVALSHA {sha} 0")).await, unknown);
+    assert_eq!(reply_to(&format!("EVALSHA {sha} 0")).await, unknown);
     let mut load = words("SCRIPT LOAD");
     load.push(b"return 1".to_vec());
     assert_eq!(show(&send(&mut connection, &load).await), format!("\"{sha}\""));
-    let mut say = async |line: &str| show(&send(&mut connection, &words(line)).await);
-    assert_eq!(say(&format!("EVALSHA {} 0", sha.to_uppercase())).await, "1");
-    assert_eq!(say(&format!("SCRIPT EXISTS {sha} other")).await, "[1 0]");
-    assert_eq!(say("SCRIPT FLUSH").await, "+OK");
-    assert_eq!(say(&format!("EVALSHA {sha} 0")).await, unknown);
+    let mut reply_to = async |line: &str| show(&send(&mut connection, &words(line)).await);
+    assert_eq!(reply_to(&format!("EVALSHA {} 0", sha.to_uppercase())).await, "1");
+    assert_eq!(reply_to(&format!("SCRIPT EXISTS {sha} other")).await, "[1 0]");
+    assert_eq!(reply_to("SCRIPT FLUSH").await, "+OK");
+    assert_eq!(reply_to(&format!("EVALSHA {sha} 0")).await, unknown);
 }
 
 #[tokio::test]

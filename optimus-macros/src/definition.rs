@@ -51,18 +51,18 @@ fn outcome(model: &Model) -> TokenStream {
     let mut tokens = quote_spanned! {place=>
         const _: () = __optimus::returns::<#ty>();
         const __RETURNS: u8 = {
-            use __optimus::Refuted as _;
-            __optimus::Verdict::<#ty>::RETURNS
+            use __optimus::NotReturnable as _;
+            __optimus::ReturnKind::<#ty>::RETURNS
         };
     };
     tokens.extend(if model.options.keeps_result() {
         quote_spanned! {place=>
             const _: () = __optimus::Answer::<__RETURNS>::keeps::<#ty>();
-            const __VERDICT: u8 = {
-                use __optimus::Refuted as _;
-                __optimus::Verdict::<#ty>::KEEPS
+            const __KIND: u8 = {
+                use __optimus::NotReturnable as _;
+                __optimus::ReturnKind::<#ty>::KEEPS
             };
-            type __Answer = __optimus::Answer<__VERDICT>;
+            type __Answer = __optimus::Answer<__KIND>;
         }
     } else {
         quote!(

@@ -1,2 +1,2 @@
-//! The words of Optimus. There is nothing here but their meanings.
+//! The words of Optimus and their meanings.
 #![doc = include_str!("glossary.md")]

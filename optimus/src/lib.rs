@@ -1,7 +1,7 @@
 //! Optimus: an async task queue for Rust on Redis.
 //!
-//! A function becomes a task by [`#[optimus::task]`](macro@task). The application submits calls of
-//! it, a worker runs them: on any machine, at least once, and no acknowledged task is ever lost.
+//! `#[optimus::task]` makes a [task](macro@task) from a function. The application submits calls of
+//! it, and a worker runs them: on any machine, at least once. No acknowledged task is lost.
 //!
 //! ```
 //! use optimus::{Client, Context, Worker};
@@ -17,12 +17,12 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> optimus::Result<()> {
-//!     // The application. `memory://` needs no server, for a first try and for tests; in earnest
-//!     // it is `redis://…`.
+//!     // The application. `memory://` needs no server and is for first steps and tests; production
+//!     // uses `redis://…`.
 //!     Client::connect("memory://quickstart").await?.install();
 //!     let handle = greet("Ann".to_owned()).perform_async().await?;
 //!
-//!     // The worker, mostly a program of its own: `Worker::from_env()?.data("Hello").run().await`.
+//!     // The worker, usually a separate program: `Worker::from_env()?.data("Hello").run().await`.
 //!     let worker = Worker::builder("memory://quickstart").data("Hello").build()?;
 //!     let answer = worker.run_until(handle.result()).await??;
 //!     assert_eq!(answer, "Hello Ann, at attempt 1");
@@ -30,20 +30,20 @@
 //! }
 //! ```
 //!
-//! In the order in which a task meets them:
+//! The main types, in the order in which a task uses them:
 //!
-//! - [`task`](macro@task) or [`Task`] by hand: what it does, and its [`TaskOptions`].
-//! - [`Call`]: the task with its arguments. `greet("Ann".to_owned())` is one, and nothing happens
-//!   before a verb: [`perform_async`](Call::perform_async), [`perform_in`](Call::perform_in),
+//! - [`task`](macro@task), or [`Task`] by hand: the code of a task, and its [`TaskOptions`].
+//! - [`Call`]: a task with its arguments, such as `greet("Ann".to_owned())`. Nothing happens before
+//!   a verb: [`perform_async`](Call::perform_async), [`perform_in`](Call::perform_in),
 //!   [`perform_at`](Call::perform_at), or [`perform_inline`](Call::perform_inline) for unit tests.
-//! - [`Client`]: connects, submits one or many, cancels, requeues. [`TaskHandle`] waits for a
+//! - [`Client`]: connects, submits one or many calls, cancels, requeues. [`TaskHandle`] waits for a
 //!   result, [`Client::results`] for those of many tasks.
-//! - [`Worker`]: runs tasks. A handler is given its arguments, `#[data]` and a [`Context`], and may
-//!   end with a control word: [`Retry`], [`Snooze`], [`Fatal`] or [`Cancel`].
-//! - [`TaskState`] says where a task is, [`Reason`] why it failed, and [`Inspector`] looks at all
-//!   of it without touching anything.
+//! - [`Worker`]: runs tasks. A handler gets its arguments, `#[data]` and a [`Context`], and may end
+//!   with a control word: [`Retry`], [`Snooze`], [`Fatal`] or [`Cancel`].
+//! - [`TaskState`] is the state of a task, [`Reason`] is why it failed, and [`Inspector`] reads
+//!   tasks, queues and workers without changing them.
 //!
-//! What an inspector answers can be named, so a program can pass it on:
+//! All types that an inspector returns are exported, so a program can name them:
 //!
 //! ```
 //! use optimus::{Counts, Inspector, QueueName, TaskId, TaskRecord, TaskView, WorkerView};
@@ -78,10 +78,11 @@
 //! }
 //! ```
 //!
-//! The tasks of a library are found only if the program names that library somewhere:
+//! The tasks of a library are found only if the program names that library: `use my_tasks as _;` is
+//! enough.
 //! `use my_tasks as _;` is enough.
 //!
-//! The [`glossary`] has the words that are used here and elsewhere.
+//! The [`glossary`] has the words of this documentation.
 
 pub mod glossary;
 
@@ -109,7 +110,7 @@ pub use optimus_core::{Counts, Inspector, ServerFacts, TaskView, WorkerView};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 
-// Types of other crates that stand in public signatures.
+// Types of other crates in public signatures.
 #[doc(no_inline)]
 pub use optimus_core::{DateTime, Utc, Uuid, Value};
 

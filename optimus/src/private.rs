@@ -1,7 +1,7 @@
-//! Not public API: what the code that `#[optimus::task]` generates refers to.
+//! Not public API: items that the generated code of `#[optimus::task]` uses.
 //!
-//! The traits here decide nothing at run time. They give a misuse one name, so that the compiler
-//! reports it once, in words that say what to do.
+//! The traits here do nothing at run time. They give each misuse a name, so that the compiler
+//! reports it once, with a message that states what to do.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
@@ -11,7 +11,7 @@ pub use optimus_core::{
 };
 pub use serde;
 
-/// What can be stored until a worker takes it.
+/// Types that can be stored until a worker takes them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be an argument of a task: it is not serializable",
     label = "an argument is stored in Redis as JSON",
@@ -23,11 +23,11 @@ pub trait Argument: Serialize + DeserializeOwned {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned> Argument for T {}
 
-/// Asserts that `T` is one.
+/// Asserts that `T` is an [`Argument`].
 pub const fn argument<T: Argument>() {}
 
-/// Stands in where the derived code does not apply, because an argument is no [`Argument`]; that
-/// assertion has failed by then, and this keeps it the only error.
+/// Replaces the derived code if an argument is not an [`Argument`]. That assertion has already
+/// failed then, and this keeps it the only error.
 pub trait NoJson {
     /// Never called.
     ///
@@ -48,10 +48,10 @@ pub trait NoJson {
 
 impl<T> NoJson for T {}
 
-/// Stands for the name of a task in one package.
+/// The name of a task in one package, as a type.
 pub struct TaskName<const HIGH: u64, const LOW: u64>;
 
-/// The name belongs to the task `T`. `I` is always `u8`.
+/// Shows that the name belongs to the task `T`. `I` is always `u8`.
 #[diagnostic::on_unimplemented(
     message = "two tasks of this package have the same name",
     label = "another task has this name, too",
@@ -64,11 +64,11 @@ pub trait Owner<T, I> {}
 /// one `T`.
 pub const fn one_task_has_the_name<T, N: Owner<T, I>, I: Copy>(_: I) {}
 
-/// What gives each attempt its `#[data]`.
+/// Provides the `#[data]` of each attempt.
 pub struct Worker;
 
-/// What a worker can give to each attempt. The type is not `Self`, since the compiler would then
-/// propose to borrow it.
+/// Types that a worker can provide to each attempt. The type is not `Self`, since the compiler
+/// would then suggest to borrow it.
 #[diagnostic::on_unimplemented(
     message = "`{T}` can't be `#[data]`: each attempt is given a clone, on any thread",
     label = "not `Clone + Send + Sync + 'static`",
@@ -100,7 +100,7 @@ where
     })
 }
 
-/// What a task may return.
+/// Types that a task may return.
 #[diagnostic::on_unimplemented(
     message = "a task can't return `{Self}`",
     label = "neither `()` nor a `Result` with an error",
@@ -118,7 +118,7 @@ impl<R: TaskResult> Returned for R {
     type Value = R::Output;
 }
 
-/// What can be kept as a task's result.
+/// Types that can be kept as a task's result.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be kept as the result of a task: it is not serializable",
     label = "a result is stored in Redis as JSON",
@@ -130,35 +130,35 @@ pub trait Kept: Serialize + DeserializeOwned + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
 
-/// Asserts that a function returns what a task may.
+/// Asserts that a task may return the type.
 pub const fn returns<R: Returned>() {}
 
-/// Tells whether the assertion about `R` holds: its own constants need what the assertion needs,
-/// and where that is not there, the constants of [`Refuted`] are meant.
-pub struct Verdict<R>(std::marker::PhantomData<R>);
+/// Finds out whether the assertion about `R` holds: its own constants have the bounds of the
+/// assertion. If these are not met, the constants of [`NotReturnable`] apply.
+pub struct ReturnKind<R>(std::marker::PhantomData<R>);
 
-impl<R: TaskResult<Output: Kept>> Verdict<R> {
+impl<R: TaskResult<Output: Kept>> ReturnKind<R> {
     /// The result is kept.
     pub const KEEPS: u8 = 1;
 }
 
-impl<R: TaskResult> Verdict<R> {
+impl<R: TaskResult> ReturnKind<R> {
     /// The result is dropped.
     pub const RETURNS: u8 = 2;
 }
 
-/// The assertion does not hold, so that it is the only error.
-pub trait Refuted {
+/// The assertion does not hold. This keeps it the only error.
+pub trait NotReturnable {
     /// The result can't be kept.
     const KEEPS: u8 = 0;
     /// There is no result.
     const RETURNS: u8 = 0;
 }
 
-impl<R> Refuted for Verdict<R> {}
+impl<R> NotReturnable for ReturnKind<R> {}
 
-/// From what a function returned to what its task answers, by the [`Verdict`].
-pub struct Answer<const VERDICT: u8>;
+/// Converts what a function returned to the output of the task, by its [`ReturnKind`].
+pub struct Answer<const KIND: u8>;
 
 impl Answer<2> {
     /// Asserts that the function's result can be kept.
@@ -166,15 +166,15 @@ impl Answer<2> {
 }
 
 impl Answer<0> {
-    /// There is no result, which another assertion says.
+    /// There is no result; another assertion reports that.
     pub const fn keeps<R>() {}
 }
 
 /// See [`Answer`].
 pub trait Answers<R> {
-    /// What the task answers.
+    /// The output of the task.
     type Output: Kept;
-    /// The answer.
+    /// Converts the returned value.
     ///
     /// # Errors
     /// The function's own.
@@ -220,7 +220,7 @@ impl IsContext for Context {
     }
 }
 
-/// Stands in for a task whose definition was refused, so that its callers compile.
+/// Replaces a task whose definition was refused, so that its callers compile.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Refused {}
 

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use optimus::{BoxError, Cancel, Client, Fatal, Worker};
 
-/// The runs of each task by its `way`.
+/// How often each task ran, by the index of its error type.
 static RUNS: [AtomicU32; 6] = [const { AtomicU32::new(0) }; 6];
 
-fn begun(way: usize) {
-    RUNS[way].fetch_add(1, Ordering::SeqCst);
+fn begun(index: usize) {
+    RUNS[index].fetch_add(1, Ordering::SeqCst);
 }
 
 #[optimus::task(max_retry = 2, backoff = "fixed(wait = 1ms)")]
@@ -50,7 +50,7 @@ async fn unwanted() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_word_of_a_handler_is_obeyed_whatever_its_error_type_is() {
+async fn a_control_word_works_with_any_error_type_of_a_handler() {
     let url = "memory://control_words";
     let client = Client::connect(url).await.unwrap();
     let calls = [
@@ -64,14 +64,14 @@ async fn a_control_word_of_a_handler_is_obeyed_whatever_its_error_type_is() {
     let handles = client.submit_all(calls.map(Result::unwrap)).await.unwrap();
     let worker = Worker::builder(url).quiet().build().unwrap();
     let all_ended = async {
-        for (way, handle) in handles.iter().enumerate() {
+        for (index, handle) in handles.iter().enumerate() {
             let problem = handle.result().await.unwrap_err();
-            assert_eq!(problem.is_cancelled(), way == 5, "way {way}: {problem}");
-            assert!(way == 5 || problem.is_dead(), "way {way}: {problem}");
+            assert_eq!(problem.is_cancelled(), index == 5, "index {index}: {problem}");
+            assert!(index == 5 || problem.is_dead(), "index {index}: {problem}");
         }
     };
     worker.run_until(all_ended).await.unwrap();
-    for (way, runs) in RUNS.iter().enumerate() {
-        assert_eq!(runs.load(Ordering::SeqCst), 1, "way {way} ran once");
+    for (index, runs) in RUNS.iter().enumerate() {
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "index {index} ran once");
     }
 }

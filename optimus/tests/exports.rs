@@ -1,6 +1,6 @@
 //! Every type that a public signature names can be named by users of the facade.
 
-#![allow(unused_imports, reason = "that they are found is what is tested")]
+#![allow(unused_imports, reason = "the test is that they exist")]
 
 use std::{fs, path::Path};
 
@@ -13,9 +13,9 @@ use optimus::{
     Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription, WorkerId, WorkerView, task,
 };
 
-/// What only workers and tools use, each with the reason.
+/// Names that only workers and tools use, with the reasons.
 const NOT_FOR_USERS: [&str; 15] = [
-    // How a worker runs a task and reports it.
+    // To run a task in a worker and report it.
     "RunError",
     "RunOutput",
     "Running",
@@ -26,7 +26,7 @@ const NOT_FOR_USERS: [&str; 15] = [
     "Token",
     "TIMEOUT_GRACE",
     "interval",
-    // How it is stored.
+    // The stored form of a task.
     "BLOB_BYTES_MIN",
     "RECORD_VERSION",
     "NAME_BYTES_MAX",
@@ -34,7 +34,7 @@ const NOT_FOR_USERS: [&str; 15] = [
     "self",
 ];
 
-/// The names in the `pub use` statements of a crate that are part of its documentation.
+/// The names in the public `pub use` statements of a crate.
 fn exported(lib: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(lib);
     let source = fs::read_to_string(path).expect("the crate's root");
@@ -43,13 +43,13 @@ fn exported(lib: &str) -> Vec<String> {
         statements.filter_map(|statement| statement.split_once("pub use ")).map(|(_, list)| list);
     let word = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
     let names = lists.flat_map(|list| list.split(word).filter(|name| !name.is_empty()));
-    // What ends in `::` is the module of those that follow.
+    // A name that ends in `::` is the module of the names after it.
     let names = names.filter(|name| !name.ends_with("::"));
     names.map(|name| name.rsplit("::").next().expect("a name").to_owned()).collect()
 }
 
 #[test]
-fn the_facade_exports_what_the_crates_behind_it_do() {
+fn the_facade_exports_all_public_names_of_its_crates() {
     let facade = exported("src/lib.rs");
     assert!(facade.iter().any(|name| name == "TaskHandle"), "{facade:?}");
     for lib in ["../optimus-core/src/lib.rs", "../optimus-worker/src/lib.rs"] {

@@ -159,7 +159,7 @@ pub(crate) fn popped(key: Bytes, element: Bytes) -> Reply {
     Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(element)])
 }
 
-/// The lists of a BLPOP and its timeout; without a timeout it waits without bound.
+/// The lists and the timeout of a BLPOP; without a timeout it waits without a limit.
 pub(crate) fn blocking_arguments(
     arguments: &[Vec<u8>],
 ) -> Result<(&[Bytes], Option<Duration>), CommandError> {

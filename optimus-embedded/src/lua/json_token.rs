@@ -39,7 +39,7 @@ impl Token {
 /// Reads the tokens of a text, one after the other.
 pub(super) struct Tokens<'a> {
     text: &'a [u8],
-    /// The begin of the last token.
+    /// The start of the last token.
     start: usize,
     /// The position where the next token is read.
     at: usize,

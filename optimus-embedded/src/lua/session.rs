@@ -30,7 +30,7 @@ impl<'a> Session<'a> {
 
     /// Sets the line of the next call.
     #[cfg(feature = "simulation")]
-    pub(super) fn stands_at(&mut self, line: impl FnOnce() -> usize) {
+    pub(super) fn set_line(&mut self, line: impl FnOnce() -> usize) {
         if self.keyspace.observer.is_some() {
             self.line = line();
         }

@@ -107,7 +107,7 @@ impl Vm {
         self.lua.scope(|scope| {
             let call = |lua: &Lua, arguments: MultiValue| {
                 #[cfg(feature = "simulation")]
-                session.borrow_mut().stands_at(|| failure::line_of_caller(lua));
+                session.borrow_mut().set_line(|| failure::line_of_caller(lua));
                 let reply = session.borrow_mut().call(&arguments);
                 convert::to_lua(lua, &reply.map_err(failure::Raised::Command)?)
             };
