@@ -141,7 +141,7 @@ impl Bench {
         self.list(&format!("completions:{client}")).await
     }
 
-    /// The ids of the entries in ready_list, tombstones included.
+    /// The ids of the entries in the ready list, tombstones included.
     pub(crate) async fn ready_list(&self) -> Vec<String> {
         let entries = self.list("ready").await;
         entries.iter().map(|entry| entry[entry.len() - 22..].to_owned()).collect()
