@@ -1,6 +1,6 @@
-//! The application of the shop: submits forty orders and waits for their batches.
+//! The application of the shop: submits forty orders and waits for their parcels.
 //!
-//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`, beside a `worker` or two.
+//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`, while one or two `worker`s run.
 
 use std::{collections::BTreeMap, env};
 
@@ -23,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
     }
     println!("40 orders submitted; `cargo run --example worker` packs them");
 
-    // Somebody clicked twice: the first task goes on, no second one is added.
+    // A customer clicked twice: the first task goes on, and no second one is added.
     let again = pack(Order { id: 40, grams: vec![] }).perform_async().await?;
     println!("order 40 once more: duplicate = {}", again.is_duplicate());
 
@@ -34,7 +34,7 @@ async fn main() -> anyhow::Result<()> {
         *parcels.entry(parcel.station).or_default() += 1;
     }
     for (station, count) in parcels {
-        println!("{station} packed {count} batches");
+        println!("{station} packed {count} parcels");
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Keeps a zombie out of your own database: an attempt whose worker was frozen until its lease was
-//! over may still write when it wakes up, and what it writes must not count.
+//! Keeps a frozen worker out of your own database: after its lease is over, its attempt may still
+//! write when it wakes up, and that write must not count.
 //!
 //! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- work reports.db`, twice; then
 //! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- submit`. Freeze the worker that
-//! begins (`kill -STOP <pid>`), wait for the other to write, and let it go on (`kill -CONT`).
+//! begins (`kill -STOP <pid>`), wait until the other one writes, and wake the first (`kill -CONT`).
 
 use std::{
     env,
@@ -19,7 +19,7 @@ use rusqlite::{Connection, params};
 
 /// How long a report takes.
 const WORK: Duration = Duration::from_secs(2);
-/// Short, so that nobody waits long for the second attempt.
+/// Short, so that the second attempt begins soon.
 const LEASE: Duration = Duration::from_secs(2);
 
 /// The user's own database: a file of `SQLite`, opened by each attempt.
@@ -37,22 +37,22 @@ impl Reports {
         Ok(connection)
     }
 
-    /// Takes the row for an attempt. Fences grow from attempt to attempt, so from now on no
-    /// earlier one can write. `false` if a later one has it.
+    /// Takes the row for an attempt. Each attempt has a larger fence than the one before, so after
+    /// this no earlier one can write. `false` if a later one has the row.
     fn take(&self, name: &str, fence: i64) -> rusqlite::Result<bool> {
         let sql = "INSERT INTO report (name, fence) VALUES (?1, ?2) \
                    ON CONFLICT (name) DO UPDATE SET fence = ?2 WHERE fence <= ?2";
         Ok(self.open()?.execute(sql, params![name, fence])? == 1)
     }
 
-    /// Writes for the attempt that has the row. `false` if it is another's by now.
+    /// Writes for the attempt that has the row. `false` if another attempt has it.
     fn write(&self, name: &str, fence: i64, text: &str) -> rusqlite::Result<bool> {
         let sql = "UPDATE report SET text = ?3 WHERE name = ?1 AND fence = ?2";
         Ok(self.open()?.execute(sql, params![name, fence, text])? == 1)
     }
 }
 
-/// Builds a report. Not `async`, like most code that can't be told to stop in the middle.
+/// Builds a report. It is not `async`, like most code that can't be stopped in the middle.
 #[optimus::task]
 fn report(name: String, #[data] reports: Reports, ctx: Context) -> anyhow::Result<()> {
     let (attempt, me) = (ctx.attempt(), process::id());

@@ -32,7 +32,7 @@ async fn main() -> Result<(), optimus::BoxError> {
 mod tests {
     use super::*;
 
-    /// The call as it is: the macro's code, the data, the handler. No queue and no retries.
+    /// Runs the call here: the macro's code, the data, the handler. No queue and no retries.
     #[tokio::test]
     async fn a_call_is_run_here_and_now() {
         let data = Data::new().with(rates());
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(cents.unwrap(), 200);
     }
 
-    /// Its error is the handler's own, to be taken apart by its type.
+    /// The error is the handler's own, so its type can be tested.
     #[tokio::test]
     async fn the_handlers_error_comes_back_as_it_is() {
         let data = Data::new().with(rates());
@@ -48,14 +48,15 @@ mod tests {
         assert_eq!(problem.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::Other);
     }
 
-    /// A worker without the data would not start; an inline call says what is missing.
+    /// A worker without the data would not start; the error of an inline call names what is
+    /// missing.
     #[tokio::test]
     async fn missing_data_is_named() {
         let problem = convert(2, "EUR".to_owned()).perform_inline().await.unwrap_err();
         assert!(problem.to_string().contains("Rates"), "{problem}");
     }
 
-    /// Or without any of it: the function itself, under its other name.
+    /// Or call the function itself, under its other name.
     #[tokio::test]
     async fn the_body_is_a_plain_function() {
         assert_eq!(convert_body(3, "CHF".to_owned(), rates()).await.unwrap(), 312);

@@ -3,7 +3,7 @@
 use optimus::{BoxError, Client, Context, Done, Layer, Next, Submission, Worker};
 
 tokio::task_local! {
-    /// Who is signed in, such as a web framework sets it for a request.
+    /// The user who is signed in, as a web framework sets it for a request.
     static USER: String;
 }
 

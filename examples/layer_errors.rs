@@ -1,5 +1,4 @@
-//! A layer that captures errors as Sentry does: each failed attempt, with its task and who it was
-//! for.
+//! A layer that captures errors as Sentry does: each failed attempt, with its task and its user.
 
 use std::io;
 
@@ -8,7 +7,7 @@ use optimus::{Client, Context, End, Layer, Outcome, Worker};
 struct Capture;
 
 impl Layer for Capture {
-    /// Told of every end, also after a timeout or a panic.
+    /// Called at the end of each attempt, also after a timeout or a panic.
     async fn ended(&self, ctx: &Context, end: &End) {
         let Some(error) = end.error() else { return };
         let level = if matches!(end.outcome, Outcome::Dead(_)) { "error" } else { "warning" };

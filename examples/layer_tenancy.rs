@@ -1,4 +1,5 @@
-//! A layer for tenancy: each task has a tenant, and what its handler submits has the same.
+//! A layer for tenancy: each task has a tenant, and the tasks that its handler submits have the
+//! same.
 
 use optimus::{BoxError, Client, Context, DataKey, Done, Layer, Next, Submission, Worker};
 

@@ -1,6 +1,6 @@
-//! The examples stand beside this file; each is a program of its own.
+//! The examples are in this folder; each is a program of its own.
 
-/// Every block of Rust in these pages is compiled, and run unless it says `no_run`.
+/// Each Rust block in these pages is compiled, and run unless it is marked `no_run`.
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
         $(

@@ -1,6 +1,7 @@
-//! What a worker logs: a task for each way to end, on `memory://`.
+//! What a worker logs: one task for each outcome, on `memory://`.
 //!
-//! `cargo run --example logs`: at `info`. `-- warn` sets another filter, `-- --json` another form.
+//! `cargo run --example logs` logs at `info`. `-- warn` sets another filter, `-- --json` another
+//! form.
 
 use std::{
     env,
@@ -17,7 +18,7 @@ use tracing::{info, warn};
 const URL: &str = "memory://logs";
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Charges an order, whose number says how that ends.
+/// Charges an order; the order's number determines how that ends.
 #[optimus::task(max_retry = 1, timeout = "500ms", backoff = "fixed(wait = 30s)")]
 async fn charge(order: u32, #[data] begun: Arc<Notify>, ctx: Context) -> anyhow::Result<()> {
     match order {

@@ -3,7 +3,7 @@
 use optimus::{BoxError, Client, Context, Fatal, Task, TaskOptions, Worker};
 use serde::{Deserialize, Serialize};
 
-/// Takes a number apart.
+/// Finds the prime factors of a number.
 #[derive(Serialize, Deserialize)]
 struct Factor {
     number: u64,
@@ -55,7 +55,7 @@ async fn ask(client: &Client) -> optimus::Result<()> {
 #[tokio::main]
 async fn main() -> optimus::Result<()> {
     let client = Client::connect("memory://macro_free").await?;
-    // Only the macro registers tasks; this one is named to its worker.
+    // Only the macro registers tasks, so this one is named on its worker.
     let worker = Worker::builder("memory://macro_free").task_type::<Factor>().quiet().build()?;
     worker.run_until(ask(&client)).await?
 }

@@ -1,7 +1,8 @@
-//! Counts the words of every file in a folder: one task a file, client and worker in one process.
+//! Counts the words of every file in a folder: one task for each file, with client and worker in
+//! one process.
 //!
-//! `cargo run --example quickstart [folder] [url]`: this repository unless told otherwise, on
-//! `$OPTIMUS_URL` or else on `memory://`, which needs no server.
+//! `cargo run --example quickstart [folder] [url]`: by default it counts this repository, on
+//! `$OPTIMUS_URL`, or else on `memory://`, which needs no server.
 
 use std::{
     collections::HashMap,
@@ -15,8 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use optimus::{Client, Context, TaskHandle, Worker};
 use tokio::task::JoinSet;
 
-/// The words of a file, and the attempt that could count them: what is no text may be one that is
-/// still being written, so it is tried twice more.
+/// The words of a file, and the attempt that could count them. A file that is no text may still be
+/// being written, so it is tried twice more.
 #[optimus::task(biz_id = "{file}", max_retry = 2, backoff = "fixed(wait = 300ms)", timeout = "10s")]
 async fn count_words(file: String, ctx: Context) -> io::Result<(usize, u32)> {
     let text = tokio::fs::read_to_string(&file).await;
@@ -32,8 +33,8 @@ async fn main() -> anyhow::Result<()> {
     let url = args.next().or_else(|| env::var("OPTIMUS_URL").ok());
     let url = url.unwrap_or_else(|| "memory://quickstart".to_owned());
 
-    // Submitted before the worker starts: a file that a link leads to, too, still waits when it is
-    // met again. Calls of one biz id are one task, so their handles have one id.
+    // All calls are submitted before the worker starts, so a file that is found again by a link
+    // still waits. Calls with one biz id are one task, so their handles have one id.
     let client = Client::builder(&url).namespace("quickstart").connect().await?;
     let files = find_files(&folder, &mut Vec::new())?;
     let handles = client.submit_all(files.iter().cloned().map(count_words)).await?;
@@ -67,7 +68,7 @@ struct Tally {
 /// Waits for the end of every task, in the order in which they end.
 async fn await_all(tasks: impl Iterator<Item = TaskHandle<(usize, u32)>>) -> anyhow::Result<Tally> {
     let mut results: JoinSet<_> = tasks.map(|task| async move { task.result().await }).collect();
-    // Where there is no terminal, it draws nothing.
+    // Without a terminal it draws nothing.
     let bar = ProgressBar::new(results.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos} of {len} tasks")?);
     let mut tally = Tally::default();
@@ -88,7 +89,8 @@ async fn await_all(tasks: impl Iterator<Item = TaskHandle<(usize, u32)>>) -> any
     Ok(tally)
 }
 
-/// The files below a folder, each by its real path; a link is followed, but not back up.
+/// The files in a folder and its subfolders, by their real paths. Links are followed, except to a
+/// parent folder.
 fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>> {
     let folder = folder.canonicalize()?;
     if above.contains(&folder) {
@@ -108,7 +110,7 @@ fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>
     Ok(found)
 }
 
-/// The repository if cargo runs this, else the current folder.
+/// This repository if cargo runs the example, otherwise the current folder.
 fn repository() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR");
     package.map_or_else(|| ".".into(), |package| Path::new(&package).join(".."))

@@ -13,7 +13,7 @@ use shop::Station;
 use tracing::{info, level_filters::LevelFilter};
 use tracing_subscriber::EnvFilter;
 
-/// The log on stdout: an event a line, to be read by people or by programs.
+/// The log on stdout, one event a line, for people or for programs.
 fn start_log(as_json: bool) {
     let info = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     let log = tracing_subscriber::fmt().with_env_filter(info.from_env_lossy());
@@ -31,7 +31,7 @@ async fn main() -> optimus::Result<()> {
     let name = format!("station-{}", std::process::id());
     // Four at once and not the default 64, so that forty orders keep several workers busy.
     let worker = Worker::from_env()?.concurrency(4).data(Station(name.clone()));
-    // A program that reads the log reads stderr, too.
+    // A program that reads the log may also read stderr.
     let worker = if as_json { worker.quiet() } else { worker };
     info!(name, "the station opens; end it with Ctrl-C");
     worker.run().await?;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use optimus_testkit::{Proc, RedisServer, eventually, shared_redis};
 
-/// For anything that takes a second or two when the machine is idle.
+/// For everything that takes a second or two on an idle machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn succeeds(proc: &mut Proc) {
@@ -13,18 +13,18 @@ async fn succeeds(proc: &mut Proc) {
     assert!(status.success(), "{status}:\n{}", proc.lines().join("\n"));
 }
 
-/// The orders of the lines that say `what`, such as `packed`.
+/// The orders of the lines that contain `what`, such as `packed`.
 fn orders(proc: &Proc, what: &str) -> BTreeSet<u32> {
     let lines = proc.lines();
-    let told = lines.iter().filter(|line| line.contains(what));
+    let matching = lines.iter().filter(|line| line.contains(what));
     let number = |line: &String| {
         let (_, order) = line.split_once("order=")?;
         order.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     };
-    told.filter_map(number).collect()
+    matching.filter_map(number).collect()
 }
 
-/// Two texts, each reached by a link as well, and a file that is no text.
+/// Writes two texts, with a link to each, and a file that is no text.
 fn few_files(folder: &Path) {
     fs::write(folder.join("two.txt"), "two words").unwrap();
     fs::create_dir(folder.join("deeper")).unwrap();
@@ -63,7 +63,7 @@ async fn quickstart_counts_a_folder_through_redis() {
 }
 
 #[tokio::test]
-async fn quickstart_counts_this_repository_when_it_is_told_nothing() {
+async fn quickstart_counts_this_repository_by_default() {
     let mut quickstart = Proc::built("quickstart").env("OPTIMUS_URL", "memory://q").start();
     succeeds(&mut quickstart).await;
     let files = quickstart.wait_for_line("│ files", SOON).await;
@@ -96,7 +96,7 @@ async fn prints(name: &str, lines: &[&str]) {
 }
 
 #[tokio::test]
-async fn layer_auth_acts_as_who_submitted() {
+async fn layer_auth_acts_as_the_submitter() {
     let refused = "a layer refused the submit: nobody is signed in";
     prints("layer_auth", &[refused, "ann renamed b.txt"]).await;
 }
@@ -116,7 +116,7 @@ async fn layer_tenancy_passes_the_tenant_on() {
 }
 
 #[tokio::test]
-async fn without_a_url_app_and_worker_say_what_to_set() {
+async fn without_a_url_app_and_worker_print_what_to_set() {
     for name in ["app", "worker"] {
         let program = Proc::built(name).env("OPTIMUS_URL", "").env("REDIS_URL", "");
         let mut proc = program.start();
@@ -137,9 +137,9 @@ async fn two_workers(redis: &RedisServer) -> [Proc; 2] {
     workers
 }
 
-/// Every order came back as a batch, once.
+/// Checks that every order came back as a parcel, once.
 async fn has_all_parcels(app: &Proc) {
-    app.wait_for_line(" batches", SOON).await;
+    app.wait_for_line(" parcels", SOON).await;
     let parcels = app.lines().iter().filter(|line| line.contains(" g from ")).count();
     assert_eq!(parcels, 40, "{:#?}", app.lines());
 }
@@ -161,7 +161,7 @@ async fn app_gets_its_parcels_from_both_workers() {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_was_packing_is_packed_by_the_other() {
+async fn orders_of_a_killed_worker_are_packed_by_the_other() {
     let redis = RedisServer::start();
     let [mut victim, heir] = two_workers(&redis).await;
     let mut app = start("app", &redis);
@@ -172,11 +172,12 @@ async fn what_a_killed_worker_was_packing_is_packed_by_the_other() {
     eventually("the worker is packing", SOON, async || !in_hand().is_empty()).await;
     let orphans = in_hand();
     victim.kill9();
-    // The lease, and what the promise adds to it: 15 s + 2 s.
+    // The lease of 15 s, and the 2 s that the promise adds.
     let within = Duration::from_secs(17);
     let inherited = || orphans.is_subset(&orders(&heir, "shop: packed"));
     eventually("the other packs what was in hand", within, async || inherited()).await;
-    // A wakeup that the victim took is lost with it: what it had not claimed may wait for a poll.
+    // A wakeup that the victim took is lost with it, so tasks that it had not claimed may wait for
+    // a poll.
     let status = app.wait(SOON).await;
     assert!(status.success(), "{:#?}", app.lines());
     has_all_parcels(&app).await;

@@ -13,20 +13,20 @@ fn start(redis: &RedisServer, args: &[&str]) -> Proc {
 }
 
 #[tokio::test]
-async fn what_a_zombie_writes_late_is_refused_by_the_users_database() {
+async fn a_late_write_of_a_frozen_worker_is_refused_by_the_users_database() {
     let redis = RedisServer::start();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("reports.db").display().to_string();
-    let zombie = start(&redis, &["work", &file]);
-    zombie.wait_for_line("optimus worker", SOON).await;
+    let frozen = start(&redis, &["work", &file]);
+    frozen.wait_for_line("optimus worker", SOON).await;
     let mut submit = start(&redis, &["submit"]);
-    zombie.wait_for_line("attempt 1 of may begins", SOON).await;
-    zombie.signal("STOP");
+    frozen.wait_for_line("attempt 1 of may begins", SOON).await;
+    frozen.signal("STOP");
 
     let heir = start(&redis, &["work", &file]);
     heir.wait_for_line("attempt 2 has written may", SOON).await;
-    zombie.signal("CONT");
-    zombie.wait_for_line("attempt 1 is refused, a later one has may", SOON).await;
+    frozen.signal("CONT");
+    frozen.wait_for_line("attempt 1 is refused, a later one has may", SOON).await;
 
     assert!(submit.wait(SOON).await.success());
     let database = Connection::open(&file).unwrap();

@@ -1,4 +1,4 @@
-//! The tests that the example shows, run as a user's would be.
+//! Runs the tests of the example, as a user would.
 #![allow(dead_code, reason = "the example's main is run by the tests beside this file")]
 
 #[path = "../inline_in_tests.rs"]

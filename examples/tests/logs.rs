@@ -1,4 +1,4 @@
-//! The logs of the examples: to be read by people, by programs, and in docs/PRODUCTION.md.
+//! The logs of the examples: for people, for programs, and as docs/PRODUCTION.md shows them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn log(args: &[&str]) -> Vec<String> {
     logs.lines()
 }
 
-/// The line without what differs from run to run: times, ids and numbers.
+/// The line without the parts that differ from run to run: times, ids and numbers.
 fn form(line: &str) -> String {
     let bare = |word: &str| match word.split_once('=') {
         Some((key, _)) if ["id", "next_in_ms", "worker"].contains(&key) => format!("{key}=…"),

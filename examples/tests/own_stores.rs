@@ -1,5 +1,5 @@
-//! Five tests in one program, each with a store of its own: in parallel, on the same queue and with
-//! the same biz ids, they see nothing of each other. `docs/guides/testing.md` shows how.
+//! Five tests in one program, each with its own store. They run in parallel, on the same queue and
+//! with the same biz ids, without effect on each other. `docs/guides/testing.md` shows how.
 
 use std::{
     sync::{

@@ -1,5 +1,5 @@
-//! The page `docs/guides/getting-started.md` shows this package as it is, and its programs do what
-//! the page says.
+//! The page `docs/guides/getting-started.md` shows the files of this package, and its programs do
+//! what the page describes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const FILES: [&str; 4] = [
     include_str!("../src/bin/worker.rs"),
 ];
 const GREETING: &str = "Welcome Ann, you are our user 7";
-/// For anything that takes a second or two when the machine is idle.
+/// For everything that takes a second or two on an idle machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn ends_well(proc: &mut Proc) {

@@ -22,18 +22,18 @@ pub struct Order {
 pub struct Parcel {
     /// The order's number.
     pub order: u32,
-    /// With the box.
+    /// Including the box.
     pub grams: u32,
     /// Who packed it.
     pub station: String,
 }
 
-/// Where a worker packs: its own, so it is data of the worker and not an argument.
+/// Where a worker packs. Each worker has its own, so it is data of the worker and not an argument.
 #[derive(Debug, Clone)]
 pub struct Station(pub String);
 
-/// Packs an order. In every tenth the tape runs out at first, and it is tried again. What it logs
-/// carries the task's name, id and attempt, since it runs in the span of the attempt.
+/// Packs an order. For every tenth the tape runs out at first, and the task is tried again. Its log
+/// events show the task's name, id and attempt, because it runs in the span of the attempt.
 #[optimus::task(
     queue = "shop",
     timeout = "30s",

@@ -61,8 +61,8 @@ impl FaultPlan for Calm {
     }
 
     fn latency(&mut self) -> Option<Latency> {
-        let mut way = || Duration::from_micros(self.0.u64(50..3_000));
-        Some((way(), way()))
+        let mut delay = || Duration::from_micros(self.0.u64(50..3_000));
+        Some((delay(), delay()))
     }
 }
 

@@ -123,7 +123,7 @@ impl ProcessGate {
             return self.perform(&request, &request.commands).await;
         }
         let (network, process, reset) = (self.network.clone(), self.process, passage.reset.clone());
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         tokio::spawn(async move {
             sleep(there).await;
             if reset.is_cancelled() {
@@ -133,9 +133,9 @@ impl ProcessGate {
                 .perform((process, request.number), &request.behind, &request.commands)
                 .await;
             sleep(back).await;
-            drop(tell.send(answers));
+            drop(sender.send(answers));
         });
-        told.await.unwrap_or_else(|_| Err(broken()))
+        receiver.await.unwrap_or_else(|_| Err(broken()))
     }
 
     async fn with_failing_call(

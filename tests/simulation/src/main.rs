@@ -31,7 +31,7 @@ struct Sum {
     seeds: u64,
     tally: Tally,
     violations: u64,
-    told: u64,
+    printed: u64,
 }
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn run_all(options: &Options, begun: Instant) -> Sum {
                     let outcome = watched(seed, || run(seed, options.voice));
                     let mut sum = sum.lock().expect("nothing panics while it adds up");
                     sum.add(outcome);
-                    sum.tell(begun);
+                    sum.print_progress(begun);
                     if sum.tally.script_calls >= options.calls {
                         return;
                     }
@@ -106,10 +106,10 @@ impl Sum {
     }
 
     /// Prints the progress from time to time.
-    fn tell(&mut self, begun: Instant) {
+    fn print_progress(&mut self, begun: Instant) {
         let periods = begun.elapsed().as_secs() / TELL_EVERY.as_secs();
-        if periods > self.told {
-            self.told = periods;
+        if periods > self.printed {
+            self.printed = periods;
             println!("{} seeds, {} script calls", self.seeds, self.tally.script_calls);
         }
     }

@@ -18,16 +18,16 @@ use optimus_testkit::eventually;
 
 /// The number of script calls of a scene. A busy loop lets no virtual time pass, so it never ends.
 fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let calls = simulate(1, async |world| {
             let world = Arc::new(world);
             scene(world.clone()).await;
             world.network.tally().script_calls
         });
-        tell.send(calls)
+        sender.send(calls)
     });
-    told.recv_timeout(Duration::from_secs(60)).expect("there is no busy loop")
+    receiver.recv_timeout(Duration::from_secs(60)).expect("there is no busy loop")
 }
 
 fn due_in(number: u64, ms: u64) -> Call<Work> {

@@ -30,8 +30,8 @@ fn sweep(scene: Scene) {
     for (at, fault) in all.skip(scene as usize % step()).step_by(step()) {
         played += 1;
         let performance = run_with(scene, at, fault, Voice::Quiet);
-        let told = |wrong: &String| format!("{at} {fault:?}: {wrong}");
-        wrong.extend(performance.outcome.wrong.iter().map(told));
+        let with_place = |wrong: &String| format!("{at} {fault:?}: {wrong}");
+        wrong.extend(performance.outcome.wrong.iter().map(with_place));
     }
     println!("{scene:?}: {} exchanges, {played} steps", rehearsal.exchanges);
     assert_eq!(wrong, [""; 0]);

@@ -8,7 +8,7 @@ use crate::agent::QUEUE;
 use crate::store::Store;
 
 /// Keys with data of a task, by id: none of it may outlive the task's record.
-const BESIDE: [&str; 5] = ["blobs", "priorities", "tries", "errors", "cancel"];
+const TASK_DATA: [&str; 5] = ["blobs", "priorities", "tries", "errors", "cancel"];
 
 /// The problems, one sentence each, in a queue in which nothing waits or runs.
 ///
@@ -40,10 +40,10 @@ pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Resul
     for id in ended.symmetric_difference(&records) {
         wrong.push(format!("{id} has a record or a state, but not both"));
     }
-    for beside in BESIDE {
-        let ids: Vec<String> = store.command(&["HKEYS", &key(beside)]).await?;
+    for name in TASK_DATA {
+        let ids: Vec<String> = store.command(&["HKEYS", &key(name)]).await?;
         for id in ids.iter().filter(|id| !records.contains(*id)) {
-            wrong.push(format!("{beside} still has {id}"));
+            wrong.push(format!("{name} still has {id}"));
         }
     }
     marks(store, &key("biz:"), &records, &mut wrong).await?;

@@ -37,19 +37,20 @@ pub(super) fn check(record: &Record) -> Vec<String> {
             let since = *idle_since[at].get_or_insert(step.at);
             let until = steps.peek().map_or(step.at, |next| next.at);
             if until - since > longest[at].0 {
-                let told = format!(
+                let text = format!(
                     "{idle} of {} slots idle while queue {queue} had work",
                     worker.setup.concurrency
                 );
-                longest[at] = (until - since, told);
+                longest[at] = (until - since, text);
             }
         }
     }
-    let told = record.workers.iter().zip(longest).filter(|(_, (ns, _))| *ns > IDLE_NS_MAX);
-    told.map(|(worker, (ns, told))| {
-        format!("worker {} left {told} for {} ms", worker.process, ns / 1_000_000)
-    })
-    .collect()
+    let texts = record.workers.iter().zip(longest).filter(|(_, (ns, _))| *ns > IDLE_NS_MAX);
+    texts
+        .map(|(worker, (ns, text))| {
+            format!("worker {} left {text} for {} ms", worker.process, ns / 1_000_000)
+        })
+        .collect()
 }
 
 /// The number of idle slots that counts: a few slots are always between two tasks.

@@ -109,7 +109,7 @@ impl Findings {
     fn add(&mut self, scene: Scene, how: &str, performance: &Performance) {
         let outcome = &performance.outcome;
         self.coverage.merge(outcome.tally.coverage.clone());
-        let told = |wrong: &String| format!("{scene:?}, {how}: {wrong}");
-        self.wrong.extend(outcome.wrong.iter().map(told));
+        let with_place = |wrong: &String| format!("{scene:?}, {how}: {wrong}");
+        self.wrong.extend(outcome.wrong.iter().map(with_place));
     }
 }

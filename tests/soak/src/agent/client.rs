@@ -74,7 +74,7 @@ impl Submitter<'_> {
             Ok(handles) => handles.into_iter().map(Ok).collect(),
             Err(problem) => problem.answers,
         };
-        let told: Vec<What> = numbers
+        let events: Vec<What> = numbers
             .clone()
             .zip(&answers)
             .map(|(task, answer)| match answer {
@@ -85,7 +85,7 @@ impl Submitter<'_> {
                 Err(problem) => self.failed(task, problem),
             })
             .collect();
-        self.log.write_all(told);
+        self.log.write_all(events);
         for (task, handle) in numbers.zip(answers) {
             let Ok(handle) = handle else { continue };
             match Kind::of(task) {
