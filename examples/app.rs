@@ -23,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
     }
     println!("40 orders submitted; `cargo run --example worker` packs them");
 
-    // A customer clicked twice: the first task goes on, and no second one is added.
+    // A customer clicked twice: the first task continues, and no second one is added.
     let again = pack(Order { id: 40, grams: vec![] }).perform_async().await?;
     println!("order 40 once more: duplicate = {}", again.is_duplicate());
 

@@ -118,7 +118,7 @@ pub(crate) fn describe(order: Order, queues: &[(QueueName, u32)]) -> String {
     queues.join(if order == Order::Strict { " > " } else { ", " })
 }
 
-/// `critical=3,default` by weight (1 where none is given), or `critical>default` strictly.
+/// `critical=3,default` by weight (1 if none is given), or `critical>default` strictly.
 pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>), Error> {
     let invalid = |part: &str, why: &str| {
         Error::invalid(format!(

@@ -1,7 +1,7 @@
 //! Calls `ended` of the layers after an attempt has ended: [`EndedCalls`].
 //!
 //! Layers are user code, so they are called on the handlers' runtime, once the report is on its
-//! way. If one panics or does not return, the others are called all the same.
+//! way. If one panics or does not return, the others are still called.
 
 use std::{
     panic::AssertUnwindSafe,

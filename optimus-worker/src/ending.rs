@@ -59,6 +59,6 @@ async fn until(shared: &Shared, within: Duration, condition: impl Fn() -> bool) 
             }
         }
     };
-    // After that time the next phase begins all the same.
+    // After that time the next phase begins in any case.
     drop(timeout(within.min(FOREVER), met).await);
 }

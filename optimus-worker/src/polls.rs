@@ -86,7 +86,7 @@ impl LastPoll {
         Self { at, chance: fastrand::f64(), begun }
     }
 
-    /// The next poll, if the workers of a queue share its polls.
+    /// When the next poll is: the workers of a queue share its polls.
     fn shared_at(self, workers: usize, load: Load) -> Instant {
         let most = if load.is_loaded { SHARING_LOADED_MAX } else { SHARING_MAX };
         self.at + shared_interval(load.poll, workers.min(most), self.chance)

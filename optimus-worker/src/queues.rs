@@ -89,7 +89,7 @@ pub(crate) struct Served {
     /// It was logged that newer programs use the queue.
     is_outdated: AtomicBool,
     made: Instant,
-    /// When the claimer must claim because a task is due, in ms since `made`.
+    /// When the claimer must claim because a task is due, in ms after `made`.
     due_ms: AtomicU64,
     wakeups: Arc<Wakeups>,
 }

@@ -41,6 +41,6 @@ pub(crate) struct Shared {
     /// How the worker describes itself to each queue, as JSON.
     pub(crate) description: String,
     pub(crate) ledgers: Ledgers,
-    /// Who waits for what within the worker.
+    /// What each role waits for, and what wakes it.
     pub(crate) wakeups: Arc<Wakeups>,
 }

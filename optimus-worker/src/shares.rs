@@ -138,7 +138,7 @@ impl Shares {
             let share = &mut self.queues[*at];
             share.rate.measure(now, share.granted.saturating_sub(*running as u64));
         }
-        // Otherwise a queue that fills all slots would count as one that needs no more.
+        // Otherwise a queue that fills all slots would count as one that needs no other slot.
         if idle == 0 {
             return Vec::new();
         }

@@ -53,7 +53,7 @@ impl Shutdown {
         self.now.cancel();
     }
 
-    /// Resolves once the waits are to be skipped.
+    /// Resolves once the waits must be skipped.
     pub(crate) async fn hurried(&self) {
         self.now.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! Who waits for what inside a worker, and who wakes them: [`Wakeups`].
+//! What each role of a worker waits for, and what wakes it: [`Wakeups`].
 //!
 //! Each role rests on its own [`Wakeup`] until its time has come, or until an event that it waits
 //! for. The code that causes an event calls the method of that name here. Only this file knows

@@ -327,7 +327,7 @@ async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBu
     for _ in 0..3 {
         let handle = bench.client.submit(double().queue("sound")).await.unwrap();
         let done = handle.result_within(Duration::from_secs(8)).await;
-        assert!(done.is_ok_and(|n| n == 42), "the sound queue stands still for a foreign {name}");
+        assert!(done.is_ok_and(|n| n == 42), "the sound queue stops because of a foreign {name}");
     }
     raw.run(&format!("DEL {key}")).await;
     let handle = bench.client.submit(double().queue("broken")).await.unwrap();

@@ -65,7 +65,7 @@ on_both! {
         };
         let call = broker.fail_call(&orphan, &ghost, &[dead]);
         assert!(broker.report(call).await.unwrap().is_empty());
-        // Its lease has to pass; and since nobody watched, another one, after the first look.
+        // Its lease has to pass, and then another one after the first turn, because nobody watched.
         tokio::time::sleep(lease).await;
         let stranger = WorkerId::generate("stranger", 1);
         assert_eq!(broker.reap(&orphan, &stranger, lease, 10).await.unwrap().tasks, 0);

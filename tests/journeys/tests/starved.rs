@@ -80,7 +80,7 @@ struct Hold {
     released: Arc<AtomicBool>,
 }
 
-/// So long a test may take that fails.
+/// The longest time that a failing test may take.
 const HOG_MAX: Duration = Duration::from_secs(25);
 
 impl Task for Hog {

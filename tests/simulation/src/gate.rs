@@ -113,7 +113,8 @@ impl ProcessGate {
         self.network.perform((self.process, request.number), &request.behind, commands).await
     }
 
-    /// Travels to the store and back. A sent command arrives even if nobody waits for its reply.
+    /// Travels to the store and back. A sent command arrives even if its reply is no longer
+    /// awaited.
     async fn deliver(&self, request: Request, passage: &Passage) -> RedisResult<Vec<Value>> {
         let Some((there, back)) = passage.latency else {
             return self.perform(&request, &request.commands).await;
