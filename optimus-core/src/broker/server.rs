@@ -119,13 +119,13 @@ impl fmt::Display for ServerFacts {
 impl Broker {
     /// Whether the server answers.
     pub async fn ping(&self) -> Result<(), BrokerError> {
-        self.one(get(&["PING"])).await.map(drop)
+        self.read_one(get(&["PING"])).await.map(drop)
     }
 
     /// Reads the settings; those that the server denies stay unknown.
     pub async fn server_facts(&self) -> Result<ServerFacts, BrokerError> {
         let commands = vec![get(&["INFO"]), get(&["CONFIG", "GET", "appendfsync"])];
-        let mut answers = self.send(commands).await.into_iter().map(|answer| match answer {
+        let mut answers = self.read(commands).await.into_iter().map(|answer| match answer {
             Err(problem) if problem.is_transient() => Err(problem),
             answer => Ok(answer.ok()),
         });

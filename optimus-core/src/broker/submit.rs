@@ -136,7 +136,7 @@ impl Broker {
         queues: &[QueueName],
         client: &str,
     ) -> Result<(), BrokerError> {
-        let time = self.one(get(&["TIME"])).await?;
+        let time = self.read_one(get(&["TIME"])).await?;
         let time: Vec<u64> = plain_list("TIME", time)?.iter().map(|part| digits(part)).collect();
         let [seconds, micros] = time[..] else {
             return Err(BrokerError::UnexpectedReply(format!("TIME answered {time:?}")));

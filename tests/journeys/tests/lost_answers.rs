@@ -110,4 +110,6 @@ async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     client.requeue(handle.id()).await.unwrap();
     close().await;
     assert_eq!(inspector.get(handle.id()).await.unwrap().unwrap().state, TaskState::Ready);
+    close().await;
+    assert!(inspector.server().await.unwrap().version.is_some());
 }
