@@ -43,24 +43,24 @@ for i = 2, #ARGV do
   end
 end
 local holders, tokens = holders_of(meta, workers, open)
-local waiting, in_line, intents, bells, letters = {}, {}, {}, {}, {}
+local waiting, in_ready, intents, woken, messages = {}, {}, {}, {}, {}
 for i = 2, #ARGV do
   local id = ARGV[i]
   local state, holder = states[id], holders[id]
   if holder then
     if state ~= 'requested' then
       intents[#intents + 1], intents[#intents + 2] = id, whole(now)
-      if not letters[holder] then
-        bells[#bells + 1], letters[holder] = holder, {}
+      if not messages[holder] then
+        woken[#woken + 1], messages[holder] = holder, {}
         redis.call('LLEN', derive(meta, 'wake', holder))
       end
-      table.insert(letters[holder], id .. ' ' .. tokens[id])
+      table.insert(messages[holder], id .. ' ' .. tokens[id])
     end
     states[id] = 'requested'
   elseif not state or state == 'delayed' or state == 'retry' then
     waiting[#waiting + 1], states[id] = id, 'cancelled'
     if not state and not redis.call('ZSCORE', priority, id) then
-      in_line[#in_line + 1] = id
+      in_ready[#in_ready + 1] = id
     end
   end
 end
@@ -78,10 +78,10 @@ redis.call('HDEL', cancel, '')
 if #intents > 0 then
   redis.call('HSET', cancel, unpack(intents))
 end
-for _, worker in ipairs(bells) do
-  local bell = derive(meta, 'wake', worker)
-  redis.call('RPUSH', bell, unpack(letters[worker]))
-  redis.call('PEXPIRE', bell, CANCEL_WAKEUP_TTL_MS)
+for _, worker in ipairs(woken) do
+  local wakeups = derive(meta, 'wake', worker)
+  redis.call('RPUSH', wakeups, unpack(messages[worker]))
+  redis.call('PEXPIRE', wakeups, CANCEL_WAKEUP_TTL_MS)
 end
 local reply = { 'OK' }
 for i = 2, #ARGV do
@@ -93,11 +93,11 @@ end
 redis.call('ZREM', delayed, unpack(waiting))
 redis.call('ZREM', retry, unpack(waiting))
 redis.call('ZREM', priority, unpack(waiting))
-for _, id in ipairs(in_line) do
+for _, id in ipairs(in_ready) do
   redis.call('HINCRBY', skips, id, 1)
 end
-if #in_line > 0 then
-  redis.call('HINCRBY', meta, 'tombstones', #in_line)
+if #in_ready > 0 then
+  redis.call('HINCRBY', meta, 'tombstones', #in_ready)
 end
 write_ends(queue, endings, now)
 return reply

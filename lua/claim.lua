@@ -57,10 +57,10 @@ if want > CLAIM_MAX then
 end
 
 -- Reads one entry more than wanted, to know whether work is left.
-local line = redis.call('LRANGE', ready, '0', want_text)
+local entries = redis.call('LRANGE', ready, '0', want_text)
 local due_at, has_tombstones = flags[3] and tonumber(flags[3]), flags[4] and flags[4] ~= '0'
 local is_due = due_at and due_at <= now
-local ids, from_line, goes_on, more, next_due, write_mixed, strike_mixed, tried
+local ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, tried
 if is_due or has_tombstones or redis.call('EXISTS', priority) == 1 then
   local mixed_ids = seldom()
   tried = true
@@ -69,12 +69,12 @@ if is_due or has_tombstones or redis.call('EXISTS', priority) == 1 then
     priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
     skips = base .. 'skips', wake = wake, due_at = due_at, is_due = is_due,
     has_tombstones = has_tombstones }
-  ids, from_line, goes_on, more, next_due, write_mixed, strike_mixed =
-    mixed_ids(queue, line, want, now)
+  ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed =
+    mixed_ids(queue, entries, want, now)
 else
-  local length = #line
-  ids, from_line, tried = plain_ids(line, want)
-  goes_on, next_due = length > from_line, due_at
+  local length = #entries
+  ids, from_ready, tried = plain_ids(entries, want)
+  goes_on, next_due = length > from_ready, due_at
   more = goes_on
 end
 local records
@@ -95,12 +95,12 @@ if next_due and not more then
   end
 end
 local reply = granted(token, now, more, wait, ids, records, tried and tries)
-local is_rung = more and redis.call('LLEN', wake) > 0
+local is_woken = more and redis.call('LLEN', wake) > 0
 -- A lease is long while the worker holds nothing.
 local lease_ms
 if #ids > 0 and expiry % 1 ~= 0 then
-  local told = redis.call('HGET', string.sub(meta, 1, -5) .. 'worker:' .. worker, 'lease_ms')
-  lease_ms = told and tonumber(told) or LEASE_MS
+  local own_ms = redis.call('HGET', string.sub(meta, 1, -5) .. 'worker:' .. worker, 'lease_ms')
+  lease_ms = own_ms and tonumber(own_ms) or LEASE_MS
 end
 
 -- Writes.
@@ -109,11 +109,11 @@ if write_mixed then
   -- again.
   goes_on = write_mixed() or goes_on
 end
-if goes_on and from_line == 1 then
+if goes_on and from_ready == 1 then
   redis.call('LPOP', ready)
 elseif goes_on then
-  redis.call('LTRIM', ready, from_line == want and want_text or whole(from_line), '-1')
-elseif from_line > 0 or more then
+  redis.call('LTRIM', ready, from_ready == want and want_text or whole(from_ready), '-1')
+elseif from_ready > 0 or more then
   -- A wakeup alone would be a growing first write, which a full Redis refuses.
   redis.call('UNLINK', ready)
 end
@@ -146,8 +146,8 @@ if takes_timer then
   redis.call('HDEL', meta, '')
   redis.call('HSET', meta, 'timer', worker .. ' ' .. whole(next_due))
 end
-if more and not is_rung then
-  -- `ring` checks the list again: what was added to the ready list may have written a wakeup.
-  ring(wake)
+if more and not is_woken then
+  -- `wake_worker` checks the list again: `write_mixed` may have written a wakeup.
+  wake_worker(wake)
 end
 return reply

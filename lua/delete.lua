@@ -44,7 +44,7 @@ for _, id in ipairs(asked) do
   end
 end
 local holders = holders_of(meta, workers, open)
-local ids, in_line = {}, {}
+local ids, in_ready = {}, {}
 local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }
 for _, id in ipairs(asked) do
   local state = states[id]
@@ -59,7 +59,7 @@ for _, id in ipairs(asked) do
         bytes[state] = bytes_without(bytes[state], kept_bytes(meta, id), left[state])
       end
     elseif not redis.call('ZSCORE', priority, id) then
-      in_line[#in_line + 1] = id
+      in_ready[#in_ready + 1] = id
     end
   end
 end
@@ -84,11 +84,11 @@ for _, state in ipairs(INDEXES) do
     redis.call('ZREM', keys[state], unpack(from[state]))
   end
 end
-for _, id in ipairs(in_line) do
+for _, id in ipairs(in_ready) do
   redis.call('HINCRBY', skips, id, 1)
 end
-if #in_line > 0 then
-  redis.call('HINCRBY', meta, 'tombstones', #in_line)
+if #in_ready > 0 then
+  redis.call('HINCRBY', meta, 'tombstones', #in_ready)
 end
 write_drop(meta, tasks, sides, ids, freed)
 redis.call('HSET', meta, 'dead_bytes', whole(bytes.dead), 'cancelled_bytes', whole(bytes.cancelled))

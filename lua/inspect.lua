@@ -13,14 +13,14 @@ local id = ARGV[1]
 -- Checks.
 local state, holder, at = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
   dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
-local token, told = '', ''
+local token, summary = '', ''
 if holder ~= '' then
   token = redis.call('HGET', derive(meta, 'working', holder), id)
 end
 if state == 'success' then
-  told = summary_of(success, id) or ''
-  at = string.match(told, '^%S+ (%d+)') or ''
+  summary = summary_of(success, id) or ''
+  at = string.match(summary, '^%S+ (%d+)') or ''
 end
 return { 'OK', state, holder, at,
   redis.call('HGET', tasks, id) or '', redis.call('HGET', blobs, id) or '',
-  redis.call('HGET', tries, id) or '', redis.call('HGET', errors, id) or '', token, told }
+  redis.call('HGET', tries, id) or '', redis.call('HGET', errors, id) or '', token, summary }

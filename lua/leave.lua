@@ -26,6 +26,6 @@ redis.call('ZREM', workers, worker)
 redis.call('UNLINK', worker_info, working)
 if was_timer then
   redis.call('HDEL', meta, 'timer')
-  ring(wake)
+  wake_worker(wake)
 end
 return { 'OK', '0' }

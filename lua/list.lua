@@ -24,12 +24,12 @@ local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 local rows, passed, next_cursor = {}, 0, ''
 
 -- Adds a row. Returns false when the page is full: the next page begins after that task.
-local function add(id, worker, at, told)
-  local record = told == '' and redis.call('HGET', tasks, id) or nil
+local function add(id, worker, at, summary)
+  local record = summary == '' and redis.call('HGET', tasks, id) or nil
   local header = record and string.match(record, '^[^\n]*') or ''
   local history = record and redis.call('HGET', errors, id) or ''
   local row = { id, worker, at, header, record and redis.call('HGET', tries, id) or '',
-    string.match(history, '[^\n]*$'), told }
+    string.match(history, '[^\n]*$'), summary }
   for _, word in ipairs(row) do
     rows[#rows + 1], passed = word, passed + #word
   end
@@ -88,7 +88,7 @@ local function index_of(key)
 end
 
 -- The ready list. A task whose entry is a tombstone may be in another state.
-local function list_line()
+local function list_ready()
   local at, before = -1, nil
   if place then
     at, before = index_of(ready)
@@ -155,15 +155,15 @@ local function list_success()
 end
 
 if state == 'ready' then
-  local in_line = place and string.sub(place, 1, 1) ~= 'p'
-  if place and not in_line then
+  local in_ready = place and string.sub(place, 1, 1) ~= 'p'
+  if place and not in_ready then
     place = string.sub(place, 2)
   end
-  if in_line or list_zset(priority, false, false, 'p') then
-    if not in_line then
+  if in_ready or list_zset(priority, false, false, 'p') then
+    if not in_ready then
       place, member = nil, nil
     end
-    list_line()
+    list_ready()
   end
 elseif state == 'delayed' then
   list_zset(delayed, false, true, '')

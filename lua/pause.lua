@@ -18,6 +18,6 @@ redis.call('HDEL', meta, paused and '' or 'paused')
 if paused then
   redis.call('HSET', meta, 'paused', whole(now))
 else
-  ring(wake)
+  wake_worker(wake)
 end
 return { 'OK', is_used and '1' or '0' }

@@ -118,7 +118,7 @@ if #now_counts > 0 then
 end
 write_ends(queue, endings, now)
 if #back > 0 then
-  line_up_again(ready, priority, wake, back, back_ranks, now)
+  add_ready_again(ready, priority, wake, back, back_ranks, now)
 end
 for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)
@@ -128,7 +128,7 @@ if lost_timer then
   redis.call('HDEL', meta, 'timer')
 end
 if #emptied > 0 and is_work_left then
-  ring(wake)
+  wake_worker(wake)
 end
 local next_expiry = is_somebody_left and next_expiry_in(workers, self, now) or '-1'
 return { 'OK', whole(#ids), more and '1' or '0', next_expiry, lapsed, lost }

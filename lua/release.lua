@@ -76,7 +76,7 @@ if #due > 0 then
 end
 write_ends(queue, endings, now)
 if #back > 0 then
-  line_up_again(ready, priority, wake, back, back_ranks, now)
+  add_ready_again(ready, priority, wake, back, back_ranks, now)
 end
 if due_first then
   due_at_latest(meta, wake, due_hint, due_first)

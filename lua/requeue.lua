@@ -66,6 +66,6 @@ if biz then
   local window = tonumber(header.w)
   redis.call('SET', biz, biz_mark(id, window and now + window or 0))
 end
-line_up(ready, priority, wake, { id }, ranks, now)
+add_ready(ready, priority, wake, { id }, ranks, now)
 redis.call('SET', requeued, id, 'PX', REMEMBERED_MS)
 return { 'OK' }

@@ -20,8 +20,8 @@ local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
 -- Checks.
-local told = redis.call('HMGET', meta, 'needs', 'paused', 'fence', 'watched_at')
-local needs, paused, fence, watched_at = told[1], told[2], told[3], told[4]
+local facts = redis.call('HMGET', meta, 'needs', 'paused', 'fence', 'watched_at')
+local needs, paused, fence, watched_at = facts[1], facts[2], facts[3], facts[4]
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end

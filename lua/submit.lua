@@ -93,11 +93,11 @@ if options > 0 or may_exist then
   asked = read_options(queue, { unpack(ARGV, first_option, first_option + options - 1) }, ids, now,
     may_exist)
 end
-local line, in_line = {}, 0
+local entries, in_ready = {}, 0
 for i = 1, count do
   if not (asked and asked.apart[i]) then
-    in_line = in_line + 1
-    line[in_line] = ARGV[FIRST_TASK + 2 * i - 2]
+    in_ready = in_ready + 1
+    entries[in_ready] = ARGV[FIRST_TASK + 2 * i - 2]
   end
 end
 local records, first_record, last_record = ARGV, FIRST_TASK, past_tasks - 1
@@ -126,10 +126,10 @@ if lost then
   redis.call('HSET', ledger, 'lost' .. slot, lost)
 end
 if clocks_agree then
-  append(ready, wake, line)
+  append(ready, wake, entries)
 else
-  local line_up = seldom()
-  line_up(ready, priority, wake, line, nil, now)
+  local add_ready = seldom()
+  add_ready(ready, priority, wake, entries, nil, now)
 end
 if client ~= '' then
   redis.call('ZADD', ledgers, whole(now), client)

@@ -5,6 +5,6 @@
 local function due_at_latest(meta, wake, hint, due)
   if not hint or due < tonumber(hint) then
     redis.call('HSET', meta, 'due', whole(due))
-    ring(wake)
+    wake_worker(wake)
   end
 end

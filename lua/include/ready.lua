@@ -23,7 +23,7 @@ local function rank(priority, wake, ids, ranks, since, births)
     redis.call('ZADD', priority, unpack(members, first, math.min(first + 3999, #members)))
   end
   if #ids > 0 then
-    ring(wake)
+    wake_worker(wake)
   end
 end
 
@@ -46,7 +46,7 @@ local function split(ids, ranks)
 end
 
 -- Adds tasks to the end of the ready list, ready from now on.
-local function line_up(ready, priority, wake, ids, ranks, now)
+local function add_ready(ready, priority, wake, ids, ranks, now)
   local plain, ranked, theirs = split(ids, ranks)
   local entries, prefix = {}, stamp_of(now) .. ':'
   for i = 1, #plain do

@@ -12,7 +12,7 @@ local function append(ready, wake, entries)
     local last = math.min(first + 3999, count)
     local length, added = redis.call('RPUSH', ready, unpack(entries, first, last)), last - first + 1
     if length - added <= SHORT or length % STEP < added then
-      ring(wake)
+      wake_worker(wake)
     end
   end
 end

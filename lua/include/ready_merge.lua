@@ -9,10 +9,10 @@ end
 -- The ids that are next; how many entries of the ready list and which of the ranked tasks that
 -- takes; and how often a tombstone of each id was skipped. `skips` counts tombstones by id.
 -- `is_cut` is true if the ready list continues after these entries.
-local function merged_ids(line, ranked, skips, want, is_cut)
+local function merged_ids(entries, ranked, skips, want, is_cut)
   local ids, taken, unranked, passed = {}, 0, {}, {}
   while #ids < want do
-    local entry, id = line[taken + 1], ranked[2 * #unranked + 1]
+    local entry, id = entries[taken + 1], ranked[2 * #unranked + 1]
     if not entry and is_cut then
       -- An entry that was not read may come before the ranked task.
       break

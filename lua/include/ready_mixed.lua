@@ -1,7 +1,7 @@
 -- ready_mixed: which tasks are next if some are ranked or due, or if there are tombstones.
 
 -- After tombstones, a claim reads this many entries of the ready list.
-local LOOK_MAX = 128
+local READ_MAX = 128
 
 -- The due tasks of both kinds, also in one list; their priorities; and when the next one is due.
 local function due_now(queue, now)
@@ -19,37 +19,37 @@ end
 
 -- The first of the ready list merged with the ranked tasks. Reads more if most entries are
 -- tombstones.
-local function first_in_line(queue, line, want)
+local function first_ready(queue, entries, want)
   local ranked = redis.call('ZRANGE', queue.priority, 0, want, 'WITHSCORES')
   if #ranked == 0 and not queue.has_tombstones then
-    local length = #line
-    local ids, from_line = plain_ids(line, want)
-    return ids, { from_line = from_line, length = length, is_cut = length > want, unranked = {},
+    local length = #entries
+    local ids, from_ready = plain_ids(entries, want)
+    return ids, { from_ready = from_ready, length = length, is_cut = length > want, unranked = {},
       passed = {}, skip = {}, ranked_left = false }
   end
-  local look = want
+  local reads = want
   while true do
-    local is_cut = #line > look
-    local skip = queue.has_tombstones and #line > 0 and skips_of(queue.skips, line) or {}
-    local ids, from_line, unranked, passed = merged_ids(line, ranked, skip, want, is_cut)
-    if #ids == want or not is_cut or look >= LOOK_MAX then
-      return ids, { from_line = from_line, length = #line, is_cut = is_cut, unranked = unranked,
-        passed = passed, skip = skip, ranked_left = #ranked > 2 * #unranked }
+    local is_cut = #entries > reads
+    local skip = queue.has_tombstones and #entries > 0 and skips_of(queue.skips, entries) or {}
+    local ids, from_ready, unranked, passed = merged_ids(entries, ranked, skip, want, is_cut)
+    if #ids == want or not is_cut or reads >= READ_MAX then
+      return ids, { from_ready = from_ready, length = #entries, is_cut = is_cut,
+        unranked = unranked, passed = passed, skip = skip, ranked_left = #ranked > 2 * #unranked }
     end
-    look = LOOK_MAX
-    line = redis.call('LRANGE', queue.ready, 0, look)
+    reads = READ_MAX
+    entries = redis.call('LRANGE', queue.ready, 0, reads)
   end
 end
 
 -- The ids that are next; how many entries of the ready list that takes, and whether the list goes
 -- on; whether more is left; when the next task is due; a function that writes everything except the
 -- ready list and tombstones; and a function that removes the tombstones after the list was cut.
-local function mixed_ids(queue, line, want, now)
+local function mixed_ids(queue, entries, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
   if queue.is_due then
     due, next_due = due_now(queue, now)
   end
-  local ids, front = first_in_line(queue, line, want)
+  local ids, front = first_ready(queue, entries, want)
   local started = 0
   -- Due tasks come after the ready list, unless the list has entries that were not read.
   while #ids < want and not front.is_cut and started < #due.all
@@ -57,7 +57,7 @@ local function mixed_ids(queue, line, want, now)
     started = started + 1
     ids[#ids + 1] = due.all[started]
   end
-  local goes_on = front.is_cut or front.length > front.from_line
+  local goes_on = front.is_cut or front.length > front.from_ready
   local more = goes_on or front.ranked_left or #due.all > started
     or (next_due and next_due <= now)
 
@@ -72,7 +72,7 @@ local function mixed_ids(queue, line, want, now)
     if started < #due.all then
       local rest = { unpack(due.all, started + 1) }
       local rest_ranks = due.ranks and { unpack(due.ranks, started + 1, #due.all) }
-      line_up(queue.ready, queue.priority, queue.wake, rest, rest_ranks, now)
+      add_ready(queue.ready, queue.priority, queue.wake, rest, rest_ranks, now)
     end
     if #front.unranked > 0 then
       redis.call('ZREM', queue.priority, unpack(front.unranked))
@@ -82,5 +82,5 @@ local function mixed_ids(queue, line, want, now)
   local function strike()
     strike_off(queue.skips, queue.meta, front.passed, front.skip)
   end
-  return ids, front.from_line, goes_on, more, next_due, write, strike
+  return ids, front.from_ready, goes_on, more, next_due, write, strike
 end

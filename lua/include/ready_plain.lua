@@ -3,20 +3,20 @@
 
 -- Turns up to `want` entries into ids in place. Returns how many entries that takes, and whether
 -- one of the tasks may have been tried before. Entries that are not of Optimus are omitted.
-local function plain_ids(line, want)
-  local taken, kept, tried = math.min(#line, want), 0, false
+local function plain_ids(entries, want)
+  local taken, kept, tried = math.min(#entries, want), 0, false
   for i = 1, taken do
-    local entry = line[i]
+    local entry = entries[i]
     if #entry ~= ID_LENGTH then
       entry, tried = entry_id(entry), true
     end
     if entry then
       kept = kept + 1
-      line[kept] = entry
+      entries[kept] = entry
     end
   end
-  for i = kept + 1, #line do
-    line[i] = nil
+  for i = kept + 1, #entries do
+    entries[i] = nil
   end
-  return line, taken, tried
+  return entries, taken, tried
 end

@@ -23,17 +23,17 @@ end
 local INDEXES = { 'delayed', 'retry', 'cancelled', 'dead' }
 
 -- Whether a task is among the last successes. A caller with many tasks reads those once.
-local function is_told(keys, id)
+local function is_success(keys, id)
   if not keys.many then
     return summary_of(keys.success, id)
   end
-  if not keys.told then
-    keys.told = {}
+  if not keys.succeeded then
+    keys.succeeded = {}
     for _, summary in ipairs(redis.call('LRANGE', keys.success, 0, -1)) do
-      keys.told[string.sub(summary, 1, #id)] = true
+      keys.succeeded[string.sub(summary, 1, #id)] = true
     end
   end
-  return keys.told[id]
+  return keys.succeeded[id]
 end
 
 -- The state of a task that a key shows, and the time when it is due or ended ('' if none). nil for
@@ -41,7 +41,7 @@ end
 local function standing(keys, id)
   if redis.call('HEXISTS', keys.tasks, id) == 0 then
     local result = derive(keys.meta, 'result', id)
-    if redis.call('EXISTS', result) == 1 or is_told(keys, id) then
+    if redis.call('EXISTS', result) == 1 or is_success(keys, id) then
       return 'success', ''
     end
     return 'forgotten', ''

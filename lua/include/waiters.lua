@@ -1,6 +1,6 @@
 -- waiters: clients that wait for a task to end; each blocks on its own completion list.
 
-local MAIL_TTL_MS = 60000
+local COMPLETIONS_TTL_MS = 60000
 
 -- Who waits for each task, as a list with false for nobody; nil if nobody waits at all.
 local function waiters_of(meta, waiters, ids)
@@ -22,10 +22,10 @@ end
 -- A completion message is a hint, and a client may be gone: a client also checks by itself, so its
 -- completion list may expire. One write for each client, however many tasks end at once.
 local function notify_all(meta, waiters, ids, waiting, states)
-  local told, clients, completions = {}, {}, {}
+  local noted, clients, completions = {}, {}, {}
   for i = 1, #ids do
     if waiting[i] then
-      told[#told + 1] = ids[i]
+      noted[#noted + 1] = ids[i]
       for client in string.gmatch(waiting[i], '[^,]+') do
         if not completions[client] then
           clients[#clients + 1], completions[client] = client, {}
@@ -34,12 +34,12 @@ local function notify_all(meta, waiters, ids, waiting, states)
       end
     end
   end
-  if #told > 0 then
-    redis.call('HDEL', waiters, unpack(told))
+  if #noted > 0 then
+    redis.call('HDEL', waiters, unpack(noted))
   end
   for _, client in ipairs(clients) do
     local completion_listener = derive(meta, 'completions', client)
     redis.call('RPUSH', completion_listener, unpack(completions[client]))
-    redis.call('PEXPIRE', completion_listener, MAIL_TTL_MS)
+    redis.call('PEXPIRE', completion_listener, COMPLETIONS_TTL_MS)
   end
 end

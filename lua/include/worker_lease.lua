@@ -54,8 +54,8 @@ local function mending_of(meta, workers, now, lease_ms, self)
   end
   for i = 1, #expiries, 2 do
     local worker, score = expiries[i], expiries[i + 1]
-    local told = redis.call('HMGET', derive(meta, 'worker', worker), 'lease_ms', 'graced')
-    local own_ms, graced = tonumber(told[1] or lease_ms), told[2] == score
+    local info = redis.call('HMGET', derive(meta, 'worker', worker), 'lease_ms', 'graced')
+    local own_ms, graced = tonumber(info[1] or lease_ms), info[2] == score
     least = math.min(least, own_ms)
     local expiry, is_raised = tonumber(score) + math.min(gap, 0), false
     if gap > own_ms / 2 and not graced and expiry < now + own_ms then

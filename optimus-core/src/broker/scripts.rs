@@ -55,7 +55,7 @@ macro_rules! scripts {
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
     seldom ["clock_stamp", "ready", "biz", "due_next", "wide", "submit_options", "ledger_lost"]
-        -> "line_up, read_options, lost_with"
+        -> "add_ready, read_options, lost_with"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
