@@ -15,10 +15,10 @@ local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], K
   KEYS[6]
 local cancelled, workers, cancel, success = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local waiters, skips = KEYS[11], KEYS[12]
-local now = now_ms(ARGV[1])
+local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
-  cancelled = cancelled, workers = workers, success = success, many = #ARGV > 2 }
+  cancelled = cancelled, workers = workers, success = success }
 local CANCEL_WAKEUP_TTL_MS = 60000
 
 -- Checks.
@@ -26,26 +26,10 @@ local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
-keys.filled = {}
-for _, state in ipairs(INDEXES) do
-  if redis.call('ZCARD', keys[state]) > 0 then
-    table.insert(keys.filled, state)
-  end
-end
-local states, open = {}, {}
-for i = 2, #ARGV do
-  local id = ARGV[i]
-  if states[id] == nil then
-    states[id] = standing(keys, id) or false
-    if not states[id] then
-      open[#open + 1] = id
-    end
-  end
-end
+local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, in_ready, intents, woken, messages = {}, {}, {}, {}, {}
-for i = 2, #ARGV do
-  local id = ARGV[i]
+for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   if holder then
     if state ~= 'requested' then
@@ -84,8 +68,8 @@ for _, worker in ipairs(woken) do
   redis.call('PEXPIRE', wakeups, CANCEL_WAKEUP_TTL_MS)
 end
 local reply = { 'OK' }
-for i = 2, #ARGV do
-  reply[i] = states[ARGV[i]]
+for i, id in ipairs(asked) do
+  reply[i + 1] = states[id]
 end
 if #waiting == 0 then
   return reply

@@ -18,7 +18,7 @@ local skips, tries, errors, blobs, priorities = KEYS[11], KEYS[12], KEYS[13], KE
 local deleted = KEYS[16]
 local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
-  cancelled = cancelled, workers = workers, success = success, many = #asked > 1 }
+  cancelled = cancelled, workers = workers, success = success }
 local sides = { tries, errors, blobs, priorities }
 
 -- Checks.
@@ -26,23 +26,8 @@ local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
-local left, from = {}, {}
-keys.filled = {}
-for _, state in ipairs(INDEXES) do
-  left[state], from[state] = redis.call('ZCARD', keys[state]), {}
-  if left[state] > 0 then
-    table.insert(keys.filled, state)
-  end
-end
-local states, open = {}, {}
-for _, id in ipairs(asked) do
-  if states[id] == nil then
-    states[id] = standing(keys, id) or false
-    if not states[id] then
-      open[#open + 1] = id
-    end
-  end
-end
+local states, open, left = standings_of(keys, asked)
+local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
 local holders = holders_of(meta, workers, open)
 local ids, in_ready = {}, {}
 local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }

@@ -112,7 +112,7 @@ scripts! {
     ];
     CANCEL = "cancel": [
         "needs", "clock", "derive", "task_header", "task_bytes", "biz_key", "biz_end", "waiters",
-        "task_ended", "task_find", "worker_holders",
+        "task_ended", "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
@@ -128,7 +128,7 @@ scripts! {
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
         "needs", "clock", "derive", "task_header", "task_bytes", "task_uncount", "biz_key",
-        "biz_end", "task_drop", "waiters", "task_find", "worker_holders",
+        "biz_end", "task_drop", "waiters", "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
