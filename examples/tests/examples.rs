@@ -173,12 +173,9 @@ async fn orders_of_a_killed_worker_are_packed_by_the_other() {
     let orphans = in_hand();
     victim.kill9();
     // The lease of 15 s, and the 2 s that the promise adds.
-    let within = Duration::from_secs(17);
-    let inherited = || orphans.is_subset(&orders(&heir, "shop: packed"));
-    eventually("the other packs what was in hand", within, async || inherited()).await;
-    // A wakeup that the victim took is lost with it, so tasks that it had not claimed may wait for
-    // a poll.
-    let status = app.wait(SOON).await;
+    let status = app.wait(Duration::from_secs(17)).await;
     assert!(status.success(), "{:#?}", app.lines());
+    let inherited = || orphans.is_subset(&orders(&heir, "shop: packed"));
+    eventually("the other packs what was in hand", SOON, async || inherited()).await;
     has_all_parcels(&app).await;
 }
