@@ -52,14 +52,14 @@ struct Waiting {
 /// Its fields are moved there.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! tell {
+macro_rules! log_event {
     ($log:expr, target: $target:literal, $level:ident, $($event:tt)+) => {
-        $log.tell(::tracing::Level::$level, move || {
+        $log.add(::tracing::Level::$level, move || {
             ::tracing::event!(target: $target, ::tracing::Level::$level, $($event)+);
         })
     };
     ($log:expr, $level:ident, $($event:tt)+) => {
-        $log.tell(::tracing::Level::$level, move || {
+        $log.add(::tracing::Level::$level, move || {
             ::tracing::event!(::tracing::Level::$level, $($event)+);
         })
     };
@@ -79,7 +79,7 @@ impl Log {
     }
 
     /// Calls `event` on the thread, if this level is enabled.
-    pub fn tell(&self, level: Level, event: impl FnOnce() + Send + 'static) {
+    pub fn add(&self, level: Level, event: impl FnOnce() + Send + 'static) {
         if level <= STATIC_MAX_LEVEL && level <= LevelFilter::current() {
             self.push(Box::new(event), WAITING_MAX);
         }

@@ -93,7 +93,7 @@ fn noting() -> (Log, Notes, Dispatch) {
 async fn events_reach_the_subscriber_of_the_thread_that_made_the_log_in_order() {
     let (log, notes, _subscriber) = noting();
     for number in 0..100 {
-        crate::tell!(log, WARN, "event {number}");
+        crate::log_event!(log, WARN, "event {number}");
     }
     log.flush(PATIENCE).await;
     let expected: Vec<String> = (0..100).map(|number| format!("event {number}")).collect();
@@ -104,7 +104,7 @@ async fn events_reach_the_subscriber_of_the_thread_that_made_the_log_in_order() 
 async fn a_subscriber_that_panics_loses_only_that_event() {
     let (log, notes, _subscriber) = noting();
     for text in ["first", "panic", "last"] {
-        crate::tell!(log, WARN, "{text}");
+        crate::log_event!(log, WARN, "{text}");
         log.flush(PATIENCE).await;
     }
     assert_eq!(notes.texts(), ["first", "panic", "last"]);
@@ -117,7 +117,7 @@ async fn events_above_the_limit_are_dropped_and_counted_while_the_subscriber_blo
     // The thread may have taken one event, which then waits at the gate.
     let all = WAITING_MAX + 11;
     for number in 0..all {
-        crate::tell!(log, WARN, "event {number}");
+        crate::log_event!(log, WARN, "event {number}");
     }
     notes.open();
     log.flush(PATIENCE).await;
@@ -131,7 +131,7 @@ async fn events_above_the_limit_are_dropped_and_counted_while_the_subscriber_blo
 async fn a_flush_ends_in_time_while_the_subscriber_blocks() {
     let (log, notes, _subscriber) = noting();
     notes.shut();
-    crate::tell!(log, WARN, "stuck");
+    crate::log_event!(log, WARN, "stuck");
     let began_at = Instant::now();
     log.flush(Duration::from_millis(20)).await;
     assert!(began_at.elapsed() < PATIENCE);

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use optimus_core::{log::Log, tell};
+use optimus_core::{log::Log, log_event};
 use tracing::{Level, level_filters::LevelFilter};
 
 use crate::{
@@ -52,7 +52,7 @@ impl Answered {
             return;
         }
         // The level of each attempt was checked before.
-        log.tell(Level::ERROR, move || {
+        log.add(Level::ERROR, move || {
             for (attempt, replaced) in self.0 {
                 let Some(ended) = attempt.ended() else { continue };
                 let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
@@ -72,7 +72,7 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
     for lease in stale.iter().filter_map(|position| batch.lease(*position)) {
         let id = lease.id.clone();
         let text = "a report changed nothing: it came twice, or its lease is over";
-        tell!(shared.log, DEBUG, %id, "{text}");
+        log_event!(shared.log, DEBUG, %id, "{text}");
     }
     let mut answered = Answered::default();
     shared.attempts.remove(batch.leases(), |position, attempt| {

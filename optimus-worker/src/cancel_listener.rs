@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName, WorkerId,
     broker::{Broker, BrokerError},
-    tell,
+    log_event,
 };
 
 use crate::{attempts::Stop, executor, role::Role, shared::Shared};
@@ -38,7 +38,7 @@ impl CancelListener {
             let problem = problem.clone();
             let text = "can't wait for cancels with BLPOP; this worker learns of them from its \
                         heartbeats";
-            tell!(self.shared.log, WARN, error = %problem, "{text}");
+            log_event!(self.shared.log, WARN, error = %problem, "{text}");
         }
         self.is_refused = refused.is_some();
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     Lease, QueueName,
     broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
-    tell,
+    log_event,
 };
 use tokio::time::Instant;
 
@@ -206,7 +206,7 @@ impl Claims {
         let overflowing = self.shared.reporter.is_full();
         if overflowing && !self.overflowing {
             let held = self.shared.reporter.len();
-            tell!(
+            log_event!(
                 self.shared.log,
                 ERROR,
                 held,

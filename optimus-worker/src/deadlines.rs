@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId, tell};
+use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId, log_event};
 use tokio::time::Instant;
 
 use crate::{
@@ -86,7 +86,7 @@ impl Deadlines {
         }
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
         let (slots, hung) = (self.shared.config.concurrency, self.shared.attempts.hung());
-        tell!(
+        log_event!(
             self.shared.log,
             ERROR,
             %id,
@@ -114,7 +114,7 @@ impl Deadlines {
         let decision = decide::time_out(attempt, fastrand::f64()).map(Decision::from);
         executor::report(&self.shared, attempt, decision);
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
-        tell!(
+        log_event!(
             self.shared.log,
             WARN,
             %id,

@@ -9,7 +9,7 @@ use std::{
 
 use optimus_core::{
     AttemptError, Backoff, Chain, Control, Interrupted, Lease, OnLost, Reason, RunError, RunOutput,
-    broker::{Completion, Failure, Give, Release, SizeLimit, Verdict},
+    broker::{Completion, Failure, FailureOutcome, Give, Release, SizeLimit},
 };
 
 use crate::{
@@ -108,7 +108,7 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
         (HandlerEnd::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
         (_, Some(Stop::Lost)) => None,
         (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
-        (_, Some(Stop::Cancelled)) => Some(fail(attempt, Verdict::Cancelled, String::new())),
+        (_, Some(Stop::Cancelled)) => Some(fail(attempt, FailureOutcome::Cancelled, String::new())),
         (HandlerEnd::Abandoned, _) => Some(interrupted(attempt)),
         // It stopped because it was asked to, and not for a reason of its own.
         (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
@@ -121,7 +121,7 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
         }
         (HandlerEnd::Returned(Err(problem @ RunError::Undecodable(_))), _) => {
             let error = error(attempt, Reason::Undecodable, &text(problem));
-            Some(fail(attempt, Verdict::Dead, error))
+            Some(fail(attempt, FailureOutcome::Dead, error))
         }
         (HandlerEnd::Returned(Err(RunError::Failed(problem))), _) => {
             return Some(failed(attempt, &**problem, random));
@@ -193,7 +193,11 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     let limit = facts.result_limit;
     if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > limit.bytes()) {
         let message = too_large(bytes, limit);
-        return fail(attempt, Verdict::Dead, error(attempt, Reason::ResultTooLarge, &message));
+        return fail(
+            attempt,
+            FailureOutcome::Dead,
+            error(attempt, Reason::ResultTooLarge, &message),
+        );
     }
     Report::Complete(Completion {
         lease: attempt.lease.clone(),
@@ -225,14 +229,14 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     let report = match word {
         Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
             attempt,
-            Verdict::Retry(wait.min(optimus_core::BACKOFF_MAX)),
+            FailureOutcome::Retry(wait.min(optimus_core::BACKOFF_MAX)),
             error(attempt, Reason::Failed, &message),
         ),
         Control::RetryAfter(_) | Control::Fatal => {
-            fail(attempt, Verdict::Dead, error(attempt, Reason::Failed, &message))
+            fail(attempt, FailureOutcome::Dead, error(attempt, Reason::Failed, &message))
         }
         Control::Cancel => {
-            fail(attempt, Verdict::Cancelled, error(attempt, Reason::Failed, &message))
+            fail(attempt, FailureOutcome::Cancelled, error(attempt, Reason::Failed, &message))
         }
         Control::Snooze(wait) => Report::Release(Release {
             lease: attempt.lease.clone(),
@@ -252,26 +256,26 @@ fn failure(
     random: f64,
 ) -> Report {
     let facts = &attempt.facts;
-    let verdict = if retries_left(facts) {
+    let outcome = if retries_left(facts) {
         let n = facts.failures + 1;
         let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
             let text = "the back-off function panicked; the default back-off is used";
             drop(guarded(|| tracing::error!(panic, "{text}")));
             Backoff::default().wait(n, problem, random)
         });
-        Verdict::Retry(wait)
+        FailureOutcome::Retry(wait)
     } else {
-        Verdict::Dead
+        FailureOutcome::Dead
     };
-    fail(attempt, verdict, error(attempt, reason, &text(problem)))
+    fail(attempt, outcome, error(attempt, reason, &text(problem)))
 }
 
 fn retries_left(facts: &Facts) -> bool {
     facts.failures < facts.max_retry
 }
 
-fn fail(attempt: &Attempt, verdict: Verdict, error: String) -> Report {
-    Report::Fail(Failure { lease: attempt.lease.clone(), verdict, error })
+fn fail(attempt: &Attempt, outcome: FailureOutcome, error: String) -> Report {
+    Report::Fail(Failure { lease: attempt.lease.clone(), outcome, error })
 }
 
 /// The report of an attempt that the worker interrupted: its task goes back to the front of the
@@ -280,7 +284,9 @@ pub(crate) fn interrupted(attempt: &Attempt) -> Report {
     let lease = attempt.lease.clone();
     match attempt.facts.on_lost {
         OnLost::Retry => Report::Release(Release { lease, give: Give::Interrupted }),
-        OnLost::Dead => fail(attempt, Verdict::Dead, error(attempt, Reason::Lost, INTERRUPTED)),
+        OnLost::Dead => {
+            fail(attempt, FailureOutcome::Dead, error(attempt, Reason::Lost, INTERRUPTED))
+        }
     }
 }
 
@@ -291,7 +297,7 @@ fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
 /// The report of a task that is marked Dead without an attempt.
 pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
     let error = error_entry(&lease, attempt, reason, message);
-    Report::Fail(Failure { lease, verdict: Verdict::Dead, error })
+    Report::Fail(Failure { lease, outcome: FailureOutcome::Dead, error })
 }
 
 /// An entry of the error history: JSON without line breaks.

@@ -43,9 +43,9 @@ fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> Option<Repo
     super::decide(attempt, ended, random).map(|decision| decision.report)
 }
 
-fn verdict(attempt: &Attempt, mut ended: HandlerEnd) -> Verdict {
+fn outcome(attempt: &Attempt, mut ended: HandlerEnd) -> FailureOutcome {
     match decide(attempt, &mut ended, 0.5) {
-        Some(Report::Fail(failure)) => failure.verdict,
+        Some(Report::Fail(failure)) => failure.outcome,
         other => panic!("not a failure: {other:?}"),
     }
 }
@@ -62,19 +62,19 @@ fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
     for make in
         [|| error("boom"), || HandlerEnd::Panicked(Box::new("boom")), || HandlerEnd::TimedOut]
     {
-        assert_eq!(verdict(&attempt(0), make()), Verdict::Retry(MINUTE));
-        assert_eq!(verdict(&attempt(1), make()), Verdict::Retry(MINUTE));
-        assert_eq!(verdict(&attempt(2), make()), Verdict::Dead);
+        assert_eq!(outcome(&attempt(0), make()), FailureOutcome::Retry(MINUTE));
+        assert_eq!(outcome(&attempt(1), make()), FailureOutcome::Retry(MINUTE));
+        assert_eq!(outcome(&attempt(2), make()), FailureOutcome::Dead);
     }
 }
 
 #[test]
 fn control_words_are_obeyed() {
     let second = Duration::from_secs(1);
-    assert_eq!(verdict(&attempt(0), error(Retry::after(second))), Verdict::Retry(second));
-    assert_eq!(verdict(&attempt(2), error(Retry::after(second))), Verdict::Dead);
-    assert_eq!(verdict(&attempt(0), error(Fatal::new("no"))), Verdict::Dead);
-    assert_eq!(verdict(&attempt(0), error(Cancel)), Verdict::Cancelled);
+    assert_eq!(outcome(&attempt(0), error(Retry::after(second))), FailureOutcome::Retry(second));
+    assert_eq!(outcome(&attempt(2), error(Retry::after(second))), FailureOutcome::Dead);
+    assert_eq!(outcome(&attempt(0), error(Fatal::new("no"))), FailureOutcome::Dead);
+    assert_eq!(outcome(&attempt(0), error(Cancel)), FailureOutcome::Cancelled);
     assert_eq!(give(&attempt(2), error(Snooze::lasting(second))), Give::Snooze(second));
 }
 
@@ -82,7 +82,7 @@ fn control_words_are_obeyed() {
 fn arguments_that_do_not_fit_mark_the_task_dead_at_once() {
     let problem = serde_json::from_str::<u8>("x").unwrap_err();
     let ended = HandlerEnd::Returned(Err(RunError::Undecodable(problem)));
-    assert_eq!(verdict(&attempt(0), ended), Verdict::Dead);
+    assert_eq!(outcome(&attempt(0), ended), FailureOutcome::Dead);
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
 fn a_task_that_may_start_only_once_is_dead_if_its_worker_interrupts_it() {
     let mut attempt = attempt(0);
     attempt.facts.on_lost = OnLost::Dead;
-    assert_eq!(verdict(&attempt, HandlerEnd::Abandoned), Verdict::Dead);
+    assert_eq!(outcome(&attempt, HandlerEnd::Abandoned), FailureOutcome::Dead);
     attempt.stop(Stop::Shutdown);
-    assert_eq!(verdict(&attempt, HandlerEnd::Abandoned), Verdict::Dead);
+    assert_eq!(outcome(&attempt, HandlerEnd::Abandoned), FailureOutcome::Dead);
     // The handler's own error still counts.
-    assert_eq!(verdict(&attempt, error("stopped")), Verdict::Retry(MINUTE));
+    assert_eq!(outcome(&attempt, error("stopped")), FailureOutcome::Retry(MINUTE));
     assert_eq!(give(&attempt, error(Snooze::lasting(MINUTE))), Give::Snooze(MINUTE));
 }
 
@@ -114,7 +114,7 @@ fn a_cancelled_handler_that_still_succeeds_has_succeeded() {
     attempt.stop(Stop::Cancelled);
     let report = decide(&attempt, &mut HandlerEnd::Returned(Ok(None)), 0.5);
     assert!(matches!(report, Some(Report::Complete(_))));
-    assert_eq!(verdict(&attempt, error("stopped")), Verdict::Cancelled);
+    assert_eq!(outcome(&attempt, error("stopped")), FailureOutcome::Cancelled);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_handler_that_returns_after_its_timeout_has_timed_out_whatever_it_returns() 
     for ended in [HandlerEnd::Returned(Ok(None)), error(Fatal::new("late"))] {
         let attempt = attempt(0);
         attempt.stop(Stop::TimedOut);
-        assert_eq!(verdict(&attempt, ended), Verdict::Retry(MINUTE));
+        assert_eq!(outcome(&attempt, ended), FailureOutcome::Retry(MINUTE));
     }
 }
 
@@ -149,13 +149,13 @@ fn a_handler_that_keeps_its_thread_is_timed_out_without_its_own_back_off() {
         let mut attempt = attempt(0);
         attempt.facts.backoff = backoff;
         match time_out(&attempt, 0.5) {
-            Some(Report::Fail(failure)) => failure.verdict,
+            Some(Report::Fail(failure)) => failure.outcome,
             other => panic!("not a failure: {other:?}"),
         }
     };
-    assert_eq!(of(Backoff::Fixed { wait: MINUTE, jitter: 0.0 }), Verdict::Retry(MINUTE));
+    assert_eq!(of(Backoff::Fixed { wait: MINUTE, jitter: 0.0 }), FailureOutcome::Retry(MINUTE));
     let sidekiq = Backoff::Sidekiq.wait(1, &fmt::Error, 0.5);
-    assert_eq!(of(Backoff::Custom(|_, _| unreachable!())), Verdict::Retry(sidekiq));
+    assert_eq!(of(Backoff::Custom(|_, _| unreachable!())), FailureOutcome::Retry(sidekiq));
 }
 
 #[test]
@@ -168,9 +168,9 @@ fn a_back_off_function_receives_panics_and_timeouts_as_a_type_that_it_can_name()
     let mut attempt = attempt(0);
     attempt.facts.backoff = Backoff::Custom(by_reason);
     let panicked = HandlerEnd::Panicked(Box::new("boom"));
-    assert_eq!(verdict(&attempt, panicked), Verdict::Retry(MINUTE));
-    assert_eq!(verdict(&attempt, HandlerEnd::TimedOut), Verdict::Retry(2 * MINUTE));
-    assert_eq!(verdict(&attempt, error("boom")), Verdict::Retry(3 * MINUTE));
+    assert_eq!(outcome(&attempt, panicked), FailureOutcome::Retry(MINUTE));
+    assert_eq!(outcome(&attempt, HandlerEnd::TimedOut), FailureOutcome::Retry(2 * MINUTE));
+    assert_eq!(outcome(&attempt, error("boom")), FailureOutcome::Retry(3 * MINUTE));
 }
 
 /// An error that is its own source, and whose text never ends.
@@ -194,7 +194,7 @@ impl Error for Endless {
 #[test]
 fn an_endless_error_is_cut() {
     assert_eq!(text(&Endless).len(), MESSAGE_BYTES_MAX);
-    assert_eq!(verdict(&attempt(0), error(Endless)), Verdict::Retry(MINUTE));
+    assert_eq!(outcome(&attempt(0), error(Endless)), FailureOutcome::Retry(MINUTE));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
     let Some(Report::Fail(failure)) = decide(&attempt(0), &mut returned(101), 0.5) else {
         panic!("a result that is kept is checked");
     };
-    assert_eq!(failure.verdict, Verdict::Dead, "another attempt would not help");
+    assert_eq!(failure.outcome, FailureOutcome::Dead, "another attempt would not help");
     let entry: AttemptError = serde_json::from_str(&failure.error).unwrap();
     assert_eq!(entry.reason, Reason::ResultTooLarge);
     assert!(entry.message.contains("101") && entry.message.contains("result_limit"));

@@ -12,8 +12,8 @@ use std::{
 use futures_util::FutureExt;
 use optimus_core::{
     AttemptError, End, Outcome,
-    broker::{Give, Verdict},
-    tell,
+    broker::{FailureOutcome, Give},
+    log_event,
 };
 use tokio::time::timeout;
 
@@ -79,12 +79,12 @@ async fn call_all(shared: &Shared, attempt: &Attempt, end: &End) {
             Ok(Err(panic)) => {
                 let text = panic_text(&*panic);
                 discard(panic);
-                tell!(shared.log, ERROR, %id, text, "a layer panicked in `ended`");
+                log_event!(shared.log, ERROR, %id, text, "a layer panicked in `ended`");
             }
             Err(_) => {
                 let within_ms = millis(ENDED_WITHIN);
                 let text = "a layer did not return from `ended`, and is dropped";
-                tell!(shared.log, ERROR, %id, within_ms, "{text}");
+                log_event!(shared.log, ERROR, %id, within_ms, "{text}");
             }
         }
         discard(call);
@@ -101,10 +101,10 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
     };
     match report {
         Report::Complete(_) => Outcome::Success,
-        Report::Fail(failure) => match failure.verdict {
-            Verdict::Retry(wait) => Outcome::Retry { wait, error: error(&failure.error) },
-            Verdict::Dead => Outcome::Dead(error(&failure.error)),
-            Verdict::Cancelled => Outcome::Cancelled,
+        Report::Fail(failure) => match failure.outcome {
+            FailureOutcome::Retry(wait) => Outcome::Retry { wait, error: error(&failure.error) },
+            FailureOutcome::Dead => Outcome::Dead(error(&failure.error)),
+            FailureOutcome::Cancelled => Outcome::Cancelled,
         },
         Report::Release(release) => match release.give {
             Give::Snooze(wait) => Outcome::Snoozed(wait),

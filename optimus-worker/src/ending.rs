@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use optimus_core::tell;
+use optimus_core::log_event;
 use tokio::time::timeout;
 
 use crate::{attempts::Stop, executor, shared::Shared};
@@ -26,7 +26,7 @@ pub(crate) async fn end(shared: &Shared) {
     let Shared { config, attempts, reporter, slots, shutdown, .. } = shared;
     shutdown.quieted().await;
     let running = attempts.running();
-    tell!(shared.log, INFO, running, "the worker ends: it claims nothing more");
+    log_event!(shared.log, INFO, running, "the worker ends: it claims nothing more");
     executor::give_back_all_waiting(shared);
     let is_idle = || slots.busy() == 0;
     tokio::select! {

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use optimus_core::{
     broker::{Broker, BrokerError, Refusal, Renewed},
     log::Log,
-    tell,
+    log_event,
 };
 use tokio::time::{Instant, timeout};
 
@@ -127,7 +127,7 @@ impl Heartbeat {
         let Some((_, first, before)) = lapsed.first() else { return };
         let (queues, queue, worker) = (lapsed.len(), first.name.clone(), before.worker.clone());
         let held: usize = lapsed.iter().map(|(_, _, before)| before.attempts.len()).sum();
-        tell!(
+        log_event!(
             self.shared.log,
             WARN,
             queues,
@@ -158,7 +158,7 @@ impl Heartbeat {
                 if let Err(problem) = self.broker.announce(&queue.name).await {
                     let (log, name) = (&self.shared.log, queue.name.clone());
                     let text = "could not announce the queue";
-                    tell!(log, DEBUG, queue = %name, error = %problem, "{text}");
+                    log_event!(log, DEBUG, queue = %name, error = %problem, "{text}");
                 }
                 true
             }
@@ -208,14 +208,14 @@ fn log_slow(shared: &Shared, took: Duration) {
         "Redis took long to answer a heartbeat; when that takes a third of the lease, leases end: \
          look for what keeps Redis, the network or this machine busy (SLOWLOG, latency, CPU)"
     };
-    tell!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
+    log_event!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
 }
 
 /// Logs a heartbeat that was rejected. Always `false`: it was not acknowledged.
 fn missed(log: &Log, queue: &Served, problem: BrokerError) -> bool {
     if !problem.is_transient() {
         let name = queue.name.clone();
-        tell!(log, ERROR, queue = %name, error = %problem, "Redis rejected a heartbeat");
+        log_event!(log, ERROR, queue = %name, error = %problem, "Redis rejected a heartbeat");
     }
     false
 }

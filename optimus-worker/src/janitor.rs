@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName,
     broker::{Broker, BrokerError},
-    interval, tell,
+    interval, log_event,
 };
 
 use crate::{role::Role, shared::Shared};
@@ -85,7 +85,7 @@ impl Sum {
         let Self { tasks, above_count, above_bytes } = *self;
         let (queue, past_age) = (queue.clone(), tasks - above_count - above_bytes);
         if above_bytes > 0 {
-            tell!(
+            log_event!(
                 shared.log,
                 WARN,
                 %queue,
@@ -97,7 +97,7 @@ impl Sum {
                  bytes than keep_ended_bytes"
             );
         } else if tasks > 0 {
-            tell!(
+            log_event!(
                 shared.log,
                 INFO,
                 %queue,

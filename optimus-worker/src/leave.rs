@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use optimus_core::{
     Lease,
     broker::{BATCH_MAX, Broker, BrokerError, Give, Release},
-    tell,
+    log_event,
 };
 
 use crate::{outcome::millis, queues::Served, shared::Shared};
@@ -20,7 +20,7 @@ pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.maintenance.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| leave_queues(shared, &broker, queue));
     if tokio::time::timeout(LEAVE_WITHIN, join_all(leaving)).await.is_err() {
-        tell!(
+        log_event!(
             shared.log,
             WARN,
             within_ms = millis(LEAVE_WITHIN),
@@ -33,7 +33,7 @@ async fn leave_queues(shared: &Shared, broker: &Broker, queue: &Served) {
     if let Err(problem) = leave_queue(shared, broker, queue).await {
         let name = queue.name.clone();
         let text = "could not leave the queue; the lease there ends by itself";
-        tell!(shared.log, WARN, queue = %name, error = %problem, "{text}");
+        log_event!(shared.log, WARN, queue = %name, error = %problem, "{text}");
     }
 }
 
@@ -51,7 +51,7 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
     let releases: Vec<Release> =
         unknown.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
     let (name, given_back, kept_here) = (queue.name.clone(), releases.len(), kept.len());
-    tell!(
+    log_event!(
         shared.log,
         WARN,
         queue = %name,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use optimus_core::{
     AttemptError, Reason, TaskId, TaskState,
-    broker::{Failure, Give, Lost, Verdict},
+    broker::{Failure, FailureOutcome, Give, Lost},
 };
 use tracing::{Level, level_filters::LevelFilter};
 
@@ -91,10 +91,10 @@ impl Outcome {
     }
 
     pub(crate) fn failed(failure: &Failure, asked: bool) -> Self {
-        let outcome = match failure.verdict {
-            Verdict::Retry(next_in) => Self::Retry { next_in, asked, error: None },
-            Verdict::Dead => Self::Dead(None),
-            Verdict::Cancelled => Self::Cancelled(None),
+        let outcome = match failure.outcome {
+            FailureOutcome::Retry(next_in) => Self::Retry { next_in, asked, error: None },
+            FailureOutcome::Dead => Self::Dead(None),
+            FailureOutcome::Cancelled => Self::Cancelled(None),
         };
         if LevelFilter::current() < outcome.level() {
             return outcome;
@@ -233,7 +233,7 @@ fn log_ended(
     (id, task, attempt): (TaskId, Option<String>, u32),
 ) {
     shared.tally.count(&outcome);
-    shared.log.tell(outcome.level(), move || {
+    shared.log.add(outcome.level(), move || {
         let task = task.as_deref();
         outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None });
     });

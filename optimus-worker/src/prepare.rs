@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release, StartBy},
-    tell,
+    log_event,
 };
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ fn hold(shared: &Shared, lease: Lease) {
     }
     let text = "the workers that ran this task were lost; it runs alone once the other tasks of \
                 this worker have ended";
-    tell!(shared.log, WARN, %id, "{text}");
+    log_event!(shared.log, WARN, %id, "{text}");
 }
 
 fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
@@ -111,7 +111,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         let next_in = misfit::wait(misfits + 1);
         let next_in_ms = outcome::millis(next_in);
         let event = "this worker can't run the task; the next attempt may go to another";
-        tell!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
+        log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
         let give = Give::Misfit(next_in);
         let release = Release { lease: lease.clone(), give };
         Obstacle::Misfit(Box::new(Report::Release(release)))

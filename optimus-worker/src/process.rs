@@ -3,7 +3,7 @@
 
 use std::{process, sync::LazyLock, time::Duration};
 
-use optimus_core::tell;
+use optimus_core::log_event;
 use tokio::{
     sync::{oneshot, watch},
     time::timeout,
@@ -73,7 +73,7 @@ impl Process {
         };
         if timeout(RETURN_GRACE, freed).await.is_err() {
             let handlers = on_runtime();
-            tell!(
+            log_event!(
                 shared.log,
                 ERROR,
                 handlers,

@@ -14,7 +14,7 @@ use optimus_core::{
     QueueName, WorkerId,
     broker::{BrokerError, Refusal},
     log::Log,
-    tell,
+    log_event,
 };
 use tokio::time::Instant;
 
@@ -123,9 +123,9 @@ impl Served {
     pub(crate) fn log_rejection(&self, log: &Log, problem: &BrokerError) {
         let (queue, problem) = (self.name.clone(), problem.clone());
         if problem.refusal() != Some(Refusal::Newer) {
-            tell!(log, ERROR, %queue, error = %problem, "Redis rejected a claim");
+            log_event!(log, ERROR, %queue, error = %problem, "Redis rejected a claim");
         } else if !self.is_outdated.swap(true, Ordering::Relaxed) {
-            tell!(
+            log_event!(
                 log,
                 ERROR,
                 %queue,

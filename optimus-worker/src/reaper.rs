@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName, TaskState,
     broker::{BATCH_MAX, Broker, Reaped},
-    tell,
+    log_event,
 };
 use tokio::time::Instant;
 
@@ -38,7 +38,7 @@ impl Reaper {
                     Ok(reaped) => reaped,
                     Err(problem) => {
                         let name = queue.name.clone();
-                        tell!(
+                        log_event!(
                             self.shared.log,
                             DEBUG,
                             queue = %name,
@@ -77,10 +77,10 @@ pub(crate) fn log_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
     let died = lost.iter().filter(|lost| lost.state == TaskState::Dead).count();
     if tasks > 0 {
         let text = "took back the tasks of workers whose lease is over";
-        tell!(shared.log, WARN, %queue, ?workers, tasks, died, "{text}");
+        log_event!(shared.log, WARN, %queue, ?workers, tasks, died, "{text}");
     } else {
         let text = "removed workers whose lease is over; they held no tasks";
-        tell!(shared.log, INFO, %queue, ?workers, "{text}");
+        log_event!(shared.log, INFO, %queue, ?workers, "{text}");
     }
     for lost in lost {
         outcome::log_lost(shared, lost);

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use optimus_core::{
     Lease, TaskId, Token, WorkerId,
     broker::{Give, Release, Renewed},
-    tell,
+    log_event,
 };
 
 use crate::{
@@ -67,7 +67,7 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
         }
         if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
             let id = id.clone();
-            tell!(shared.log, WARN, %id, "its lease is over; the handler is asked to stop");
+            log_event!(shared.log, WARN, %id, "its lease is over; the handler is asked to stop");
             attempt.stop(Stop::Lost);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Lease, QueueName, Reason, TaskId, Token, WorkerId,
-    broker::{Give, Release, Verdict},
+    broker::{FailureOutcome, Give, Release},
 };
 
 use super::*;
@@ -126,5 +126,5 @@ fn reports_without_an_answer_are_sent_again_and_a_release_never_marks_its_task_d
     let report_batch = report_buffer.take(Instant::now()).unwrap();
     report_buffer.park(report_batch.into_dead("why").unwrap_err(), now);
     assert_eq!(report_buffer.ready_at(), Some(now + PARKED));
-    assert!(matches!(failure(&lease()), Report::Fail(f) if f.verdict == Verdict::Dead));
+    assert!(matches!(failure(&lease()), Report::Fail(f) if f.outcome == FailureOutcome::Dead));
 }

@@ -14,7 +14,7 @@ use optimus_core::{
     QueueName,
     broker::{Broker, BrokerError, Reply},
     log::Log,
-    tell,
+    log_event,
 };
 use tokio::time::Instant;
 use tracing::field::display;
@@ -180,7 +180,7 @@ impl Reporter {
         held.bytes -= report_batch.bytes;
         if held.report_buffer(report_batch).pass(report_batch.len()) {
             let queue = report_batch.queue().clone();
-            tell!(self.log, INFO, %queue, "Redis accepts reports of this queue again");
+            log_event!(self.log, INFO, %queue, "Redis accepts reports of this queue again");
         }
         drop(held);
         self.wakeups.reports_answered();
@@ -199,7 +199,7 @@ impl Reporter {
         match held.report_buffer(&report_batch).refuse(report_batch, now) {
             Refused::Held => {}
             Refused::BufferWaits => {
-                tell!(
+                log_event!(
                     self.log,
                     ERROR,
                     %queue,
@@ -214,13 +214,13 @@ impl Reporter {
                 match report_batch.into_dead(&problem) {
                     Ok(dead) => {
                         let text = "Redis refuses the report of a task; it is reported as Dead";
-                        tell!(self.log, ERROR, id, error = problem, "{text}");
+                        log_event!(self.log, ERROR, id, error = problem, "{text}");
                         held.bytes = held.bytes + dead.bytes - before;
                         held.report_buffer(&dead).push_batch(dead);
                     }
                     Err(report_batch) => {
                         let text = "Redis refuses each report of a task; it is held";
-                        tell!(self.log, ERROR, id, error = problem, "{text}");
+                        log_event!(self.log, ERROR, id, error = problem, "{text}");
                         held.report_buffer(&report_batch).park(report_batch, now);
                     }
                 }

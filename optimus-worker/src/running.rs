@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::{Error, tell};
+use optimus_core::{Error, log_event};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -53,7 +53,7 @@ impl Running {
     pub(crate) async fn end(mut self) {
         self.shared.shutdown.begin();
         self.maintenance.ended().await;
-        tell!(self.shared.log, INFO, "the worker has ended");
+        log_event!(self.shared.log, INFO, "the worker has ended");
         // The program may end after this, and would drop the events.
         self.shared.log.flush(LOG_WITHIN).await;
     }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use optimus_core::{log::Log, tell};
+use optimus_core::{log::Log, log_event};
 use tokio_util::sync::CancellationToken;
 
 /// What has to end, and why.
@@ -71,7 +71,7 @@ impl Shutdown {
     /// The worker can't go on, and ends. The first reason counts.
     pub(crate) fn fail(&self, why: String) {
         if self.failure.set(why.clone()).is_ok() {
-            tell!(self.log, ERROR, error = why, "the worker can't go on and ends");
+            log_event!(self.log, ERROR, error = why, "the worker can't go on and ends");
         }
         self.begin();
     }

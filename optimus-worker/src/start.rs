@@ -9,7 +9,7 @@ use std::{
 use optimus_core::{
     Data, Error, Layers, OwnClient, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
-    platform, tell,
+    log_event, platform,
 };
 use tokio::{runtime::Handle, time::Instant};
 
@@ -89,7 +89,7 @@ pub(crate) async fn start(
 fn log_start(broker: &Broker, config: &Config, worker: &WorkerId) {
     let (worker, store) = (worker.clone(), broker.endpoint().describe());
     let (slots, queues) = (config.concurrency, config::describe(config.order, &config.queues));
-    tell!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
+    log_event!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
 }
 
 /// To stderr. If that is closed, the line is dropped.
@@ -106,7 +106,7 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
     }
     for warning in facts.warnings() {
         let text = warning.clone();
-        tell!(broker.log(), WARN, "{text}");
+        log_event!(broker.log(), WARN, "{text}");
         if !config.banner {
             print(&format!("optimus: warning: {warning}"));
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::{
     QueueName,
     broker::{BATCH_MAX, Broker, BrokerError},
-    interval, tell,
+    interval, log_event,
 };
 
 use crate::{janitor, reaper::log_reaped, role::Role, shared::Shared};
@@ -60,7 +60,7 @@ impl Steward {
         let workers = janitor::purge(&self.shared, &self.broker, queue).await?.workers;
         if workers == 0 && self.broker.retire(queue, self.shared.config.unused_for).await? {
             let queue = queue.clone();
-            tell!(self.shared.log, INFO, %queue, "removed a queue that nobody uses");
+            log_event!(self.shared.log, INFO, %queue, "removed a queue that nobody uses");
         }
         Ok(())
     }
@@ -75,11 +75,11 @@ impl Role for Steward {
                     if let Err(problem) = self.clean_up(queue).await {
                         let queue = queue.clone();
                         let text = "could not clean up a queue that this worker does not serve";
-                        tell!(log, DEBUG, %queue, error = %problem, "{text}");
+                        log_event!(log, DEBUG, %queue, error = %problem, "{text}");
                     }
                 }
             }
-            Err(problem) => tell!(log, DEBUG, error = %problem, "could not list the queues"),
+            Err(problem) => log_event!(log, DEBUG, error = %problem, "could not list the queues"),
         }
         interval(AVERAGE, self.shared.queues.peers(), fastrand::f64())
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::tell;
+use optimus_core::log_event;
 use tokio::time::Instant;
 
 use crate::{role::Role, shared::Shared};
@@ -30,7 +30,7 @@ impl Summary {
         if counts.is_empty() && running == 0 {
             return;
         }
-        tell!(
+        log_event!(
             self.shared.log,
             target: "optimus::summary",
             INFO,

@@ -12,7 +12,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use optimus_core::{
     QueueName, WorkerId,
     broker::{Broker, BrokerError, Woken},
-    tell,
+    log_event,
 };
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,7 @@ impl WorkListener {
         for queue in &shared.queues {
             if due_overdue(queue).is_some_and(|at| at <= now) {
                 queue.set_due(None);
-                drop(shared.maintenance.ring(&queue.name).await);
+                drop(shared.maintenance.wake(&queue.name).await);
             }
         }
     }
@@ -160,7 +160,7 @@ impl WorkListener {
         let shared = &self.shared;
         self.popped.retain(|popped| !shared.queues[popped.queue].was_answered(popped.hints));
         for popped in self.popped.extract_if(.., |popped| is_due(popped)) {
-            drop(shared.maintenance.ring(&shared.queues[popped.queue].name).await);
+            drop(shared.maintenance.wake(&shared.queues[popped.queue].name).await);
         }
     }
 
@@ -177,7 +177,7 @@ impl WorkListener {
         if let (Some(problem), false) = (refused, self.is_refused) {
             let problem = problem.clone();
             let text = "can't wait for work with BLPOP; this worker polls instead";
-            tell!(self.shared.log, WARN, error = %problem, "{text}");
+            log_event!(self.shared.log, WARN, error = %problem, "{text}");
         }
         self.is_refused = refused.is_some();
     }

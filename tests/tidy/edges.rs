@@ -164,7 +164,7 @@ fn only_the_broker_names_redis() {
 
 #[test]
 fn only_the_log_and_the_executor_call_the_subscriber() {
-    hold("a subscriber may block or panic; log it through `tell!`", called_subscriber);
+    hold("a subscriber may block or panic; log it through `log_event!`", called_subscriber);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn redis_outside_the_broker_is_found() {
 fn an_event_on_a_thread_of_a_role_is_found() {
     let found = |path: &str, text: &str| called_subscriber(&File::new(path, text)).len();
     assert_eq!(found("optimus-worker/src/a.rs", "tracing::warn!(id, \"lost\");"), 1);
-    assert_eq!(found("optimus-worker/src/a.rs", "tell!(log, WARN, id, \"lost\");"), 0);
+    assert_eq!(found("optimus-worker/src/a.rs", "log_event!(log, WARN, id, \"lost\");"), 0);
     assert_eq!(found("optimus-worker/src/outcome.rs", "tracing::warn!(\"lost\");"), 0);
     assert_eq!(found("tests/journeys/tests/a.rs", "tracing::warn!(\"lost\");"), 0);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use optimus_core::broker::{
-    BATCH_MAX, Batch, Broker, Claimed, Endpoint, Failure, Give, Keep, LEDGER_SLOTS, Release,
-    Verdict,
+    BATCH_MAX, Batch, Broker, Claimed, Endpoint, Failure, FailureOutcome, Give, Keep, LEDGER_SLOTS,
+    Release,
 };
 use optimus_core::{QueueName, Submission, TaskId, WorkerId};
 use optimus_testkit::RedisServer;
@@ -219,8 +219,8 @@ impl Scene {
                 broker.complete_call(queue, worker, &done)
             }
             "fail" => {
-                let (verdict, error) = (Verdict::Dead, r#"{"reason":"failed"}"#.to_owned());
-                let failure = |lease| Failure { lease, verdict, error: error.clone() };
+                let (outcome, error) = (FailureOutcome::Dead, r#"{"reason":"failed"}"#.to_owned());
+                let failure = |lease| Failure { lease, outcome, error: error.clone() };
                 broker.fail_call(queue, worker, &leases.map(failure).collect::<Vec<_>>())
             }
             _ => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use optimus_core::WorkerId;
-use optimus_core::broker::{Batch, Broker, Endpoint, Failure, Give, Release, Verdict};
+use optimus_core::broker::{Batch, Broker, Endpoint, Failure, FailureOutcome, Give, Release};
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -80,11 +80,11 @@ fn use_queue(url: &str) -> anyhow::Result<()> {
         let claim = broker.claim(&queue, &worker, 1, tasks.len()).await?;
         let leases: Vec<_> = plain::leases(&claim, &worker).collect();
         ensure!(leases.len() == tasks.len(), "a claim was not filled");
-        let failed = [Verdict::Dead, Verdict::Retry(FAR)].into_iter().zip(&leases);
+        let failed = [FailureOutcome::Dead, FailureOutcome::Retry(FAR)].into_iter().zip(&leases);
         let failed: Vec<_> = failed
-            .map(|(verdict, lease)| Failure {
+            .map(|(outcome, lease)| Failure {
                 lease: lease.clone(),
-                verdict,
+                outcome,
                 error: r#"{"reason":"failed"}"#.into(),
             })
             .collect();

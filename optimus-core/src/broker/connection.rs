@@ -149,7 +149,7 @@ impl Connection {
         *self.live() = Live { connection: Some(current.clone()), ..Live::default() };
         if self.0.down.swap(false, Ordering::AcqRel) {
             let (role, store) = (self.0.role, self.0.endpoint.describe());
-            crate::tell!(self.0.log, INFO, role, store, "connected again");
+            crate::log_event!(self.0.log, INFO, role, store, "connected again");
         }
         current
     }
@@ -210,7 +210,7 @@ impl Connection {
         if !self.0.down.swap(true, Ordering::AcqRel) {
             let (role, store) = (self.0.role, self.0.endpoint.describe());
             let error = why.to_owned();
-            crate::tell!(
+            crate::log_event!(
                 self.0.log,
                 WARN,
                 role,

@@ -73,7 +73,7 @@ impl Broker {
     }
 
     /// Passes a wakeup on, for work that this worker can't take.
-    pub async fn ring(&self, queue: &QueueName) -> Result<(), BrokerError> {
+    pub async fn wake(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let mut command = redis::cmd("RPUSH");
         command.arg(self.keys(queue).of("wake")).arg("1");
         self.send(vec![command]).await.pop().expect("an answer for each call").map(drop)

@@ -260,7 +260,7 @@ async fn renew(
             Err(Refused::Gone) => return,
             Err(Refused::Still(why)) => {
                 let wait = wait.min(RENEWED_AGAIN);
-                crate::tell!(log, WARN, why, "a connection could not log in again; trying on");
+                crate::log_event!(log, WARN, why, "a connection could not log in again; trying on");
                 wait
             }
         };

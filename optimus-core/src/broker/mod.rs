@@ -51,7 +51,7 @@ pub use self::{
     listen::Woken,
     operate::{Cancelled, Deleted, Keep, Purged},
     refusal::Refusal,
-    report::{Completion, Failure, Give, Release, Verdict},
+    report::{Completion, Failure, FailureOutcome, Give, Release},
     script_call::ScriptCall,
     server::ServerFacts,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},

@@ -54,14 +54,14 @@ pub struct Failure {
     /// Under which lease it ran.
     pub lease: Lease,
     /// What happens to the task.
-    pub verdict: Verdict,
+    pub outcome: FailureOutcome,
     /// The entry for its error history, as JSON; empty for none.
     pub error: String,
 }
 
 /// What happens to a task whose attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FailureOutcome {
     /// Another attempt after this wait.
     Retry(Duration),
     /// No further attempt.
@@ -126,10 +126,10 @@ impl Broker {
         let mut call = self.call(&scripts::FAIL, queue, worker.as_str());
         push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease));
         for failure in failed.iter().map(Borrow::borrow) {
-            match failure.verdict {
-                Verdict::Retry(wait) => call.push(millis(wait)),
-                Verdict::Dead => call.push("dead"),
-                Verdict::Cancelled => call.push("cancelled"),
+            match failure.outcome {
+                FailureOutcome::Retry(wait) => call.push(millis(wait)),
+                FailureOutcome::Dead => call.push("dead"),
+                FailureOutcome::Cancelled => call.push("cancelled"),
             }
         }
         for failure in failed.iter().map(Borrow::borrow) {

@@ -19,9 +19,8 @@ use crate::{
     Error,
     broker::{Batch, Broker, LEDGER_SLOTS},
     id::QueueName,
-    platform,
+    log_event, platform,
     record::Submission,
-    tell,
 };
 
 /// The most calls in progress when answers come quickly. More calls would each be smaller.
@@ -230,7 +229,7 @@ impl Sender {
             let log = self.delivery.broker.log();
             let text =
                 "could not give up the ledgers of a client; a janitor removes them in an hour";
-            tell!(log, DEBUG, error = %problem, "{text}");
+            log_event!(log, DEBUG, error = %problem, "{text}");
         }
     }
 

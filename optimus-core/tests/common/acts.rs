@@ -5,8 +5,8 @@ use std::time::Duration;
 use optimus_core::{
     Lease, Submission, Submit, TaskId, TaskState, Token, WorkerId,
     broker::{
-        Batch, BrokerError, Claimed, Completion, Failure, Give, Grant, Keep, LEDGER_SLOTS, Receipt,
-        Refusal, Release, Verdict,
+        Batch, BrokerError, Claimed, Completion, Failure, FailureOutcome, Give, Grant, Keep,
+        LEDGER_SLOTS, Receipt, Refusal, Release,
     },
 };
 
@@ -202,8 +202,8 @@ pub(crate) fn done_biz(lease: &Lease, biz_id: &str) -> Completion {
 }
 
 /// A report of failure.
-pub(crate) fn failed(lease: &Lease, verdict: Verdict) -> Failure {
-    Failure { lease: lease.clone(), verdict, error: r#"{"reason":"failed"}"#.into() }
+pub(crate) fn failed(lease: &Lease, outcome: FailureOutcome) -> Failure {
+    Failure { lease: lease.clone(), outcome, error: r#"{"reason":"failed"}"#.into() }
 }
 
 /// A task given back.

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use optimus_core::broker::{Give, Verdict};
+use optimus_core::broker::{FailureOutcome, Give};
 use proptest::{collection::vec, prelude::*};
 
 use crate::step::{Aim, Kind, Pick, Plan, Step};
@@ -72,7 +72,7 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
         4 => (queue(), worker()).prop_map(|(queue, worker)| Step::ClaimAgain { queue, worker }),
         7 => (queue(), worker(), vec(pick(), width.reports.clone()))
             .prop_map(|(queue, worker, picks)| Step::Complete { queue, worker, picks }),
-        7 => (queue(), worker(), vec((pick(), verdict()), width.reports.clone()))
+        7 => (queue(), worker(), vec((pick(), outcome()), width.reports.clone()))
             .prop_map(|(queue, worker, picks)| Step::Fail { queue, worker, picks }),
         5 => (queue(), worker(), vec((pick(), give()), width.reports.clone()))
             .prop_map(|(queue, worker, picks)| Step::Release { queue, worker, picks }),
@@ -159,11 +159,11 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn outcome() -> impl Strategy<Value = FailureOutcome> {
     prop_oneof![
-        4 => wait().prop_map(Verdict::Retry),
-        2 => Just(Verdict::Dead),
-        1 => Just(Verdict::Cancelled),
+        4 => wait().prop_map(FailureOutcome::Retry),
+        2 => Just(FailureOutcome::Dead),
+        1 => Just(FailureOutcome::Cancelled),
     ]
 }
 

@@ -25,7 +25,7 @@ impl Display for Call {
             }
             Self::Fail { worker, failed } => {
                 let failed =
-                    list(failed.iter().map(|f| format!("{} {:?}", held(&f.lease), f.verdict)));
+                    list(failed.iter().map(|f| format!("{} {:?}", held(&f.lease), f.outcome)));
                 write!(f, "{worker} fails {failed}")
             }
             Self::Release { worker, given } => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Lease, WorkerId,
-    broker::{Completion, Failure, Give, Release, Verdict},
+    broker::{Completion, Failure, FailureOutcome, Give, Release},
 };
 
 use crate::{answer::Granted, call::Call, reference::Queue, step::Pick};
@@ -52,14 +52,14 @@ impl Holds {
     pub(crate) fn fail(
         &self,
         worker: WorkerId,
-        picks: &[(Pick, Verdict)],
+        picks: &[(Pick, FailureOutcome)],
         reference: &Queue,
     ) -> Option<Call> {
         let hand = self.hand(&worker, reference);
-        let failure = |(at, (pick, verdict)): (usize, &(Pick, Verdict))| {
+        let failure = |(at, (pick, outcome)): (usize, &(Pick, FailureOutcome))| {
             let lease = hand.picked(*pick)?.lease;
             let error = if at % 3 == 2 { "" } else { r#"{"reason":"failed"}"# };
-            Some(Failure { lease, verdict: *verdict, error: error.to_owned() })
+            Some(Failure { lease, outcome: *outcome, error: error.to_owned() })
         };
         let failed: Vec<_> = picks.iter().enumerate().filter_map(failure).collect();
         (!failed.is_empty()).then_some(Call::Fail { worker, failed })

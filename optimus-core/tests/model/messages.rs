@@ -59,7 +59,7 @@ impl Run<'_> {
         (side.has_wakeup, side.reference.woken) = (false, true);
         // A token is only a hint, and a full store accepts none from outside.
         if pass_on && !side.reference.full {
-            self.listener.ring(&queues[0]).await.map_err(|problem| problem.to_string())?;
+            self.listener.wake(&queues[0]).await.map_err(|problem| problem.to_string())?;
             (side.has_wakeup, side.reference.woken) = (true, false);
         }
         self.record(at, queue.into(), &format_args!("the wakeup is taken, passed on: {pass_on}"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::broker::Verdict;
+use optimus_core::broker::FailureOutcome;
 
 use crate::{
     call::Call,
@@ -14,7 +14,7 @@ use crate::{
 /// Half a lease: after this time without a renewal the queue still counts as watched.
 const WATCHED_MS: u64 = 7_500;
 
-const RETRY_AT_ONCE: Verdict = Verdict::Retry(Duration::ZERO);
+const RETRY_AT_ONCE: FailureOutcome = FailureOutcome::Retry(Duration::ZERO);
 
 impl Run<'_> {
     /// Fills the store to its limit, or ends that.

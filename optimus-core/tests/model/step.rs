@@ -1,7 +1,7 @@
 //! One step of a random run, as numbers that get their meaning when it is applied. So a run is
 //! still valid after steps were removed.
 
-use optimus_core::broker::{Give, Verdict};
+use optimus_core::broker::{FailureOutcome, Give};
 
 /// One step. `queue`, `worker`, `client` and `task` are indexes into what exists when it is
 /// applied.
@@ -50,7 +50,7 @@ pub(crate) enum Step {
     Fail {
         queue: u8,
         worker: u8,
-        picks: Vec<(Pick, Verdict)>,
+        picks: Vec<(Pick, FailureOutcome)>,
     },
     Release {
         queue: u8,

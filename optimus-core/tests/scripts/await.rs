@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Due, Submit, TaskId, TaskState, WorkerId,
-    broker::{Batch, LEDGER_SLOTS, Returned, StoredBy, Verdict},
+    broker::{Batch, FailureOutcome, LEDGER_SLOTS, Returned, StoredBy},
 };
 use redis::cmd;
 
@@ -51,7 +51,7 @@ async fn a_client_waits_for_a_live_task(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     bench.take(0, &worker, 1).await;
     let lease = bench.take(0, &worker, 2).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(90)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(90)))]).await.is_empty());
     for (id, expected) in [
         (&delayed, TaskState::Delayed),
         (&working, TaskState::Working),
@@ -73,7 +73,7 @@ async fn a_wait_for_an_ended_task_returns_at_once(bench: Bench) {
     let lease = bench.take(0, &worker, 1).await;
     assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
     let lease = bench.take(0, &worker, 2).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     bench.at(0).cancel(&cancelled).await.unwrap();
     let before = bench.dump().await;
     for (id, expected) in [
@@ -206,7 +206,7 @@ async fn a_task_that_may_have_been_purged_is_not_a_success(bench: Bench) {
     let [good, dead, later] = [tasks[0].id(), tasks[1].id(), tasks[2].id()];
     succeed_long_ago(&bench, good, &worker, 1).await;
     let lease = bench.take(0, &worker, 2).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     succeed_long_ago(&bench, later, &worker, 3).await;
     let long = ms(1_000_000);
     assert_eq!(state_of(&bench, good, 1).await, TaskState::Success);
@@ -232,7 +232,7 @@ async fn only_successes_of_the_other_tasks_are_returned(bench: Bench) {
     }
     let dead = bench.add(0, job()).await;
     let lease = bench.take(0, &worker, 5).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     let cancelled = bench.add(0, job()).await;
     bench.at(0).cancel(&cancelled).await.unwrap();
     let open = bench.add(0, job()).await;
@@ -278,7 +278,7 @@ async fn a_purged_id_without_a_time_is_not_a_success_and_hides_no_other(bench: B
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
     assert_eq!(lease.id, foreign);
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     succeed_long_ago(&bench, &good, &worker, 2).await;
 
     let long = ms(1_000_000);

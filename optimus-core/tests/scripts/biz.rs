@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Due, TaskId,
-    broker::{Batch, BrokerError, Cancelled, LEDGER_SLOTS, Receipt, Refusal, Verdict},
+    broker::{Batch, BrokerError, Cancelled, FailureOutcome, LEDGER_SLOTS, Receipt, Refusal},
 };
 use redis::cmd;
 
@@ -49,17 +49,17 @@ async fn bring_to(bench: &Bench, state: &str, id: &TaskId) {
     }
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    let verdict = match state {
+    let outcome = match state {
         "working" => return,
         "success" => {
             assert!(bench.complete(0, &[done_biz(&lease, "o-17")]).await.is_empty());
             return;
         }
-        "retry" => Verdict::Retry(ms(9_000)),
-        "dead" => Verdict::Dead,
-        _ => Verdict::Cancelled,
+        "retry" => FailureOutcome::Retry(ms(9_000)),
+        "dead" => FailureOutcome::Dead,
+        _ => FailureOutcome::Cancelled,
     };
-    assert!(bench.fail(0, &[failed(&lease, verdict)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, outcome)]).await.is_empty());
 }
 
 async fn check_taken(bench: &Bench, state: &str, taken: bool) {
@@ -123,7 +123,7 @@ async fn no_task_releases_the_biz_id_of_another(bench: Bench) {
     assert!(bench.complete(1, &[done_biz(&lease, "o-17")]).await.is_empty());
     assert_eq!(bench.duplicate_of(1, job().biz_id("o-17")).await, Some(new.clone()));
     bench.restore(&before).await;
-    assert!(bench.fail(1, &[failed(&lease, Verdict::Cancelled)]).await.is_empty());
+    assert!(bench.fail(1, &[failed(&lease, FailureOutcome::Cancelled)]).await.is_empty());
     assert_eq!(bench.duplicate_of(1, job().biz_id("o-17")).await, Some(new.clone()));
 
     let purged = bench.at(2).purge(&bench.queue, keep(0, HOUR), HOUR).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_biz_id_may_be_any_text(bench: Bench) {
         bench.at(0).cancel(id).await.unwrap();
     }
     let leases = claimed.leases(&worker);
-    let failures: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(1)))).collect();
+    let failures: Vec<_> = leases.iter().map(|l| failed(l, FailureOutcome::Retry(ms(1)))).collect();
     assert!(bench.fail(0, &failures).await.is_empty());
     assert!(!bench.names().await.iter().any(|name| name.starts_with("biz:")), "released by each");
 }

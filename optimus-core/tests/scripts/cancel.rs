@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Due, Lease, TaskId, TaskState,
-    broker::{Cancelled, Verdict},
+    broker::{Cancelled, FailureOutcome},
 };
 use redis::cmd;
 
@@ -29,7 +29,7 @@ async fn a_task_that_waits_is_cancelled_at_once(bench: Bench) {
     bench.at(0).requeue(&ready).await.unwrap();
     let lease = bench.take(0, &worker, 1).await;
     assert_eq!(lease.id, retry, "the tombstone is skipped");
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(50)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(50)))]).await.is_empty());
 
     for (id, state, changed) in [
         (&ready, TaskState::Ready, &["cancelled", "meta", "skips"][..]),
@@ -81,7 +81,7 @@ async fn the_cancel_of_an_ended_task_is_refused_with_its_state(bench: Bench) {
     let lease = bench.take(0, &worker, 1).await;
     assert!(bench.complete(0, &[done(&lease)]).await.is_empty());
     let lease = bench.take(0, &worker, 2).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     assert_terminal(&bench, &good, "success").await;
     assert_terminal(&bench, &bad, "dead").await;
     assert_terminal(&bench, &TaskId::new(bench.queue.clone()), "forgotten").await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use optimus_core::{
     Due, TaskState,
-    broker::{Give, Verdict},
+    broker::{FailureOutcome, Give},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ async fn a_due_retry_is_claimed_with_its_tries(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(30)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(30)))]).await.is_empty());
     assert_eq!(bench.state(&id).await, TaskState::Retry);
     assert_eq!(bench.claim(29, &worker, 2, 1).await.next_due, Some(ms(1)));
 
@@ -45,7 +45,7 @@ async fn the_next_due_time_is_the_earlier_of_both_kinds(bench: Bench) {
     bench.add(0, job().due(Due::In(ms(50)))).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(40)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(40)))]).await.is_empty());
     assert_eq!(bench.claim(1, &worker, 2, 1).await.next_due, Some(ms(39)));
     assert_eq!(bench.claim(40, &worker, 3, 1).await.next_due, Some(ms(10)));
 }
@@ -99,7 +99,7 @@ async fn a_task_that_comes_back_has_its_tries_on_every_path(bench: Bench) {
     let ids = ids_of(&ids);
     let worker = bench.worker_for(0, "w", ms(600_000)).await;
     let leases = bench.claim(0, &worker, 1, 8).await.leases(&worker);
-    let reports: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(5)))).collect();
+    let reports: Vec<_> = leases.iter().map(|l| failed(l, FailureOutcome::Retry(ms(5)))).collect();
     assert!(bench.fail(0, &reports).await.is_empty());
     // Retried; then released to the head of the ready list; then Dead and requeued.
     let retried = bench.claim(5, &worker, 2, 8).await;
@@ -108,7 +108,7 @@ async fn a_task_that_comes_back_has_its_tries_on_every_path(bench: Bench) {
     assert!(bench.release(6, &[given(&leases[0], Give::Head)]).await.is_empty());
     let back = bench.claim(6, &worker, 3, 8).await;
     assert_eq!((back.ids(), back.grants[0].tries), (vec![leases[0].id.clone()], (1, 0, 0)));
-    assert!(bench.fail(7, &[failed(&leases[1], Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(7, &[failed(&leases[1], FailureOutcome::Dead)]).await.is_empty());
     bench.at(8).requeue(&leases[1].id).await.unwrap();
     let requeued = bench.claim(8, &worker, 4, 8).await;
     assert_eq!(requeued.ids(), [leases[1].id.clone()]);
@@ -129,7 +129,8 @@ async fn at_most_128_of_each_kind_become_ready_in_a_call(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     for seq in 1..=2 {
         let leases = bench.claim(0, &worker, seq, 128).await.leases(&worker);
-        let failures: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(5)))).collect();
+        let failures: Vec<_> =
+            leases.iter().map(|l| failed(l, FailureOutcome::Retry(ms(5)))).collect();
         assert!(bench.fail(0, &failures).await.is_empty());
     }
     let later: Vec<_> = (0..200).map(|_| ready(job().due(Due::In(ms(5))))).collect();

@@ -4,7 +4,7 @@ use std::slice;
 
 use optimus_core::{
     TaskState,
-    broker::{Completion, Give, Verdict},
+    broker::{Completion, FailureOutcome, Give},
 };
 use redis::cmd;
 
@@ -38,7 +38,7 @@ async fn data_apart_from_the_record_is_removed_with_it(bench: Bench) {
     bench.at(0).requeue(&id).await.unwrap();
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(1)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(1)))]).await.is_empty());
     assert!(bench.claim(1, &worker, 2, 1).await.more, "the retry is ranked first");
     let lease = bench.take(1, &worker, 2).await;
     bench.at(1).cancel(&id).await.unwrap();

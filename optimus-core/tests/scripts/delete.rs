@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Due, Submit, TaskId, TaskState,
-    broker::{Deleted, StoredBy, Verdict},
+    broker::{Deleted, FailureOutcome, StoredBy},
 };
 
 use redis::cmd;
@@ -28,7 +28,10 @@ async fn one_of_each(bench: &Bench) -> Vec<(TaskState, TaskId)> {
     let retry = bench.add(0, job().biz_id("retry")).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
-    let failures = [failed(&leases[0], Verdict::Dead), failed(&leases[1], Verdict::Retry(ms(50)))];
+    let failures = [
+        failed(&leases[0], FailureOutcome::Dead),
+        failed(&leases[1], FailureOutcome::Retry(ms(50))),
+    ];
     assert!(bench.fail(0, &failures).await.is_empty());
     let cancelled = bench.add(0, job().biz_id("cancelled").expires_in(HOUR)).await;
     bench.at(0).cancel(&cancelled).await.unwrap();
@@ -97,7 +100,7 @@ async fn a_second_delete_finds_an_unknown_task(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_task_that_is_submitted_again_under_its_id_is_deleted_no_more(bench: Bench) {
+async fn a_task_that_is_submitted_again_with_its_id_is_not_deleted_any_more(bench: Bench) {
     let submission = |id: &TaskId| job().id(id.clone()).into_submission().unwrap();
     let ids = [(); 2].map(|()| TaskId::new(bench.queue.clone()));
     bench.submit(0, &ids.each_ref().map(submission)).await;
@@ -184,7 +187,7 @@ async fn a_full_call_is_deleted_at_once(bench: Bench) {
 on_both![
     a_delete_removes_all_data_and_frees_the_biz_id,
     a_running_or_succeeded_task_is_not_changed,
-    a_task_that_is_submitted_again_under_its_id_is_deleted_no_more,
+    a_task_that_is_submitted_again_with_its_id_is_not_deleted_any_more,
     a_second_delete_finds_an_unknown_task,
     a_wait_for_a_deleted_task_ends_as_forgotten,
     the_success_of_an_older_task_is_still_known,

@@ -2,7 +2,7 @@
 
 use optimus_core::{
     TaskState,
-    broker::{Failure, Give, Verdict},
+    broker::{Failure, FailureOutcome, Give},
 };
 
 use crate::{
@@ -12,21 +12,21 @@ use crate::{
 };
 
 async fn each_outcome_has_its_state(bench: Bench) {
-    let verdicts = [
-        (Verdict::Retry(ms(30)), TaskState::Retry, START + 39),
-        (Verdict::Dead, TaskState::Dead, START + 9),
-        (Verdict::Cancelled, TaskState::Cancelled, START + 9),
+    let outcomes = [
+        (FailureOutcome::Retry(ms(30)), TaskState::Retry, START + 39),
+        (FailureOutcome::Dead, TaskState::Dead, START + 9),
+        (FailureOutcome::Cancelled, TaskState::Cancelled, START + 9),
     ];
     bench.submit(0, &jobs(3)).await;
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     let before = bench.dump().await;
     let reports: Vec<_> =
-        leases.iter().zip(verdicts).map(|(lease, (verdict, ..))| failed(lease, verdict)).collect();
+        leases.iter().zip(outcomes).map(|(lease, (outcome, ..))| failed(lease, outcome)).collect();
 
     assert!(bench.fail(9, &reports).await.is_empty());
 
-    for (lease, (_, state, at)) in leases.iter().zip(verdicts) {
+    for (lease, (_, state, at)) in leases.iter().zip(outcomes) {
         let found = bench.now().inspect(&lease.id).await.unwrap();
         assert_eq!((found.state, found.at_ms), (state, Some(at)));
         assert_eq!(found.tries, (1, 0, 0));
@@ -42,8 +42,9 @@ async fn failures_add_up_and_the_last_ten_errors_are_kept(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(600_000)).await;
     for at in 1..=13 {
         let lease = bench.take(at, &worker, at).await;
-        let failure = Failure { error: format!("{{\"n\":{at}}}"), ..failed(&lease, Verdict::Dead) };
-        let failure = Failure { verdict: Verdict::Retry(ms(1)), ..failure };
+        let failure =
+            Failure { error: format!("{{\"n\":{at}}}"), ..failed(&lease, FailureOutcome::Dead) };
+        let failure = Failure { outcome: FailureOutcome::Retry(ms(1)), ..failure };
         assert!(bench.fail(at, &[failure]).await.is_empty());
         assert_eq!(bench.tries(&id).await, (u32::try_from(at).unwrap(), 0, 0));
     }
@@ -54,7 +55,7 @@ async fn failures_add_up_and_the_last_ten_errors_are_kept(bench: Bench) {
 }
 
 async fn a_retry_resets_misfits_and_a_dead_task_keeps_them(bench: Bench) {
-    for (verdict, misfits) in [(Verdict::Retry(ms(1)), 0), (Verdict::Dead, 2)] {
+    for (outcome, misfits) in [(FailureOutcome::Retry(ms(1)), 0), (FailureOutcome::Dead, 2)] {
         let id = bench.add(0, job()).await;
         let worker = bench.worker(0, "w").await;
         for at in 1..=2 {
@@ -62,8 +63,8 @@ async fn a_retry_resets_misfits_and_a_dead_task_keeps_them(bench: Bench) {
             assert!(bench.release(at, &[given(&lease, Give::Misfit(ms(1)))]).await.is_empty());
         }
         let lease = bench.take(3, &worker, 3).await;
-        assert!(bench.fail(3, &[failed(&lease, verdict)]).await.is_empty());
-        assert_eq!(bench.tries(&id).await, (1, 0, misfits), "{verdict:?}");
+        assert!(bench.fail(3, &[failed(&lease, outcome)]).await.is_empty());
+        assert_eq!(bench.tries(&id).await, (1, 0, misfits), "{outcome:?}");
         bench.restore(&crate::dump::Dump::new()).await;
     }
 }
@@ -72,28 +73,28 @@ async fn a_failure_without_an_error_adds_none(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    let failure = Failure { error: String::new(), ..failed(&lease, Verdict::Dead) };
+    let failure = Failure { error: String::new(), ..failed(&lease, FailureOutcome::Dead) };
     assert!(bench.fail(0, &[failure]).await.is_empty());
     let found = bench.now().inspect(&id).await.unwrap();
     assert_eq!((found.errors.as_str(), found.tries), ("", (1, 0, 0)));
 }
 
 async fn a_requested_cancel_overrides_a_retry_but_not_an_end(bench: Bench) {
-    for (verdict, state) in [
-        (Verdict::Retry(ms(1)), TaskState::Cancelled),
-        (Verdict::Dead, TaskState::Dead),
-        (Verdict::Cancelled, TaskState::Cancelled),
+    for (outcome, state) in [
+        (FailureOutcome::Retry(ms(1)), TaskState::Cancelled),
+        (FailureOutcome::Dead, TaskState::Dead),
+        (FailureOutcome::Cancelled, TaskState::Cancelled),
     ] {
         bench.restore(&crate::dump::Dump::new()).await;
         let id = bench.add(0, job().biz_id("b")).await;
         let worker = bench.worker(0, "w").await;
         let lease = bench.take(0, &worker, 1).await;
         bench.at(0).cancel(&id).await.unwrap();
-        assert!(bench.fail(0, &[failed(&lease, verdict)]).await.is_empty());
-        assert_eq!(bench.state(&id).await, state, "{verdict:?}");
-        assert_eq!(bench.field("cancel", &id.stored()).await, None, "{verdict:?}");
+        assert!(bench.fail(0, &[failed(&lease, outcome)]).await.is_empty());
+        assert_eq!(bench.state(&id).await, state, "{outcome:?}");
+        assert_eq!(bench.field("cancel", &id.stored()).await, None, "{outcome:?}");
         let taken = bench.names().await.contains(&"biz:job:b".to_owned());
-        assert_eq!(taken, state == TaskState::Dead, "{verdict:?}");
+        assert_eq!(taken, state == TaskState::Dead, "{outcome:?}");
     }
 }
 
@@ -102,7 +103,7 @@ async fn a_requested_cancel_of_one_task_does_not_affect_others_of_the_call(bench
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
     bench.at(0).cancel(&leases[0].id).await.unwrap();
-    let reports: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Retry(ms(9)))).collect();
+    let reports: Vec<_> = leases.iter().map(|l| failed(l, FailureOutcome::Retry(ms(9)))).collect();
     assert!(bench.fail(0, &reports).await.is_empty());
     assert_eq!(bench.state(&leases[0].id).await, TaskState::Cancelled);
     assert_eq!(bench.state(&leases[1].id).await, TaskState::Retry);
@@ -115,8 +116,8 @@ async fn a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry(bench: Be
     for lease in &leases {
         bench.wait(&lease.id, "c").await;
     }
-    let verdicts = [Verdict::Retry(ms(1)), Verdict::Dead, Verdict::Cancelled];
-    let reports: Vec<_> = leases.iter().zip(verdicts).map(|(l, v)| failed(l, v)).collect();
+    let outcomes = [FailureOutcome::Retry(ms(1)), FailureOutcome::Dead, FailureOutcome::Cancelled];
+    let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, v)| failed(l, v)).collect();
     assert!(bench.fail(0, &reports).await.is_empty());
     let completions = [(1, "dead"), (2, "cancelled")];
     let completions = completions.map(|(i, word)| format!("{} {word}", leases[i].id.stored()));
@@ -130,7 +131,7 @@ async fn a_retry_that_is_sooner_than_the_others_adds_a_wakeup(bench: Bench) {
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     assert!(bench.answer_wakeup().await);
     for (lease, wait, wakes) in [(0, 50, true), (1, 50, false), (2, 49, true)] {
-        let report = failed(&leases[lease], Verdict::Retry(ms(wait)));
+        let report = failed(&leases[lease], FailureOutcome::Retry(ms(wait)));
         assert!(bench.fail(0, &[report]).await.is_empty());
         assert_eq!(bench.answer_wakeup().await, wakes, "after {wait} ms");
     }

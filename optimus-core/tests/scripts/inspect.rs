@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Due, TaskId, TaskRecord, TaskState, WorkerId,
-    broker::{Counts, Found, Give, Verdict},
+    broker::{Counts, FailureOutcome, Found, Give},
 };
 
 use crate::{
@@ -33,13 +33,13 @@ async fn a_task_is_found_in_each_of_its_states(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(10, &worker, 1).await;
     assert_found(&bench, &id, TaskState::Working, None).await;
-    assert!(bench.fail(11, &[failed(&lease, Verdict::Retry(ms(9)))]).await.is_empty());
+    assert!(bench.fail(11, &[failed(&lease, FailureOutcome::Retry(ms(9)))]).await.is_empty());
     assert_found(&bench, &id, TaskState::Retry, Some(20)).await;
     let lease = bench.take(20, &worker, 2).await;
     assert!(bench.release(21, &[given(&lease, Give::Head)]).await.is_empty());
     assert_found(&bench, &id, TaskState::Ready, None).await;
     let lease = bench.take(22, &worker, 3).await;
-    assert!(bench.fail(23, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(23, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     assert_found(&bench, &id, TaskState::Dead, Some(23)).await;
     bench.at(24).requeue(&id).await.unwrap();
     assert_found(&bench, &id, TaskState::Ready, None).await;
@@ -69,7 +69,7 @@ async fn tries_errors_and_a_large_payload_are_shown(bench: Bench) {
     let id = bench.add(0, job_of(large.clone())).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(1)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(1)))]).await.is_empty());
     let lease = bench.take(1, &worker, 2).await;
     assert!(bench.release(1, &[given(&lease, Give::Misfit(ms(1)))]).await.is_empty());
     let found = inspect(&bench, &id).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Due, TaskId, TaskState,
-    broker::{Listed, Verdict},
+    broker::{FailureOutcome, Listed},
 };
 
 use crate::{
@@ -51,7 +51,7 @@ async fn mark_dead(bench: &Bench, count: usize) -> Vec<TaskId> {
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, count).await.leases(&worker);
     for (at, lease) in (0..).zip(&leases) {
-        assert!(bench.fail(at, &[failed(lease, Verdict::Dead)]).await.is_empty());
+        assert!(bench.fail(at, &[failed(lease, FailureOutcome::Dead)]).await.is_empty());
     }
     leases.into_iter().rev().map(|lease| lease.id).collect()
 }
@@ -65,7 +65,7 @@ async fn a_page_continues_after_the_last_one_while_tasks_come_and_go(bench: Benc
         _ => {
             let worker = bench.worker(900, "late").await;
             let lease = bench.take(900, &worker, u64::try_from(page).unwrap()).await;
-            assert!(bench.fail(900, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+            assert!(bench.fail(900, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
         }
     })
     .await;
@@ -143,7 +143,7 @@ async fn a_page_is_bounded_in_rows_and_bytes(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 100).await.leases(&worker);
     let long = format!(r#"{{"reason":"failed","message":"{}"}}"#, "x".repeat(8_000));
-    let mut failures: Vec<_> = leases.iter().map(|l| failed(l, Verdict::Dead)).collect();
+    let mut failures: Vec<_> = leases.iter().map(|l| failed(l, FailureOutcome::Dead)).collect();
     for failure in &mut failures {
         failure.error.clone_from(&long);
     }

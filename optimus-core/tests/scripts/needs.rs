@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     TaskState,
-    broker::{BrokerError, Refusal, Verdict},
+    broker::{BrokerError, FailureOutcome, Refusal},
 };
 use redis::cmd;
 
@@ -29,7 +29,7 @@ async fn older_scripts_do_not_change_a_queue_of_newer_ones(bench: Bench) {
         (bench.add(0, job()).await, bench.add(0, job()).await, bench.add(0, job()).await);
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    bench.fail(0, &[failed(&lease, Verdict::Dead)]).await;
+    bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await;
     let lease = bench.take(0, &worker, 2).await;
     set_needs(&bench, 2).await;
     let before = bench.dump().await;

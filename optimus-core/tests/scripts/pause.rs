@@ -52,7 +52,7 @@ async fn the_end_of_a_pause_adds_a_wakeup(bench: Bench) {
     assert!(!bench.answer_wakeup().await, "one token at most");
 }
 
-async fn who_pauses_a_queue_that_nobody_has_used_is_told_so(bench: Bench) {
+async fn the_pause_of_an_unused_queue_reports_that(bench: Bench) {
     for paused in [true, true, false] {
         assert!(!bench.at(0).pause(&bench.queue, paused).await.unwrap());
     }
@@ -65,7 +65,7 @@ async fn who_pauses_a_queue_that_nobody_has_used_is_told_so(bench: Bench) {
     assert!(bench.at(1).pause(&bench.queue, true).await.unwrap(), "it has succeeded since");
 }
 
-async fn a_worker_makes_a_queue_known(bench: Bench) {
+async fn a_registered_worker_makes_a_queue_known(bench: Bench) {
     bench.worker(0, "w").await;
     assert!(bench.at(0).pause(&bench.queue, true).await.unwrap());
 }
@@ -83,7 +83,7 @@ on_both![
     a_worker_ends_what_it_holds_when_the_queue_is_paused,
     a_paused_queue_accepts_submits,
     the_end_of_a_pause_adds_a_wakeup,
-    who_pauses_a_queue_that_nobody_has_used_is_told_so,
-    a_worker_makes_a_queue_known,
+    the_pause_of_an_unused_queue_reports_that,
+    a_registered_worker_makes_a_queue_known,
     pausing_twice_is_not_an_error,
 ];

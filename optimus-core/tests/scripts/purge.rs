@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Lease, TaskId, TaskState,
-    broker::{Batch, Keep, Purged, Verdict},
+    broker::{Batch, FailureOutcome, Keep, Purged},
 };
 
 use redis::cmd;
@@ -36,7 +36,7 @@ async fn mark_dead(bench: &Bench, count: usize) -> Vec<Lease> {
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, count).await.leases(&worker);
     for (at, lease) in (0..).zip(&leases) {
-        assert!(bench.fail(at, &[failed(lease, Verdict::Dead)]).await.is_empty());
+        assert!(bench.fail(at, &[failed(lease, FailureOutcome::Dead)]).await.is_empty());
     }
     leases
 }
@@ -63,7 +63,7 @@ async fn end_large(bench: &Bench, dead: usize, cancelled: usize) -> (Vec<TaskId>
     for at in 1..=dead as u64 {
         died.push(bench.add(at, job_of(large())).await);
         let lease = bench.take(at, &worker, at).await;
-        assert!(bench.fail(at, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+        assert!(bench.fail(at, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     }
     for at in 1..=cancelled as u64 {
         stopped.push(bench.add(at, job_of(large())).await);
@@ -109,14 +109,14 @@ async fn the_counted_bytes_are_those_of_the_kept_tasks(bench: Bench) {
     };
     let id = bench.add(0, job().biz_id("b").expires_in(LONG)).await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     let (first, _) = bytes().await;
     assert!(first > 0);
     bench.at(1).requeue_as(&id, "once").await.unwrap();
     bench.at(1).requeue_as(&id, "once").await.unwrap();
     assert_eq!(bytes().await, (0, 0));
     let lease = bench.take(1, &worker, 2).await;
-    assert!(bench.fail(1, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(1, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     assert!(bytes().await.0 > first, "its error history is longer");
     bench.at(2).requeue(&id).await.unwrap();
     bench.at(2).cancel(&id).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_purge_removes_all_data_of_a_task(bench: Bench) {
     }
     let worker = bench.worker(0, "w").await;
     let leases = bench.claim(0, &worker, 1, 8).await.leases(&worker);
-    let failures: Vec<_> = leases.iter().map(|lease| failed(lease, Verdict::Dead)).collect();
+    let failures: Vec<_> = leases.iter().map(|lease| failed(lease, FailureOutcome::Dead)).collect();
     assert!(bench.fail(0, &failures).await.is_empty());
     assert_eq!(purge(&bench, 9, 0, LONG).await.tasks, 2);
     let left = ["ledger:c1", "meta", "wake", "worker:w", "workers", "working:w"];

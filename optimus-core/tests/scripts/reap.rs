@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Call, Due, OnLost, TaskState, WorkerId,
-    broker::{Lost, Reaped, Verdict},
+    broker::{FailureOutcome, Lost, Reaped},
 };
 use redis::cmd;
 
@@ -140,7 +140,7 @@ async fn losses_are_counted_apart_from_failures_and_the_third_marks_dead(bench: 
     let id = bench.add(0, job().biz_id("b")).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(1)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(1)))]).await.is_empty());
     let mut now = 1;
     for (losses, state) in [(1, TaskState::Ready), (2, TaskState::Ready), (3, TaskState::Dead)] {
         now = lose_alone(&bench, now).await;

@@ -3,7 +3,7 @@
 
 use optimus_core::{
     Due, TaskId, TaskState,
-    broker::{BrokerError, Give, Refusal, StartBy, Verdict},
+    broker::{BrokerError, FailureOutcome, Give, Refusal, StartBy},
 };
 
 use crate::{
@@ -25,7 +25,7 @@ async fn a_dead_task_starts_again_and_keeps_its_history(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
     let before = bench.dump().await;
 
     bench.at(9).requeue(&id).await.unwrap();
@@ -91,7 +91,7 @@ async fn the_requeue_of_another_state_is_refused_with_that_state(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
     assert_wrong_state(&bench, &id, "working").await;
-    assert!(bench.fail(0, &[failed(&lease, Verdict::Retry(ms(5)))]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Retry(ms(5)))]).await.is_empty());
     assert_wrong_state(&bench, &id, "retry").await;
     let lease = bench.take(5, &worker, 2).await;
     assert!(bench.complete(5, &[done(&lease)]).await.is_empty());

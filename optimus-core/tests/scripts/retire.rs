@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     TaskState,
-    broker::{Batch, Receipt, Refusal, StoredBy, Verdict},
+    broker::{Batch, FailureOutcome, Receipt, Refusal, StoredBy},
 };
 
 use crate::{
@@ -37,7 +37,7 @@ async fn use_up(bench: &Bench) {
     let first = bench.take(0, &worker, 1).await;
     let second = bench.take(0, &worker, 2).await;
     assert!(bench.complete(0, &[done(&first)]).await.is_empty());
-    assert!(bench.fail(1_000, &[failed(&second, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(1_000, &[failed(&second, FailureOutcome::Dead)]).await.is_empty());
     for task in &tasks[2..] {
         bench.at(1_000).cancel(task.id()).await.unwrap();
     }
@@ -116,7 +116,7 @@ async fn a_queue_that_is_created_again_does_not_mix_up_old_and_new_tasks(bench: 
     let before = bench.take(0, &worker, 1).await;
     assert!(bench.complete(0, &[done(&before)]).await.is_empty());
     let dead = bench.take(0, &worker, 2).await;
-    assert!(bench.fail(0, &[failed(&dead, Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(0, &[failed(&dead, FailureOutcome::Dead)]).await.is_empty());
     bench.at(0).leave(queue, &worker).await.unwrap();
     purge(&bench, 1_000).await;
     assert!(retire(&bench, 70_000).await);

@@ -3,7 +3,7 @@
 
 use optimus_core::{
     Call, Lease, Task, TaskState, Token, WorkerId,
-    broker::{Completion, Give, Verdict},
+    broker::{Completion, FailureOutcome, Give},
 };
 
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 async fn assert_stale(bench: &Bench, at: u64, lease: &Lease) {
     let before = bench.dump().await;
     assert_eq!(bench.complete(at, &[done(lease)]).await, [0]);
-    for verdict in [Verdict::Retry(ms(1)), Verdict::Dead, Verdict::Cancelled] {
-        assert_eq!(bench.fail(at, &[failed(lease, verdict)]).await, [0], "{verdict:?}");
+    for outcome in [FailureOutcome::Retry(ms(1)), FailureOutcome::Dead, FailureOutcome::Cancelled] {
+        assert_eq!(bench.fail(at, &[failed(lease, outcome)]).await, [0], "{outcome:?}");
     }
     for give in [Give::Head, Give::Snooze(ms(1)), Give::Misfit(ms(1))] {
         assert_eq!(bench.release(at, &[given(lease, give)]).await, [0], "{give:?}");
@@ -112,7 +112,7 @@ async fn a_lease_that_is_over_but_was_not_reaped_is_valid(bench: Bench) {
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     let late = LEASE_MS * 9;
     assert!(bench.complete(late, &[done(&leases[0])]).await.is_empty());
-    assert!(bench.fail(late, &[failed(&leases[1], Verdict::Dead)]).await.is_empty());
+    assert!(bench.fail(late, &[failed(&leases[1], FailureOutcome::Dead)]).await.is_empty());
     assert!(bench.release(late, &[given(&leases[2], Give::Snooze(ms(1)))]).await.is_empty());
 }
 
@@ -126,7 +126,7 @@ async fn stale_positions_are_named_and_the_rest_is_done(bench: Bench) {
     let (a, rest) = leases.split_at(5);
     let (b, c) = rest.split_at(5);
     let completions: Vec<_> = a.iter().map(done).collect();
-    let failures: Vec<_> = b.iter().map(|lease| failed(lease, Verdict::Dead)).collect();
+    let failures: Vec<_> = b.iter().map(|lease| failed(lease, FailureOutcome::Dead)).collect();
     let releases: Vec<_> = c.iter().map(|lease| given(lease, Give::Snooze(ms(9)))).collect();
     assert_eq!(bench.complete(0, &completions).await, [0, 3, 4]);
     assert_eq!(bench.fail(0, &failures).await, [0, 4]);
@@ -154,7 +154,7 @@ async fn one_lease_twice_in_a_call_counts_once(bench: Bench) {
     let end = done(&leases[1]);
     assert_eq!(bench.complete(0, &[end.clone(), end]).await, [1]);
     assert_eq!(bench.list("success").await.len(), 1);
-    let bad = failed(&leases[2], Verdict::Dead);
+    let bad = failed(&leases[2], FailureOutcome::Dead);
     assert_eq!(bench.fail(0, &[bad.clone(), bad]).await, [1]);
 }
 

@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use optimus_core::{
     Due, Submission, Submit, TaskId, TaskRecord, TaskState,
-    broker::{Batch, Receipt, Verdict},
+    broker::{Batch, FailureOutcome, Receipt},
 };
 
 use crate::{
@@ -111,7 +111,7 @@ async fn the_wakeup_list_holds_one_token_and_gets_it_only_for_sooner_tasks(bench
     assert!(bench.answer_wakeup().await, "sooner than the other");
 }
 
-async fn a_lost_wakeup_is_repeated_often_for_a_short_list_and_seldom_for_a_long_one(bench: Bench) {
+async fn a_lost_wakeup_is_repeated_often_for_a_short_list_and_rarely_for_a_long_one(bench: Bench) {
     let mut lengths = Vec::new();
     for length in 1..=300 {
         bench.submit(0, &jobs(1)).await;
@@ -160,7 +160,7 @@ async fn a_stored_task_is_returned_and_nothing_is_added(bench: Bench) {
         bench.submit(0, &[submission(id)]).await;
         let lease = bench.take(0, &worker, seq).await;
         if id == dead {
-            bench.fail(0, &[failed(&lease, Verdict::Dead)]).await;
+            bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await;
         }
     }
     bench.submit(0, &[submission(ready_one)]).await;
@@ -241,7 +241,7 @@ on_both![
     a_time_in_the_past_means_at_once,
     a_priority_ranks_a_task_now_or_when_it_is_due,
     the_wakeup_list_holds_one_token_and_gets_it_only_for_sooner_tasks,
-    a_lost_wakeup_is_repeated_often_for_a_short_list_and_seldom_for_a_long_one,
+    a_lost_wakeup_is_repeated_often_for_a_short_list_and_rarely_for_a_long_one,
     a_thousand_tasks_of_one_call_keep_their_order,
     a_thousand_tasks_with_every_option_fit_one_call,
     a_stored_task_is_returned_and_nothing_is_added,

@@ -1,7 +1,7 @@
 //! A queue that has been used costs as much as a new one: it needs no more commands for tasks that
 //! were never tried.
 
-use optimus_core::{Due, broker::Verdict};
+use optimus_core::{Due, broker::FailureOutcome};
 
 use crate::{
     acts::{Grants, done, failed, ms},
@@ -42,8 +42,8 @@ async fn a_dead_a_delayed_and_a_retried_task_add_no_commands_for_others() {
     bench.submit(2, &jobs(2)).await;
     let worker = bench.worker(2, "w").await;
     let leases = bench.claim(2, &worker, 1, 2).await.leases(&worker);
-    let verdicts = [Verdict::Dead, Verdict::Retry(ms(600_000))];
-    let reports: Vec<_> = leases.iter().zip(verdicts).map(|(l, v)| failed(l, v)).collect();
+    let outcomes = [FailureOutcome::Dead, FailureOutcome::Retry(ms(600_000))];
+    let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, v)| failed(l, v)).collect();
     assert!(bench.fail(2, &reports).await.is_empty());
     bench.add(2, job().due(Due::In(ms(600_000)))).await;
 

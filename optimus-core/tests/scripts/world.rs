@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 use chrono::DateTime;
 use optimus_core::{
     Due, Lease, OnLost, Submission, TaskId, TaskState, WorkerId,
-    broker::{Batch, BrokerError, Give, Keep, LEDGER_SLOTS, StoredBy, Verdict},
+    broker::{Batch, BrokerError, FailureOutcome, Give, Keep, LEDGER_SLOTS, StoredBy},
 };
 
 use crate::{
@@ -127,13 +127,13 @@ impl World {
         let claimed = bench.claim(1_000, &self.busy, 1, 5).await;
         let leases = claimed.leases(&self.busy);
         assert!(bench.complete(1_000, &[done(&leases[1])]).await.is_empty());
-        let verdicts = [
-            failed(&leases[0], Verdict::Dead),
-            failed(&leases[2], Verdict::Retry(ms(49_000))),
-            failed(&leases[3], Verdict::Retry(ms(399_000))),
-            failed(&leases[4], Verdict::Retry(ms(1_000))),
+        let outcomes = [
+            failed(&leases[0], FailureOutcome::Dead),
+            failed(&leases[2], FailureOutcome::Retry(ms(49_000))),
+            failed(&leases[3], FailureOutcome::Retry(ms(399_000))),
+            failed(&leases[4], FailureOutcome::Retry(ms(1_000))),
         ];
-        assert!(bench.fail(1_000, &verdicts).await.is_empty());
+        assert!(bench.fail(1_000, &outcomes).await.is_empty());
     }
 
     /// Lets the busy worker hold five tasks.
@@ -299,12 +299,12 @@ impl World {
                 broker.complete_call(queue, busy, &reports)
             }
             "fail" => {
-                let verdict = match situation {
-                    "retry" => Verdict::Retry(ms(1)),
-                    "dead" => Verdict::Dead,
-                    _ => Verdict::Cancelled,
+                let outcome = match situation {
+                    "retry" => FailureOutcome::Retry(ms(1)),
+                    "dead" => FailureOutcome::Dead,
+                    _ => FailureOutcome::Cancelled,
                 };
-                let reports: Vec<_> = self.held.iter().map(|l| failed(l, verdict)).collect();
+                let reports: Vec<_> = self.held.iter().map(|l| failed(l, outcome)).collect();
                 broker.fail_call(queue, busy, &reports)
             }
             _ => {

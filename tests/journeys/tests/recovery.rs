@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::{Bench, Double, Running};
 use optimus_core::{
     Lease, QueueName, Task, TaskState, WorkerId,
-    broker::{Failure, Verdict},
+    broker::{Failure, FailureOutcome},
 };
 use optimus_testkit::Signal;
 
@@ -60,7 +60,7 @@ on_both! {
         let id = handles[0].id().clone();
         let dead = Failure {
             lease: Lease { id, worker: ghost.clone(), token: claimed.token },
-            verdict: Verdict::Dead,
+            outcome: FailureOutcome::Dead,
             error: String::new(),
         };
         let call = broker.fail_call(&orphan, &ghost, &[dead]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use optimus_core::{
     Lease, TaskId, TaskState,
-    broker::{Completion, Failure, Give, Release, Verdict},
+    broker::{Completion, Failure, FailureOutcome, Give, Release},
 };
 
 use super::{Place, Queue, Task, biz::mark_of};
@@ -63,26 +63,27 @@ impl Queue {
     /// not retried.
     pub(super) fn fail(&mut self, now: u64, failed: &[Failure]) -> Answer {
         let (held, answer) = self.take_held(failed.iter().map(|f| f.lease.clone()));
-        for Failure { lease, verdict, error } in held.iter().map(|position| &failed[*position]) {
+        for Failure { lease, outcome, error } in held.iter().map(|position| &failed[*position]) {
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
             // A worker that asks for a retry has started the task, so it is not a misfit.
-            let is_retried = matches!(verdict, Verdict::Retry(_)) && task.stop_asked.is_none();
+            let is_retried =
+                matches!(outcome, FailureOutcome::Retry(_)) && task.stop_asked.is_none();
             let misfits = if is_retried { 0 } else { misfits };
             (task.tries, task.start_by_ms) = (Some((failures + 1, losses, misfits)), None);
             if !error.is_empty() {
                 task.remember(now, error);
             }
-            match verdict {
-                Verdict::Retry(_) if task.stop_asked.is_some() => {
+            match outcome {
+                FailureOutcome::Retry(_) if task.stop_asked.is_some() => {
                     self.end_cancelled(now, &lease.id);
                 }
-                Verdict::Retry(wait) => {
+                FailureOutcome::Retry(wait) => {
                     task.place = Place::Retry(now + ms(*wait));
                     self.due_at_latest(now + ms(*wait));
                 }
-                Verdict::Dead => self.end(&lease.id, Place::Dead(now)),
-                Verdict::Cancelled => self.end_cancelled(now, &lease.id),
+                FailureOutcome::Dead => self.end(&lease.id, Place::Dead(now)),
+                FailureOutcome::Cancelled => self.end_cancelled(now, &lease.id),
             }
         }
         answer
