@@ -86,7 +86,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_loss_is_counted_apart_from_failures_and_three_bury_the_task(bench: Bench) {
+    async fn a_loss_is_counted_apart_from_failures_and_three_make_the_task_dead(bench: Bench) {
         let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
         let broker = bench.client.broker();
         let (bystander, lease) = (WorkerId::generate("bystander", 1), Duration::from_millis(500));
