@@ -1,4 +1,4 @@
-//! A worker of a process without a tracing subscriber says on stderr how to get a log.
+//! A worker of a process without a tracing subscriber prints on stderr how to get a log.
 
 mod common;
 
@@ -65,7 +65,7 @@ async fn two_workers_with_a_subscriber() {
     two_of(worker).await;
 }
 
-/// How often a process that runs this says so.
+/// How often a process that runs this test prints the hint.
 async fn hints(test: &str) -> usize {
     let mut process = Bench::on_memory().await.child(test).start();
     let status = process.wait(PATIENCE).await;
@@ -75,18 +75,18 @@ async fn hints(test: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_process_without_a_subscriber_is_told_once_how_to_get_a_log() {
+async fn a_process_without_a_subscriber_prints_once_how_to_get_a_log() {
     assert_eq!(hints("two_workers").await, 1);
 }
 
 #[tokio::test]
-async fn a_process_with_a_subscriber_or_with_quiet_workers_is_told_nothing() {
+async fn a_process_with_a_subscriber_or_with_quiet_workers_prints_no_hint() {
     assert_eq!(hints("two_workers_with_a_subscriber").await, 0);
     assert_eq!(hints("two_quiet_workers").await, 0);
 }
 
 #[tokio::test]
-async fn a_worker_whose_stderr_is_full_or_closed_runs_all_the_same() {
+async fn a_worker_whose_stderr_is_full_or_closed_still_runs() {
     let test = env::current_exe().unwrap();
     for stderr in ["2>/dev/full", "2>&-"] {
         let command =
