@@ -28,15 +28,17 @@ pub(crate) fn parse(text: &str) -> Result<Formula, String> {
         "sidekiq" if inside.trim().is_empty() => Ok(Formula::Sidekiq),
         "sidekiq" => Err("`sidekiq` takes no parameters".to_owned()),
         "exponential" => {
-            let Numbers { step, cap, jitter } = Numbers::parse(name, "base", true, inside)?;
+            let Numbers { step, cap, jitter } =
+                Numbers::parse(name, &["base", "cap", "jitter"], inside)?;
             Ok(Formula::Exponential { base: step, cap, jitter })
         }
         "linear" => {
-            let Numbers { step, cap, jitter } = Numbers::parse(name, "base", true, inside)?;
+            let Numbers { step, cap, jitter } =
+                Numbers::parse(name, &["base", "cap", "jitter"], inside)?;
             Ok(Formula::Linear { base: step, cap, jitter })
         }
         "fixed" => {
-            let Numbers { step, jitter, .. } = Numbers::parse(name, "wait", false, inside)?;
+            let Numbers { step, jitter, .. } = Numbers::parse(name, &["wait", "jitter"], inside)?;
             Ok(Formula::Fixed { wait: step, jitter })
         }
         _ => Err(unknown_name(name)),
@@ -52,15 +54,16 @@ fn unknown_name(name: &str) -> String {
     )
 }
 
-/// The parameters of the formulas; `step` is called `base` or `wait`.
+/// The parameters of the formulas.
 struct Numbers {
+    /// The first parameter of each formula: `base` or `wait`.
     step: Duration,
     cap: Duration,
     jitter: f64,
 }
 
 impl Numbers {
-    fn parse(formula: &str, step: &str, has_cap: bool, inside: &str) -> Result<Self, String> {
+    fn parse(formula: &str, names: &[&str], inside: &str) -> Result<Self, String> {
         let mut numbers =
             Self { step: Duration::from_secs(10), cap: Duration::from_secs(60 * 60), jitter: 0.2 };
         let mut given = Vec::new();
@@ -74,14 +77,13 @@ impl Numbers {
             }
             given.push(name);
             match name {
+                _ if !names.contains(&name) => return Err(unknown(formula, name, names)),
                 "jitter" => numbers.jitter = share(value)?,
-                "cap" if has_cap => numbers.cap = positive(name, value)?,
-                _ if name == step => numbers.step = positive(name, value)?,
-                _ if has_cap => return Err(unknown(formula, name, &[step, "cap", "jitter"])),
-                _ => return Err(unknown(formula, name, &[step, "jitter"])),
+                "cap" => numbers.cap = positive(name, value)?,
+                _ => numbers.step = positive(name, value)?,
             }
         }
-        if has_cap && numbers.cap < numbers.step {
+        if names.contains(&"cap") && numbers.cap < numbers.step {
             return Err(format!(
                 "in `{formula}` the cap ({:?}) is below the base ({:?})",
                 numbers.cap, numbers.step

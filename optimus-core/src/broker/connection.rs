@@ -25,6 +25,15 @@ use crate::log::Log;
 const RECONNECT_FIRST: Duration = Duration::from_millis(25);
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
+/// What a connection sends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    /// Redis answers them at once. If an answer does not arrive, the connection is broken.
+    Immediate,
+    /// They wait on the server until something happens there.
+    Blocking,
+}
+
 /// A connection that reconnects with a growing, jittered wait. It logs each change once.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
@@ -32,7 +41,7 @@ pub struct Connection(Arc<Inner>);
 struct Inner {
     endpoint: Endpoint,
     role: &'static str,
-    blocking: bool,
+    commands: Commands,
     log: Log,
     live: Mutex<Live>,
     /// Set while there is no connection, so that an outage is logged once, and its end once.
@@ -62,11 +71,11 @@ enum Found {
 
 impl Connection {
     /// A connection that is made at its first use. `role` names it in the log.
-    pub fn new(endpoint: Endpoint, role: &'static str, blocking: bool, log: Log) -> Self {
+    pub fn new(endpoint: Endpoint, role: &'static str, commands: Commands, log: Log) -> Self {
         Self(Arc::new(Inner {
             endpoint,
             role,
-            blocking,
+            commands,
             log,
             live: Mutex::default(),
             down: AtomicBool::new(false),
@@ -226,11 +235,11 @@ impl Connection {
 /// meanwhile.
 async fn dial(inner: Weak<Inner>) -> Result<(u64, Transport), BrokerError> {
     let inner_now = || inner.upgrade().map(Connection).ok_or_else(over);
-    let (endpoint, blocking, log) = {
+    let (endpoint, commands, log) = {
         let inner = inner_now()?.0;
-        (inner.endpoint.clone(), inner.blocking, inner.log.clone())
+        (inner.endpoint.clone(), inner.commands, inner.log.clone())
     };
-    let made = endpoint.connect(blocking, &log).await;
+    let made = endpoint.connect(commands, &log).await;
     let connection = inner_now()?;
     match made {
         Ok(made) => Ok(connection.came_up(made)),
@@ -255,7 +264,7 @@ mod tests {
     async fn a_future_that_is_not_polled_does_not_keep_others_from_connecting() {
         let server = optimus_testkit::RedisServer::start();
         let endpoint = Endpoint::parse(&server.url()).expect("it is one of ours");
-        let connection = Connection::new(endpoint, "test", false, Log::here());
+        let connection = Connection::new(endpoint, "test", Commands::Immediate, Log::here());
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut held = std::pin::pin!(connection.connection(deadline));
         assert!(futures_util::poll!(held.as_mut()).is_pending());
@@ -268,7 +277,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let endpoint = Endpoint::parse(&format!("redis://127.0.0.1:{port}")).expect("a plain URL");
-        let connection = Connection::new(endpoint, "test", false, Log::here());
+        let connection = Connection::new(endpoint, "test", Commands::Immediate, Log::here());
         let mut dropped = Box::pin(connection.connection(Instant::now()));
         let (mut server, _) = tokio::select! {
             _ = &mut dropped => panic!("nobody answers yet"),

@@ -17,6 +17,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
+    connection::Commands,
     login::{Known, Login},
     place::{Address, Place},
     probe,
@@ -48,7 +49,7 @@ impl Socket {
     pub(super) async fn dial(
         place: &Place,
         login: &Arc<Login>,
-        blocking: bool,
+        commands: Commands,
         log: &Log,
     ) -> Result<Self, DialError> {
         let Known { credentials, old } = login.ask().await?;
@@ -65,7 +66,7 @@ impl Socket {
         };
         let renewing = credentials
             .and_then(|credentials| login.renewing(connection.clone(), credentials, log));
-        let pulse = (!blocking).then_some(pulse);
+        let pulse = (commands == Commands::Immediate).then_some(pulse);
         Ok(Self { connection, pulse, _tasks: Arc::new((driver, renewing)) })
     }
 

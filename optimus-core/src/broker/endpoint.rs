@@ -10,6 +10,7 @@ use redis::aio::ConnectionLike;
 
 use super::{
     BrokerError,
+    connection::Commands,
     dial::Socket,
     login::Login,
     place::{Place, redact},
@@ -151,13 +152,13 @@ impl Endpoint {
     /// Connects once. A connection for blocking commands has no response timeout of its own.
     pub(super) async fn connect(
         &self,
-        blocking: bool,
+        commands: Commands,
         log: &Log,
     ) -> Result<Transport, BrokerError> {
         let refused =
             |problem: DialError| self.objection(problem.into_broker_error(&self.describe()));
         match self {
-            Self::Server(server) => Socket::dial(&server.place, &server.login, blocking, log)
+            Self::Server(server) => Socket::dial(&server.place, &server.login, commands, log)
                 .await
                 .map(Transport::Server)
                 .map_err(refused),

@@ -57,7 +57,11 @@ pub use self::{
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wait::{End, Ends, Returned},
 };
-use self::{connection::Connection, keys::Keys, scripts::Script};
+use self::{
+    connection::{Commands, Connection},
+    keys::Keys,
+    scripts::Script,
+};
 use crate::{id::QueueName, log::Log, platform};
 
 /// The name, the text and the hash of each script.
@@ -92,7 +96,7 @@ impl Broker {
     pub fn new(endpoint: Endpoint, namespace: &str, role: &'static str) -> Self {
         let log = Log::here();
         Self {
-            connection: Connection::new(endpoint.clone(), role, false, log.clone()),
+            connection: Connection::new(endpoint.clone(), role, Commands::Immediate, log.clone()),
             log,
             endpoint,
             namespace: namespace.into(),
@@ -104,16 +108,16 @@ impl Broker {
 
     /// The same store over a separate connection.
     pub fn separate(&self, role: &'static str) -> Self {
-        self.over(role, false)
+        self.over(role, Commands::Immediate)
     }
 
     /// The same store over a separate connection whose commands may block.
     pub fn blocking(&self, role: &'static str) -> Self {
-        self.over(role, true)
+        self.over(role, Commands::Blocking)
     }
 
-    fn over(&self, role: &'static str, blocking: bool) -> Self {
-        let connection = Connection::new(self.endpoint.clone(), role, blocking, self.log.clone());
+    fn over(&self, role: &'static str, commands: Commands) -> Self {
+        let connection = Connection::new(self.endpoint.clone(), role, commands, self.log.clone());
         Self { connection, ..self.clone() }
     }
 

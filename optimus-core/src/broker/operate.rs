@@ -120,9 +120,15 @@ impl Broker {
         done.collect()
     }
 
-    /// Stops or restarts the claims of a queue. `true` if the queue was used before.
-    pub async fn pause(&self, queue: &QueueName, paused: bool) -> Result<bool, BrokerError> {
-        let call = self.call(&scripts::PAUSE, queue, "").arg(u8::from(paused));
+    /// Stops the claims of a queue. `true` if the queue was used before.
+    pub async fn pause(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+        let call = self.call(&scripts::PAUSE, queue, "").arg(1);
+        self.run_surely(call).await?.flag()
+    }
+
+    /// Restarts the claims of a queue. `true` if the queue was used before.
+    pub async fn resume(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+        let call = self.call(&scripts::PAUSE, queue, "").arg(0);
         self.run_surely(call).await?.flag()
     }
 

@@ -139,7 +139,8 @@ impl Client {
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
     pub async fn pause(&self, queue: &QueueName) -> Result<bool, Error> {
-        self.set_paused(queue, true, "pause").await
+        let is_known = self.0.broker.pause(queue).await;
+        is_known.map_err(|problem| of_queue("pause", queue, problem))
     }
 
     /// Restarts the claims of a queue. Returns whether the queue is known, as
@@ -148,7 +149,8 @@ impl Client {
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
     pub async fn resume(&self, queue: &QueueName) -> Result<bool, Error> {
-        self.set_paused(queue, false, "resume").await
+        let is_known = self.0.broker.resume(queue).await;
+        is_known.map_err(|problem| of_queue("resume", queue, problem))
     }
 
     /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call; returns the answer of each,
@@ -211,14 +213,14 @@ impl Client {
             }
         })
     }
+}
 
-    async fn set_paused(&self, queue: &QueueName, paused: bool, verb: &str) -> Result<bool, Error> {
-        self.0.broker.pause(queue, paused).await.map_err(|problem| match problem {
-            BrokerError::Unknown(why) => {
-                Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)
-            }
-            problem => problem.into(),
-        })
+fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
+    match problem {
+        BrokerError::Unknown(why) => {
+            Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)
+        }
+        problem => problem.into(),
     }
 }
 

@@ -68,14 +68,13 @@ async fn answer(
         }
         Call::Leave { worker } => Answer::Holds(broker.leave(queue, worker).await?),
         Call::Cancel { ids } => {
-            let ids: Vec<&TaskId> = ids.iter().collect();
-            Answer::Cancelled(broker.cancel_all(queue, &ids).await?)
+            Answer::Cancelled(broker.cancel_all(queue, &ids.iter().collect::<Vec<_>>()).await?)
         }
         Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
-        Call::Pause { paused } => broker.pause(queue, *paused).await.map(|_| Answer::Done)?,
+        Call::Pause { paused: true } => broker.pause(queue).await.map(|_| Answer::Done)?,
+        Call::Pause { paused: false } => broker.resume(queue).await.map(|_| Answer::Done)?,
         Call::Delete { ids } => {
-            let ids: Vec<&TaskId> = ids.iter().collect();
-            Answer::Deleted(broker.delete_all(queue, &ids).await?)
+            Answer::Deleted(broker.delete_all(queue, &ids.iter().collect::<Vec<_>>()).await?)
         }
         Call::Purge { keep, bytes, age_ms } => {
             let age = Duration::from_millis(*age_ms);

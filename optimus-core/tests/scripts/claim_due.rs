@@ -206,7 +206,7 @@ async fn a_claim_of_zero_tasks_moves_due_tasks_and_adds_a_wakeup(bench: Bench) {
 async fn a_paused_queue_does_not_move_due_tasks(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(5)))).await;
     let worker = bench.worker(0, "w").await;
-    bench.at(0).pause(&bench.queue, true).await.unwrap();
+    bench.at(0).pause(&bench.queue).await.unwrap();
     bench.at(9).claim(&bench.queue, &worker, 1, 1).await.unwrap_err();
     assert_eq!(bench.state(&id).await, TaskState::Delayed);
 }

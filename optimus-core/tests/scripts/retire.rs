@@ -66,9 +66,9 @@ async fn a_used_queue_is_not_changed(bench: Bench) {
     };
     stays("tasks have ended and are kept").await;
     purge(&bench, 2_000).await;
-    bench.at(2_000).pause(&bench.queue, true).await.unwrap();
+    bench.at(2_000).pause(&bench.queue).await.unwrap();
     stays("it is paused").await;
-    bench.at(2_000).pause(&bench.queue, false).await.unwrap();
+    bench.at(2_000).resume(&bench.queue).await.unwrap();
     let worker = bench.worker(2_000, "w").await;
     stays("a worker is registered").await;
     bench.at(2_000).leave(&bench.queue, &worker).await.unwrap();

@@ -83,7 +83,7 @@ async fn a_rewritten_file_is_consistent_at_the_next_start() {
             info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
         })
         .await;
-        bench.now().pause(&bench.queue, true).await.unwrap();
+        bench.now().pause(&bench.queue).await.unwrap();
 
         written.server.restart();
         let bench = Bench::on(&written.server).await;

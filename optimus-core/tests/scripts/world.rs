@@ -216,7 +216,8 @@ impl World {
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
             "requeue" => broker.requeue_as(self.id_in(situation), "again").await,
             "delete" => broker.delete_all(queue, &[self.id_in(situation)]).await.map(drop),
-            "pause" => broker.pause(queue, situation == "on").await.map(drop),
+            "pause" if situation == "on" => broker.pause(queue).await.map(drop),
+            "pause" => broker.resume(queue).await.map(drop),
             "interrupt" => broker.interrupt(queue, &self.idle).await,
             "purge" if situation == "by cap" => {
                 broker.purge(queue, keep(0, 180 * DAY), ms(30_000)).await.map(drop)

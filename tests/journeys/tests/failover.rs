@@ -52,7 +52,7 @@ async fn a_connection_that_a_failover_left_at_a_replica_is_replaced() {
     broker.ping().await.unwrap();
     raw.run("REPLICAOF 127.0.0.1 1").await;
     let connections = raw.info("total_connections_received").await;
-    let problem = broker.pause(&queue, true).await.unwrap_err();
+    let problem = broker.pause(&queue).await.unwrap_err();
     assert!(problem.is_transient(), "{problem}");
     broker.ping().await.unwrap();
     assert_eq!(raw.info("total_connections_received").await, connections + 1);
