@@ -1,92 +1,45 @@
 //! Subscribers that block, panic, or accept everything.
 
-use std::{fmt, sync::Condvar};
-
+use optimus_testkit::{EachEvent, Hold, LogEvent};
 use tokio::time::Instant;
-use tracing::{
-    Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
-};
 
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Blocks while its gate is shut, panics where a text asks for it, and notes the rest.
+/// The events that a subscriber has taken.
 #[derive(Clone, Default)]
-struct Notes(Arc<(Mutex<Noted>, Condvar)>);
-
-#[derive(Default)]
-struct Noted {
-    is_shut: bool,
-    texts: Vec<String>,
-    dropped: Option<u64>,
-}
+struct Notes(Arc<Mutex<Vec<LogEvent>>>);
 
 impl Notes {
-    fn shut(&self) {
-        self.0.0.lock().unwrap().is_shut = true;
-    }
-
-    fn open(&self) {
-        self.0.0.lock().unwrap().is_shut = false;
-        self.0.1.notify_all();
-    }
-
     fn texts(&self) -> Vec<String> {
-        self.0.0.lock().unwrap().texts.clone()
+        self.0.lock().unwrap().iter().map(|event| event.message().to_owned()).collect()
+    }
+
+    fn dropped(&self) -> Option<usize> {
+        self.0.lock().unwrap().iter().find_map(|event| event.get("dropped").parse().ok())
     }
 }
 
-impl Subscriber for Notes {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut noted = self.0.0.lock().unwrap();
-        while noted.is_shut {
-            noted = self.0.1.wait(noted).unwrap();
-        }
-        event.record(&mut Read(&mut noted));
-        let panics = noted.texts.last().is_some_and(|text| text.contains("panic"));
-        drop(noted);
-        assert!(!panics, "asked to panic");
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-struct Read<'a>(&'a mut Noted);
-
-impl Visit for Read<'_> {
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "dropped" {
-            self.0.dropped = Some(value);
-        }
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0.texts.push(format!("{value:?}"));
-        }
-    }
-}
-
-/// A log whose subscriber is the default of this thread only while the log is made.
-fn noting() -> (Log, Notes, Dispatch) {
+/// A log whose subscriber is the default of this thread only while the log is made. It blocks until
+/// the hold is released, and panics where a text asks for it.
+fn noting_after(hold: Hold) -> (Log, Notes, Dispatch) {
     let notes = Notes::default();
-    let subscriber = Dispatch::new(notes.clone());
+    let noted = notes.clone();
+    let subscriber = Dispatch::new(EachEvent::new(move |event| {
+        hold.keep_thread();
+        let panics = event.message().contains("panic");
+        noted.0.lock().unwrap().push(event);
+        assert!(!panics, "asked to panic");
+    }));
     let log = with_default(&subscriber, Log::here);
     (log, notes, subscriber)
+}
+
+fn noting() -> (Log, Notes, Dispatch) {
+    let hold = Hold::new();
+    hold.release();
+    noting_after(hold)
 }
 
 #[tokio::test]
@@ -112,30 +65,29 @@ async fn a_subscriber_that_panics_loses_only_that_event() {
 
 #[tokio::test]
 async fn events_above_the_limit_are_dropped_and_counted_while_the_subscriber_blocks() {
-    let (log, notes, _subscriber) = noting();
-    notes.shut();
-    // The thread may have taken one event, which then waits at the gate.
+    let hold = Hold::new();
+    let (log, notes, _subscriber) = noting_after(hold.clone());
+    // The thread may have taken one event, which then waits for the release.
     let all = WAITING_MAX + 11;
     for number in 0..all {
         crate::log_event!(log, WARN, "event {number}");
     }
-    notes.open();
+    hold.release();
     log.flush(PATIENCE).await;
-    let dropped =
-        usize::try_from(notes.0.0.lock().unwrap().dropped.expect("it is logged")).unwrap();
+    let dropped = notes.dropped().expect("it is logged");
     assert!(dropped == 10 || dropped == 11, "{dropped}");
     assert_eq!(notes.texts().len(), all - dropped + 1);
 }
 
 #[tokio::test]
 async fn a_flush_ends_in_time_while_the_subscriber_blocks() {
-    let (log, notes, _subscriber) = noting();
-    notes.shut();
+    let hold = Hold::new();
+    let (log, notes, _subscriber) = noting_after(hold.clone());
     crate::log_event!(log, WARN, "stuck");
     let began_at = Instant::now();
     log.flush(Duration::from_millis(20)).await;
     assert!(began_at.elapsed() < PATIENCE);
-    notes.open();
+    hold.release();
     log.flush(PATIENCE).await;
     assert_eq!(notes.texts(), ["stuck"]);
 }

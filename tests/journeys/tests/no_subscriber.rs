@@ -5,35 +5,12 @@ mod common;
 use std::{env, time::Duration};
 
 use common::{Bench, Double};
-use optimus_testkit::Proc;
+use optimus_testkit::{EachEvent, Proc};
 use optimus_worker::{Worker, WorkerBuilder};
-use tracing::{
-    Event, Metadata, Subscriber,
-    span::{Attributes, Id, Record},
-    subscriber::set_global_default,
-};
+use tracing::subscriber::set_global_default;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HINT: &str = "no tracing subscriber is installed";
-
-/// Hears everything, and keeps nothing.
-struct Hears;
-
-impl Subscriber for Hears {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, _: &Event<'_>) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
 
 fn worker() -> WorkerBuilder {
     Worker::builder("memory://no-subscriber").only_named_tasks().task_type::<Double>()
@@ -61,7 +38,7 @@ async fn two_quiet_workers() {
 #[tokio::test]
 #[ignore = "run by its parent"]
 async fn two_workers_with_a_subscriber() {
-    set_global_default(Hears).unwrap();
+    set_global_default(EachEvent::new(drop)).unwrap();
     two_of(worker).await;
 }
 

@@ -3,8 +3,6 @@
 mod common;
 
 use std::{
-    collections::BTreeMap,
-    fmt,
     future::pending,
     sync::{Arc, Mutex},
     thread,
@@ -13,36 +11,17 @@ use std::{
 
 use common::{Bench, Double, Gate, Wait};
 use optimus_core::{BoxError, Cancel, Context, Fatal, OnLost, Retry, Snooze, Task, WorkerId};
-use optimus_testkit::eventually;
+use optimus_testkit::{EachEvent, LogEvent, eventually};
 use serde::{Deserialize, Serialize};
-use tracing::{
-    Dispatch, Event, Level, Metadata, Subscriber, dispatcher,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
-    subscriber::set_default,
-};
+use tracing::{Dispatch, Level, dispatcher, subscriber::set_default};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An event whose target begins with `optimus::`.
-#[derive(Debug, Clone)]
-struct Line {
-    target: &'static str,
-    level: Level,
-    fields: BTreeMap<&'static str, String>,
-}
-
-impl Line {
-    fn get(&self, field: &str) -> &str {
-        self.fields.get(field).map_or("", String::as_str)
-    }
-}
-
-/// Keeps the lines that are at least as grave as its level.
+/// Keeps the events of a level, and of more severe ones.
 #[derive(Clone)]
 struct Log {
     level: Level,
-    lines: Arc<Mutex<Vec<Line>>>,
+    lines: Arc<Mutex<Vec<LogEvent>>>,
 }
 
 impl Log {
@@ -50,59 +29,27 @@ impl Log {
         Self { level, lines: Arc::default() }
     }
 
+    fn subscriber(&self) -> EachEvent {
+        let lines = self.lines.clone();
+        let keep = move |event| lines.lock().unwrap().push(event);
+        EachEvent::new(keep).of("optimus::").at(self.level)
+    }
+
     /// The lines about the ends of the tasks of this name.
-    fn of(&self, task: &str) -> Vec<Line> {
+    fn of(&self, task: &str) -> Vec<LogEvent> {
         let ends = self.lines("optimus::task").into_iter();
         ends.filter(|line| line.get("task") == task).collect()
     }
 
-    fn lines(&self, target: &str) -> Vec<Line> {
+    fn lines(&self, target: &str) -> Vec<LogEvent> {
         let lines = self.lines.lock().unwrap();
         lines.iter().filter(|line| line.target == target).cloned().collect()
     }
 
     /// The first line about such a task.
-    async fn first(&self, task: &str) -> Line {
+    async fn first(&self, task: &str) -> LogEvent {
         eventually("it is logged", PATIENCE, async || !self.of(task).is_empty()).await;
         self.of(task).remove(0)
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event()
-            && metadata.target().starts_with("optimus::")
-            && *metadata.level() <= self.level
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let (target, level) = (event.metadata().target(), *event.metadata().level());
-        let line = Line { target, level, fields: fields.0 };
-        self.lines.lock().unwrap().push(line);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-#[derive(Default)]
-struct Fields(BTreeMap<&'static str, String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
     }
 }
 
@@ -147,9 +94,9 @@ impl Task for End {
 }
 
 /// What the log at `level` says of a task that ends so, and has this many retries.
-async fn line(level: Level, how: &str, retries: u32) -> Line {
+async fn line(level: Level, how: &str, retries: u32) -> LogEvent {
     let log = Log::at(level);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     let worker = bench.start(bench.worker().result_limit(1_000).task_type::<End>());
     let timeout = if how.starts_with("late") { Duration::from_millis(200) } else { PATIENCE };
@@ -175,7 +122,7 @@ async fn a_success_is_said_at_debug() {
 #[tokio::test]
 async fn a_worker_that_logs_each_success_does_so_at_info() {
     let log = Log::at(Level::INFO);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     let worker = bench.start(bench.worker().log_each().task_type::<Double>());
     bench.client.submit(Double { number: 1 }.call()).await.unwrap();
@@ -187,7 +134,7 @@ async fn a_worker_that_logs_each_success_does_so_at_info() {
 #[tokio::test]
 async fn the_end_of_a_worker_sums_up_the_last_part_of_a_minute_in_one_line_for_all_queues() {
     let log = Log::at(Level::INFO);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     let worker = bench.worker().queues(["default", "other"]).result_limit(1_000);
     let worker = bench.start(worker.task_type::<End>().task_type::<Double>());
@@ -210,13 +157,13 @@ async fn the_end_of_a_worker_sums_up_the_last_part_of_a_minute_in_one_line_for_a
     assert_eq!(counts.map(|count| line.get(count)), ["3", "1", "1", "1", "1", "0", "0"]);
     assert_eq!((line.level, line.get("running")), (Level::INFO, "0"));
     let text = "3 succeeded, 1 will be retried, 1 died, 1 snoozed, 1 cancelled; 0 running";
-    assert!(line.get("message").ends_with(text), "{line:?}");
+    assert!(line.message().ends_with(text), "{line:?}");
 }
 
 #[tokio::test]
 async fn a_worker_on_which_nothing_ended_and_nothing_runs_sums_up_nothing() {
     let log = Log::at(Level::INFO);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     bench.start(bench.worker().task_type::<Double>()).stop().await;
     assert_eq!(log.lines("optimus::summary").len(), 0);
@@ -225,14 +172,14 @@ async fn a_worker_on_which_nothing_ended_and_nothing_runs_sums_up_nothing() {
 #[tokio::test]
 async fn a_submit_is_said_at_debug_once_it_is_stored_and_a_duplicate_names_the_task_that_stands() {
     let log = Log::at(Level::DEBUG);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     let call = |number| Double { number }.call().biz_id("one");
     let first = bench.client.submit(call(1)).await.unwrap();
     let again = bench.client.submit_all([call(2)]).await.unwrap();
     assert_eq!(first.id(), again[0].id());
     let lines = log.lines("optimus::submit");
-    let texts: Vec<&str> = lines.iter().map(|line| line.get("message")).collect();
+    let texts: Vec<&str> = lines.iter().map(|line| line.message()).collect();
     assert_eq!(texts, ["submitted", "not submitted: this task has the same id or biz id"]);
     for line in &lines {
         assert_eq!((line.level, line.get("task")), (Level::DEBUG, Double::NAME));
@@ -243,10 +190,10 @@ async fn a_submit_is_said_at_debug_once_it_is_stored_and_a_duplicate_names_the_t
 #[tokio::test]
 async fn an_attempt_whose_runtime_ends_is_logged_as_given_back() {
     let log = Log::at(Level::INFO);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     // It lives longer than the runtime.
-    let subscriber = Dispatch::new(log.clone());
+    let subscriber = Dispatch::new(log.subscriber());
     let (gate, heard) = (Gate::new(), subscriber.clone());
     let worker = bench.worker().data(gate.clone()).task_type::<Wait>().build().unwrap();
     bench.client.submit(Wait {}.call()).await.unwrap();
@@ -309,14 +256,14 @@ async fn what_a_handler_asks_for_is_no_failure() {
 #[tokio::test]
 async fn a_handler_that_blocks_its_runtime_beyond_its_timeout_has_timed_out() {
     let log = Log::at(Level::WARN);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     let worker = bench.worker().task_type::<Stuck>().build().unwrap();
     let call = Stuck {}.call().max_retry(0).timeout(Duration::from_millis(200));
     let handle = bench.client.submit(call).await.unwrap();
     let heard = log.clone();
     let running = thread::spawn(move || {
-        let _default = set_default(heard.clone());
+        let _default = set_default(heard.subscriber());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(worker.run_until(async move { drop(heard.first("stuck").await) }))
     });
@@ -354,7 +301,7 @@ impl Task for Stuck {
 #[tokio::test]
 async fn a_task_that_is_buried_without_an_attempt_is_an_error_too() {
     let log = Log::at(Level::ERROR);
-    let _default = set_default(log.clone());
+    let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
     let call = Double { number: 1 }.call().expires_in(Duration::from_millis(1));
     let handle = bench.client.submit(call).await.unwrap();
@@ -373,7 +320,7 @@ async fn an_attempt_that_is_lost_is_told_by_the_worker_that_takes_its_task_back(
         [(OnLost::Dead, Level::ERROR, "dead"), (OnLost::Retry, Level::WARN, "retry")]
     {
         let log = Log::at(Level::WARN);
-        let _default = set_default(log.clone());
+        let _default = set_default(log.subscriber());
         let bench = Bench::on_memory().await;
         let call = Double { number: 1 }.call().on_lost(on_lost);
         let handle = bench.client.submit(call).await.unwrap();

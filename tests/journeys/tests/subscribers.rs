@@ -3,7 +3,6 @@
 mod common;
 
 use std::{
-    fmt,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -14,60 +13,18 @@ use std::{
 
 use common::{Bench, Double, Gate, Wait};
 use optimus_core::{BoxError, Context, QueueName, Task, TaskState, WorkerId};
-use optimus_testkit::{FaultProxy, Hold, RedisServer, Signal, eventually, namespace};
+use optimus_testkit::{
+    EachEvent, FaultProxy, Hold, LogEvent, RedisServer, Signal, eventually, namespace,
+};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
-use tracing::{
-    Event, Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
-    subscriber::set_default,
-};
+use tracing::{Level, subscriber::set_default};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Hears of the events of roles, and does with each what it was made to.
-#[derive(Clone)]
-struct Hears {
-    each: Arc<dyn Fn(&str) + Send + Sync>,
-    level: Level,
-}
-
-impl Hears {
-    fn new(each: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { each: Arc::new(each), level: Level::TRACE }
-    }
-}
-
-impl Subscriber for Hears {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event()
-            && metadata.target().starts_with("optimus_")
-            && *metadata.level() <= self.level
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Message(&*self.each));
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-struct Message<'a>(&'a dyn Fn(&str));
-
-impl Visit for Message<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            (self.0)(&format!("{value:?}"));
-        }
-    }
+/// Calls a function with the text of each event of a role.
+fn each_text(each: impl Fn(&str) + Send + Sync + 'static) -> EachEvent {
+    EachEvent::new(move |event: LogEvent| each(event.message())).of("optimus_")
 }
 
 /// Keeps the only thread of its runtime.
@@ -90,7 +47,7 @@ impl Task for Sleep {
 async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
     let hold = Hold::new();
     let blocks = hold.clone();
-    let _default = set_default(Hears::new(move |text| {
+    let _default = set_default(each_text(move |text| {
         if text.contains("whose lease is over") {
             blocks.keep_thread();
         }
@@ -122,7 +79,7 @@ async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
     let worker = builder.build().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = thread::spawn(move || {
-        let _default = set_default(Hears::new(move |text| {
+        let _default = set_default(each_text(move |text| {
             if hit(text) {
                 told.hit();
             }
@@ -152,7 +109,7 @@ async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
 async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_started_it() {
     let texts = Arc::new(Mutex::new(Vec::new()));
     let heard = texts.clone();
-    let _default = set_default(Hears::new(move |text| heard.lock().unwrap().push(text.to_owned())));
+    let _default = set_default(each_text(move |text| heard.lock().unwrap().push(text.to_owned())));
     let bench = Bench::on_memory().await;
     bench.start(bench.worker().task_type::<Double>()).stop().await;
     let texts = texts.lock().unwrap();
@@ -170,8 +127,8 @@ async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_starte
 async fn a_lost_worker_that_held_nothing_is_no_warning() {
     let texts = Arc::new(Mutex::new(Vec::new()));
     let record = texts.clone();
-    let hears = Hears::new(move |text| record.lock().unwrap().push(text.to_owned()));
-    let _default = set_default(Hears { level: Level::WARN, ..hears });
+    let keep = each_text(move |text| record.lock().unwrap().push(text.to_owned()));
+    let _default = set_default(keep.at(Level::WARN));
     let (bench, lease) = (Bench::on_memory().await, Duration::from_millis(500));
     let (queue, lost) = (QueueName::new("default").unwrap(), WorkerId::generate("lost", 1));
     bench.client.broker().register(&queue, &lost, lease, "{}").await.unwrap();
@@ -190,7 +147,7 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
 async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &str)) -> String {
     let texts = Arc::new(Mutex::new(String::new()));
     let heard = texts.clone();
-    let _default = set_default(Hears::new(move |text| {
+    let _default = set_default(each_text(move |text| {
         if text.contains("heartbeat") {
             heard.lock().unwrap().push_str(text);
         }
@@ -244,7 +201,7 @@ async fn a_heartbeat_that_waited_for_a_connection_gives_no_advice() {
 async fn leases_that_are_over_in_many_queues_at_once_are_told_in_a_line_or_two() {
     let lines = Arc::new(AtomicUsize::new(0));
     let told = lines.clone();
-    let _default = set_default(Hears::new(move |text| {
+    let _default = set_default(each_text(move |text| {
         told.fetch_add(usize::from(text.starts_with("the lease is over")), Ordering::Relaxed);
     }));
     let bench = Bench::on_memory().await;

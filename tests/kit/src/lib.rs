@@ -5,12 +5,11 @@
 //! [`RedisServer`] is a private server to kill, pause and restart. [`shared_redis`] is a running
 //! one that no test may disturb; each test uses its own [`namespace`]. [`Signal`], [`Gate`] and
 //! [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
-//! polling can detect, and [`Proc`] runs a program. A [`ChildGuard`] process, such as a server or a
-//! program, dies with the test. A [`hanging_file`] is one
-//! whose reads hang. A [`FaultProxy`] stands between a client and a server and causes
-//! network faults. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`]
-//! is the record of a long run, and its checker. A [`Mutant`] is a deliberate bug that tests must
-//! notice.
+//! polling can detect, [`EachEvent`] reads the log, and [`Proc`] runs a program. A [`ChildGuard`]
+//! process, such as a server or a program, dies with the test. A [`hanging_file`] is one whose
+//! reads hang. A [`FaultProxy`] stands between a client and a server and causes network faults. A
+//! [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a
+//! long run, and its checker. A [`Mutant`] is a deliberate bug that tests must notice.
 
 #[cfg(feature = "soak")]
 mod disk;
@@ -30,6 +29,8 @@ mod shared;
 
 #[cfg(feature = "async")]
 mod admin;
+#[cfg(feature = "async")]
+mod each_event;
 #[cfg(feature = "async")]
 mod eventually;
 #[cfg(feature = "async")]
@@ -57,6 +58,8 @@ pub use pipe::hanging_file;
 pub use server::RedisServer;
 pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
 
+#[cfg(feature = "async")]
+pub use each_event::{EachEvent, LogEvent};
 #[cfg(feature = "async")]
 pub use eventually::eventually;
 #[cfg(feature = "async")]

@@ -1,0 +1,95 @@
+//! A subscriber of `tracing` that passes each event to the test.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+/// An event as a log would show it.
+#[derive(Debug, Clone)]
+pub struct LogEvent {
+    /// Where it was logged: a module, unless the event names another target.
+    pub target: &'static str,
+    /// How severe it is.
+    pub level: Level,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl LogEvent {
+    /// The text of a field; empty if the event does not have it.
+    pub fn get(&self, field: &str) -> &str {
+        self.fields.get(field).map_or("", String::as_str)
+    }
+
+    /// Its text, without its fields.
+    pub fn message(&self) -> &str {
+        self.get("message")
+    }
+}
+
+/// Calls a function of the test with each event, and ignores spans. Clones share the function.
+#[derive(Clone)]
+pub struct EachEvent {
+    target: &'static str,
+    level: Level,
+    each: Arc<dyn Fn(LogEvent) + Send + Sync>,
+}
+
+impl EachEvent {
+    /// All events. The function may block or panic: it runs where a subscriber would.
+    pub fn new(each: impl Fn(LogEvent) + Send + Sync + 'static) -> Self {
+        Self { target: "", level: Level::TRACE, each: Arc::new(each) }
+    }
+
+    /// Only those whose target begins with this.
+    #[must_use]
+    pub fn of(self, target: &'static str) -> Self {
+        Self { target, ..self }
+    }
+
+    /// Only those of this level or a more severe one.
+    #[must_use]
+    pub fn at(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+}
+
+impl Subscriber for EachEvent {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && metadata.target().starts_with(self.target)
+            && *metadata.level() <= self.level
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let (target, level) = (event.metadata().target(), *event.metadata().level());
+        (self.each)(LogEvent { target, level, fields: fields.0 });
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+}
