@@ -155,14 +155,14 @@ impl Checker<'_> {
             } else if lower.begun > higher.begun && !self.may_begin_late(lower) {
                 findings.add(self.task, "began under a lower fence than before");
             }
-            if lower.attempt > higher.attempt && !self.counts_anew(lower, higher) {
+            if lower.attempt > higher.attempt && !self.counts_from_zero(lower, higher) {
                 findings.add(self.task, "counts its attempts backwards");
             }
         }
     }
 
     /// An operator's requeue sets the count to zero.
-    fn counts_anew(&self, lower: &Execution, higher: &Execution) -> bool {
+    fn counts_from_zero(&self, lower: &Execution, higher: &Execution) -> bool {
         self.account.requeues.possible().any(|requeue| requeue.asked <= higher.begun)
             || self.acts.rolled_back(lower.begun, higher.begun)
     }
