@@ -6,13 +6,12 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc,
     },
     thread,
     time::{Duration, Instant},
 };
 
-use common::{Bench, Double};
+use common::{Bench, Double, lonely::Lonely};
 use optimus_core::{
     Backoff, BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskOptions,
     TaskState,
@@ -103,34 +102,10 @@ impl Task for Hog {
     }
 }
 
-/// A worker whose runtime has one thread, in a thread of its own.
-struct Lonely {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Lonely {
-    fn start(bench: &Bench, began: &Signal) -> Self {
-        let builder = bench.worker().lease(LEASE).data(Began(began.clone()));
-        let builder = builder.task_type::<Spin>().task_type::<SpinAndPanic>();
-        let worker = builder.shutdown_grace(Duration::ZERO).build().unwrap();
-        let (stop, stopped) = mpsc::channel::<()>();
-        let thread = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let stopped = async {
-                drop(tokio::task::spawn_blocking(move || stopped.recv()).await);
-            };
-            runtime.unwrap().block_on(worker.run_until(stopped)).unwrap();
-        });
-        Self { stop: Some(stop), thread: Some(thread) }
-    }
-}
-
-impl Drop for Lonely {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        drop(self.thread.take().map(thread::JoinHandle::join));
-    }
+fn lonely(bench: &Bench, began: &Signal) -> Lonely {
+    let builder = bench.worker().lease(LEASE).data(Began(began.clone()));
+    let builder = builder.task_type::<Spin>().task_type::<SpinAndPanic>();
+    Lonely::start(builder.shutdown_grace(Duration::ZERO))
 }
 
 on_both! {
@@ -164,7 +139,7 @@ on_both! {
 
     async fn a_handler_that_blocks_its_runtime_for_many_leases_keeps_its_task(bench: Bench) {
         let began = Signal::new();
-        let lonely = Lonely::start(&bench, &began);
+        let lonely = lonely(&bench, &began);
         let spin = Spin { ms: 3_000 }.call();
         let handle = bench.client.submit(spin).await.unwrap();
         began.wait_for(1).await;
@@ -180,7 +155,7 @@ on_both! {
     async fn past_its_timeout_even_a_blocking_handler_is_in_retry_within_a_second(bench: Bench) {
         let began = Signal::new();
         let timeout = Duration::from_millis(300);
-        let lonely = Lonely::start(&bench, &began);
+        let lonely = lonely(&bench, &began);
         let spin = Spin { ms: 4_000 }.call().timeout(timeout);
         let handle = bench.client.submit(spin).await.unwrap();
         began.wait_for(1).await;
@@ -202,7 +177,7 @@ on_both! {
         let began = Signal::new();
         let queue = QueueName::new("default").unwrap();
         let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
-        let lonely = Lonely::start(&bench, &began);
+        let lonely = lonely(&bench, &began);
         // They are claimed together, and one keeps the only thread.
         bench.client.pause(&queue).await.unwrap();
         let short = |ms| Spin { ms }.call().timeout(Duration::from_millis(500)).max_retry(0);
@@ -220,7 +195,7 @@ on_both! {
 
     async fn the_deadlines_of_blocking_handlers_are_kept_whatever_their_back_offs_do(bench: Bench) {
         let began = Signal::new();
-        let lonely = Lonely::start(&bench, &began);
+        let lonely = lonely(&bench, &began);
         for _ in 0..2 {
             let spin = SpinAndPanic { ms: 2_000 }.call().timeout(Duration::from_millis(300));
             let handle = bench.client.submit(spin).await.unwrap();

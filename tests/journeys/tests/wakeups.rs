@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::{sync::mpsc, thread, time::Duration};
+use std::time::Duration;
 
-use common::{Bench, Double, Gate, Raw, Wait, hog::Hog};
+use common::{Bench, Double, Gate, Raw, Wait, hog::Hog, lonely::Lonely};
 use optimus_core::{BoxError, Client, Context, DataKey, Due, Task, TaskState};
 use optimus_testkit::{Hold, RedisServer, eventually};
 use serde::{Deserialize, Serialize};
@@ -114,35 +114,13 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     staying.stop().await;
 }
 
-/// A worker whose runtime has one thread, which a [`Hog`] keeps.
-struct Kept {
-    stop: mpsc::Sender<()>,
-    thread: thread::JoinHandle<()>,
-}
-
-impl Kept {
-    /// Starts it, and waits until it listens.
-    async fn start(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Self {
-        let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
-        let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
-        let worker = builder.data(hold.clone()).build().unwrap();
-        let (stop, stopped) = mpsc::channel::<()>();
-        let thread = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let stopped = async {
-                drop(tokio::task::spawn_blocking(move || stopped.recv()).await);
-            };
-            runtime.unwrap().block_on(worker.run_until(stopped)).unwrap();
-        });
-        until_waiting(raw, 2).await;
-        Self { stop, thread }
-    }
-
-    /// Waits until its handler has ended.
-    fn stop(self) {
-        drop(self.stop);
-        self.thread.join().unwrap();
-    }
+/// A worker whose only thread a [`Hog`] can keep, once it listens.
+async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Lonely {
+    let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
+    let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
+    let kept = Lonely::start(builder.data(hold.clone()));
+    until_waiting(raw, 2).await;
+    kept
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,7 +128,7 @@ async fn a_wakeup_that_a_blocked_worker_takes_is_passed_on_to_another() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (mut raw, hold) = (bench.raw().await, Hold::new());
-    let kept = Kept::start(&bench, &mut raw, &hold).await;
+    let kept = kept(&bench, &mut raw, &hold).await;
     let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
     until_waiting(&mut raw, 2).await;
@@ -164,7 +142,7 @@ async fn a_wakeup_that_a_blocked_worker_takes_is_passed_on_to_another() {
     hold.release();
     holding.result_within(SOON).await.unwrap();
     free.stop().await;
-    kept.stop();
+    drop(kept);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -172,7 +150,7 @@ async fn a_due_task_runs_elsewhere_if_handlers_block_the_worker_that_waits_for_i
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let (mut raw, hold) = (bench.raw().await, Hold::new());
-    let kept = Kept::start(&bench, &mut raw, &hold).await;
+    let kept = kept(&bench, &mut raw, &hold).await;
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
     until_waiting(&mut raw, 4).await;
     let due = Double { number: 21 }.call().due(Due::In(Duration::from_secs(2)));
@@ -190,7 +168,7 @@ async fn a_due_task_runs_elsewhere_if_handlers_block_the_worker_that_waits_for_i
     hold.release();
     holding.result_within(SOON).await.unwrap();
     free.stop().await;
-    kept.stop();
+    drop(kept);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

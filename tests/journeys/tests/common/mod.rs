@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub mod hog;
+pub mod lonely;
 pub mod pair;
 mod raw;
 

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::mix::Kind;
-use super::tasks::{answer, doom, overrun, unique, work};
+use super::tasks::{answer, overrun, unique, work};
 use super::{Role, Settings};
 
 /// The file for errors that no user should ever see.
@@ -171,7 +171,7 @@ fn call(number: u64) -> ErasedCall {
     let delay = Duration::from_millis(kind.delay_ms(number));
     let erased = match kind {
         Kind::Answering => answer(number).erase(),
-        Kind::Doomed => doom(number).erase(),
+        Kind::Doomed => work(number).max_retry(1).erase(),
         Kind::Overrunning => overrun(number).erase(),
         Kind::Unique => unique(number, kind.biz(number).unwrap_or_default()).erase(),
         _ if delay.is_zero() => work(number).erase(),

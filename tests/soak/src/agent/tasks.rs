@@ -77,21 +77,6 @@ pub(super) async fn unique(
     run(number, &log, &ctx).await
 }
 
-/// Fails in every attempt.
-#[optimus::task(
-    queue = "soak",
-    max_retry = 1,
-    max_losses = 100_000,
-    backoff = "fixed(wait = 50ms, jitter = 1)"
-)]
-pub(super) async fn doom(
-    number: u64,
-    #[data] log: Arc<HistoryLog>,
-    ctx: Context,
-) -> Result<(), Problem> {
-    run(number, &log, &ctx).await
-}
-
 /// Runs on its own thread and never ends in time, so it always fails.
 #[optimus::task(
     queue = "soak",
