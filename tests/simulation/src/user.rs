@@ -2,11 +2,14 @@
 
 mod cancel;
 mod delete;
+mod pause;
+mod requeue;
+mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use optimus_core::{Call, Client, Due, Error, QueueName, Submit, TaskHandle, TaskId, TaskState};
+use optimus_core::{Call, Client, Due, Error, Submit, TaskHandle, TaskId};
 use optimus_testkit::history::What;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -259,61 +262,6 @@ impl User {
         self.submit_plain(number, Call::new(Poison { number }).queue(queue)).await;
     }
 
-    /// Waits for a result in the background.
-    pub(crate) fn await_result(&self, number: u64, handle: TaskHandle<u64>) {
-        let network = self.network.clone();
-        let wait = tokio::spawn(async move {
-            loop {
-                match handle.result().await {
-                    // The injected failure of a `redis.call` refused the check.
-                    Err(problem) if problem.is_rejected() => {
-                        sleep(Duration::from_millis(200)).await;
-                    }
-                    Ok(fence) if !network.journal.ended_well(number, fence) => {
-                        network.complain(format!("task {number} has the result of no attempt"));
-                        return;
-                    }
-                    _ => return,
-                }
-            }
-        });
-        self.keep_wait(number, wait);
-    }
-
-    /// Waits, after this delay, for the end of a task that returns nothing. The handle reports its
-    /// success if it succeeded and no failover could lose it, and otherwise never.
-    pub(crate) fn await_success(&self, number: u64, handle: TaskHandle<()>, late: Duration) {
-        let network = self.network.clone();
-        let wait = tokio::spawn(async move {
-            sleep(late).await;
-            let told = loop {
-                match handle.result().await {
-                    Err(problem) if problem.is_rejected() => {
-                        sleep(Duration::from_millis(200)).await;
-                    }
-                    told => break told,
-                }
-            };
-            match told {
-                Ok(()) if !network.journal.has_succeeded(number) => {
-                    network.complain(format!(
-                        "task {number} is reported as a success, and did not succeed"
-                    ));
-                }
-                Err(problem) if problem.is_forgotten() && !network.journal.was_rolled_back() => {
-                    network.complain(format!("the success of task {number} is forgotten"));
-                }
-                _ => {}
-            }
-        });
-        self.keep_wait(number, wait);
-    }
-
-    fn keep_wait(&self, number: u64, wait: JoinHandle<()>) {
-        let mut waits = self.shared.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        waits.push((self.process, number, wait));
-    }
-
     fn some_task(&mut self) -> Option<(u64, TaskId)> {
         let known = self.shared.known();
         // Often one of the last tasks, which has not ended yet.
@@ -327,62 +275,11 @@ impl User {
         }
     }
 
-    pub(crate) async fn requeue_task(&self, task: u64, id: &TaskId) {
-        self.write(What::Requeue { task });
-        match self.client.requeue(id).await {
-            Ok(()) => self.write(What::Requeued { task }),
-            Err(problem) => self.refused(task, &problem),
-        }
-    }
-
     /// An answer that the store is away means that nothing was done.
     fn refused(&self, task: u64, problem: &Error) {
         if problem.is_unavailable() {
             self.write(What::Undone { task });
         }
-    }
-
-    /// Pauses a queue. Returns whether the pause was acknowledged.
-    pub(crate) async fn pause_queue(&self, name: &QueueName) -> bool {
-        self.write(What::Pause { queue: name.to_string() });
-        let is_told = self.client.pause(name).await.is_ok();
-        if is_told {
-            self.write(What::Paused { queue: name.to_string() });
-        }
-        is_told
-    }
-
-    /// Resumes a queue, repeatedly until that is acknowledged.
-    pub(crate) async fn resume_queue(&self, name: &QueueName) {
-        loop {
-            self.write(What::Resume { queue: name.to_string() });
-            if self.client.resume(name).await.is_ok() {
-                return;
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-    }
-
-    async fn requeue(&mut self) {
-        let queue = self.queues.pick(&mut self.random).clone();
-        let state = if self.random.bool() { TaskState::Dead } else { TaskState::Cancelled };
-        let inspector = self.client.inspector();
-        let Ok(page) = inspector.list(&queue, state, None, 50).await else { return };
-        let known = self.shared.known().clone();
-        let Some(row) = self.random.choice(page.rows) else { return };
-        if let Some((task, id)) = known.into_iter().find(|(_, known)| *known == row.id) {
-            self.requeue_task(task, &id).await;
-        }
-    }
-
-    async fn pause(&mut self) {
-        let queue = self.queues.pick(&mut self.random).clone();
-        if self.pause_queue(&queue).await {
-            // Sometimes so long that an earlier resume has arrived, if it ever does.
-            let most = if self.random.u8(..4) == 0 { 15_000 } else { 500 };
-            sleep(Duration::from_millis(self.random.u64(..most))).await;
-        }
-        self.resume_queue(&queue).await;
     }
 
     async fn inspect(&mut self) {
