@@ -15,6 +15,7 @@ mod map;
 mod mutants;
 mod scan;
 mod size;
+mod words;
 
 use files::{File, repository};
 
