@@ -1,4 +1,4 @@
-//! The one log event of each attempt's end: what was judged, in fields of its own.
+//! The one log event of each attempt's end: what was decided, in separate fields.
 
 mod common;
 
@@ -299,7 +299,7 @@ impl Task for Stuck {
 }
 
 #[tokio::test]
-async fn a_task_that_is_buried_without_an_attempt_is_an_error_too() {
+async fn a_task_that_dies_without_an_attempt_is_an_error_too() {
     let log = Log::at(Level::ERROR);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
