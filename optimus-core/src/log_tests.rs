@@ -25,11 +25,11 @@ impl Notes {
 /// the hold is released, and panics where a text asks for it.
 fn noting_after(hold: Hold) -> (Log, Notes, Dispatch) {
     let notes = Notes::default();
-    let noted = notes.clone();
+    let record = notes.clone();
     let subscriber = Dispatch::new(EachEvent::new(move |event| {
         hold.keep_thread();
         let panics = event.message().contains("panic");
-        noted.0.lock().unwrap().push(event);
+        record.0.lock().unwrap().push(event);
         assert!(!panics, "asked to panic");
     }));
     let log = with_default(&subscriber, Log::here);

@@ -179,7 +179,7 @@ async fn a_submit_is_said_at_debug_once_it_is_stored_and_a_duplicate_names_the_t
     let again = bench.client.submit_all([call(2)]).await.unwrap();
     assert_eq!(first.id(), again[0].id());
     let lines = log.lines("optimus::submit");
-    let texts: Vec<&str> = lines.iter().map(optimus_testkit::LogEvent::message).collect();
+    let texts: Vec<&str> = lines.iter().map(LogEvent::message).collect();
     assert_eq!(texts, ["submitted", "not submitted: this task has the same id or biz id"]);
     for line in &lines {
         assert_eq!((line.level, line.get("task")), (Level::DEBUG, Double::NAME));
