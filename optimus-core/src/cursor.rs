@@ -1,4 +1,4 @@
-//! A place between two tasks of a list: [`PageCursor`].
+//! A position between two tasks of a list: [`PageCursor`].
 
 use std::{fmt, str::FromStr};
 
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, id::QueueName, state::TaskState};
 
-/// Separates the parts of a cursor's text, and stands before the code of an escaped byte. Names of
-/// queues do not have it, and a URL takes it as it is.
+/// Separates the parts of a cursor's text, and comes before the code of an escaped byte. Names of
+/// queues do not have this character, and a URL needs no escape for it.
 const MARK: char = '~';
 
-/// A place between two tasks of one list, which stays where it is while others come and go.
+/// A position between two tasks of one list, which stays valid while tasks come and go.
 ///
 /// Its text ([`Display`](fmt::Display), [`FromStr`], serde) has only letters, digits and `-._~`, so
-/// it can be part of a URL. A text that is not one of a cursor is refused when it is parsed; a
-/// cursor of another queue or state is refused by [`Inspector::list`](crate::Inspector::list).
+/// it can be part of a URL. A text that is not a cursor is refused when it is parsed. A cursor of
+/// another queue or state is refused by [`Inspector::list`](crate::Inspector::list).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PageCursor {
     queue: QueueName,
     state: TaskState,
-    /// As the script `list` reads it.
+    /// The form that the script `list` reads.
     place: String,
 }
 
 impl PageCursor {
-    /// What the script answered; `None` behind the last page.
+    /// The cursor that the script returned; `None` after the last page.
     pub(crate) fn of(queue: &QueueName, state: TaskState, place: String) -> Option<Self> {
         (!place.is_empty()).then(|| Self { queue: queue.clone(), state, place })
     }
 
-    /// What the script is asked for, if the cursor is of that list.
+    /// The cursor for the script, if it is of that list.
     pub(crate) fn place_in(&self, queue: &QueueName, state: TaskState) -> Result<&str, Error> {
         if (&self.queue, self.state) == (queue, state) {
             return Ok(&self.place);
@@ -51,7 +51,7 @@ impl PageCursor {
     }
 }
 
-/// Whether the script finds a place in it: a number (of a worker's tasks the worker) and an entry.
+/// Whether the script can read it: a number (for a worker's tasks, the worker) and an entry.
 fn is_place(state: TaskState, place: &str) -> bool {
     let Some((at, entry)) = place.split_once(' ') else { return false };
     let is_at = match state {

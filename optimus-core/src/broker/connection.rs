@@ -280,7 +280,7 @@ mod tests {
         let connection = Connection::new(endpoint, "test", Commands::Immediate, Log::here());
         let mut dropped = Box::pin(connection.connection(Instant::now()));
         let (mut server, _) = tokio::select! {
-            _ = &mut dropped => panic!("nobody answers yet"),
+            _ = &mut dropped => panic!("there is no answer yet"),
             accepted = listener.accept() => accepted.unwrap(),
         };
         drop(dropped);

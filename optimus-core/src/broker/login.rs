@@ -37,7 +37,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 const RENEWED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// The same after a failure.
 const RENEWED_AGAIN: Duration = Duration::from_secs(30);
-/// The shortest interval, so that it does not become a busy loop.
+/// The shortest interval, to avoid a busy loop.
 const RENEWED_MIN: Duration = Duration::from_millis(100);
 /// The user of Redis if only a password is given.
 const USER_DEFAULT: &str = "default";

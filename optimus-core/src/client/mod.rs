@@ -87,7 +87,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_invalid`] for a URL that can't be read, [`Error::is_unauthorized`] for wrong
-    /// credentials, [`Error::is_unavailable`] if nobody answers there.
+    /// credentials, [`Error::is_unavailable`] if no server answers there.
     pub async fn connect(url: &str) -> Result<Self, Error> {
         Self::builder(url).connect().await
     }

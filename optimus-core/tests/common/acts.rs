@@ -136,7 +136,7 @@ impl Bench {
         assert_eq!(end, None, "{id} has ended");
     }
 
-    /// What a client was told, in order.
+    /// The completion messages of a client, in order.
     pub(crate) async fn completions(&self, client: &str) -> Vec<String> {
         self.list(&format!("completions:{client}")).await
     }

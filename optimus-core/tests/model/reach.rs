@@ -53,7 +53,7 @@ const CASES: [&str; 52] = [
     "renew has lapsed",
     "reap takes",
     "reap leaves more",
-    "reap finds nobody",
+    "reap finds no worker",
     "leave",
     "leave holds",
     "cancel ends",
@@ -168,7 +168,7 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
         (Call::Renew { .. }, _) => "renew has lapsed",
         (Call::Reap { .. }, Answer::Reaped { more: true, .. }) => "reap leaves more",
         (Call::Reap { .. }, Answer::Reaped { tasks: 1.., .. }) => "reap takes",
-        (Call::Reap { .. }, _) => "reap finds nobody",
+        (Call::Reap { .. }, _) => "reap finds no worker",
         (Call::Leave { .. }, Answer::Holds(0)) => "leave",
         (Call::Leave { .. }, _) => "leave holds",
         (Call::Cancel { .. }, Answer::Cancelled(done)) if done.contains(&Cancelled::Requested) => {

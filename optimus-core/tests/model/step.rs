@@ -166,7 +166,7 @@ pub(crate) enum Kind {
     Plain,
     /// Its definition lets its first loss mark it Dead.
     Fragile,
-    /// Its call does that.
+    /// Its call sets `on_lost` to Dead.
     AtMostOnce,
     /// Its payload is stored apart from its record.
     Large,

@@ -63,7 +63,7 @@ fn the_list_of_refusals_is_that_of_the_broker() {
 #[test]
 fn each_include_is_on_the_page() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/include");
-    let files = std::fs::read_dir(folder).expect("the includes are beside this package");
+    let files = std::fs::read_dir(folder).expect("the includes are in this package");
     let mut expected: Vec<String> = files
         .map(|file| file.expect("a readable folder").path())
         .filter_map(|path| Some(format!("`{}`", path.file_stem()?.to_str()?)))

@@ -80,7 +80,7 @@ async fn each_damage_is_found(bench: Bench) {
         let words: Vec<String> = words.collect();
         let _: redis::Value = bench.raw(cmd(&words[0]).arg(&words[1..])).await;
         let wrong = bench.fsck().await;
-        let expected = |wrong: &String| message.split('|').any(|told| wrong.contains(told));
+        let expected = |wrong: &String| message.split('|').any(|part| wrong.contains(part));
         assert!(wrong.iter().any(expected), "{damage}: {wrong:?}");
     }
 }

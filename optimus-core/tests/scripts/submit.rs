@@ -120,7 +120,7 @@ async fn a_lost_wakeup_is_repeated_often_for_a_short_list_and_rarely_for_a_long_
         }
     }
     let expected: Vec<_> = (1..=17).chain([64, 128, 192, 256]).collect();
-    assert_eq!(lengths, expected, "each was lost, for nobody claims");
+    assert_eq!(lengths, expected, "each was lost, because no worker claims");
     bench.submit(0, &jobs(63)).await;
     assert!(bench.answer_wakeup().await, "from 300 to 363 passes 320");
 }

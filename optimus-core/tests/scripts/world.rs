@@ -50,7 +50,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("interrupt", &["an idle worker"]),
     ("purge", &["by cap", "by bytes", "by age"]),
     ("retire", &["a used queue"]),
-    ("await", &["a live task", "a success", "a look"]),
+    ("await", &["a live task", "a success", "a read"]),
     ("list", &["ready", "delayed", "retry", "working", "dead", "cancelled", "success"]),
     ("inspect", &["a live task", "a success"]),
 ];
@@ -228,7 +228,7 @@ impl World {
             }
             "purge" => broker.purge(queue, keep(10_000, ms(30_000)), DAY).await.map(drop),
             "retire" => broker.retire(queue, ms(0)).await.map(drop),
-            "await" if situation == "a look" => {
+            "await" if situation == "a read" => {
                 broker.state_of(self.id("held"), None).await.map(drop)
             }
             "await" => {

@@ -167,7 +167,7 @@ each_script![
     rouse_ends_no_wait = "interrupt",
     purge_drops_nothing = "purge",
     retire_drops_nothing = "retire",
-    await_registers_nobody = "await",
+    await_registers_no_client = "await",
     list_answers_nothing = "list",
     inspect_answers_nothing = "inspect",
 ];
