@@ -1,5 +1,5 @@
-//! Ended tasks with large arguments: a queue keeps no more bytes of them than it may, and what is
-//! dropped for that is said.
+//! Ended tasks with large arguments: a queue keeps a limited number of their bytes, and a purge
+//! because of that is logged.
 
 mod common;
 
@@ -16,7 +16,7 @@ use tracing::{Level, subscriber::set_default};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Of the arguments of a task.
+/// The bytes of a task's arguments.
 const BYTES: usize = 100_000;
 
 /// Dies at once.
@@ -55,7 +55,7 @@ async fn dead_tasks_above_the_bytes_that_are_kept_are_purged_and_the_log_says_ho
     worker.stop().await;
     assert!(counts(&bench).await.dead_bytes > 6 * BYTES as u64);
 
-    // Of two and a half of them.
+    // The limit is two and a half of them.
     let kept = 5 * BYTES as u64 / 2;
     let worker = bench.start(bench.worker().keep_ended_bytes(kept).task_type::<Heavy>());
     eventually("the oldest are purged", PATIENCE, async || counts(&bench).await.dead == 2).await;

@@ -57,7 +57,7 @@ impl Log {
 #[error("the bank is away")]
 struct Away(#[source] std::io::Error);
 
-/// Ends as it is told.
+/// Ends in the way that its argument names.
 #[derive(Serialize, Deserialize)]
 struct End {
     how: String,
@@ -132,7 +132,7 @@ async fn a_worker_that_logs_each_success_does_so_at_info() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_worker_sums_up_the_last_part_of_a_minute_in_one_line_for_all_queues() {
+async fn a_worker_that_ends_logs_a_summary_of_the_last_part_of_a_minute_for_all_queues() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
@@ -161,7 +161,7 @@ async fn the_end_of_a_worker_sums_up_the_last_part_of_a_minute_in_one_line_for_a
 }
 
 #[tokio::test]
-async fn a_worker_on_which_nothing_ended_and_nothing_runs_sums_up_nothing() {
+async fn a_worker_on_which_nothing_ended_and_nothing_runs_logs_no_summary() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
@@ -210,7 +210,7 @@ async fn an_attempt_whose_runtime_ends_is_logged_as_given_back() {
 }
 
 #[tokio::test]
-async fn what_will_be_retried_is_a_warning_that_says_why_and_when() {
+async fn a_retry_is_a_warning_with_the_reason_and_the_wait() {
     for (how, reason, error) in [
         ("boom", "failed", "boom"),
         ("panic", "panicked", "oh no"),
@@ -224,7 +224,7 @@ async fn what_will_be_retried_is_a_warning_that_says_why_and_when() {
 }
 
 #[tokio::test]
-async fn a_task_that_dies_is_an_error_that_says_why() {
+async fn a_task_that_dies_is_an_error_with_the_reason() {
     for (how, reason, error) in [
         ("boom", "failed", "boom"),
         ("panic", "panicked", "oh no"),
@@ -315,7 +315,7 @@ async fn a_task_that_dies_without_an_attempt_is_an_error_too() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_is_lost_is_told_by_the_worker_that_takes_its_task_back() {
+async fn a_lost_attempt_is_logged_by_the_worker_that_takes_its_task_back() {
     for (on_lost, level, outcome) in
         [(OnLost::Dead, Level::ERROR, "dead"), (OnLost::Retry, Level::WARN, "retry")]
     {

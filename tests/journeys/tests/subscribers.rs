@@ -1,4 +1,4 @@
-//! Subscribers of `tracing` that block or panic where a worker's roles have something to say.
+//! Subscribers of `tracing` that block or panic at events of a worker's roles.
 
 mod common;
 
@@ -44,7 +44,7 @@ impl Task for Sleep {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
+async fn a_subscriber_that_blocks_stops_no_heartbeat_no_cancel_and_no_end() {
     let hold = Hold::new();
     let blocks = hold.clone();
     let _default = set_default(each_text(move |text| {
@@ -62,9 +62,10 @@ async fn a_subscriber_that_blocks_holds_up_no_heartbeat_no_cancel_and_no_end() {
     let lease_until =
         async || bench.client.inspector().workers(&queue).await.unwrap()[0].lease_until_ms;
     let three_leases_on = lease_until().await + 3 * 600;
-    eventually("its heart beats", PATIENCE, async || lease_until().await > three_leases_on).await;
+    eventually("a heartbeat arrives", PATIENCE, async || lease_until().await > three_leases_on)
+        .await;
     handle.cancel().await.unwrap();
-    let problem = timeout(PATIENCE, handle.result()).await.expect("the handler is told");
+    let problem = timeout(PATIENCE, handle.result()).await.expect("the handler is asked to stop");
     assert!(problem.unwrap_err().is_cancelled());
     timeout(PATIENCE, worker.stop()).await.expect("it ends");
     hold.release();
@@ -83,17 +84,17 @@ async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
             if hit(text) {
                 told.hit();
             }
-            panic!("the subscriber does not like it: {text}");
+            panic!("the subscriber panics at: {text}");
         }));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(worker.run_until(async { drop(stopped.await) }))
     });
-    // The claimer says that it does not know this one, and the maintenance thread times the other
+    // The claimer logs that it does not know this task, and the maintenance thread times the other
     // out.
     bench.client.submit(Wait {}.call()).await.unwrap();
     let sleep = Sleep { ms: 1_500 }.call().timeout(Duration::from_millis(300));
     let handle = bench.client.submit(sleep).await.unwrap();
-    timeout(PATIENCE, panicked.wait_for(1)).await.expect("the maintenance thread says so");
+    timeout(PATIENCE, panicked.wait_for(1)).await.expect("the maintenance thread logs it");
     eventually("it is reported", PATIENCE, async || {
         handle.status().await.unwrap() == TaskState::Retry
     })
@@ -106,7 +107,7 @@ async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
 }
 
 #[tokio::test]
-async fn all_that_a_worker_says_reaches_the_subscriber_of_the_thread_that_started_it() {
+async fn all_events_of_a_worker_reach_the_subscriber_of_the_thread_that_started_it() {
     let texts = Arc::new(Mutex::new(Vec::new()));
     let heard = texts.clone();
     let _default = set_default(each_text(move |text| heard.lock().unwrap().push(text.to_owned())));
@@ -143,7 +144,7 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
     assert!(texts.iter().all(|text| !text.contains("whose lease is over")), "{texts:?}");
 }
 
-/// What a worker behind a proxy says of its heartbeats, once it was disturbed.
+/// What a worker behind a proxy logs about its heartbeats after a fault.
 async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &str)) -> String {
     let texts = Arc::new(Mutex::new(String::new()));
     let heard = texts.clone();
@@ -169,14 +170,14 @@ async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &
     disturb(&proxy, &redis.url()).await;
     let (first, lease_ms) = (lease_until().await, u64::try_from(lease.as_millis()).unwrap());
     let later = first.map(|ms| ms + lease_ms);
-    eventually("its heart beats", PATIENCE, async || lease_until().await > later).await;
+    eventually("a heartbeat arrives", PATIENCE, async || lease_until().await > later).await;
     worker.stop().await;
     let texts = texts.lock().unwrap();
     texts.clone()
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_redis_answers_late_is_told_with_what_may_keep_redis() {
+async fn a_heartbeat_that_redis_answers_late_is_logged_with_what_may_keep_redis_busy() {
     let late = heartbeats_of(Duration::from_secs(2), async |proxy, _| {
         proxy.delay(Duration::from_millis(150));
     });
@@ -198,7 +199,7 @@ async fn a_heartbeat_that_waited_for_a_connection_gives_no_advice() {
 }
 
 #[tokio::test]
-async fn leases_that_are_over_in_many_queues_at_once_are_told_in_a_line_or_two() {
+async fn leases_that_are_over_in_many_queues_at_once_are_logged_in_a_line_or_two() {
     let lines = Arc::new(AtomicUsize::new(0));
     let told = lines.clone();
     let _default = set_default(each_text(move |text| {
