@@ -103,8 +103,8 @@ async fn answer(
 fn reaped(reaped: Reaped) -> Answer {
     let lapsed = reaped.lapsed.iter().map(|worker| WorkerId::from_stored(worker)).collect();
     let next_expiry_ms = reaped.next_expiry.map(ms);
-    let loss = |lost: Lost| (lost.id, (lost.worker, lost.attempt, lost.state));
-    let lost = reaped.lost.into_iter().map(loss).collect();
+    let row = |lost: Lost| (lost.id, (lost.worker, lost.attempt, lost.state));
+    let lost = reaped.lost.into_iter().map(row).collect();
     let (tasks, more) = (reaped.tasks, reaped.more);
     Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost }
 }
