@@ -152,16 +152,16 @@ fn a_source_that_the_line_before_ends_with_is_not_written_twice() {
 #[test]
 fn writing_an_error_that_is_its_own_source_ends() {
     #[derive(Debug)]
-    struct Ring;
-    impl fmt::Display for Ring {
+    struct Circle;
+    impl fmt::Display for Circle {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("ring")
+            f.write_str("circle")
         }
     }
-    impl Error for Ring {
+    impl Error for Circle {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
-            Some(&Ring)
+            Some(&Circle)
         }
     }
-    assert_eq!(Chain(&Ring).to_string(), "ring");
+    assert_eq!(Chain(&Circle).to_string(), "circle");
 }

@@ -156,7 +156,7 @@ mod tests {
             "mail~dead~5~2",
             "mail~dead~5~zzgone",
             "mail~dead~5~20~ff",
-            "mail~buried~5~20gone",
+            "mail~gone~5~20gone",
             "mail~forgotten~5~20gone",
             "mail~working~~20gone",
         ] {

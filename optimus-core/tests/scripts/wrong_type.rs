@@ -164,7 +164,7 @@ each_script![
     requeue_adds_nothing = "requeue",
     delete_removes_nothing = "delete",
     pause_stops_nothing = "pause",
-    rouse_ends_no_wait = "interrupt",
+    interrupt_ends_no_wait = "interrupt",
     purge_drops_nothing = "purge",
     retire_drops_nothing = "retire",
     await_registers_no_client = "await",
