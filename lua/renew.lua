@@ -4,7 +4,8 @@
 -- So the worker can drop what it has lost and give back what it never received. A lease that is
 -- over but was not reaped is renewed: no other worker has the tasks. A worker that holds nothing
 -- has a longer lease if many workers serve the queue. The call records that a worker watches. If
--- none did for half a lease, it gives each worker its whole lease, once.
+-- none did for half a lease, it gives each worker its whole lease, once. If a worker that holds
+-- nothing finds work in the queue, it writes a wakeup: an earlier one may be lost with a worker.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
@@ -14,6 +15,7 @@
 -- REFUSE LAPSED
 
 local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local ready, priority, wake = KEYS[5], KEYS[6], KEYS[7]
 local now, worker, lease_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
 -- Checks.
@@ -24,6 +26,11 @@ local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 local peers = redis.call('ZCARD', workers)
+local is_work_left = #held == 0
+  and redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0
+if is_work_left then
+  redis.call('LLEN', wake)
+end
 local given_ms, expiry = lease_for(lease_ms, #held, peers, now)
 
 -- Writes.
@@ -33,6 +40,9 @@ redis.call('ZADD', workers, expiry_text(expiry), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))
 if mending then
   redis.call('HSET', meta, 'lease_min', whole(lease_min))
+end
+if is_work_left then
+  wake_worker(wake)
 end
 return { 'OK', whole(now), next_expiry_in(workers, worker, now), whole(peers), whole(given_ms),
   held, stopping }

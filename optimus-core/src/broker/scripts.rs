@@ -95,8 +95,10 @@ scripts! {
         "tries", "cancel", "waiters", "wake",
     ];
     REGISTER = "register": ["clock", "derive", "worker_lease"] ["meta", "workers", "worker:"];
-    RENEW = "renew": ["clock", "derive", "worker_lease", "worker_last_claim", "worker_held"] [
-        "meta", "workers", "working:", "cancel",
+    RENEW = "renew": [
+        "clock", "derive", "wakeup", "worker_lease", "worker_last_claim", "worker_held",
+    ] [
+        "meta", "workers", "working:", "cancel", "ready", "priority", "wake",
     ];
     REAP = "reap": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",

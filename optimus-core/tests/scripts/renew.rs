@@ -10,7 +10,7 @@ use optimus_core::{
 use crate::{
     acts::{Grants, LEASE, LEASE_MS, done, given, ms, refusal},
     bench::{Bench, START},
-    jobs::jobs,
+    jobs::{job, jobs},
 };
 
 async fn renew(bench: &Bench, at: u64, worker: &WorkerId) -> Renewed {
@@ -99,6 +99,23 @@ async fn it_returns_when_the_earliest_other_lease_is_over(bench: Bench) {
     assert_eq!(renew(&bench, 61, &worker).await.next_expiry, Some(ms(0)));
 }
 
+async fn the_heartbeat_of_an_idle_worker_repeats_the_wakeup_of_waiting_work(bench: Bench) {
+    let (worker, busy) = (bench.worker(0, "w").await, bench.worker(0, "busy").await);
+    for (seq, priority) in [(1, 0), (2, 5)] {
+        bench.add(0, job().priority(priority)).await;
+        assert!(bench.answer_wakeup().await, "a lost worker takes it");
+        renew(&bench, 1, &worker).await;
+        assert!(bench.answer_wakeup().await, "priority {priority}");
+        bench.take(1, &busy, seq).await;
+        renew(&bench, 2, &worker).await;
+        assert!(!bench.answer_wakeup().await, "no work is left");
+    }
+    bench.add(2, job()).await;
+    assert!(bench.answer_wakeup().await);
+    renew(&bench, 3, &busy).await;
+    assert!(!bench.answer_wakeup().await, "a busy worker claims when it has an idle slot");
+}
+
 /// Adds this many workers.
 async fn others(bench: &Bench, count: usize) {
     let before = bench.at(0).workers(&bench.queue).await.unwrap().len();
@@ -171,6 +188,7 @@ on_both![
     an_unknown_worker_has_lapsed,
     a_reaped_worker_has_lapsed_and_another_can_renew_a_late_lease,
     it_returns_when_the_earliest_other_lease_is_over,
+    the_heartbeat_of_an_idle_worker_repeats_the_wakeup_of_waiting_work,
     a_worker_of_many_that_holds_nothing_has_a_longer_lease,
     a_worker_of_many_that_holds_a_task_has_a_usual_lease,
     a_grant_shortens_a_long_lease_and_an_empty_claim_does_not,

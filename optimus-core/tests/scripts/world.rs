@@ -27,7 +27,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("fail", &["retry", "dead", "cancelled"]),
     ("release", &["head", "snooze", "misfit"]),
     ("register", &["a new worker", "a new worker after an outage", "a known worker"]),
-    ("renew", &["in time", "after an outage"]),
+    ("renew", &["in time", "after an outage", "an idle worker"]),
     ("reap", &["a lapsed worker", "after an outage"]),
     ("leave", &["an idle worker", "a busy worker"]),
     ("cancel", &["ready", "ranked", "delayed", "retry", "working", "a success"]),
@@ -207,7 +207,10 @@ impl World {
                 let worker = if situation == "a known worker" { busy } else { &newcomer };
                 broker.register(queue, worker, LEASE, "{}").await.map(drop)
             }
-            "renew" => broker.renew(queue, busy, LEASE).await.map(drop),
+            "renew" => {
+                let idle = situation.contains("idle");
+                broker.renew(queue, if idle { &self.idle } else { busy }, LEASE).await.map(drop)
+            }
             "reap" => broker.reap(queue, busy, LEASE, 128).await.map(drop),
             "leave" => {
                 let idle = situation.contains("idle");
