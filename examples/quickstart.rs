@@ -16,8 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use optimus::{Client, Context, TaskHandle, Worker};
 use tokio::task::JoinSet;
 
-/// The words of a file, and the attempt that could count them. A file that is no text may still be
-/// being written, so it is tried twice more.
+/// Counts the words of a file. Returns the count and the number of the attempt that succeeded. If
+/// the file is not text, another program may still be writing it, so it is tried two more times.
 #[optimus::task(biz_id = "{file}", max_retry = 2, backoff = "fixed(wait = 300ms)", timeout = "10s")]
 async fn count_words(file: String, ctx: Context) -> io::Result<(usize, u32)> {
     let text = tokio::fs::read_to_string(&file).await;

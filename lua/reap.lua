@@ -5,7 +5,7 @@
 -- with it. A task whose `on_lost` is `dead` is marked Dead at once. Others go back to the head of
 -- the ready list. After a time in which no worker watched, each worker has its whole lease first,
 -- once. If work is left or a task is due later, another worker is woken, because a reaped one may
--- have taken the wakeup, or waited for the due time.
+-- have taken the wakeup, or may have been the one that waited for the due time.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection that receives the commands of all others.
 struct Monitor(redis::Connection);
 
-/// A command as sent.
+/// A command that MONITOR shows.
 struct Monitored {
     words: Vec<Vec<u8>>,
     by_script: bool,

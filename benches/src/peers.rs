@@ -29,7 +29,7 @@ const ALL: &str = "all";
 pub(crate) enum Outcome {
     /// Its rows of the results.
     Rows(Vec<Row>),
-    /// The reason if it, or one of its measurements, failed.
+    /// The peer, or one of its measurements, failed for this reason.
     Skipped { peer: String, reason: String },
 }
 

@@ -165,7 +165,7 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// When the task becomes ready; for [`Client::submit_all`], which has no verb for it.
+    /// When the task becomes ready. This is for the calls of a [`Client::submit_all`].
     pub fn due(mut self, due: Due) -> Self {
         self.options.due = due;
         self

@@ -228,7 +228,7 @@ predicates! {
     /// expired, is from an unknown CA or for another name, or the client's is missing. The message
     /// names the reason and what to do.
     is_tls => Kind::Tls(_),
-    /// Redis can be reached and refused the command (a key of another type, a missing permission).
+    /// Redis was reached, but refused the command (a key of another type, a missing permission).
     is_rejected => Kind::Rejected(_),
     /// The verb does not apply to the task's current state.
     is_wrong_state => Kind::WrongState { .. },

@@ -94,8 +94,8 @@ impl Submission {
         Self { id, ..self }
     }
 
-    /// Whether its id has the time of its submit, according to this clock of the client. An id that
-    /// we made was made for this call; a given one may have another time, or none.
+    /// Whether the time in its id is that of its submit; `here_ms` is the client's clock. An id
+    /// that we made was made for this call; a given one may have another time, or none.
     pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
         !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
     }

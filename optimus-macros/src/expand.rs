@@ -82,7 +82,7 @@ fn impls(model: &Model) -> TokenStream {
     }
 }
 
-/// The span of `place`, without the hygiene of a macro that contains it: `self` is always the
+/// The location of `place` without the hygiene of a macro around it, so that `self` is always the
 /// generated one.
 pub(crate) fn here(place: Span) -> Span {
     Span::call_site().located_at(place)

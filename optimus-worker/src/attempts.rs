@@ -51,7 +51,7 @@ pub(crate) struct Attempt {
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
     hang_logged: AtomicBool,
-    /// How it ended, until Redis has answered the report.
+    /// How it ended. It is counted and logged once Redis has answered the report.
     ended: OnceLock<Ended>,
 }
 

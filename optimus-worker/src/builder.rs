@@ -75,7 +75,7 @@ impl WorkerBuilder {
         let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
         let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
             Error::invalid(
-                "the environment names no Redis: set OPTIMUS_URL (or REDIS_URL), for example \
+                "the URL of Redis is not set: set OPTIMUS_URL (or REDIS_URL), for example \
                  OPTIMUS_URL=redis://127.0.0.1/",
             )
         })?;
@@ -203,8 +203,8 @@ impl WorkerBuilder {
     /// [`Inspector::queues`](optimus_core::Inspector::queues), with the summaries of its last
     /// successes; the next submit creates it again. A paused queue stays.
     ///
-    /// Workers also remove unused queues that they do not serve, so one worker of the namespace is
-    /// enough for all.
+    /// Workers also remove unused queues that they do not serve, so one worker is enough for
+    /// all queues of the namespace.
     pub fn keep_unused_queues(mut self, age: Duration) -> Self {
         self.config.unused_for = age.min(ENDED_FOR_MAX);
         self

@@ -51,7 +51,8 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
         let known =
             shared.attempts.holds(id, token.fence) || shared.quarantine.holds(id, token.fence);
         if !known && token.seq <= before.received_seq {
-            // The answer of its claim never arrived; or it was just reported, and this is refused.
+            // Either the answer to its claim never arrived, or the task has just been reported. In
+            // the second case Redis refuses this release.
             let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
             shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
         }

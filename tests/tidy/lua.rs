@@ -58,7 +58,10 @@ fn every_lua_file_begins_with_its_name() {
 
 #[test]
 fn keys_and_arguments_are_named_once_above_the_checks() {
-    hold("name it in the block above `-- Checks.` and use the name below", late_numbers);
+    hold(
+        "name it in the block above `-- Checks.`, and use that name after the block",
+        late_numbers,
+    );
 }
 
 #[test]

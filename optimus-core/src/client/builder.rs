@@ -49,7 +49,7 @@ impl ClientBuilder {
         let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
         let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
             Error::invalid(
-                "the environment names no Redis: set OPTIMUS_URL (or REDIS_URL), for example \
+                "the URL of Redis is not set: set OPTIMUS_URL (or REDIS_URL), for example \
                  OPTIMUS_URL=redis://127.0.0.1/",
             )
         })?;

@@ -14,7 +14,7 @@ pub(crate) enum Answer {
     /// calls of the client were lost.
     Receipts(Vec<Option<TaskId>>, bool),
     Granted(Granted),
-    /// The positions of a report whose lease had passed to another worker.
+    /// The positions, in a report, of the tasks whose lease had passed to another worker.
     Stale(Vec<usize>),
     Alive {
         next_expiry_ms: Option<u64>,

@@ -57,7 +57,7 @@ impl Side<'_> {
         let is_noticed =
             self.has_wakeup || self.reference.woken || self.reference.paused_since.is_some();
         if self.reference.claimable() && !is_noticed {
-            return Err("a task is ready, and the wakeup list is empty".into());
+            return Err("a task is ready, but the wakeup list is empty".into());
         }
         let has_grown = self.reference.ready.len() > length_before;
         if has_grown && length_before <= SHORT && !self.has_wakeup {
@@ -66,7 +66,7 @@ impl Side<'_> {
         let due = self.reference.due_hint;
         let is_earlier = |due: u64| due_before.is_none_or(|before| due < before);
         if due.is_some_and(is_earlier) && !self.has_wakeup {
-            return Err("a task is due first of all, and the wakeup list is empty".into());
+            return Err("a task is due before all others, but the wakeup list is empty".into());
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ async fn walk(
     all
 }
 
-/// This many tasks that died at 0, 1, 2… ms, the latest first.
+/// Submits this many tasks and marks them Dead at 0, 1, 2… ms. Returns their ids, the latest first.
 async fn mark_dead(bench: &Bench, count: usize) -> Vec<TaskId> {
     bench.submit(0, &jobs(count)).await;
     let worker = bench.worker(0, "w").await;

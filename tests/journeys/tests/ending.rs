@@ -82,7 +82,7 @@ impl Task for Quick {
 /// How a worker process is set up.
 struct Child<'a> {
     bench: &'a Bench,
-    /// The threads of its runtime; with one it is a `current_thread` runtime.
+    /// How many threads its runtime has. One thread is a `current_thread` runtime.
     threads: usize,
     queues: usize,
     grace: Duration,

@@ -96,7 +96,7 @@ async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
     let (client, inspector) = (&bench.client, bench.client.inspector());
     let mut raw = bench.raw().await;
-    // The same as the timeout, but at once.
+    // Closes idle connections, as the option does, but at once.
     let mut close = async || raw.run("CLIENT KILL TYPE normal SKIPME yes").await;
     close().await;
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);

@@ -63,7 +63,7 @@ fn admission(task: u64, account: &Account) -> Option<Admitted> {
 fn known_owners(biz: u64, tasks: &[(u64, &Account)], acts: &Acts, findings: &mut Findings) {
     let mut known: HashSet<&str> = tasks.iter().filter_map(|(_, task)| task.acked_id()).collect();
     known.extend(tasks.iter().flat_map(|(_, task)| &task.executions).map(|run| run.id.as_str()));
-    // An admission without an answer to its client may be the owner, and may never have run.
+    // A submit whose client received no answer may own the biz id, and may never have run.
     let silent = |account: &Account| !matches!(account.answer, Some((_, Answer::Acked { .. })));
     let may_be_silent = tasks.iter().any(|(_, account)| {
         silent(account) && !matches!(account.answer, Some((_, Answer::Duplicate { .. })))
