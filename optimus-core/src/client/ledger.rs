@@ -58,10 +58,15 @@ impl Ledger {
         Some(Place { number: slot.last, since: slot.answered })
     }
 
+    /// Whether no call of this ledger is in progress.
+    pub(super) fn is_idle(&self) -> bool {
+        self.slots.iter().all(|slot| !slot.busy)
+    }
+
     /// Whether no call of this ledger is in progress or may still arrive, so that Redis can remove
     /// it once no handle needs it. Without the ledger, a late copy of a call would be done again.
     pub(super) fn may_go(&self) -> bool {
-        !self.is_open && self.slots.iter().all(|slot| !slot.busy)
+        !self.is_open && self.is_idle()
     }
 
     /// Notes that a call is over.

@@ -140,10 +140,10 @@ impl Waiting {
         self.0.extend(left.map(Request::of));
     }
 
-    /// The next call to send. While a call is in progress, only full ones are sent, so that submits
-    /// collect in the next one.
-    pub(super) fn next(&mut self, idle: bool) -> Option<Request> {
-        let at = self.0.iter().position(|request| idle || request.full)?;
+    /// The next call to send. While a call of a queue is in progress, only full ones of that queue
+    /// are sent, so that submits collect in the next one.
+    pub(super) fn next(&mut self, is_idle: impl Fn(&QueueName) -> bool) -> Option<Request> {
+        let at = self.0.iter().position(|request| request.full || is_idle(request.queue()))?;
         self.0.remove(at)
     }
 
@@ -165,5 +165,69 @@ impl Waiting {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Serialize};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::{BoxError, call::Submit as _, context::Context, task::Task};
+
+    #[derive(Serialize, Deserialize)]
+    struct Letter {}
+
+    impl Task for Letter {
+        const NAME: &'static str = "letter";
+        type Output = ();
+
+        async fn run(self, _: Context) -> Result<(), BoxError> {
+            Ok(())
+        }
+    }
+
+    /// Submits so many tasks to a queue at once.
+    fn submit(waiting: &mut Waiting, queue: &str, tasks: usize, deadline: Instant) {
+        let one = || Letter {}.call().queue(queue).into_submission().unwrap();
+        let submissions = (0..tasks).map(|_| one()).collect();
+        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let answer = oneshot::channel().0;
+        waiting.add(CallerBatch { submissions, answer, deadline, room });
+    }
+
+    /// The queue of the next call and its tasks, while calls of the `busy` queues are in progress.
+    fn next(waiting: &mut Waiting, busy: &[&str]) -> Option<(String, usize)> {
+        let request = waiting.next(|queue| !busy.contains(&queue.as_str()))?;
+        Some((request.queue().to_string(), request.submissions().len()))
+    }
+
+    #[tokio::test]
+    async fn submits_to_a_queue_collect_in_one_call_while_a_call_of_it_is_in_progress() {
+        let (mut waiting, deadline) = (Waiting::default(), Instant::now());
+        submit(&mut waiting, "mail", 1, deadline);
+        assert_eq!(next(&mut waiting, &[]), Some(("mail".to_owned(), 1)));
+        for _ in 0..10 {
+            submit(&mut waiting, "mail", 1, deadline);
+            assert_eq!(next(&mut waiting, &["mail"]), None);
+        }
+        assert_eq!(next(&mut waiting, &[]), Some(("mail".to_owned(), 10)));
+    }
+
+    #[tokio::test]
+    async fn a_submit_to_one_queue_does_not_wait_for_the_calls_of_another() {
+        let (mut waiting, deadline) = (Waiting::default(), Instant::now());
+        for _ in 0..2 {
+            submit(&mut waiting, "bulk", CALL_TASKS_MAX, deadline);
+        }
+        submit(&mut waiting, "quiet", 1, deadline);
+        assert_eq!(next(&mut waiting, &[]), Some(("bulk".to_owned(), CALL_TASKS_MAX)));
+        assert_eq!(next(&mut waiting, &["bulk"]), Some(("bulk".to_owned(), CALL_TASKS_MAX)));
+        submit(&mut waiting, "bulk", CALL_TASKS_MAX, deadline);
+        assert_eq!(next(&mut waiting, &["bulk"]), Some(("quiet".to_owned(), 1)));
+        assert_eq!(next(&mut waiting, &["bulk"]), Some(("bulk".to_owned(), CALL_TASKS_MAX)));
     }
 }

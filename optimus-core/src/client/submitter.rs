@@ -181,9 +181,8 @@ impl Sender {
         let calls_max = if self.delivery.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
         let (mut in_flight, mut keeping) = (FuturesUnordered::new(), FuturesUnordered::new());
         while open || !waiting.is_empty() || !in_flight.is_empty() {
-            let idle = in_flight.is_empty();
             while in_flight.len() < calls_max
-                && let Some(request) = waiting.next(idle)
+                && let Some(request) = waiting.next(|queue| self.is_idle(queue))
             {
                 let numbered = self.number(request);
                 let call = deliver(self.delivery.clone(), self.client.clone(), numbered);
@@ -231,6 +230,11 @@ impl Sender {
                 "could not give up the ledgers of a client; a janitor removes them in an hour";
             log_event!(log, DEBUG, error = %problem, "{text}");
         }
+    }
+
+    /// Whether no call of this queue is in progress.
+    fn is_idle(&self, queue: &QueueName) -> bool {
+        self.queues.get(queue).is_none_or(Ledger::is_idle)
     }
 
     fn number(&mut self, request: Request) -> Numbered {
