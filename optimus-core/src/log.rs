@@ -25,9 +25,12 @@ use tracing::{
 use crate::discard::discard;
 
 /// The most events that wait. If the subscriber is slower, further events are dropped and counted.
-const WAITING_MAX: usize = 1024;
+/// A turn of a worker ends thousands of attempts at once, which a subscriber that does not block
+/// has to get.
+const WAITING_MAX: usize = 16 * 1024;
 
-type Event = Box<dyn FnOnce() + Send>;
+/// Logs one event or several.
+type Entry = Box<dyn FnOnce() + Send>;
 
 /// Passes log events to the subscriber that was the default where the log was made. Clones share
 /// it.
@@ -42,7 +45,10 @@ struct Inner {
 
 #[derive(Default)]
 struct Waiting {
-    events: VecDeque<Event>,
+    /// Each with how many events it logs.
+    entries: VecDeque<(usize, Entry)>,
+    /// The events of all of them.
+    events: usize,
     dropped: u64,
     /// A thread is passing events on.
     is_served: bool,
@@ -81,8 +87,14 @@ impl Log {
     /// Calls `event` on the thread, if this level is enabled.
     pub fn add(&self, level: Level, event: impl FnOnce() + Send + 'static) {
         if level <= STATIC_MAX_LEVEL && level <= LevelFilter::current() {
-            self.push(Box::new(event), WAITING_MAX);
+            self.push(Box::new(event), 1, WAITING_MAX);
         }
+    }
+
+    /// Calls `event` for each item on the thread, in one go. The caller has checked their levels.
+    pub fn add_all<T: Send + 'static>(&self, items: Vec<T>, event: impl Fn(T) + Send + 'static) {
+        let count = items.len();
+        self.push(Box::new(move || items.into_iter().for_each(event)), count, WAITING_MAX);
     }
 
     /// Waits until the subscriber has taken all events so far, but no longer than `within`.
@@ -92,23 +104,25 @@ impl Log {
         }
         let (taken, is_taken) = oneshot::channel::<()>();
         // Queued after all waiting events, even if the limit is reached.
-        self.push(Box::new(move || drop(taken)), usize::MAX);
+        self.push(Box::new(move || drop(taken)), 0, usize::MAX);
         drop(timeout(within, is_taken).await);
     }
 
-    fn push(&self, event: Event, max: usize) {
+    /// Queues an entry of so many events, if no more than `max` wait with it.
+    fn push(&self, entry: Entry, events: usize, max: usize) {
         #[cfg(feature = "simulation")]
         if crate::platform::is_simulated() {
             // A simulation has one thread, and no subscriber blocks it.
-            self.0.pass_on(event);
+            self.0.pass_on(entry);
             return;
         }
         let mut waiting = self.0.waiting();
-        if waiting.events.len() >= max {
-            waiting.dropped += 1;
+        if waiting.events + events > max {
+            waiting.dropped += events as u64;
             return;
         }
-        waiting.events.push_back(event);
+        waiting.events += events;
+        waiting.entries.push_back((events, entry));
         if waiting.is_served {
             return;
         }
@@ -118,8 +132,8 @@ impl Log {
         waiting.is_served = started.is_ok();
         if started.is_err() {
             // The system can't start a thread now; the next event tries again.
-            let lost = mem::take(&mut waiting.events);
-            waiting.dropped += lost.len() as u64;
+            let lost = mem::take(&mut waiting.entries);
+            waiting.dropped += mem::take(&mut waiting.events) as u64;
             drop(waiting);
             drop(lost);
         }
@@ -134,15 +148,16 @@ impl Inner {
     /// Passes events on until none are left.
     fn serve(&self) {
         loop {
-            let (event, dropped) = {
+            let (entry, dropped) = {
                 let mut waiting = self.waiting();
                 let dropped = mem::take(&mut waiting.dropped);
-                let event = waiting.events.pop_front();
-                waiting.is_served = event.is_some() || dropped > 0;
+                let (events, entry) = waiting.entries.pop_front().unzip();
+                waiting.events -= events.unwrap_or(0);
+                waiting.is_served = entry.is_some() || dropped > 0;
                 if !waiting.is_served {
                     return;
                 }
-                (event, dropped)
+                (entry, dropped)
             };
             if dropped > 0 {
                 let report = move || {
@@ -153,18 +168,18 @@ impl Inner {
                 };
                 self.pass_on(Box::new(report));
             }
-            if let Some(event) = event {
-                self.pass_on(event);
+            if let Some(entry) = entry {
+                self.pass_on(entry);
             }
         }
     }
 
-    /// A panic of the subscriber loses only its event.
-    fn pass_on(&self, event: Event) {
+    /// A panic of the subscriber loses only this entry.
+    fn pass_on(&self, entry: Entry) {
         let subscriber = self.subscriber.as_ref().and_then(WeakDispatch::upgrade);
         let pass_on = || match &subscriber {
-            Some(subscriber) => with_default(subscriber, event),
-            None => event(),
+            Some(subscriber) => with_default(subscriber, entry),
+            None => entry(),
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(pass_on)) {
             discard(panic);

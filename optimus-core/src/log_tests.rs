@@ -80,6 +80,22 @@ async fn events_above_the_limit_are_dropped_and_counted_while_the_subscriber_blo
 }
 
 #[tokio::test]
+async fn each_of_several_events_that_are_added_together_counts() {
+    let hold = Hold::new();
+    let (log, notes, _subscriber) = noting_after(hold.clone());
+    let (together, all) = (128, 2 * WAITING_MAX);
+    for _ in 0..all / together {
+        log.add_all(vec!["event"; together], |text| tracing::warn!("{text}"));
+    }
+    hold.release();
+    log.flush(PATIENCE).await;
+    let dropped = notes.dropped().expect("it is logged");
+    // The thread may have taken the first of them already.
+    assert!((all - WAITING_MAX - together..=all - WAITING_MAX).contains(&dropped), "{dropped}");
+    assert_eq!(notes.texts().len(), all - dropped + 1);
+}
+
+#[tokio::test]
 async fn a_flush_ends_in_time_while_the_subscriber_blocks() {
     let hold = Hold::new();
     let (log, notes, _subscriber) = noting_after(hold.clone());

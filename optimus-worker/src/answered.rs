@@ -8,7 +8,7 @@ use std::{
 };
 
 use optimus_core::{log::Log, log_event};
-use tracing::{Level, level_filters::LevelFilter};
+use tracing::level_filters::LevelFilter;
 
 use crate::{
     attempts::Attempt,
@@ -51,16 +51,13 @@ impl Answered {
         if self.0.is_empty() {
             return;
         }
-        // The level of each attempt was checked before.
-        log.add(Level::ERROR, move || {
-            for (attempt, replaced) in self.0 {
-                let Some(ended) = attempt.ended() else { continue };
-                let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
-                let log = || outcome.log(&End::of(&attempt, ended.run));
-                // If the subscriber panics, only this event is lost.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(log)) {
-                    discard(panic);
-                }
+        log.add_all(self.0, |(attempt, replaced)| {
+            let Some(ended) = attempt.ended() else { return };
+            let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
+            let log = || outcome.log(&End::of(&attempt, ended.run));
+            // If the subscriber panics, only this event is lost.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(log)) {
+                discard(panic);
             }
         });
     }
