@@ -1,9 +1,12 @@
 //! Reports that Redis takes, refuses, or may have taken before.
 
+use std::iter;
+
 use optimus_core::{
     Lease, Task,
-    broker::{Claimed, Give, Release},
+    broker::{BrokerError, Claimed, Give, Release},
 };
+use tracing::Level;
 
 use super::*;
 use crate::{
@@ -59,6 +62,14 @@ impl Held {
         assert!(shared.broker.report(call).await.unwrap().is_empty());
     }
 
+    /// The report is sent, and this is all that comes back.
+    fn fails(&self, problem: BrokerError) {
+        let batches = self.shared.reporter.take(1);
+        assert_eq!(batches.len(), 1);
+        let is_answered = take_in_reports(&self.shared, batches, &mut iter::once(Err(problem)));
+        assert!(!is_answered && self.shared.reporter.len() == 1);
+    }
+
     /// What is counted once Redis has answered.
     async fn counts(&self) -> Counts {
         let shared = &self.shared;
@@ -90,9 +101,16 @@ async fn a_report_that_came_twice_is_not_taken_for_a_refused_one() {
     let held = Held::new("report-twice").await;
     // Redis has taken it, and its answer is lost.
     held.lose().await;
-    let batch = held.shared.reporter.take(1).remove(0);
-    held.shared.reporter.give_back(batch);
+    held.fails(BrokerError::Unknown("the connection broke".into()));
     assert_eq!(held.counts().await, Counts { success: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn a_report_that_could_not_be_sent_at_first_and_is_refused_then_counts_as_lost() {
+    let held = Held::new("report-not-sent").await;
+    held.fails(BrokerError::NotDone("no connection".into()));
+    held.lose().await;
+    assert_eq!(held.counts().await, Counts { lost: 1, ..Counts::default() });
 }
 
 #[tokio::test]

@@ -73,7 +73,9 @@ impl ReportBatch {
     /// Whether a report belongs to this batch and fits.
     pub(crate) fn takes(&self, report: &Report) -> bool {
         let (ours, its) = (self.first(), report.lease());
+        // A report that is added was not sent before.
         self.single.is_none()
+            && !self.is_resent
             && self.kind == Kind::of(report)
             && self.reports.len() < BATCH_MAX
             && self.bytes + report.bytes() <= CALL_BYTES_MAX

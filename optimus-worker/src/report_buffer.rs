@@ -111,7 +111,6 @@ impl ReportBuffer {
     pub(crate) fn give_back(&mut self, mut report_batch: ReportBatch) {
         self.is_probing = false;
         report_batch.since = Instant::now();
-        report_batch.is_resent = true;
         let batches =
             if report_batch.single.is_some() { &mut self.singles } else { &mut self.waiting };
         batches.push_front(report_batch);

@@ -167,7 +167,8 @@ impl Reporter {
     pub(crate) fn reclaim(&self) {
         let mut held = self.held();
         for (_, batches) in std::mem::take(&mut held.under_way) {
-            for report_batch in batches {
+            for mut report_batch in batches {
+                report_batch.is_resent = true;
                 held.report_buffer(&report_batch).give_back(report_batch);
             }
         }
@@ -187,7 +188,7 @@ impl Reporter {
     }
 
     /// No answer has come.
-    pub(crate) fn give_back(&self, report_batch: ReportBatch) {
+    fn give_back(&self, report_batch: ReportBatch) {
         self.held().report_buffer(&report_batch).give_back(report_batch);
     }
 
@@ -237,7 +238,7 @@ pub(crate) fn take_in_reports(
     answers: &mut impl Iterator<Item = Result<Reply, BrokerError>>,
 ) -> bool {
     let mut worked = true;
-    for report_batch in batches {
+    for mut report_batch in batches {
         let answer = answers.next().expect("an answer for each call");
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
@@ -245,6 +246,7 @@ pub(crate) fn take_in_reports(
                 shared.reporter.answered(&report_batch);
             }
             Err(problem) if problem.is_transient() => {
+                report_batch.is_resent |= matches!(problem, BrokerError::Unknown(_));
                 shared.reporter.give_back(report_batch);
                 worked = false;
             }
