@@ -107,8 +107,8 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
         (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
         (HandlerEnd::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
         (_, Some(Stop::Lost)) => None,
+        (_, Some(Stop::Cancelled)) => Some(cancelled(attempt)),
         (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
-        (_, Some(Stop::Cancelled)) => Some(fail(attempt, FailureOutcome::Cancelled, String::new())),
         (HandlerEnd::Abandoned, _) => Some(interrupted(attempt)),
         // It stopped because it was asked to, and not for a reason of its own.
         (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
@@ -134,8 +134,10 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
 /// The report of an attempt whose handler keeps its thread beyond the deadline. It is made on the
 /// maintenance thread, so the user's own back-off is not called.
 pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
-    if attempt.stopped().is_some_and(|(why, _)| why == Stop::Lost) {
-        return None;
+    match attempt.stopped() {
+        Some((Stop::Lost, _)) => return None,
+        Some((Stop::Cancelled, _)) => return Some(cancelled(attempt)),
+        _ => {}
     }
     let backoff = match attempt.facts.backoff {
         Backoff::Custom(_) => Backoff::default(),
@@ -268,6 +270,11 @@ fn failure(
         FailureOutcome::Dead
     };
     fail(attempt, outcome, error(attempt, reason, &text(problem)))
+}
+
+/// The report of an attempt that was asked to stop, and did not succeed.
+fn cancelled(attempt: &Attempt) -> Report {
+    fail(attempt, FailureOutcome::Cancelled, String::new())
 }
 
 fn retries_left(facts: &Facts) -> bool {

@@ -118,6 +118,28 @@ fn a_cancelled_handler_that_still_succeeds_has_succeeded() {
 }
 
 #[test]
+fn a_task_that_was_asked_to_stop_is_cancelled_however_its_handler_fails() {
+    for failures in [0, 2] {
+        for ended in [
+            error("boom"),
+            HandlerEnd::Panicked(Box::new("boom")),
+            HandlerEnd::TimedOut,
+            HandlerEnd::Abandoned,
+        ] {
+            let attempt = attempt(failures);
+            attempt.stop(Stop::Cancelled);
+            assert_eq!(outcome(&attempt, ended), FailureOutcome::Cancelled);
+        }
+        let keeps_its_thread = attempt(failures);
+        keeps_its_thread.stop(Stop::Cancelled);
+        let Some(Report::Fail(failure)) = time_out(&keeps_its_thread, 0.5) else {
+            panic!("not a failure")
+        };
+        assert_eq!(failure.outcome, FailureOutcome::Cancelled);
+    }
+}
+
+#[test]
 fn a_handler_that_returns_after_its_timeout_has_timed_out_whatever_it_returns() {
     for ended in [HandlerEnd::Returned(Ok(None)), error(Fatal::new("late"))] {
         let attempt = attempt(0);
