@@ -1,6 +1,6 @@
 //! The settings of a client: [`ClientBuilder`].
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Client, CompletionListeners, Confirmer, Inner, Readahead, Submitter};
 use crate::{
@@ -20,7 +20,7 @@ const SUBMIT_TIMEOUT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a [`Client`], each with a default.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `.connect().await`"]
 pub struct ClientBuilder {
     url: String,
@@ -30,6 +30,13 @@ pub struct ClientBuilder {
     durability: Durability,
     credentials: Option<AskCredentials>,
     layers: Layers,
+}
+
+/// Without the URL, which may have a password.
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
 }
 
 impl ClientBuilder {
@@ -222,5 +229,11 @@ mod tests {
         assert_eq!((&*client.url, &*client.namespace), ("redis://b", "shop"));
         let problem = built(&[("OPTIMUS_URL", " ")]).unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains("OPTIMUS_URL"), "{problem}");
+    }
+    #[test]
+    fn the_password_of_the_url_is_not_shown() {
+        let shown = format!("{:?}", ClientBuilder::new("redis://ann:s3cret@127.0.0.1/"));
+        assert!(shown.contains(NAMESPACE_DEFAULT), "{shown}");
+        assert!(!shown.contains("s3cret") && !shown.contains("ann"), "{shown}");
     }
 }
