@@ -51,15 +51,28 @@ impl PageCursor {
     }
 }
 
-/// Whether the script can read it: a number (for a worker's tasks, the worker) and an entry.
+/// Whether the script can read it: an index or a score (for a worker's tasks, the worker), and an
+/// entry.
 fn is_place(state: TaskState, place: &str) -> bool {
     let Some((at, entry)) = place.split_once(' ') else { return false };
     let is_at = match state {
         TaskState::Forgotten => false,
         TaskState::Working => !at.is_empty(),
-        _ => at.strip_prefix('p').unwrap_or(at).parse().is_ok_and(f64::is_finite),
+        TaskState::Success => is_index(at),
+        // Ranked tasks, which have a score, come before the list.
+        TaskState::Ready => at.strip_prefix('p').map_or_else(|| is_index(at), is_score),
+        _ => is_score(at),
     };
     is_at && !entry.is_empty()
+}
+
+/// A position in a list, which Redis takes only as an integer.
+fn is_index(text: &str) -> bool {
+    text.parse::<u32>().is_ok()
+}
+
+fn is_score(text: &str) -> bool {
+    text.parse().is_ok_and(f64::is_finite)
 }
 
 fn unescape(text: &str) -> Option<String> {
@@ -159,6 +172,13 @@ mod tests {
             "mail~gone~5~20gone",
             "mail~forgotten~5~20gone",
             "mail~working~~20gone",
+            "mail~ready~1.5~20gone",
+            "mail~ready~1e300~20gone",
+            "mail~ready~-1~20gone",
+            "mail~ready~pp5~20gone",
+            "mail~success~1e300~20gone",
+            "mail~success~p5~20gone",
+            "mail~cancelled~p5~20gone",
         ] {
             let problem = text.parse::<PageCursor>().unwrap_err();
             assert!(problem.is_invalid(), "{problem}");
