@@ -17,7 +17,8 @@ redis.call('LLEN', wake)
 redis.call('HDEL', meta, paused and '' or 'paused')
 if paused then
   redis.call('HSET', meta, 'paused', whole(now))
-else
+elseif is_used then
+  -- A queue that nobody knows is never retired, so it gets no key.
   wake_worker(wake)
 end
 return { 'OK', is_used and '1' or '0' }

@@ -44,12 +44,21 @@ async fn a_paused_queue_accepts_submits(bench: Bench) {
 
 async fn the_end_of_a_pause_adds_a_wakeup(bench: Bench) {
     bench.at(0).pause(&bench.queue).await.unwrap();
+    bench.submit(0, &jobs(1)).await;
+    bench.answer_wakeup().await;
     assert!(!bench.answer_wakeup().await);
     for _ in 0..2 {
         bench.at(0).resume(&bench.queue).await.unwrap();
     }
     assert!(bench.answer_wakeup().await);
     assert!(!bench.answer_wakeup().await, "one token at most");
+}
+
+async fn the_pause_of_a_queue_that_nobody_knows_leaves_no_key(bench: Bench) {
+    let before = bench.dump().await;
+    bench.at(0).pause(&bench.queue).await.unwrap();
+    bench.at(0).resume(&bench.queue).await.unwrap();
+    bench.assert_unchanged(&before).await;
 }
 
 async fn the_pause_of_an_unused_queue_reports_that(bench: Bench) {
@@ -84,6 +93,7 @@ on_both![
     a_worker_ends_what_it_holds_when_the_queue_is_paused,
     a_paused_queue_accepts_submits,
     the_end_of_a_pause_adds_a_wakeup,
+    the_pause_of_a_queue_that_nobody_knows_leaves_no_key,
     the_pause_of_an_unused_queue_reports_that,
     a_registered_worker_makes_a_queue_known,
     pausing_twice_is_not_an_error,
