@@ -107,7 +107,9 @@ impl Thread {
             }
             pending::<()>().await;
         };
-        let all = async { tokio::join!(run_roles(&shared, runtime), claimer.cancelled(), ending) };
+        let mut summary = Summary::new(shared.clone());
+        let roles = run_roles(&shared, runtime, &mut summary);
+        let all = async { tokio::join!(roles, claimer.cancelled(), ending) };
         tokio::select! {
             biased;
             _ = all => {}
@@ -116,6 +118,7 @@ impl Thread {
             () = later_than(shutdown, STOP_GRACE) => {}
         }
         answered::log_unanswered(&shared);
+        summary.log();
         supervise("leave", shutdown, leave::leave(&shared)).await;
         drop(alive);
         if let Some(process) = process {
@@ -125,7 +128,7 @@ impl Thread {
 }
 
 /// Runs all roles of this thread until they are asked to stop.
-async fn run_roles(shared: &Arc<Shared>, runtime: Handle) {
+async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary) {
     let never = Wakeup::default();
     let Shared { shutdown, wakeups, .. } = &**shared;
     let stop = shutdown.roles();
@@ -138,11 +141,6 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle) {
         let mut listener = WorkListener::new(shared.clone(), stop.clone());
         run(&mut listener, &wakeups.work_listener, stop).await;
         listener.leave().await;
-    };
-    let summary = async {
-        let mut summary = Summary::new(shared.clone());
-        run(&mut summary, &never, stop).await;
-        summary.log();
     };
     let cancel_listener = async {
         tokio::select! {
@@ -166,7 +164,7 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle) {
         supervise("reaper", shutdown, run(Reaper::new(shared.clone()), reaper, stop)),
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
-        supervise("summary", shutdown, summary),
+        supervise("summary", shutdown, run(summary, &never, stop)),
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),
     );

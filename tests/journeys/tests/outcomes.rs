@@ -32,7 +32,7 @@ impl Log {
     fn subscriber(&self) -> EachEvent {
         let lines = self.lines.clone();
         let keep = move |event| lines.lock().unwrap().push(event);
-        EachEvent::new(keep).of("optimus::").at(self.level)
+        EachEvent::new(keep).of("optimus").at(self.level)
     }
 
     /// The lines about the ends of the tasks of this name.
@@ -158,6 +158,28 @@ async fn a_worker_that_ends_logs_a_summary_of_the_last_part_of_a_minute_for_all_
     assert_eq!((line.level, line.get("running")), (Level::INFO, "0"));
     let text = "3 succeeded, 1 will be retried, 1 died, 1 snoozed, 1 cancelled; 0 running";
     assert!(line.message().ends_with(text), "{line:?}");
+}
+
+#[tokio::test]
+async fn an_attempt_whose_report_is_not_answered_is_in_the_last_summary() {
+    let log = Log::at(Level::INFO);
+    let _default = set_default(log.subscriber());
+    let bench = Bench::on_redis().await;
+    // Redis refuses the report, which is held until the worker ends.
+    bench.raw().await.run(&format!("SET {} odd", bench.key("default", "success"))).await;
+    let worker = bench.worker().shutdown_grace(Duration::from_millis(100));
+    let worker = bench.start(worker.task_type::<Double>());
+    bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+    let is_refused = async || {
+        let lines = log.lines.lock().unwrap();
+        lines.iter().any(|line| line.message().contains("Redis refuses reports"))
+    };
+    eventually("the report is refused", PATIENCE, is_refused).await;
+    worker.stop().await;
+    assert_eq!(log.first(Double::NAME).await.get("outcome"), "unanswered");
+    let lines = log.lines("optimus::summary");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((lines[0].get("lost"), lines[0].get("running")), ("1", "0"));
 }
 
 #[tokio::test]
