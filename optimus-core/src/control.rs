@@ -4,8 +4,8 @@
 //! in `anyhow::Error` and `eyre::Report`.
 //!
 //! Those two hide the type of the error that they hold: `downcast_ref` does not find it after a
-//! report has become a `Box<dyn Error>`. But they display it, so each word notes on its thread that
-//! it was displayed. This needs no feature flag.
+//! report has become a `Box<dyn Error>`. But they display it. So while a thread looks for a word,
+//! each word displays nothing but itself and notes this on the thread. This needs no feature flag.
 
 use std::{
     cell::Cell,
@@ -77,25 +77,25 @@ pub struct Cancel;
 
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Control::RetryAfter(self.after).show(f)
+        Control::RetryAfter(self.after).show(self.source.as_deref(), f)
     }
 }
 
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Control::Fatal.show(f)
+        Control::Fatal.show(Some(&*self.0), f)
     }
 }
 
 impl fmt::Display for Snooze {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Control::Snooze(self.0).show(f)
+        Control::Snooze(self.0).show(None, f)
     }
 }
 
 impl fmt::Display for Cancel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Control::Cancel.show(f)
+        Control::Cancel.show(None, f)
     }
 }
 
@@ -131,8 +131,28 @@ pub enum Control {
 }
 
 thread_local! {
-    /// The word that was displayed last on this thread.
+    /// The word that was displayed last while this thread looked for one.
     static SHOWN: Cell<Option<Control>> = const { Cell::new(None) };
+    /// Whether this thread looks for a word.
+    static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Words are displayed without their causes while it lives. `Drop` ends this even if the `Display`
+/// of an error panics.
+struct Looking;
+
+impl Looking {
+    fn begin() -> Self {
+        SHOWN.take();
+        IS_LOOKING.set(true);
+        Self
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        IS_LOOKING.set(false);
+    }
 }
 
 impl Control {
@@ -152,15 +172,24 @@ impl Control {
     /// The word that an error displays, if it displays nothing else. A list of errors that includes
     /// a word is not a control word.
     fn shown_by(error: &(dyn Error + 'static)) -> Option<Self> {
-        SHOWN.take();
+        let _looking = Looking::begin();
         let mut shown = Short::up_to(WORD_BYTES_MAX);
         write!(shown, "{error}").ok()?;
         SHOWN.take().filter(|word| word.text() == shown.text)
     }
 
-    fn show(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        SHOWN.set(Some(self));
-        f.write_str(&self.text())
+    /// The word, and its cause: the user sees it where sources are not printed, as in a test.
+    fn show(
+        self,
+        cause: Option<&(dyn Error + Send + Sync)>,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        f.write_str(&self.text())?;
+        if IS_LOOKING.get() {
+            SHOWN.set(Some(self));
+            return Ok(());
+        }
+        cause.map_or(Ok(()), |cause| write!(f, ": {cause}"))
     }
 
     fn text(self) -> String {
@@ -211,15 +240,17 @@ impl fmt::Display for Chain<'_> {
         for _ in 0..SOURCES_MAX {
             let Some(error) = next else { break };
             next = error.source();
-            SHOWN.take();
-            let mut text = Short::up_to(COMPARED_BYTES_MAX);
-            let text = write!(text, "{error}").ok().map(|()| text.text);
-            let is_word = SHOWN.take() == Some(Control::Fatal) && text.as_deref() == Some("fatal");
+            let word = Control::shown_by(error);
+            // The cause of a word is the next line.
+            let text = word.map(Control::text).or_else(|| {
+                let mut text = Short::up_to(COMPARED_BYTES_MAX);
+                write!(text, "{error}").ok().map(|()| text.text)
+            });
             let is_repeated = match (&written, &text) {
                 (Some(written), Some(text)) => !text.is_empty() && written.ends_with(text.as_str()),
                 _ => false,
             };
-            if is_repeated || is_word && next.is_some() {
+            if is_repeated || word == Some(Control::Fatal) && next.is_some() {
                 continue;
             }
             f.write_str(between)?;

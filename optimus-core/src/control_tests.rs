@@ -132,6 +132,43 @@ fn an_error_that_only_mentions_a_word_is_not_one() {
 }
 
 #[test]
+fn a_word_shows_its_cause() {
+    assert_eq!(Fatal::new("boom").to_string(), "fatal: boom");
+    assert_eq!(Retry::after(SECOND).because("boom").to_string(), "retry in 1s: boom");
+    assert_eq!(Retry::after(SECOND).to_string(), "retry in 1s");
+    let long = "x".repeat(2 * COMPARED_BYTES_MAX);
+    assert_eq!(found(Outer(Fatal::new(long).into())), Control::Fatal, "a cause of any length");
+}
+
+#[test]
+fn the_cause_of_a_word_is_written_once() {
+    let written = |error: BoxError| Chain(&*error).to_string();
+    assert_eq!(written(Fatal::new("boom").into()), "boom");
+    let retry = || Retry::after(SECOND).because(Outer("boom".into()));
+    let expected = "retry in 1s\n  caused by: outer\n  caused by: boom";
+    assert_eq!(written(retry().into()), expected);
+    assert_eq!(written(anyhow::Error::new(retry()).into()), expected);
+    #[derive(Debug, thiserror::Error)]
+    #[error("no payment: {0}")]
+    struct Unpaid(#[source] Fatal);
+    assert_eq!(written(Unpaid(Fatal::new("boom")).into()), "no payment: fatal: boom");
+}
+
+#[test]
+fn a_word_shows_its_cause_after_an_error_whose_display_panics() {
+    #[derive(Debug)]
+    struct Panics;
+    impl fmt::Display for Panics {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            panic!("in Display")
+        }
+    }
+    impl Error for Panics {}
+    std::panic::catch_unwind(|| Control::of(&Panics)).unwrap_err();
+    assert_eq!(Fatal::new("boom").to_string(), "fatal: boom");
+}
+
+#[test]
 fn an_error_is_written_with_all_its_sources() {
     let error = Outer(Box::new(Outer("boom".into())));
     assert_eq!(Chain(&error).to_string(), "outer\n  caused by: boom");
