@@ -106,10 +106,10 @@ impl Inspector {
     /// before has returned.
     ///
     /// A page is one call with at most about 256 KiB, so it may have fewer rows than `limit`;
-    /// `next` shows whether there are more. A task that stays in the state is on one of the pages,
-    /// and sometimes on two. In the ready list, tasks with a priority come first, although a claim
-    /// merges both by age. If thousands of tasks of a queue are claimed between two pages, the
-    /// second page may skip some.
+    /// `next` shows whether to ask again. After a full page, the next one may be empty. A task that
+    /// stays in the state is on one of the pages, and sometimes on two. In the ready list, tasks
+    /// with a priority come first, although a claim merges both by age. If thousands of tasks of a
+    /// queue are claimed between two pages, the second page may skip some.
     ///
     /// ```
     /// use optimus_core::{Error, Inspector, QueueName, TaskRow, TaskState};
@@ -131,7 +131,8 @@ impl Inspector {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `after` is of another queue or state.
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `after` is of another queue or state, or
+    /// if `limit` is 0.
     pub async fn list(
         &self,
         queue: &QueueName,
@@ -142,7 +143,9 @@ impl Inspector {
         let limit = limit.min(PAGE_MAX);
         let place = after.map_or(Ok(""), |after| after.place_in(queue, state))?;
         if limit == 0 {
-            return Ok(TaskPage { next: after.cloned(), ..TaskPage::default() });
+            // An empty page without a cursor would mean that no task is in the state.
+            let problem = "the limit of a page is 0; ask for 1 row or more";
+            return Err(Error::invalid(problem));
         }
         Ok(TaskPage::of(queue, state, self.broker.list(queue, state, limit, place).await?))
     }

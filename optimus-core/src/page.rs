@@ -23,7 +23,8 @@ const MESSAGE_CHARS: usize = 200;
 pub struct TaskPage {
     /// In the order in which they leave the state; for ended tasks, the latest first.
     pub rows: Vec<TaskRow>,
-    /// The start of the next page; `None` after the last.
+    /// The start of the next page; `None` after the last. If the last task is on a full page, an
+    /// empty page follows that one.
     pub next: Option<PageCursor>,
 }
 
@@ -51,6 +52,7 @@ pub struct TaskRow {
     /// The worker that runs it, or on which it succeeded.
     pub worker: Option<WorkerId>,
     /// Its last error, with up to 200 characters of the message.
+    /// [`TaskView::errors`](crate::TaskView::errors) has the whole message.
     pub last_error: Option<AttemptError>,
 }
 

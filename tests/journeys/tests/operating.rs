@@ -161,7 +161,8 @@ on_both! {
         }
         let page = inspector.list(&default, TaskState::Ready, None, 10).await.unwrap();
         assert_eq!(page.rows.len(), 10);
-        assert!(inspector.list(&default, TaskState::Ready, None, 0).await.unwrap().rows.is_empty());
+        let problem = inspector.list(&default, TaskState::Ready, None, 0).await.unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("limit"), "{problem}");
         // As a URL carries it.
         let after: PageCursor = page.next.unwrap().to_string().parse().unwrap();
         let rest = inspector.list(&default, TaskState::Ready, Some(&after), 128).await.unwrap();
