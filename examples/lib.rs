@@ -18,6 +18,7 @@ pages! {
     GettingStarted: "../docs/guides/getting-started.md",
     Testing: "../docs/guides/testing.md",
     Deploying: "../docs/guides/deploying.md",
+    Operating: "../docs/guides/operating.md",
     Idempotence: "../docs/guides/idempotence.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",
     FromCelery: "../docs/guides/from-celery.md",
