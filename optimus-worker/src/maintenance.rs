@@ -120,6 +120,7 @@ impl Thread {
         answered::log_unanswered(&shared);
         summary.log();
         supervise("leave", shutdown, leave::leave(&shared)).await;
+        shutdown.left();
         drop(alive);
         if let Some(process) = process {
             process.leave(&shared).await;

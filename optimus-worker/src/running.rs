@@ -82,3 +82,32 @@ impl Drop for Claiming {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use optimus_testkit::RedisServer;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::{Worker, idle_worker::Nothing};
+
+    #[test]
+    fn a_runtime_that_ends_after_its_worker_is_no_failure_of_the_worker() {
+        let redis = RedisServer::start();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let shared = runtime.block_on(async {
+            let worker = Worker::builder(&redis.url()).quiet().only_named_tasks();
+            let worker = worker.task_type::<Nothing>().build().unwrap();
+            let shared = worker.idle_worker().await;
+            redis.pause();
+            let running = Running::start(shared.clone(), None).unwrap();
+            // The claimer sends its first claim, which is not answered.
+            tokio::task::yield_now().await;
+            running.end().await;
+            shared
+        });
+        // The claimer still waits for the answer, and ends here.
+        drop(runtime);
+        assert_eq!(shared.shutdown.failure(), None);
+    }
+}

@@ -16,6 +16,8 @@ pub(crate) struct Shutdown {
     quiet: CancellationToken,
     now: CancellationToken,
     roles: CancellationToken,
+    /// Set once the worker has left: what ends after that is no failure.
+    has_left: AtomicBool,
     /// Why the worker can't go on.
     failure: OnceLock<String>,
 }
@@ -28,6 +30,7 @@ impl Shutdown {
             quiet: CancellationToken::new(),
             now: CancellationToken::new(),
             roles: CancellationToken::new(),
+            has_left: AtomicBool::new(false),
             failure: OnceLock::new(),
         }
     }
@@ -68,8 +71,16 @@ impl Shutdown {
         &self.roles
     }
 
-    /// The worker can't go on, and ends. The first reason counts.
+    /// The worker has left. What ends after it is no failure.
+    pub(crate) fn left(&self) {
+        self.has_left.store(true, Ordering::SeqCst);
+    }
+
+    /// The worker can't go on, and ends. The first reason counts; none counts once it has left.
     pub(crate) fn fail(&self, why: String) {
+        if self.has_left.load(Ordering::SeqCst) {
+            return;
+        }
         if self.failure.set(why.clone()).is_ok() {
             log_event!(self.log, ERROR, error = why, "the worker can't go on and ends");
         }
