@@ -72,19 +72,24 @@ impl Process {
             }
         };
         if timeout(RETURN_GRACE, freed).await.is_err() {
-            let handlers = on_runtime();
-            log_event!(
-                shared.log,
-                ERROR,
-                handlers,
-                code = EXIT_BLOCKED,
-                "handlers block their runtime, so the process exits; their tasks run again once \
-                 the lease is over"
-            );
+            log_exit(shared, on_runtime());
             shared.log.flush(LOG_WITHIN).await;
             process::exit(EXIT_BLOCKED);
         }
     }
+}
+
+/// Logs the exit, and what becomes of the worker's tasks: those that timed out before are reported.
+fn log_exit(shared: &Shared, handlers: usize) {
+    let unreported = shared.attempts.running() + shared.reporter.len();
+    let text = if unreported == 0 {
+        "handlers block their runtime, so the process exits; all tasks of this worker are reported"
+    } else {
+        "handlers block their runtime, so the process exits; tasks that are not reported run again \
+         once the lease is over"
+    };
+    let code = EXIT_BLOCKED;
+    log_event!(shared.log, ERROR, handlers, unreported, code, "{text}");
 }
 
 impl Return {

@@ -55,10 +55,11 @@ impl Worker {
     /// Use it for a process that is only a worker. The worker leaves within 8 s after the grace,
     /// whether Redis answers or not. If `async` handlers still block threads of the runtime then,
     /// this future and the runtime may be unable to end. 2 s later the process exits with
-    /// [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The tasks of these
-    /// handlers run again once their lease is over. So a supervisor that waits for the grace and
-    /// 10 s never has to kill the process. If other workers of the process also `run`, it exits
-    /// only after all of them have left. It does not exit if this future was dropped.
+    /// [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. Tasks of these
+    /// handlers that are not reported yet run again once their lease is over. So a supervisor that
+    /// waits for the grace and 10 s never has to kill the process. If other workers of the process
+    /// also `run`, it exits only after all of them have left. It does not exit if this future was
+    /// dropped.
     ///
     /// # Errors
     /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be reached at the

@@ -9,12 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Bench, Double, view};
-use optimus_core::{BoxError, Context, QueueName, Task, TaskHandle, TaskState};
-use optimus_testkit::{Proc, RedisServer, Signal, eventually};
+use common::{Bench, Double, died_of, view};
+use optimus_core::{BoxError, Context, QueueName, Reason, Task, TaskHandle, TaskState};
+use optimus_testkit::{EachEvent, LogEvent, Proc, RedisServer, Signal, eventually};
 use optimus_worker::Worker;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::runtime::{Builder, Runtime};
+use tracing::{Level, subscriber::set_default};
 
 const SOON: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
@@ -145,6 +146,8 @@ fn a_worker_process_for_the_other_tests() {
         .task_type::<Hang>()
         .task_type::<Hog>()
         .task_type::<Quick>();
+    let print = |event: LogEvent| println!("{}", event.message());
+    let _default = set_default(EachEvent::new(print).of("optimus_").at(Level::ERROR));
     runtime(threads).block_on(builder.run()).unwrap();
 }
 
@@ -192,6 +195,7 @@ async fn ends_while_all_threads_are_kept(threads: usize) {
     let mut child = Child { threads, ..Child::of(&bench) }.start().await;
     has_lines(&child, "hogging", threads).await;
     assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
+    has_lines(&child, "tasks that are not reported run again", 1).await;
     assert_eq!(quick.status().await.unwrap(), TaskState::Success, "it had ended");
     assert_eq!(count(&hogs, TaskState::Working).await, threads, "they had begun");
     let heir = Child { threads: SLOTS, ..Child::of(&bench) }.start().await;
@@ -211,6 +215,18 @@ async fn a_process_whose_only_thread_is_blocked_ends_and_its_tasks_run_elsewhere
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_whose_threads_are_all_blocked_ends_and_its_tasks_run_elsewhere() {
     ends_while_all_threads_are_kept(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocked_process_whose_tasks_are_reported_does_not_log_that_they_run_again() {
+    let bench = Bench::on_redis().await;
+    let hog = Hog { after: 0 }.call().timeout(GRACE).max_retry(0);
+    let hog = bench.client.submit(hog).await.unwrap();
+    let mut child = Child::of(&bench).start().await;
+    died_of(&hog, Reason::TimedOut).await;
+    assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
+    has_lines(&child, "all tasks of this worker are reported", 1).await;
+    has_lines(&child, "run again", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
