@@ -18,6 +18,9 @@ use crate::{
     slots::Slot,
 };
 
+const QUARANTINED: &str = "the workers that ran this task were lost; it runs alone once the other \
+                           tasks of this worker have ended";
+
 /// Everything that one attempt needs.
 pub(crate) struct Prepared {
     pub(crate) attempt: Arc<Attempt>,
@@ -55,7 +58,15 @@ enum Obstacle {
     /// if that can be read.
     MarkedDead { report: Box<Report>, attempt: u32, task: Option<String> },
     /// It may have killed a worker.
-    Quarantined(Lease),
+    Quarantined(Suspect),
+}
+
+/// A task that may have killed a worker.
+struct Suspect {
+    lease: Lease,
+    task: &'static str,
+    attempt: u32,
+    losses: u32,
 }
 
 /// Finds what the task needs. If this worker can't run it, it is reported; if it must run alone, it
@@ -73,9 +84,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
                     outcome::log_marked_dead(shared, &report, task, attempt);
                     shared.reporter.push(*report);
                 }
-                Obstacle::Quarantined(lease) => {
-                    hold(shared, lease);
-                }
+                Obstacle::Quarantined(suspect) => hold(shared, suspect),
             }
             None
         }
@@ -83,16 +92,19 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
 }
 
 /// Holds a task until it can run alone, or gives it back for a time.
-fn hold(shared: &Shared, lease: Lease) {
+fn hold(shared: &Shared, suspect: Suspect) {
+    let Suspect { lease, task, attempt, losses } = suspect;
     let id = lease.id.clone();
     let later = shared.quarantine.hold(lease, Instant::now(), fastrand::f64());
     if let Some((lease, wait)) = later {
         executor::give_back_for(shared, lease, wait);
         return;
     }
-    let text = "the workers that ran this task were lost; it runs alone once the other tasks of \
-                this worker have ended";
-    log_event!(shared.log, WARN, %id, "{text}");
+    if !shared.quarantine.is_new(&id) {
+        return;
+    }
+    let (queue, text) = (id.queue().clone(), QUARANTINED);
+    log_event!(shared.log, WARN, task, %id, %queue, attempt, losses, "{text}");
 }
 
 fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
@@ -128,7 +140,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         return Err(mark_dead(Reason::Expired, &why, Some(&record.task)));
     }
     if !alone && needs_quarantine(losses, record.max_losses) {
-        return Err(Obstacle::Quarantined(lease));
+        let task = definition.name();
+        return Err(Obstacle::Quarantined(Suspect { lease, task, attempt, losses }));
     }
     if alone {
         let time_alone = time_alone(losses, record.max_losses);

@@ -10,6 +10,7 @@
 //! claims go back for a time, and any idle worker may then claim them.
 
 use std::{
+    collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -32,6 +33,9 @@ const BACK_MAX: Duration = Duration::from_secs(5);
 /// A queue that refuses a claim is asked again this much later.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
+/// How many logged tasks a worker remembers before it forgets them all.
+const LOGGED_MAX: usize = 10_000;
+
 /// The quarantined tasks that a worker holds, and whether one runs.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(Mutex<State>);
@@ -44,6 +48,8 @@ struct State {
     since: Option<Instant>,
     failed_drains: u32,
     rest_until: Option<Instant>,
+    /// Tasks that were logged as held; a task is held again after each that runs alone before it.
+    logged: HashSet<TaskId>,
 }
 
 /// A task that was claimed alone, and has not ended.
@@ -103,6 +109,15 @@ impl Quarantine {
         state.since.get_or_insert(now);
         state.held.push(lease);
         None
+    }
+
+    /// Whether the log lacks this held task. After this call it counts as logged.
+    pub(crate) fn is_new(&self, id: &TaskId) -> bool {
+        let logged = &mut self.state().logged;
+        if logged.len() >= LOGGED_MAX {
+            logged.clear();
+        }
+        logged.insert(id.clone())
     }
 
     /// Ends the rest: the worker has nothing else to do.

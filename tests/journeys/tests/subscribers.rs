@@ -12,7 +12,7 @@ use std::{
 };
 
 use common::{Bench, Double, Gate, Wait};
-use optimus_core::{BoxError, Context, QueueName, Task, TaskState, WorkerId};
+use optimus_core::{BoxError, Context, QueueName, Task, TaskOptions, TaskState, WorkerId};
 use optimus_testkit::{
     EachEvent, FaultProxy, Hold, LogEvent, RedisServer, Signal, eventually, namespace,
 };
@@ -229,4 +229,44 @@ async fn leases_that_are_over_in_many_queues_at_once_are_logged_in_a_line_or_two
     worker.stop().await;
     let lines = lines.load(Ordering::Relaxed);
     assert!((1..4).contains(&lines), "{lines} lines for {} queues", queues.len());
+}
+
+idle_task!(Fragile, "fragile", TaskOptions::new().max_losses(2));
+
+#[tokio::test]
+async fn a_task_that_waits_to_run_alone_is_logged_once_however_many_run_alone_before_it() {
+    const TASKS: usize = 6;
+    let events: Arc<Mutex<Vec<LogEvent>>> = Arc::default();
+    let heard = events.clone();
+    let keep = move |event: LogEvent| {
+        if event.message().contains("it runs alone") {
+            heard.lock().unwrap().push(event);
+        }
+    };
+    let _default = set_default(EachEvent::new(keep).of("optimus_").at(Level::WARN));
+    let bench = Bench::on_memory().await;
+    let (queue, lease) = (QueueName::new("default").unwrap(), Duration::from_secs(1));
+    let calls = (0..TASKS).map(|_| Fragile {}.call());
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
+    broker.register(&queue, &ghost, lease, "{}").await.unwrap();
+    let claimed = broker.claim(&queue, &ghost, 1, TASKS).await.unwrap();
+    assert_eq!(claimed.grants.len(), TASKS);
+    let worker = bench.worker().lease(lease).concurrency(2 * TASKS).task_type::<Fragile>();
+    let worker = bench.start(worker);
+    for handle in &handles {
+        handle.result_within(PATIENCE).await.unwrap();
+    }
+    worker.stop().await;
+    let events = events.lock().unwrap();
+    let mut logged: Vec<&str> = events.iter().map(|event| event.get("id")).collect();
+    let lines = logged.len();
+    logged.sort_unstable();
+    logged.dedup();
+    assert_eq!(lines, logged.len(), "one line for each task: {logged:?}");
+    assert!(lines > 0, "they are held");
+    for event in &*events {
+        let fields = ["task", "queue", "attempt", "losses"].map(|name| event.get(name));
+        assert_eq!(fields, ["fragile", "default", "2", "1"]);
+    }
 }
