@@ -39,6 +39,10 @@ impl Worker {
     /// [`WorkerBuilder::log_each`]).
     /// [`Client::from_env`](optimus_core::Client::from_env) reads the same URL and namespace.
     ///
+    /// What the code sets on the builder replaces what a variable has set: `OPTIMUS_QUEUES` has no
+    /// effect if [`queues`](WorkerBuilder::queues), [`weighted`](WorkerBuilder::weighted) or
+    /// [`strict`](WorkerBuilder::strict) is called.
+    ///
     /// # Errors
     /// [`Error::is_invalid`], with what to set.
     pub fn from_env() -> Result<WorkerBuilder, Error> {
