@@ -256,7 +256,7 @@ impl<T: Task> Call<T> {
         headers::check(&self.headers, T::NAME)?;
         let queue = self.options.queue.as_deref().unwrap_or(options.queue);
         let queue = QueueName::new(queue)
-            .map_err(|problem| Error::invalid(format!("task {:?}: queue: {problem}", T::NAME)))?;
+            .map_err(|problem| Error::invalid(format!("task {:?}: {problem}", T::NAME)))?;
         let id = match &self.options.id {
             Some(id) if self.options.queue.is_some() && *id.queue() != queue => {
                 return Err(Error::invalid(format!(

@@ -21,13 +21,16 @@ pub enum InvalidName {
     #[error("{0:?} is longer than {NAME_BYTES_MAX} bytes")]
     TooLong(String),
     /// The name has a character that could break its Redis key or cluster slot.
-    #[error("{name:?} holds {found:?}; use only [A-Za-z0-9._-]")]
+    #[error("{name:?} contains {found:?}; use only [A-Za-z0-9._-]")]
     Character {
         /// The refused name.
         name: String,
         /// Its first character that is not allowed.
         found: char,
     },
+    /// The name is not a valid name of a queue.
+    #[error("queue name: {0}")]
+    Queue(#[source] Box<Self>),
     /// The text is not `queue/uuid`.
     #[error(
         "{0:?} is not a task id; one looks like `default/01890a5d-ac96-774b-bcce-b302099a8057`"
@@ -64,9 +67,9 @@ impl QueueName {
     /// Checks and wraps a name.
     ///
     /// # Errors
-    /// [`InvalidName`] unless it is 1 to 128 of `[A-Za-z0-9._-]`.
+    /// [`InvalidName::Queue`] unless it is 1 to 128 of `[A-Za-z0-9._-]`.
     pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
-        validate_name(name.as_ref())?;
+        validate_name(name.as_ref()).map_err(|problem| InvalidName::Queue(Box::new(problem)))?;
         Ok(Self(name.as_ref().into()))
     }
 

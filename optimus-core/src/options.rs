@@ -146,7 +146,7 @@ impl TaskOptions {
     pub fn validate(&self, task: &str) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::invalid(format!("task {task:?}: {what}")));
         if let Err(problem) = QueueName::new(self.queue) {
-            return refuse(format!("queue: {problem}"));
+            return refuse(problem.to_string());
         }
         for (name, value) in [
             ("timeout", Some(self.timeout)),

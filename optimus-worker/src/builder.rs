@@ -310,7 +310,7 @@ impl WorkerBuilder {
         for (queue, weight) in queues {
             match QueueName::new(queue.as_ref()) {
                 Ok(queue) => self.config.queues.push((queue, weight)),
-                Err(problem) => self.problem = Some(Error::invalid(format!("queue: {problem}"))),
+                Err(problem) => self.problem = Some(problem.into()),
             }
         }
         if self.config.queues.is_empty() && self.problem.is_none() {

@@ -135,7 +135,7 @@ pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>),
         }
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
         let name = QueueName::new(name.trim())
-            .map_err(|problem| invalid(part, &format!("is no queue: {problem}")))?;
+            .map_err(|problem| invalid(part, &format!("is invalid: {problem}")))?;
         let weight = weight.trim().parse().ok().filter(|weight| *weight > 0);
         let weight = weight.ok_or_else(|| invalid(part, "has no weight above zero"))?;
         if queues.iter().any(|(other, _)| *other == name) {

@@ -57,7 +57,8 @@ impl Registry {
             task.options().validate(task.name())?;
             if let Some(missing) = task.required_data().into_iter().find(|key| !is_given(key)) {
                 return Err(Error::invalid(format!(
-                    "task {:?} takes data of type {}; give it with .data(…) on the worker",
+                    "task {:?} takes data of type {}; give it with .data(…) on the worker, or \
+                     serve other tasks alone with .only_named_tasks() and .task(…)",
                     task.name(),
                     missing.name()
                 )));

@@ -5,7 +5,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Bench, Double, Gate, Wait};
-use optimus_core::{Backoff, Call, Client, Due, Error, QueueName, Task, TaskOptions, TaskState};
+use optimus_core::{
+    Backoff, Call, Client, Due, Error, QueueName, Task, TaskId, TaskOptions, TaskState,
+};
 use optimus_testkit::{RedisServer, eventually};
 use optimus_worker::{Worker, WorkerBuilder};
 
@@ -121,6 +123,25 @@ fn a_queue_name_that_could_escape_its_key_is_refused_when_a_worker_is_built() {
         refused(worker().queues([name]));
         refused(worker().strict(["fine", name]));
         refused(worker().weighted([(name, 2), ("fine", 1)]));
+    }
+}
+
+#[test]
+fn an_invalid_queue_name_is_refused_as_a_queue_name() {
+    let by_itself = QueueName::new("bad queue").unwrap_err().to_string();
+    let by_worker = refused(offline().task_type::<Double>().queues(["bad queue"])).to_string();
+    for problem in [by_itself, by_worker] {
+        assert!(problem.starts_with("queue name: \"bad queue\" contains ' '"), "{problem}");
+    }
+    let problem = "bad queue/01890a5d-ac96-774b-bcce-b302099a8057".parse::<TaskId>().unwrap_err();
+    assert!(problem.to_string().starts_with("queue name: "), "{problem}");
+}
+
+#[test]
+fn missing_data_is_refused_with_the_ways_out() {
+    let problem = refused(offline().task_type::<Wait>()).to_string();
+    for way_out in [".data(…)", ".only_named_tasks()"] {
+        assert!(problem.contains(way_out), "{problem}");
     }
 }
 
