@@ -142,15 +142,15 @@ fn a_word_shows_its_cause() {
 
 #[test]
 fn the_cause_of_a_word_is_written_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no payment: {0}")]
+    struct Unpaid(#[source] Fatal);
     let written = |error: BoxError| Chain(&*error).to_string();
     assert_eq!(written(Fatal::new("boom").into()), "boom");
     let retry = || Retry::after(SECOND).because(Outer("boom".into()));
     let expected = "retry in 1s\n  caused by: outer\n  caused by: boom";
     assert_eq!(written(retry().into()), expected);
     assert_eq!(written(anyhow::Error::new(retry()).into()), expected);
-    #[derive(Debug, thiserror::Error)]
-    #[error("no payment: {0}")]
-    struct Unpaid(#[source] Fatal);
     assert_eq!(written(Unpaid(Fatal::new("boom")).into()), "no payment: fatal: boom");
 }
 
