@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::{
     attempts::Attempt,
-    outcome::{End, Outcome},
+    outcome::{self, End, Outcome},
     report_batch::ReportBatch,
     shared::Shared,
     user_code::discard,
@@ -83,6 +83,15 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
         answered.end(shared, attempt, answer);
     });
     answered.log(&shared.log);
+    for (position, lease) in batch.leases().enumerate() {
+        let Some(marked) = shared.marked_dead.remove(lease) else { continue };
+        let is_taken = batch.is_resent || !stale.contains(&position);
+        // Nothing has happened here to a task whose lease is over.
+        if let Some(failure) = batch.failure(position).filter(|_| is_taken) {
+            let outcome = Outcome::failed(failure, false);
+            outcome::log_marked_dead(shared, lease.id.clone(), marked, outcome);
+        }
+    }
 }
 
 /// Logs the attempts whose reports Redis has not answered when the worker ends.
@@ -92,6 +101,9 @@ pub(crate) fn log_unanswered(shared: &Shared) {
         answered.end(shared, attempt, Answer::Replaced(Outcome::Unanswered));
     }
     answered.log(&shared.log);
+    for (id, marked) in shared.marked_dead.take_all() {
+        outcome::log_marked_dead(shared, id, marked, Outcome::Unanswered);
+    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ mod janitor;
 mod leave;
 mod ledgers;
 mod maintenance;
+mod marked_dead;
 mod misfit;
 mod outcome;
 mod polls;

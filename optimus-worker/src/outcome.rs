@@ -14,6 +14,7 @@ use tracing::{Level, level_filters::LevelFilter};
 use crate::{
     attempts::Attempt,
     decide::{Decision, Report},
+    marked_dead::Marked,
     shared::Shared,
 };
 
@@ -203,15 +204,9 @@ impl Outcome {
 }
 
 /// Logs and counts a task that dies without an attempt.
-pub(crate) fn log_marked_dead(
-    shared: &Shared,
-    report: &Report,
-    task: Option<String>,
-    attempt: u32,
-) {
-    let Report::Fail(failure) = report else { return };
-    let outcome = Outcome::failed(failure, false);
-    log_ended(shared, outcome, (failure.lease.id.clone(), task, attempt));
+pub(crate) fn log_marked_dead(shared: &Shared, id: TaskId, marked: Marked, outcome: Outcome) {
+    let Marked { task, attempt } = marked;
+    log_ended(shared, outcome, (id, task, attempt));
 }
 
 /// Logs and counts an attempt that was lost with its worker. This worker took its task back.

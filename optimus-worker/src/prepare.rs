@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use crate::{
     attempts::Attempt,
     decide::{self, Facts, Report},
-    executor, misfit, outcome,
+    executor,
+    marked_dead::Marked,
+    misfit, outcome,
     quarantine::{needs_quarantine, time_alone},
     shared::Shared,
     slots::Slot,
@@ -81,7 +83,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
             match obstacle {
                 Obstacle::Misfit(report) => shared.reporter.push(*report),
                 Obstacle::MarkedDead { report, attempt, task } => {
-                    outcome::log_marked_dead(shared, &report, task, attempt);
+                    shared.marked_dead.insert(report.lease(), Marked { task, attempt });
                     shared.reporter.push(*report);
                 }
                 Obstacle::Quarantined(suspect) => hold(shared, suspect),

@@ -48,8 +48,9 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
 /// Gives back tasks that the worker never received, and stops those that it lost or must stop.
 pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
     for (id, token) in &renewed.held {
-        let known =
-            shared.attempts.holds(id, token.fence) || shared.quarantine.holds(id, token.fence);
+        let known = shared.attempts.holds(id, token.fence)
+            || shared.quarantine.holds(id, token.fence)
+            || shared.marked_dead.holds(id, token.fence);
         if !known && token.seq <= before.received_seq {
             // Either the answer to its claim never arrived, or the task has just been reported. In
             // the second case Redis refuses this release.

@@ -129,13 +129,18 @@ impl ReportBatch {
         }
     }
 
+    /// The failure at that position, if these are failures.
+    pub(crate) fn failure(&self, position: usize) -> Option<&Failure> {
+        match self.reports.get(position) {
+            Some(Report::Fail(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
     /// The failure that replaces the task's own report, which Redis refused.
     pub(crate) fn dead(&self) -> Option<&Failure> {
         let is_dead = self.single.as_ref().is_some_and(|single| single.is_dead);
-        match self.reports.first() {
-            Some(Report::Fail(failure)) if is_dead => Some(failure),
-            _ => None,
-        }
+        self.failure(0).filter(|_| is_dead)
     }
 
     /// The time before which it is not sent.

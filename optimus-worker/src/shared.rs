@@ -7,9 +7,9 @@ use optimus_core::{Data, Layers, OwnClient, Threads, broker::Broker, log::Log};
 use tokio::runtime::Handle;
 
 use crate::{
-    attempts::Attempts, config::Config, ledgers::Ledgers, quarantine::Quarantine, queues::Queues,
-    registry::Registry, reporter::Reporter, shutdown::Shutdown, slots::Slots, tally::Tally,
-    wakeups::Wakeups,
+    attempts::Attempts, config::Config, ledgers::Ledgers, marked_dead::MarkedDead,
+    quarantine::Quarantine, queues::Queues, registry::Registry, reporter::Reporter,
+    shutdown::Shutdown, slots::Slots, tally::Tally, wakeups::Wakeups,
 };
 
 /// What all roles of one worker share.
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
+    pub(crate) marked_dead: MarkedDead,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
     /// What [`Summary`](crate::summary::Summary) logs.
