@@ -122,10 +122,11 @@ impl Heartbeat {
         reconcile(&self.shared, before, renewed);
     }
 
-    /// Logs one event, however many queues there are.
+    /// Logs one event, however many queues there are. It names the one that held the most.
     fn log_lapsed(&self, lapsed: &[(usize, &Served, Before)]) {
-        let Some((_, first, before)) = lapsed.first() else { return };
-        let (queues, queue, worker) = (lapsed.len(), first.name.clone(), before.worker.clone());
+        let most = lapsed.iter().max_by_key(|(_, _, before)| before.attempts.len());
+        let Some((_, most, before)) = most else { return };
+        let (queues, queue, worker) = (lapsed.len(), most.name.clone(), before.worker.clone());
         let held: usize = lapsed.iter().map(|(_, _, before)| before.attempts.len()).sum();
         log_event!(
             self.shared.log,
@@ -134,8 +135,8 @@ impl Heartbeat {
             %queue,
             %worker,
             held,
-            "the lease is over, in so many queues of which this is the first; what was held there \
-             is taken back, and the worker goes on under a new id"
+            "Redis no longer knows this worker: its lease is over, or Redis lost data; what the \
+             worker held there no longer counts, and it goes on under a new id"
         );
     }
 

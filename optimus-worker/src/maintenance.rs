@@ -157,11 +157,11 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         supervise("heartbeat", shutdown, heartbeat),
         supervise("deadlines", shutdown, deadlines),
         supervise(
-            "fallback_reporter",
+            "fallback reporter",
             shutdown,
             run(FallbackReporter::new(shared.clone()), fallback_reporter, stop)
         ),
-        supervise("driver_watch", shutdown, run(watch, driver_watch, stop)),
+        supervise("driver watch", shutdown, run(watch, driver_watch, stop)),
         supervise("reaper", shutdown, run(Reaper::new(shared.clone()), reaper, stop)),
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),

@@ -219,14 +219,7 @@ impl Connection {
         if !self.0.down.swap(true, Ordering::AcqRel) {
             let (role, store) = (self.0.role, self.0.endpoint.describe());
             let error = why.to_owned();
-            crate::log_event!(
-                self.0.log,
-                WARN,
-                role,
-                store,
-                error,
-                "no connection; trying again until there is one"
-            );
+            crate::log_event!(self.0.log, WARN, role, store, error, "no connection to Redis");
         }
     }
 }

@@ -130,7 +130,7 @@ impl Inner {
 /// Runs until a wait ends without a message and there are no waiters. So a caller that awaits one
 /// task after another keeps the listener.
 async fn listen(inner: Arc<Inner>, queue: QueueName) {
-    let broker = inner.broker.blocking("completion_listener");
+    let broker = inner.broker.blocking("completion listener");
     loop {
         match broker.wait_for_completions(&queue, &inner.address, BLOCK_FOR).await {
             Ok(completions) if completions.is_empty() => {

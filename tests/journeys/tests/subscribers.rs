@@ -3,6 +3,7 @@
 mod common;
 
 use std::{
+    future::pending,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -16,6 +17,7 @@ use optimus_core::{BoxError, Context, QueueName, Task, TaskOptions, TaskState, W
 use optimus_testkit::{
     EachEvent, FaultProxy, Hold, LogEvent, RedisServer, Signal, eventually, namespace,
 };
+use optimus_worker::Worker;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{Level, subscriber::set_default};
@@ -203,7 +205,10 @@ async fn leases_that_are_over_in_many_queues_at_once_are_logged_in_a_line_or_two
     let lines = Arc::new(AtomicUsize::new(0));
     let told = lines.clone();
     let _default = set_default(each_text(move |text| {
-        told.fetch_add(usize::from(text.starts_with("the lease is over")), Ordering::Relaxed);
+        told.fetch_add(
+            usize::from(text.starts_with("Redis no longer knows this worker")),
+            Ordering::Relaxed,
+        );
     }));
     let bench = Bench::on_memory().await;
     let names: Vec<String> = (0..20).map(|at| format!("q{at}")).collect();
@@ -269,4 +274,19 @@ async fn a_task_that_waits_to_run_alone_is_logged_once_however_many_run_alone_be
         let fields = ["task", "queue", "attempt", "losses"].map(|name| event.get(name));
         assert_eq!(fields, ["fragile", "default", "2", "1"]);
     }
+}
+
+#[tokio::test]
+async fn a_start_without_redis_logs_no_promise_to_try_again() {
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let heard = texts.clone();
+    let keep = each_text(move |text| heard.lock().unwrap().push(text.to_owned()));
+    let _default = set_default(keep.at(Level::WARN));
+    let worker = Worker::builder("unix:///nowhere/redis.sock").quiet().only_named_tasks();
+    let worker = worker.task_type::<Double>().build().unwrap();
+    let problem = timeout(PATIENCE, worker.run_until(pending::<()>())).await.expect("it gives up");
+    assert!(problem.unwrap_err().is_unavailable());
+    let is_logged = async || !texts.lock().unwrap().is_empty();
+    eventually("the outage is logged", PATIENCE, is_logged).await;
+    assert_eq!(*texts.lock().unwrap(), ["no connection to Redis"]);
 }
