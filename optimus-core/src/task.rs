@@ -98,6 +98,7 @@ impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
 #[diagnostic::on_unimplemented(
     message = "this is not a task",
     label = "not a function with `#[optimus::task]`",
+    note = "name the function without arguments, as in `.task(send)`",
     note = "put `#[optimus::task]` on the function; a type that implements `optimus::Task` is \
             added with `.task_type::<MyTask>()`, and so is a task of more than 16 arguments"
 )]
