@@ -60,11 +60,11 @@ enum Obstacle {
     /// if that can be read.
     MarkedDead { report: Box<Report>, attempt: u32, task: Option<String> },
     /// It may have killed a worker.
-    Quarantined(Suspect),
+    Quarantined(QuarantinedTask),
 }
 
 /// A task that may have killed a worker.
-struct Suspect {
+struct QuarantinedTask {
     lease: Lease,
     task: &'static str,
     attempt: u32,
@@ -86,7 +86,7 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
                     shared.marked_dead.insert(report.lease(), Marked { task, attempt });
                     shared.reporter.push(*report);
                 }
-                Obstacle::Quarantined(suspect) => hold(shared, suspect),
+                Obstacle::Quarantined(quarantined) => hold(shared, quarantined),
             }
             None
         }
@@ -94,8 +94,8 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
 }
 
 /// Holds a task until it can run alone, or gives it back for a time.
-fn hold(shared: &Shared, suspect: Suspect) {
-    let Suspect { lease, task, attempt, losses } = suspect;
+fn hold(shared: &Shared, quarantined: QuarantinedTask) {
+    let QuarantinedTask { lease, task, attempt, losses } = quarantined;
     let id = lease.id.clone();
     let later = shared.quarantine.hold(lease, Instant::now(), fastrand::f64());
     if let Some((lease, wait)) = later {
@@ -143,7 +143,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     }
     if !alone && needs_quarantine(losses, record.max_losses) {
         let task = definition.name();
-        return Err(Obstacle::Quarantined(Suspect { lease, task, attempt, losses }));
+        return Err(Obstacle::Quarantined(QuarantinedTask { lease, task, attempt, losses }));
     }
     if alone {
         let time_alone = time_alone(losses, record.max_losses);

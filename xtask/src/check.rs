@@ -1,6 +1,8 @@
 //! `cargo xtask check`: the checks that run no test.
 
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::{env, fs};
 
 use anyhow::Context as _;
 
@@ -46,9 +48,32 @@ pub(crate) fn check(steps: &mut Steps) {
     });
     // Each is built from its packaged files alone, so a file that is missing there is found.
     steps.run("packages", || {
-        let names = PACKAGES.iter().flat_map(|name| ["-p", name]);
-        run(cargo(&["package", "--allow-dirty"]).args(names))
+        let names: Vec<&str> = PACKAGES.iter().flat_map(|name| ["-p", name]).collect();
+        forget_packaged()?;
+        run(cargo(&["clean", "--quiet"]).args(&names))?;
+        run(cargo(&["package", "--allow-dirty"]).args(&names))
     });
+}
+
+/// Removes what cargo has unpacked of our packages. Cargo neither unpacks nor builds a package of a
+/// version that it has, so the packages would be built with the files of an earlier run.
+fn forget_packaged() -> anyhow::Result<()> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else {
+        return Ok(());
+    };
+    let Ok(registries) = fs::read_dir(home.join("registry/src")) else { return Ok(()) };
+    for registry in registries {
+        let registry = registry?.path();
+        for name in PACKAGES {
+            let unpacked = registry.join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
+            if unpacked.exists() {
+                fs::remove_dir_all(&unpacked)
+                    .with_context(|| format!("could not remove {}", unpacked.display()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds a component of the toolchain that a minimal installation lacks.
