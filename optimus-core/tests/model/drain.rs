@@ -55,7 +55,8 @@ impl Run<'_> {
     async fn outlive_all(&mut self, at: usize, queue: u8, last: &WorkerId) -> Result<(), String> {
         let (worker, lease_ms) = (last.clone(), LEASE_MS);
         self.send_new(at, queue, Call::Register { worker, lease_ms }).await?;
-        for _ in 0..3 {
+        // The lease of a worker that holds nothing is at most ten usual leases long.
+        for _ in 0..21 {
             self.now += LEASE_MS / 2;
             let worker = last.clone();
             self.send_new(at, queue, Call::Renew { worker, lease_ms }).await?;
