@@ -4,9 +4,10 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Bench, Double, Flaky};
+use common::{Bench, Double, Flaky, Raw};
 use optimus_core::{Task, TaskHandle, TaskState};
 use optimus_testkit::{RedisServer, eventually};
+use tokio::task::JoinHandle;
 
 const SOON: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_secs(1);
@@ -16,21 +17,25 @@ async fn state(bench: &Bench, handle: &TaskHandle<u32>) -> Option<TaskState> {
     task.map(|task| task.state)
 }
 
+/// A client without a worker that waits for a wakeup of the queue, before all workers. Returns its
+/// wait, which ends with the number of items that it received.
+async fn waits_first(bench: &Bench, raw: &mut Raw) -> JoinHandle<usize> {
+    let mut waiter = bench.raw().await;
+    let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
+    let taken = tokio::spawn(async move { waiter.run(&wait).await.len() });
+    raw.until_waiting(1).await;
+    taken
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wakeup_that_a_dead_client_took_costs_a_poll_and_no_more() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
-    let (mut waiter, mut raw) = (bench.raw().await, bench.raw().await);
-    let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
-    let taken = tokio::spawn(async move { waiter.run(&wait).await.len() });
-    let mut are_waiting = async |count| {
-        let what = format!("{count} wait");
-        eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
-    };
-    // It waits before the worker's two connections, which wait for work and for cancels.
-    are_waiting(1).await;
+    let mut raw = bench.raw().await;
+    let taken = waits_first(&bench, &mut raw).await;
     let worker = bench.start(bench.worker().poll(POLL).task_type::<Double>());
-    are_waiting(3).await;
+    // Two connections of the worker wait, too: for work and for cancels.
+    raw.until_waiting(3).await;
 
     let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     let submitted_at = Instant::now();
@@ -45,18 +50,12 @@ async fn a_wakeup_that_a_dead_client_took_costs_a_poll_and_no_more() {
 async fn a_frozen_worker_that_takes_a_wakeup_delays_a_task_to_the_next_submit_at_most() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
-    let (mut frozen, mut raw) = (bench.raw().await, bench.raw().await);
-    let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
-    let taken = tokio::spawn(async move { frozen.run(&wait).await.len() });
-    let mut are_waiting = async |count| {
-        let what = format!("{count} wait");
-        eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
-    };
-    are_waiting(1).await;
+    let mut raw = bench.raw().await;
+    let taken = waits_first(&bench, &mut raw).await;
     // None of them polls in time.
     let worker = || bench.worker().poll(10 * SOON).task_type::<Double>();
     let workers = [(); 3].map(|()| bench.start(worker()));
-    are_waiting(1 + 2 * 3).await;
+    raw.until_waiting(1 + 2 * 3).await;
 
     let first = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");

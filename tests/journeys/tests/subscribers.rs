@@ -9,11 +9,13 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use common::{Bench, Double, Gate, Wait};
-use optimus_core::{BoxError, Context, QueueName, Task, TaskOptions, TaskState, WorkerId};
+use optimus_core::{
+    BoxError, Context, Inspector, QueueName, Task, TaskOptions, TaskState, WorkerId,
+};
 use optimus_testkit::{
     EachEvent, FaultProxy, Hold, LogEvent, RedisServer, Signal, eventually, namespace,
 };
@@ -146,8 +148,26 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
     assert!(texts.iter().all(|text| !text.contains("whose lease is over")), "{texts:?}");
 }
 
+/// The lease of the only worker.
+struct OnlyLease(Inspector, QueueName);
+
+impl OnlyLease {
+    async fn until_ms(&self) -> Option<u64> {
+        let workers = self.0.workers(&self.1).await.unwrap();
+        workers.iter().map(|worker| worker.lease_until_ms).max()
+    }
+
+    async fn left(&self) -> Duration {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        Duration::from_millis(self.until_ms().await.unwrap()).saturating_sub(now)
+    }
+}
+
 /// What a worker behind a proxy logs about its heartbeats after a fault.
-async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &str)) -> String {
+async fn heartbeats_of(
+    lease: Duration,
+    disturb: impl AsyncFnOnce(&FaultProxy, &str, &OnlyLease),
+) -> String {
     let texts = Arc::new(Mutex::new(String::new()));
     let heard = texts.clone();
     let _default = set_default(each_text(move |text| {
@@ -163,16 +183,12 @@ async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &
         Bench::shared(&proxy.url(), &namespace).await,
     );
     let worker = far.start(far.worker().lease(lease).task_type::<Double>());
-    let (inspector, queue) = (near.client.inspector(), QueueName::new("default").unwrap());
-    let lease_until = async || {
-        let workers = inspector.workers(&queue).await.unwrap();
-        workers.iter().map(|worker| worker.lease_until_ms).max()
-    };
-    eventually("it is registered", PATIENCE, async || lease_until().await.is_some()).await;
-    disturb(&proxy, &redis.url()).await;
-    let (first, lease_ms) = (lease_until().await, u64::try_from(lease.as_millis()).unwrap());
+    let only = OnlyLease(near.client.inspector(), QueueName::new("default").unwrap());
+    eventually("it is registered", PATIENCE, async || only.until_ms().await.is_some()).await;
+    disturb(&proxy, &redis.url(), &only).await;
+    let (first, lease_ms) = (only.until_ms().await, u64::try_from(lease.as_millis()).unwrap());
     let later = first.map(|ms| ms + lease_ms);
-    eventually("a heartbeat arrives", PATIENCE, async || lease_until().await > later).await;
+    eventually("a heartbeat arrives", PATIENCE, async || only.until_ms().await > later).await;
     worker.stop().await;
     let texts = texts.lock().unwrap();
     texts.clone()
@@ -180,7 +196,7 @@ async fn heartbeats_of(lease: Duration, disturb: impl AsyncFnOnce(&FaultProxy, &
 
 #[tokio::test]
 async fn a_heartbeat_that_redis_answers_late_is_logged_with_what_may_keep_redis_busy() {
-    let late = heartbeats_of(Duration::from_secs(2), async |proxy, _| {
+    let late = heartbeats_of(Duration::from_secs(2), async |proxy, _, _| {
         proxy.delay(Duration::from_millis(150));
     });
     let text = late.await;
@@ -190,11 +206,13 @@ async fn a_heartbeat_that_redis_answers_late_is_logged_with_what_may_keep_redis_
 
 #[tokio::test]
 async fn a_heartbeat_that_waited_for_a_connection_gives_no_advice() {
-    let outage = heartbeats_of(Duration::from_secs(4), async |proxy, url| {
+    let lease = Duration::from_secs(4);
+    let outage = heartbeats_of(lease, async |proxy, url, only| {
         proxy.lead_to("unix:///nowhere/redis.sock");
         proxy.cut();
-        // Longer than the tenth of a lease that is long for an answer.
-        tokio::time::sleep(Duration::from_millis(1_700)).await;
+        // It is due after a third of the lease at most, and has then waited for another eighth.
+        let late = lease * 13 / 24;
+        eventually("a heartbeat is late", PATIENCE, async || only.left().await < late).await;
         proxy.lead_to(url);
     });
     assert_eq!(outage.await, "");

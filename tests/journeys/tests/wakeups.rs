@@ -80,11 +80,6 @@ on_both! {
     }
 }
 
-async fn until_waiting(raw: &mut Raw, count: u64) {
-    let what = format!("{count} wait");
-    eventually(&what, SOON, async || raw.info("blocked_clients").await == count).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     let server = RedisServer::start();
@@ -98,12 +93,12 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     let leaving = bench.start(build());
     let running = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
-    until_waiting(&mut raw, 2).await;
+    raw.until_waiting(2).await;
     let staying = bench.start(build());
-    until_waiting(&mut raw, 4).await;
+    raw.until_waiting(4).await;
     let leaving = tokio::spawn(leaving.stop());
     // It now waits only for cancels.
-    until_waiting(&mut raw, 3).await;
+    raw.until_waiting(3).await;
     for number in 0..5 {
         let handle = bench.client.submit(Double { number }.call()).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
@@ -119,7 +114,7 @@ async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Lonely {
     let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
     let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
     let kept = Lonely::start(builder.data(hold.clone()));
-    until_waiting(raw, 2).await;
+    raw.until_waiting(2).await;
     kept
 }
 
@@ -131,10 +126,10 @@ async fn a_wakeup_that_a_blocked_worker_takes_is_passed_on_to_another() {
     let kept = kept(&bench, &mut raw, &hold).await;
     let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
-    until_waiting(&mut raw, 2).await;
+    raw.until_waiting(2).await;
     // It waits after the worker whose thread is kept, which is woken first.
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
-    until_waiting(&mut raw, 4).await;
+    raw.until_waiting(4).await;
     for number in 0..5 {
         let handle = bench.client.submit(Double { number }.call()).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
@@ -152,7 +147,7 @@ async fn a_due_task_runs_elsewhere_if_handlers_block_the_worker_that_waits_for_i
     let (mut raw, hold) = (bench.raw().await, Hold::new());
     let kept = kept(&bench, &mut raw, &hold).await;
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
-    until_waiting(&mut raw, 4).await;
+    raw.until_waiting(4).await;
     let due = Double { number: 21 }.call().due(Due::In(Duration::from_secs(2)));
     let due = bench.client.submit(due).await.unwrap();
     let timer = format!("HGET {} timer", bench.key("default", "meta"));
@@ -178,10 +173,10 @@ async fn a_queue_whose_wakeup_is_lost_is_polled_while_others_wake_the_worker_all
     let (mut waiter, mut raw) = (bench.raw().await, bench.raw().await);
     let wait = format!("BLPOP {} 0", bench.key("quiet", "wake"));
     let taken = tokio::spawn(async move { waiter.run(&wait).await.len() });
-    until_waiting(&mut raw, 1).await;
+    raw.until_waiting(1).await;
     let builder = bench.worker().poll(Duration::from_secs(1)).queues(["busy", "quiet"]);
     let worker = bench.start(builder.task_type::<Double>());
-    until_waiting(&mut raw, 3).await;
+    raw.until_waiting(3).await;
     let lost = bench.client.submit(Double { number: 21 }.call().queue("quiet")).await.unwrap();
     assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
     let mut others = 0;

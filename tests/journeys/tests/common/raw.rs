@@ -1,5 +1,8 @@
 //! Plain commands: what a test does to the store without the library.
 
+use std::time::Duration;
+
+use optimus_testkit::eventually;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream},
     net::{TcpStream, UnixStream},
@@ -66,5 +69,11 @@ impl Raw {
             }
         }
         items
+    }
+
+    /// Waits until this many clients wait in a blocking command.
+    pub async fn until_waiting(&mut self, count: u64) {
+        let (what, within) = (format!("{count} wait"), Duration::from_secs(20));
+        eventually(&what, within, async || self.info("blocked_clients").await == count).await;
     }
 }
