@@ -27,6 +27,16 @@ pub(crate) struct Ledger {
 }
 
 impl Queue {
+    /// Whether the call has not been answered and has the given id of a task that has succeeded.
+    pub(crate) fn would_store_a_success(&self, submit_call: &SubmitCall) -> bool {
+        let number = submit_call.number;
+        let slots = self.ledgers.get(&submit_call.client).map(|ledger| &ledger.slots);
+        let answered = slots.and_then(|slots| slots.get(&(number % SLOTS)));
+        let has_success =
+            submit_call.tasks.iter().any(|task| task.given && self.succeeded.contains(&task.id));
+        has_success && answered.is_none_or(|(answered, _)| *answered < number)
+    }
+
     /// Accepts each task unless its biz id is taken; a repeated call gets the same answer.
     pub(super) fn submit(&mut self, now: u64, submit_call: &SubmitCall) -> Answer {
         let SubmitCall { number, since, .. } = *submit_call;
