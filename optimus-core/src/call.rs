@@ -21,8 +21,8 @@ use crate::{
     headers::{self, Headers},
     id::{QueueName, TaskId},
     options::{CallOptions, Due, OnLost},
-    record::Submission,
     retry::Backoff,
+    submission::Submission,
     task::Task,
 };
 

@@ -9,7 +9,7 @@ use crate::{
     definition::{RunError, Running},
     layers::AnyLayer,
     outcome::End,
-    record::Submission,
+    submission::Submission,
 };
 
 /// Code that runs for every task of a client or worker: tenancy, authentication, metrics, error

@@ -10,7 +10,7 @@ use crate::{
     discard::discard,
     layer::{Done, Layer, Next},
     outcome::End,
-    record::Submission,
+    submission::Submission,
 };
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -32,9 +32,11 @@ mod options;
 mod outcome;
 mod page;
 mod record;
+mod record_header;
 mod retry;
 mod shown;
 mod state;
+mod submission;
 mod task;
 mod threads;
 mod values;
@@ -75,9 +77,10 @@ pub use self::{
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     outcome::{End, Outcome},
     page::{PAGE_MAX, TaskPage, TaskRow},
-    record::{BLOB_BYTES_MIN, RECORD_VERSION, RecordError, Submission, TaskRecord},
+    record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     state::{AttemptError, Reason, TaskState},
+    submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
 };
 #[doc(hidden)]

@@ -3,7 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::id::QueueName;
+use crate::{
+    broker::SizeLimit,
+    headers::Headers,
+    id::{QueueName, TaskId},
+    options::{Due, TaskOptions},
+    record_header::{Header, millis},
+    submission::{BLOB_BYTES_MIN, Submission},
+};
 
 fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) -> Submission {
     Submission {
@@ -166,7 +173,8 @@ fn the_first_version_is_not_stored() {
     assert_eq!(of(2), Err(RecordError::Newer(2)));
     // Records of this version have no version field; those of the next version have one.
     let plain = submission(TaskOptions::new(), None, Vec::new());
-    let later = Header { v: 2, ..Header::of(&plain) };
+    let mut later = Header::of(&plain);
+    later.v = 2;
     assert_eq!(serde_json::to_string(&later).unwrap(), "{\"v\":2,\"t\":\"charge\"}");
 }
 

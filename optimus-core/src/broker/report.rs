@@ -6,7 +6,7 @@ use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
     id::{QueueName, WorkerId},
     lease::{Lease, Token},
-    record::millis,
+    record_header::millis,
 };
 
 /// How many keys of `complete` a call without extras passes.

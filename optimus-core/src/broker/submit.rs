@@ -6,7 +6,8 @@ use super::{
 use crate::{
     id::{QueueName, TaskId},
     options::Due,
-    record::{Submission, millis},
+    record_header::millis,
+    submission::Submission,
 };
 
 /// The number of slots of a client's ledger, and so of calls that may be unanswered. The slot of a

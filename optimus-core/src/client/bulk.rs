@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Error,
     id::{QueueName, TaskId},
-    record::Submission,
+    submission::Submission,
 };
 
 /// The submits of one call of [`submit_all`](super::Client::submit_all).

@@ -38,7 +38,7 @@ use crate::{
     inspect::Inspector,
     layers::Layers,
     platform,
-    record::Submission,
+    submission::Submission,
 };
 
 /// Submits tasks and controls them. Clones share one connection, and concurrent submits share

@@ -10,7 +10,7 @@ use crate::{
     control::BoxError,
     discard::{discard, panic_text},
     layers::Layers,
-    record::Submission,
+    submission::Submission,
 };
 
 /// How deeply the submits of layers may be nested.

@@ -7,7 +7,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{Error, broker::Receipt, id::QueueName, record::Submission};
+use crate::{Error, broker::Receipt, id::QueueName, submission::Submission};
 
 const CALL_TASKS_MAX: usize = 1000;
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;

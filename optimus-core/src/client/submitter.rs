@@ -20,7 +20,7 @@ use crate::{
     broker::{Batch, Broker, LEDGER_SLOTS},
     id::QueueName,
     log_event, platform,
-    record::Submission,
+    submission::Submission,
 };
 
 /// The most calls in progress when answers come quickly. More calls would each be smaller.

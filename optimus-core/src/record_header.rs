@@ -1,0 +1,170 @@
+//! The header of a stored task as JSON: [`Header`], written from a [`Submission`] and read into a
+//! [`TaskRecord`]. It only has what differs from [`TaskOptions::DEFAULT`].
+
+use std::{borrow::Cow, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    headers::Headers,
+    options::{OnLost, TaskOptions},
+    record::{RECORD_VERSION, RecordError, TaskRecord},
+    retry::Backoff,
+    submission::Submission,
+};
+
+/// The lowest version that can run the records that this code writes. A field that older workers
+/// must not ignore gets the next version, only in the records that have the field.
+const LEAST_VERSION: u32 = 1;
+
+/// Reads the header of a record.
+pub(crate) fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
+    match serde_json::from_slice::<Header<'_>>(header) {
+        Ok(known) if known.v <= RECORD_VERSION => known.into_record(),
+        Ok(newer) => Err(RecordError::Newer(newer.v)),
+        // Newer code may have given a field another type.
+        Err(problem) => Err(match serde_json::from_slice::<Version>(header) {
+            Ok(Version { v }) if v > RECORD_VERSION => RecordError::Newer(v),
+            _ => RecordError::Damaged(problem.to_string()),
+        }),
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    #[serde(default = "one")]
+    v: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Field names are short because every stored task has them. `lua/include/task_header.lua` reads
+/// `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Header<'a> {
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(crate) v: u32,
+    #[serde(borrow)]
+    t: Cow<'a, str>,
+    #[serde(rename = "to", default, skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    max_retry: Option<u32>,
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    backoff: Option<String>,
+    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    biz_id: Option<Cow<'a, str>>,
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    biz_window_ms: Option<u64>,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    result_ttl_ms: Option<u64>,
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    expires_in_ms: Option<u64>,
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    on_lost: Option<OnLost>,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    max_losses: Option<u32>,
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    priority: Option<i8>,
+    #[serde(rename = "h", default, skip_serializing_if = "has_none")]
+    headers: Cow<'a, Headers>,
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    blob: bool,
+}
+
+fn has_none(headers: &Headers) -> bool {
+    headers.is_empty()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(v: &u32) -> bool {
+    *v == 1
+}
+
+/// A duration in stored form. Fractions of a millisecond round up, since zero has another meaning.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    let ms = duration.as_nanos().div_ceil(1_000_000);
+    u64::try_from(ms).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)
+}
+
+/// 285,000 years: the largest whole number that Lua represents exactly.
+const MILLIS_MAX: u64 = (1 << 53) - 1;
+
+impl<'a> Header<'a> {
+    pub(crate) fn of(submission: &'a Submission) -> Self {
+        let (options, default) = (&submission.options, TaskOptions::DEFAULT);
+        Self {
+            v: LEAST_VERSION,
+            t: Cow::Borrowed(&submission.task),
+            timeout_ms: (options.timeout != default.timeout).then(|| millis(options.timeout)),
+            max_retry: (options.max_retry != default.max_retry).then_some(options.max_retry),
+            backoff: write_backoff(options.backoff),
+            biz_id: submission.biz_id.as_deref().map(Cow::Borrowed),
+            biz_window_ms: options.biz_window.map(millis),
+            result_ttl_ms: (options.result_ttl != default.result_ttl)
+                .then(|| millis(options.result_ttl)),
+            expires_in_ms: options.expires_in.map(millis),
+            on_lost: (options.on_lost != default.on_lost).then_some(options.on_lost),
+            max_losses: (options.max_losses != default.max_losses).then_some(options.max_losses),
+            priority: (options.priority != default.priority).then_some(options.priority),
+            headers: Cow::Borrowed(&submission.headers),
+            blob: submission.blob().is_some(),
+        }
+    }
+
+    fn into_record(self) -> Result<TaskRecord, RecordError> {
+        let default = TaskOptions::DEFAULT;
+        Ok(TaskRecord {
+            task: self.t.into_owned(),
+            accepted_ms: None,
+            timeout: self.timeout_ms.map_or(default.timeout, Duration::from_millis),
+            max_retry: self.max_retry.unwrap_or(default.max_retry),
+            backoff: read_backoff(self.backoff.as_deref())?,
+            biz_id: self.biz_id.map(Cow::into_owned),
+            biz_window: self.biz_window_ms.map(Duration::from_millis),
+            result_ttl: self.result_ttl_ms.map_or(default.result_ttl, Duration::from_millis),
+            expires_in: self.expires_in_ms.map(Duration::from_millis),
+            on_lost: self.on_lost.unwrap_or(default.on_lost),
+            max_losses: self.max_losses.unwrap_or(default.max_losses),
+            priority: self.priority.unwrap_or(default.priority),
+            headers: self.headers.into_owned(),
+            payload: Vec::new(),
+            has_blob: self.blob,
+        })
+    }
+}
+
+fn write_backoff(backoff: Backoff) -> Option<String> {
+    Some(match backoff {
+        Backoff::Sidekiq => return None,
+        Backoff::Exponential { base, cap, jitter } => {
+            format!("exponential:{}:{}:{jitter}", millis(base), millis(cap))
+        }
+        Backoff::Linear { base, cap, jitter } => {
+            format!("linear:{}:{}:{jitter}", millis(base), millis(cap))
+        }
+        Backoff::Fixed { wait, jitter } => format!("fixed:{}:{jitter}", millis(wait)),
+        Backoff::Custom(_) => "custom".into(),
+    })
+}
+
+fn read_backoff(stored: Option<&str>) -> Result<Option<Backoff>, RecordError> {
+    let Some(stored) = stored else { return Ok(Some(Backoff::Sidekiq)) };
+    let damaged = || RecordError::Damaged(format!("the backoff {stored:?} is not known"));
+    let ms = |text: &str| text.parse().map(Duration::from_millis).map_err(|_| damaged());
+    let share = |text: &str| text.parse::<f64>().map_err(|_| damaged());
+    let parts: Vec<&str> = stored.split(':').collect();
+    Ok(Some(match *parts.as_slice() {
+        ["custom"] => return Ok(None),
+        ["exponential", base, cap, jitter] => {
+            Backoff::Exponential { base: ms(base)?, cap: ms(cap)?, jitter: share(jitter)? }
+        }
+        ["linear", base, cap, jitter] => {
+            Backoff::Linear { base: ms(base)?, cap: ms(cap)?, jitter: share(jitter)? }
+        }
+        ["fixed", wait, jitter] => Backoff::Fixed { wait: ms(wait)?, jitter: share(jitter)? },
+        _ => return Err(damaged()),
+    }))
+}

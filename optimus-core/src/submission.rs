@@ -1,0 +1,134 @@
+//! A checked call with encoded arguments: [`Submission`]. A client sends it.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::{
+    Error,
+    broker::SizeLimit,
+    headers::{self, Headers},
+    id::{TaskId, validate_name},
+    options::{Due, TaskOptions},
+    record_header::Header,
+};
+
+/// Payloads above this size are stored apart from the record, so that claims do not pass them
+/// through Lua. A plain read fetches them.
+pub const BLOB_BYTES_MIN: usize = 16 * 1024;
+
+/// The longest biz id: it is part of a key.
+const BIZ_ID_BYTES_MAX: usize = 512;
+
+/// How far the time of a given id may differ from the client's clock and still count as the time of
+/// submit.
+const MADE_NOW_MS: u64 = 1_000;
+
+/// How far ahead of the client's clock the time of a given id may be.
+const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// A checked call with encoded arguments, as a client sends it.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub(crate) id: TaskId,
+    /// The id was given. A task with this id may be stored already; then nothing is added.
+    pub(crate) may_exist: bool,
+    pub(crate) task: Cow<'static, str>,
+    pub(crate) options: TaskOptions,
+    pub(crate) biz_id: Option<String>,
+    pub(crate) due: Due,
+    pub(crate) headers: Headers,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Submission {
+    /// The id of the task, unless its biz id is taken.
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// The task's name.
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// The header of that name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// All headers, by name.
+    pub fn headers(&self) -> &BTreeMap<String, String> {
+        &self.headers
+    }
+
+    /// Adds a header, and replaces an earlier one of the same name, as
+    /// [`Call::header`](crate::Call::header) does.
+    pub fn set_header(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.headers.insert(name.into(), value.into());
+    }
+
+    /// The bytes that it adds to a request.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + headers::bytes(&self.headers)
+    }
+
+    /// Replaces its id by a new one in the same queue; for tests.
+    #[doc(hidden)]
+    pub fn with_id(self, id: TaskId) -> Self {
+        debug_assert_eq!(self.id.queue(), id.queue(), "the id is of the same queue");
+        Self { id, ..self }
+    }
+
+    /// Whether the time in its id is that of its submit; `here_ms` is the client's clock. An id
+    /// that we made was made for this call; a given one may have another time, or none.
+    pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
+        !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
+    }
+
+    /// Refuses what can't be stored, according to this clock of the client.
+    pub(crate) fn check(&self, payload_limit: SizeLimit, here_ms: u64) -> Result<(), Error> {
+        // After a purge of this task, a later success of the queue could not be distinguished from
+        // it.
+        if self.may_exist && self.id.made_ms() > here_ms.saturating_add(AHEAD_MAX_MS) {
+            return Err(Error::invalid(format!(
+                "task {:?}: the id {} is a version 7 uuid with a time more than a day ahead of \
+                 this machine's clock; make it with TaskId::new, or take a uuid of version 4 or 5",
+                self.task, self.id
+            )));
+        }
+        if let Err(problem) = validate_name(&self.task) {
+            return Err(Error::invalid(format!("the task's name: {problem}")));
+        }
+        if self.payload.len() > payload_limit.bytes() {
+            return Err(Error::too_large(&self.task, self.payload.len(), payload_limit));
+        }
+        headers::check(&self.headers, &self.task)?;
+        match &self.biz_id {
+            Some(id) if id.is_empty() || id.len() > BIZ_ID_BYTES_MAX => Err(Error::invalid(
+                format!("task {:?}: a biz id takes 1 to {BIZ_ID_BYTES_MAX} bytes", self.task),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The record as it is stored, for tests.
+    #[doc(hidden)]
+    pub fn stored(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+
+    /// Writes the header, its newline, and the payload unless that goes to `blobs`.
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *bytes, &Header::of(self)).expect("a header of plain fields");
+        bytes.push(b'\n');
+        if self.blob().is_none() {
+            bytes.extend_from_slice(&self.payload);
+        }
+    }
+
+    /// The payload, if it is stored apart from the record.
+    pub(crate) fn blob(&self) -> Option<&[u8]> {
+        (self.payload.len() > BLOB_BYTES_MIN).then_some(&self.payload)
+    }
+}
