@@ -140,7 +140,8 @@ async fn of_two_attempts_at_one_task_the_one_under_the_old_token_is_stopped() {
 async fn an_attempt_that_began_while_its_id_was_replaced_is_stopped_by_the_next_heartbeat() {
     let worker = Stepped::new("heartbeat-replaced").await;
     let (old, claimed) = (worker.queue().worker(), worker.claim(1).await);
-    let (new, lease) = (new_worker_id(&worker.shared.config), worker.shared.config.lease);
+    let (new, lease) =
+        (crate::start::new_worker_id(&worker.shared.config), worker.shared.config.lease);
     worker.queue().replace_worker(new, Instant::now(), lease);
     let attempt = worker.take_in_as(old, claimed);
     assert!(befores(&worker.shared)[0].attempts.is_empty());
