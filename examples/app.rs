@@ -1,14 +1,15 @@
-//! The application of the shop: submits forty orders and waits for their parcels.
+//! The application of the shop: it submits forty orders and waits for their parcels.
 //!
-//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`, while one or two `worker`s run.
+//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`; run one or two of the example `worker`
+//! at the same time.
 
 use std::{collections::BTreeMap, env};
 
 use optimus::Client;
 use shop::{Order, pack};
 
-const MISSING: &str = "no Redis to submit to: set OPTIMUS_URL to the same as for the workers, for \
-                       example OPTIMUS_URL=redis://127.0.0.1/";
+const MISSING: &str = "no Redis to submit to: set OPTIMUS_URL to the URL that the workers use, \
+                       for example OPTIMUS_URL=redis://127.0.0.1/";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -23,7 +24,7 @@ async fn main() -> anyhow::Result<()> {
     }
     println!("40 orders submitted; `cargo run --example worker` packs them");
 
-    // A customer clicked twice: the first task continues, and no second one is added.
+    // A customer clicked twice. The first task continues, and no second one is added.
     let again = pack(Order { id: 40, grams: vec![] }).perform_async().await?;
     println!("order 40 once more: duplicate = {}", again.is_duplicate());
 

@@ -1,9 +1,10 @@
-//! Keeps a frozen worker out of your own database: after its lease is over, its attempt may still
-//! write when it wakes up, and that write must not count.
+//! Keeps a frozen worker out of your own database. When a frozen worker wakes up, its lease may be
+//! over, but its attempt can still write. The database must refuse that write.
 //!
-//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- work reports.db`, twice; then
+//! Run `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- work reports.db` twice, then
 //! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example fenced -- submit`. Freeze the worker that
-//! begins (`kill -STOP <pid>`), wait until the other one writes, and wake the first (`kill -CONT`).
+//! begins the report (`kill -STOP <pid>`), wait until the other one has written it, and wake the
+//! first one (`kill -CONT <pid>`).
 
 use std::{
     env,
@@ -17,12 +18,12 @@ use anyhow::Context as _;
 use optimus::{Client, Context, Worker};
 use rusqlite::{Connection, params};
 
-/// How long a report takes.
+/// The time that it takes to build a report.
 const WORK: Duration = Duration::from_secs(2);
-/// Short, so that the second attempt begins soon.
+/// The lease is short, so that the second attempt begins soon.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// The user's own database: a file of `SQLite`, opened by each attempt.
+/// The user's own database: an `SQLite` file, which each attempt opens.
 #[derive(Clone)]
 struct Reports(PathBuf);
 
@@ -37,28 +38,30 @@ impl Reports {
         Ok(connection)
     }
 
-    /// Takes the row for an attempt. Each attempt has a larger fence than the one before, so after
-    /// this no earlier one can write. `false` if a later one has the row.
+    /// Takes the row for an attempt. Each attempt has a larger fence than the attempts before it,
+    /// so no earlier attempt can write afterwards. Returns `false` if a later attempt has the row.
     fn take(&self, name: &str, fence: i64) -> rusqlite::Result<bool> {
         let sql = "INSERT INTO report (name, fence) VALUES (?1, ?2) \
                    ON CONFLICT (name) DO UPDATE SET fence = ?2 WHERE fence <= ?2";
         Ok(self.open()?.execute(sql, params![name, fence])? == 1)
     }
 
-    /// Writes for the attempt that has the row. `false` if another attempt has it.
+    /// Writes the text for the attempt that has the row. Returns `false` if another attempt has the
+    /// row.
     fn write(&self, name: &str, fence: i64, text: &str) -> rusqlite::Result<bool> {
         let sql = "UPDATE report SET text = ?3 WHERE name = ?1 AND fence = ?2";
         Ok(self.open()?.execute(sql, params![name, fence, text])? == 1)
     }
 }
 
-/// Builds a report. It is not `async`, like most code that can't be stopped in the middle.
+/// Builds a report. The function is not `async`, like most code that can't be stopped in the
+/// middle.
 #[optimus::task]
 fn report(name: String, #[data] reports: Reports, ctx: Context) -> anyhow::Result<()> {
     let (attempt, me) = (ctx.attempt(), process::id());
     let fence = i64::try_from(ctx.fence())?;
     if !reports.take(&name, fence)? {
-        println!("{me}: attempt {attempt} is refused at its start");
+        println!("{me}: the database refused attempt {attempt} at its start");
         return Ok(());
     }
     println!("{me}: attempt {attempt} of {name} begins");

@@ -11,13 +11,13 @@ struct Auth;
 
 impl Layer for Auth {
     async fn submit(&self, call: &mut Submission) -> Result<(), BoxError> {
-        let user = USER.try_with(String::clone).map_err(|_| "nobody is signed in")?;
+        let user = USER.try_with(String::clone).map_err(|_| "no user is signed in")?;
         call.set_header("user", user);
         Ok(())
     }
 
     async fn run(&self, ctx: &Context, next: Next<'_>) -> Result<Done, BoxError> {
-        let user = ctx.header("user").ok_or("nobody has submitted it")?;
+        let user = ctx.header("user").ok_or("the task has no submitter")?;
         USER.scope(user.to_owned(), next.run()).await
     }
 }

@@ -1,4 +1,5 @@
-//! A layer that captures errors as Sentry does: each failed attempt, with its task and its user.
+//! A layer that captures errors as Sentry does. It captures each failed attempt, with the task and
+//! its user.
 
 use std::io;
 
@@ -7,7 +8,7 @@ use optimus::{Client, Context, End, Layer, Outcome, Worker};
 struct Capture;
 
 impl Layer for Capture {
-    /// Called at the end of each attempt, also after a timeout or a panic.
+    /// Runs at the end of each attempt, also after a timeout or a panic.
     async fn ended(&self, ctx: &Context, end: &End) {
         let Some(error) = end.error() else { return };
         let level = if matches!(end.outcome, Outcome::Dead(_)) { "error" } else { "warning" };
@@ -18,7 +19,7 @@ impl Layer for Capture {
 
 #[optimus::task(max_retry = 1, backoff = "fixed(wait = 100ms)")]
 async fn charge(order: u64) -> io::Result<()> {
-    Err(io::Error::other(format!("order {order}: the bank is away")))
+    Err(io::Error::other(format!("order {order}: the bank does not answer")))
 }
 
 #[tokio::main]

@@ -1,5 +1,5 @@
-//! A layer for tenancy: each task has a tenant, and the tasks that its handler submits have the
-//! same.
+//! A layer for tenancy. Each task has a tenant, and a task that a handler submits has the tenant of
+//! the handler's task.
 
 use optimus::{BoxError, Client, Context, DataKey, Done, Layer, Next, Submission, Worker};
 
@@ -13,11 +13,11 @@ impl Layer for Tenancy {
         if let Some(Tenant(tenant)) = Context::current().and_then(|ctx| ctx.data()) {
             call.set_header("tenant", tenant);
         }
-        call.header("tenant").map(drop).ok_or_else(|| "it has no tenant".into())
+        call.header("tenant").map(drop).ok_or_else(|| "the task has no tenant".into())
     }
 
     async fn run(&self, ctx: &Context, next: Next<'_>) -> Result<Done, BoxError> {
-        let tenant = ctx.header("tenant").ok_or("it has no tenant")?;
+        let tenant = ctx.header("tenant").ok_or("the task has no tenant")?;
         ctx.insert(Tenant(tenant.to_owned()));
         next.run().await
     }

@@ -1,6 +1,6 @@
-//! The examples are in this folder; each is a program of its own.
+//! The examples are in this folder. Each one is a separate program.
 
-/// Each Rust block in these pages is compiled, and run unless it is marked `no_run`.
+/// The tests compile each Rust block in these pages, and run it unless it is marked `no_run`.
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
         $(

@@ -1,7 +1,7 @@
-//! What a worker logs: one task for each outcome, on `memory://`.
+//! Shows what a worker logs. One task ends with each outcome, on `memory://`.
 //!
-//! `cargo run --example logs` logs at `info`. `-- warn` sets another filter, `-- --json` another
-//! form.
+//! `cargo run --example logs` logs at `info`. `-- warn` sets another filter, and `-- --json` logs
+//! JSON.
 
 use std::{
     env,
@@ -18,7 +18,7 @@ use tracing::{info, warn};
 const URL: &str = "memory://logs";
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Charges an order; the order's number determines how that ends.
+/// Charges an order. The order's number determines how the attempt ends.
 #[optimus::task(max_retry = 1, timeout = "500ms", backoff = "fixed(wait = 30s)")]
 async fn charge(order: u32, #[data] begun: Arc<Notify>, ctx: Context) -> anyhow::Result<()> {
     match order {
@@ -34,7 +34,7 @@ async fn charge(order: u32, #[data] begun: Arc<Notify>, ctx: Context) -> anyhow:
             warn!(order, "the bank is slow");
             begun.notify_one();
             ctx.cancelled().await;
-            anyhow::bail!("told to stop");
+            anyhow::bail!("the worker asked it to stop");
         }
     }
     Ok(())
@@ -63,9 +63,9 @@ async fn main() -> optimus::Result<()> {
 
     Client::connect(URL).await?.install();
     let begun = Arc::new(Notify::new());
-    // One slot runs the orders in turn.
+    // With one slot, the orders run one after another.
     let worker = Worker::builder(URL).quiet().concurrency(1).data(begun.clone());
-    // The last order is interrupted at once.
+    // The worker interrupts the last order at once.
     let worker = worker.shutdown_grace(Duration::ZERO).build()?;
     worker.run_until(submit_all(&begun)).await?
 }

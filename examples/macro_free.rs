@@ -55,7 +55,7 @@ async fn ask(client: &Client) -> optimus::Result<()> {
 #[tokio::main]
 async fn main() -> optimus::Result<()> {
     let client = Client::connect("memory://macro_free").await?;
-    // Only the macro registers tasks, so this one is named on its worker.
+    // Only the macro registers tasks, so this worker must name its task.
     let worker = Worker::builder("memory://macro_free").task_type::<Factor>().quiet().build()?;
     worker.run_until(ask(&client)).await?
 }

@@ -1,8 +1,8 @@
-//! Counts the words of every file in a folder: one task for each file, with client and worker in
-//! one process.
+//! Counts the words of every file in a folder. Each file is one task. The client and the worker are
+//! in one process.
 //!
-//! `cargo run --example quickstart [folder] [url]`: by default it counts this repository, on
-//! `$OPTIMUS_URL`, or else on `memory://`, which needs no server.
+//! Run `cargo run --example quickstart [folder] [url]`. The default folder is this repository. The
+//! default URL is `$OPTIMUS_URL` if it is set, otherwise `memory://`, which needs no server.
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use optimus::{Client, Context, TaskHandle, Worker};
 use tokio::task::JoinSet;
 
-/// Counts the words of a file. Returns the count and the number of the attempt that succeeded. If
-/// the file is not text, another program may still be writing it, so it is tried two more times.
+/// Counts the words of a file. Returns the count and the number of the attempt that succeeded. A
+/// file that is not text may be incomplete because another program still writes it, so the task is
+/// tried two more times.
 #[optimus::task(biz_id = "{file}", max_retry = 2, backoff = "fixed(wait = 300ms)", timeout = "10s")]
 async fn count_words(file: String, ctx: Context) -> io::Result<(usize, u32)> {
     let text = tokio::fs::read_to_string(&file).await;
@@ -33,8 +34,9 @@ async fn main() -> anyhow::Result<()> {
     let url = args.next().or_else(|| env::var("OPTIMUS_URL").ok());
     let url = url.unwrap_or_else(|| "memory://quickstart".to_owned());
 
-    // All calls are submitted before the worker starts, so a file that is found again by a link
-    // still waits. Calls with one biz id are one task, so their handles have one id.
+    // All calls are submitted before the worker starts. So if a link leads to a file a second time,
+    // the first task of that file still waits. Calls with one biz id are one task, so their handles
+    // have one id.
     let client = Client::builder(&url).namespace("quickstart").connect().await?;
     let files = find_files(&folder, &mut Vec::new())?;
     let handles = client.submit_all(files.iter().cloned().map(count_words)).await?;
@@ -65,10 +67,10 @@ struct Tally {
     dead: Vec<String>,
 }
 
-/// Waits for the end of every task, in the order in which they end.
+/// Waits until every task has ended. Yields the results in the order in which the tasks end.
 async fn await_all(tasks: impl Iterator<Item = TaskHandle<(usize, u32)>>) -> anyhow::Result<Tally> {
     let mut results: JoinSet<_> = tasks.map(|task| async move { task.result().await }).collect();
-    // Without a terminal it draws nothing.
+    // Without a terminal, the progress bar draws nothing.
     let bar = ProgressBar::new(results.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos} of {len} tasks")?);
     let mut tally = Tally::default();
@@ -89,8 +91,8 @@ async fn await_all(tasks: impl Iterator<Item = TaskHandle<(usize, u32)>>) -> any
     Ok(tally)
 }
 
-/// The files in a folder and its subfolders, by their real paths. Links are followed, except to a
-/// parent folder.
+/// Returns the files in a folder and its subfolders, by their real paths. It follows links, except
+/// to a parent folder.
 fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>> {
     let folder = folder.canonicalize()?;
     if above.contains(&folder) {
@@ -110,7 +112,7 @@ fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>
     Ok(found)
 }
 
-/// This repository if cargo runs the example, otherwise the current folder.
+/// Returns this repository if cargo runs the example, otherwise the current folder.
 fn repository() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR");
     package.map_or_else(|| ".".into(), |package| Path::new(&package).join(".."))

@@ -1,7 +1,7 @@
-//! A worker of the shop: packs orders until SIGTERM or Ctrl-C. Start as many as you like.
+//! A worker of the shop. It packs orders until SIGTERM or Ctrl-C. You can start several workers.
 //!
-//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example worker`; with `-- --json` its log is JSON.
-//! `RUST_LOG` sets what is logged, such as `warn`, or `info,optimus::task=debug`.
+//! Run `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example worker`. With `-- --json`, the log is
+//! JSON. `RUST_LOG` sets what is logged, such as `warn`, or `info,optimus::task=debug`.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use shop::Station;
 use tracing::{info, level_filters::LevelFilter};
 use tracing_subscriber::EnvFilter;
 
-/// The log on stdout, one event a line, for people or for programs.
+/// The log on stdout, one event per line, for people or for programs.
 fn start_log(as_json: bool) {
     let info = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     let log = tracing_subscriber::fmt().with_env_filter(info.from_env_lossy());
@@ -29,12 +29,13 @@ async fn main() -> optimus::Result<()> {
     let as_json = env::args().any(|arg| arg == "--json");
     start_log(as_json);
     let name = format!("station-{}", std::process::id());
-    // Four at once and not the default 64, so that forty orders keep several workers busy.
+    // The worker runs four orders at once and not the default 64, so that forty orders keep several
+    // workers busy.
     let worker = Worker::from_env()?.concurrency(4).data(Station(name.clone()));
-    // A program that reads the log may also read stderr.
+    // A program that reads the log may read stderr, too.
     let worker = if as_json { worker.quiet() } else { worker };
     info!(name, "the station opens; end it with Ctrl-C");
     worker.run().await?;
-    info!(name, "the station is closed: what it had begun is packed");
+    info!(name, "the station is closed; every order that it had begun is packed");
     Ok(())
 }

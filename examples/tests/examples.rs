@@ -1,11 +1,11 @@
-//! Runs every example and reads what it prints. `cargo test -p optimus-examples` builds them first;
-//! with `--test examples` cargo would not.
+//! Runs every example and checks its output. `cargo test -p optimus-examples` builds the examples
+//! first. With `--test examples`, cargo does not build them.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use optimus_testkit::{Proc, RedisServer, eventually, shared_redis};
 
-/// For everything that takes a second or two on an idle machine.
+/// The time limit for everything that takes a second or two on an idle machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn succeeds(proc: &mut Proc) {
@@ -13,7 +13,7 @@ async fn succeeds(proc: &mut Proc) {
     assert!(status.success(), "{status}:\n{}", proc.lines().join("\n"));
 }
 
-/// The orders of the lines that contain `what`, such as `packed`.
+/// Returns the orders of the lines that contain `what`, such as `packed`.
 fn orders(proc: &Proc, what: &str) -> BTreeSet<u32> {
     let lines = proc.lines();
     let matching = lines.iter().filter(|line| line.contains(what));
@@ -24,7 +24,7 @@ fn orders(proc: &Proc, what: &str) -> BTreeSet<u32> {
     matching.filter_map(number).collect()
 }
 
-/// Writes two texts, with a link to each, and a file that is no text.
+/// Writes two texts, a link to each, and a file that is not text.
 fn few_files(folder: &Path) {
     fs::write(folder.join("two.txt"), "two words").unwrap();
     fs::create_dir(folder.join("deeper")).unwrap();
@@ -97,13 +97,13 @@ async fn prints(name: &str, lines: &[&str]) {
 
 #[tokio::test]
 async fn layer_auth_acts_as_the_submitter() {
-    let refused = "a layer refused the submit: nobody is signed in";
+    let refused = "a layer refused the submit: no user is signed in";
     prints("layer_auth", &[refused, "ann renamed b.txt"]).await;
 }
 
 #[tokio::test]
 async fn layer_errors_captures_each_failure() {
-    let user = "user Some(\"ann\"): order 7: the bank is away";
+    let user = "user Some(\"ann\"): order 7: the bank does not answer";
     let [first, last] = ["warning: charge, attempt 1", "error: charge, attempt 2"]
         .map(|begin| format!("{begin}, {user}"));
     prints("layer_errors", &[&first, &last]).await;
@@ -112,7 +112,7 @@ async fn layer_errors_captures_each_failure() {
 #[tokio::test]
 async fn layer_tenancy_passes_the_tenant_on() {
     let bill = "the bill of order 8 is sent from acme";
-    prints("layer_tenancy", &["it has no tenant", bill]).await;
+    prints("layer_tenancy", &["the task has no tenant", bill]).await;
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn two_workers(redis: &RedisServer) -> [Proc; 2] {
     workers
 }
 
-/// Checks that every order came back as a parcel, once.
+/// Checks that each order came back as exactly one parcel.
 async fn has_all_parcels(app: &Proc) {
     app.wait_for_line(" parcels", SOON).await;
     let parcels = app.lines().iter().filter(|line| line.contains(" g from ")).count();
@@ -172,10 +172,11 @@ async fn orders_of_a_killed_worker_are_packed_by_the_other() {
     eventually("the worker is packing", SOON, async || !in_hand().is_empty()).await;
     let orphans = in_hand();
     victim.kill9();
-    // The lease of 15 s, and the 2 s that the promise adds.
+    // The lease lasts 15 s, and the other worker notices its end within 2 s.
     let status = app.wait(Duration::from_secs(17)).await;
     assert!(status.success(), "{:#?}", app.lines());
     let inherited = || orphans.is_subset(&orders(&heir, "shop: packed"));
-    eventually("the other packs what was in hand", SOON, async || inherited()).await;
+    eventually("the other worker packs the orders of the killed one", SOON, async || inherited())
+        .await;
     has_all_parcels(&app).await;
 }

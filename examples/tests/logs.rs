@@ -1,4 +1,4 @@
-//! The logs of the examples: for people, for programs, and as docs/PRODUCTION.md shows them.
+//! The logs of the examples: as lines, as JSON, and as docs/PRODUCTION.md shows them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What the example `logs` prints.
+/// Returns what the example `logs` prints.
 async fn log(args: &[&str]) -> Vec<String> {
     let mut logs = args.iter().fold(Proc::built("logs"), ProcBuilder::arg).start();
     let status = logs.wait(SOON).await;
@@ -15,7 +15,7 @@ async fn log(args: &[&str]) -> Vec<String> {
     logs.lines()
 }
 
-/// The line without the parts that differ from run to run: times, ids and numbers.
+/// Returns the line without the parts that differ from run to run: times, ids and numbers.
 fn form(line: &str) -> String {
     let bare = |word: &str| match word.split_once('=') {
         Some((key, _)) if ["id", "next_in_ms", "worker"].contains(&key) => format!("{key}=…"),
@@ -34,7 +34,7 @@ fn form(line: &str) -> String {
     form
 }
 
-/// The lines of the log in a document that follow this command.
+/// Returns the lines of the log that follow this command in a document.
 fn documented(command: &str) -> Vec<String> {
     let document = include_str!("../../docs/PRODUCTION.md");
     let lines = document.lines().skip_while(|line| *line != format!("$ {command}")).skip(1);
@@ -45,11 +45,11 @@ fn documented(command: &str) -> Vec<String> {
 async fn the_documented_log_is_that_of_the_example() {
     for filter in ["warn", "info"] {
         let lines = log(&[filter]).await;
-        // What is printed of a panic is no event.
+        // The message of a panic is printed, but it is not a log event.
         let events = lines.iter().filter(|line| line.contains("Z "));
         let mut events: Vec<_> = events.map(|line| form(line)).collect();
         let mut document = documented(&format!("cargo run -q --example logs {filter}"));
-        // A worker and its handlers log on threads of their own, in no fixed order.
+        // A worker and its handlers log on separate threads, in no fixed order.
         events.sort();
         document.sort();
         assert_eq!(events, document, "{lines:#?}");

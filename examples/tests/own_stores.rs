@@ -1,5 +1,6 @@
 //! Five tests in one program, each with its own store. They run in parallel, on the same queue and
-//! with the same biz ids, without effect on each other. `docs/guides/testing.md` shows how.
+//! with the same biz ids, and do not affect each other. `docs/guides/testing.md` shows how this
+//! works.
 
 use std::{
     sync::{
@@ -13,7 +14,7 @@ use optimus::{Backoff, BoxError, Client, Context, QueueName, TaskState, Worker};
 
 const MOMENT: Backoff = Backoff::Fixed { wait: Duration::from_millis(1), jitter: 0.0 };
 
-/// What the worker of one test has added up.
+/// The sum of the numbers that the worker of one test has added.
 #[derive(Clone, Default)]
 struct Sum(Arc<AtomicU64>);
 
@@ -36,7 +37,7 @@ async fn add_up_to(last: u64) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// A client and a worker of the store with this test's name, and what that worker adds up.
+/// Returns a client and a worker of the store with this test's name, and the worker's sum.
 async fn own_store(test: &str) -> (Client, Worker, Sum) {
     let (url, sum) = (format!("memory://{test}"), Sum::default());
     let worker = Worker::builder(&url).only_named_tasks().quiet().data(sum.clone());

@@ -114,5 +114,5 @@ pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 #[doc(no_inline)]
 pub use optimus_core::{DateTime, Utc, Uuid, Value};
 
-/// A result whose error, unless named, is [`Error`].
+/// A result. Its error type is [`Error`] unless another one is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -11,7 +11,7 @@ pub use optimus_core::{
 };
 pub use serde;
 
-/// Types that can be stored until a worker takes them.
+/// Types that can be stored until a worker claims the task.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be an argument of a task: it is not serializable",
     label = "an argument is stored in Redis as JSON",
@@ -26,8 +26,8 @@ impl<T: Serialize + DeserializeOwned> Argument for T {}
 /// Asserts that `T` is an [`Argument`].
 pub const fn argument<T: Argument>() {}
 
-/// Replaces the derived code if an argument is not an [`Argument`]. That assertion has already
-/// failed then, and this keeps it the only error.
+/// Replaces the derived code of an argument that is not an [`Argument`]. The compiler has then
+/// already reported the failed assertion, and this type prevents further errors.
 pub trait NoJson {
     /// Never called.
     ///
@@ -60,22 +60,22 @@ pub struct TaskName<const HIGH: u64, const LOW: u64>;
 )]
 pub trait Owner<T, I> {}
 
-/// Asserts that one task has the name: called with the literal 0, which is a `u8` only if there is
-/// one `T`.
+/// Asserts that only one task has the name. The macro calls this function with the literal 0, which
+/// is a `u8` only if there is one `T`.
 pub const fn one_task_has_the_name<T, N: Owner<T, I>, I: Copy>(_: I) {}
 
 /// Provides the `#[data]` of each attempt.
 pub struct Worker;
 
-/// Types that a worker can provide to each attempt. The type is not `Self`, since the compiler
-/// would then suggest to borrow it.
+/// Types that a worker can provide to each attempt. The trait has `T` as a parameter and not as
+/// `Self`, because the compiler would otherwise suggest to borrow it.
 #[diagnostic::on_unimplemented(
     message = "`{T}` can't be `#[data]`: each attempt is given a clone, on any thread",
     label = "not `Clone + Send + Sync + 'static`",
     note = "wrap it: `Arc<{T}>` if it is `Send + Sync`, `Arc<Mutex<{T}>>` if it is only `Send`"
 )]
 pub trait Gives<T> {
-    /// A clone of the attempt's value of that type.
+    /// Returns a clone of the attempt's value of that type.
     fn give(ctx: &Context) -> Option<T>;
 }
 
@@ -86,7 +86,7 @@ impl<T: Clone + Send + Sync + 'static> Gives<T> for Worker {
     }
 }
 
-/// A `#[data]` parameter's value.
+/// Returns the value of a `#[data]` parameter.
 ///
 /// # Errors
 /// Names the type if the worker has no such value.
@@ -109,7 +109,7 @@ where
             `Box<dyn std::error::Error + Send + Sync>`"
 )]
 pub trait Returned {
-    /// The value of success.
+    /// The value that the task returns on success.
     type Value;
 }
 
@@ -133,8 +133,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
 /// Asserts that a task may return the type.
 pub const fn returns<R: Returned>() {}
 
-/// Finds out whether the assertion about `R` holds: its own constants have the bounds of the
-/// assertion. If these are not met, the constants of [`NotReturnable`] apply.
+/// Checks whether the assertion about `R` holds. The constants of this type have the bounds of the
+/// assertion. If `R` does not meet these bounds, the constants of [`NotReturnable`] apply.
 pub struct ReturnKind<R>(std::marker::PhantomData<R>);
 
 impl<R: TaskResult<Output: Kept>> ReturnKind<R> {
@@ -147,17 +147,18 @@ impl<R: TaskResult> ReturnKind<R> {
     pub const RETURNS: u8 = 2;
 }
 
-/// The assertion does not hold. This keeps it the only error.
+/// The fallback for an assertion that does not hold. It prevents further compiler errors.
 pub trait NotReturnable {
     /// The result can't be kept.
     const KEEPS: u8 = 0;
-    /// There is no result.
+    /// The function returns no result.
     const RETURNS: u8 = 0;
 }
 
 impl<R> NotReturnable for ReturnKind<R> {}
 
-/// Converts what a function returned to the output of the task, by its [`ReturnKind`].
+/// Converts the return value of a function to the output of the task, according to its
+/// [`ReturnKind`].
 pub struct Answer<const KIND: u8>;
 
 impl Answer<2> {
@@ -166,7 +167,7 @@ impl Answer<2> {
 }
 
 impl Answer<0> {
-    /// There is no result; another assertion reports that.
+    /// The type is not returnable, and another assertion reports that.
     pub const fn keeps<R>() {}
 }
 
@@ -174,10 +175,10 @@ impl Answer<0> {
 pub trait Answers<R> {
     /// The output of the task.
     type Output: Kept;
-    /// Converts the returned value.
+    /// Converts the return value of the function.
     ///
     /// # Errors
-    /// The function's own.
+    /// Returns the error of the function.
     fn of(returned: R) -> Result<Self::Output, BoxError>;
 }
 

@@ -1,10 +1,10 @@
-//! Control words in handlers whose error is `anyhow::Error`, `eyre::Report` or a box.
+//! Control words in handlers whose error type is `anyhow::Error`, `eyre::Report` or a box.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use optimus::{BoxError, Cancel, Client, Fatal, Worker};
 
-/// How often each task ran, by the index of its error type.
+/// The number of runs of each task, by the index of its error type.
 static RUNS: [AtomicU32; 6] = [const { AtomicU32::new(0) }; 6];
 
 fn begun(index: usize) {

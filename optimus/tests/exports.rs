@@ -1,6 +1,6 @@
-//! Every type that a public signature names can be named by users of the facade.
+//! The facade exports every type that a public signature names.
 
-#![allow(unused_imports, reason = "the test is that they exist")]
+#![allow(unused_imports, reason = "the imports are the test")]
 
 use std::{fs, path::Path};
 
@@ -13,9 +13,9 @@ use optimus::{
     Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription, WorkerId, WorkerView, task,
 };
 
-/// Names that only workers and tools use, with the reasons.
+/// Names that only workers and tools use. The comments give the reasons.
 const NOT_FOR_USERS: [&str; 15] = [
-    // To run a task in a worker and report it.
+    // A worker uses these to run a task and to report its outcome.
     "RunError",
     "RunOutput",
     "Running",
@@ -26,7 +26,7 @@ const NOT_FOR_USERS: [&str; 15] = [
     "Token",
     "TIMEOUT_GRACE",
     "interval",
-    // The stored form of a task.
+    // These are the stored form of a task.
     "BLOB_BYTES_MIN",
     "RECORD_VERSION",
     "NAME_BYTES_MAX",
@@ -34,7 +34,7 @@ const NOT_FOR_USERS: [&str; 15] = [
     "self",
 ];
 
-/// The names in the public `pub use` statements of a crate.
+/// Returns the names in the public `pub use` statements of a crate.
 fn exported(lib: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(lib);
     let source = fs::read_to_string(path).expect("the crate's root");
@@ -43,7 +43,7 @@ fn exported(lib: &str) -> Vec<String> {
         statements.filter_map(|statement| statement.split_once("pub use ")).map(|(_, list)| list);
     let word = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
     let names = lists.flat_map(|list| list.split(word).filter(|name| !name.is_empty()));
-    // A name that ends in `::` is the module of the names after it.
+    // A path that ends in `::` is the module of the names that follow it.
     let names = names.filter(|name| !name.ends_with("::"));
     names.map(|name| name.rsplit("::").next().expect("a name").to_owned()).collect()
 }

@@ -11,11 +11,11 @@ use crate::{Command, redis, refuse};
 pub(crate) const COMMAND: Command = Command {
     name: "bench",
     usage: "bench [--quick] [--only A,…] [--peers A,…|all] [--json FILE] [--aof] | --micro",
-    about: "Measure speed and cost; a wrong argument prints what can be measured.",
+    about: "Measure speed and cost. An unknown argument prints the list of measurements.",
     run: bench,
 };
 
-/// The option whose value is a path, relative to the folder of the user.
+/// The option whose value is a path, relative to the user's current folder.
 const JSON: &str = "--json";
 
 fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
@@ -32,12 +32,12 @@ fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
     harness(&program, &args).map(|()| true)
 }
 
-/// A short version of everything: each task must run exactly once, and Redis must not do more work
-/// than before.
+/// Runs a short version of every measurement. Each task must run exactly once, and Redis must not
+/// do more work than before.
 ///
 /// # Errors
 ///
-/// When one of these does not hold.
+/// When a task does not run exactly once, or Redis does more work.
 pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
     harness(redis_server, &["--quick".to_owned()])
 }
@@ -47,8 +47,8 @@ fn harness(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
 }
 
-/// Measurements that show a regression without a quiet machine: separate parts, allocations, and
-/// instructions.
+/// Runs the measurements that show a regression even on a busy machine: separate parts,
+/// allocations, and instructions.
 fn micro(redis_server: &Path) -> anyhow::Result<()> {
     let mut parts = cargo(&["bench", "--quiet", "--package", "optimus-bench"]);
     run(parts.env(REDIS_SERVER_VAR, redis_server))?;

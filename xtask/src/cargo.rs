@@ -12,18 +12,18 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask is a folder of the repository").to_owned()
 }
 
-/// A cargo command to run in the root, with the same cargo that runs this program.
+/// Returns a cargo command that runs in the root, with the same cargo that runs this program.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(args).current_dir(root()).stdin(Stdio::null());
     command
 }
 
-/// Runs a command with the output of this program.
+/// Runs a command. Its output goes to the output of this program.
 ///
 /// # Errors
 ///
-/// When it cannot be started or does not succeed.
+/// When the command can't be started or does not succeed.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().with_context(|| format!("{name} could not be started"))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: the checks that run no test.
+//! `cargo xtask check`: the checks that do not run a test.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -46,7 +46,8 @@ pub(crate) fn check(steps: &mut Steps) {
         let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
-    // Each is built from its packaged files alone, so a file that is missing there is found.
+    // Each package is built from its packaged files alone, so that the build fails if a file is
+    // missing there.
     steps.run("packages", || {
         let names: Vec<&str> = PACKAGES.iter().flat_map(|name| ["-p", name]).collect();
         forget_packaged()?;
@@ -55,8 +56,9 @@ pub(crate) fn check(steps: &mut Steps) {
     });
 }
 
-/// Removes what cargo has unpacked of our packages. Cargo neither unpacks nor builds a package of a
-/// version that it has, so the packages would be built with the files of an earlier run.
+/// Removes the files that cargo has unpacked from our packages. Cargo does not unpack a package
+/// again if it has a package of that version. Without this step, cargo would build the files of an
+/// earlier run.
 fn forget_packaged() -> anyhow::Result<()> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else {
@@ -76,7 +78,7 @@ fn forget_packaged() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds a component of the toolchain that a minimal installation lacks.
+/// Adds a component of the toolchain that a minimal installation does not have.
 fn need(subcommand: &str, component: &str) -> anyhow::Result<()> {
     let mut probe = cargo(&[subcommand, "--version"]);
     probe.stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! Installs missing programs through the system's package manager.
+//! Installs missing programs with the system's package manager.
 
 use std::process::{Command, Stdio};
 
@@ -6,9 +6,9 @@ use anyhow::{Context as _, bail};
 
 use crate::cargo::run;
 
-/// Debian starts a service for each server that it installs, which is not wanted here. A policy
-/// file prevents that. The script creates it during the installation unless the system has one.
-/// (`RUNLEVEL` has the same effect on a system without systemd.)
+/// Installs Redis without starting it. Debian starts a service for each server that it installs,
+/// and a policy file prevents that. The script creates this file during the installation unless the
+/// system has one. (`RUNLEVEL` has the same effect on a system without systemd.)
 const APT: &str = r#"
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -37,7 +37,7 @@ apt-get -o DPkg::Lock::Timeout=300 update || true
 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends python3-pip
 ";
 
-/// A package manager: its program, the scripts that install, and whether it needs root.
+/// A package manager: its program, its installation scripts, and whether it needs root.
 struct Manager {
     program: &'static str,
     redis: &'static str,
@@ -71,16 +71,16 @@ const MANAGERS: [Manager; 4] = [
     },
 ];
 
-/// Installs a server, with a message.
+/// Installs a Redis server and prints a message.
 ///
 /// # Errors
 ///
-/// When the system has none of the package managers above, or its package manager fails.
+/// When the system has no supported package manager, or its package manager fails.
 pub(crate) fn redis_server() -> anyhow::Result<()> {
     install("Redis server", |manager| manager.redis)
 }
 
-/// Installs libfaketime, which gives a process a wrong clock.
+/// Installs libfaketime, which changes the clock of a process.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub(crate) fn faketime() -> anyhow::Result<()> {
     install("libfaketime", |manager| manager.faketime)
 }
 
-/// Installs pip, whose registry has packages that contain Redis servers.
+/// Installs pip. Its registry has packages that contain Redis servers.
 ///
 /// # Errors
 ///
@@ -100,21 +100,21 @@ pub(crate) fn pip() -> anyhow::Result<()> {
 
 fn install(what: &str, script: fn(&Manager) -> &'static str) -> anyhow::Result<()> {
     let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
-        bail!("no supported package manager to install it (apt-get, dnf, apk, brew)");
+        bail!("found no supported package manager (apt-get, dnf, apk, brew)");
     };
-    eprintln!("No {what} found: installing it with {}.", manager.program);
+    eprintln!("Found no {what}. Installing it with {}.", manager.program);
     let mut words = vec!["sh", "-c", script(manager)];
     if manager.as_root && !quiet(&["sh", "-c", r#"[ "$(id -u)" = 0 ]"#]) {
-        // -n: no password prompt, because nobody may be there to answer it.
+        // `-n` prevents the password prompt, because this program may run unattended.
         words.splice(0..0, ["sudo", "-n"]);
     }
     let mut command = Command::new(words[0]);
-    // Standard output is only for the path of the server.
+    // Standard output contains only the path of the server.
     command.args(&words[1..]).stdin(Stdio::null()).stdout(std::io::stderr());
     run(&mut command).with_context(|| format!("{} could not install it", manager.program))
 }
 
-/// Whether a program can be run by its name.
+/// Returns whether a program can be run by its name.
 pub(crate) fn is_there(program: &str) -> bool {
     // `which` is a separate package on some systems; `command` is part of every shell.
     quiet(&["sh", "-c", r#"command -v "$1""#, "sh", program])

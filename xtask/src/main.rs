@@ -1,4 +1,4 @@
-//! `cargo xtask`: the commands of this repository, one in each file.
+//! `cargo xtask`: the commands of this repository. Each command has its own file.
 //!
 //! To add a command, write its file with a `COMMAND` and add it to [`COMMANDS`].
 
@@ -21,7 +21,7 @@ use std::env;
 use std::process::ExitCode;
 
 /// The description of a command, and its function. The function returns whether the command
-/// succeeded; an error means that it could not find out.
+/// succeeded. It returns an error if it could not decide.
 struct Command {
     name: &'static str,
     usage: &'static str,
@@ -57,12 +57,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the words behind `cargo xtask` ask for.
+/// The meaning of the words after `cargo xtask`.
 enum Asked {
     Run(&'static Command),
-    /// What this command does.
+    /// Print the usage of this command.
     Usage(&'static Command),
-    /// Which commands there are.
+    /// Print the list of commands.
     Overview,
     Unknown,
 }
@@ -74,7 +74,7 @@ impl Asked {
         let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
             return if args.first().is_some_and(is_help) { Self::Overview } else { Self::Unknown };
         };
-        // What follows is for a program that the command runs.
+        // The words after `--` are for a program that the command runs.
         let mut own = args[1..].iter().take_while(|arg| *arg != "--");
         if own.any(is_help) { Self::Usage(command) } else { Self::Run(command) }
     }
@@ -112,14 +112,17 @@ mod tests {
     }
 
     #[test]
-    fn help_is_told_of_a_command_and_not_taken_for_its_argument() {
+    fn help_shows_the_usage_of_a_command_and_is_not_its_argument() {
         for command in COMMANDS {
             for words in ["--help", "-h", "--seed 1 --help"] {
                 let told = asked(&format!("{} {words}", command.name));
                 assert!(matches!(told, Asked::Usage(told) if told.name == command.name));
             }
         }
-        assert!(matches!(asked("test -- --help"), Asked::Run(_)), "cargo test is asked");
+        assert!(
+            matches!(asked("test -- --help"), Asked::Run(_)),
+            "`--help` after `--` is for cargo test"
+        );
         assert!(matches!(asked("--help"), Asked::Overview));
         assert!(matches!(asked("halp"), Asked::Unknown) && matches!(asked(""), Asked::Unknown));
     }

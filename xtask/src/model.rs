@@ -1,4 +1,4 @@
-//! `cargo xtask model`: many random calls against the readable model of the queue.
+//! `cargo xtask model`: compares the queue with a readable model of it, in many random calls.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,8 @@ use crate::{Command, redis, refuse};
 pub(crate) const COMMAND: Command = Command {
     name: "model",
     usage: "model [--cases N] [--steps N] [--seed S]",
-    about: "Random calls against the model, 2,000 runs of 300; a tenth of them on Redis.",
+    about: "Compare the queue with its model: 2,000 runs of 300 random calls, a tenth of them on \
+            Redis.",
     run: model,
 };
 
@@ -21,7 +22,7 @@ const STEPS: u64 = 300;
 fn model(mut args: Vec<String>) -> anyhow::Result<bool> {
     let cases = number(&mut args, "--cases")?.unwrap_or(CASES);
     let steps = number(&mut args, "--steps")?.unwrap_or(STEPS);
-    // Every run explores other sequences, unless a seed is given.
+    // Every run tests different sequences, unless a seed is given.
     let seed = number(&mut args, "--seed")?.unwrap_or_else(seconds);
     refuse(&args)?;
 
@@ -36,7 +37,7 @@ fn model(mut args: Vec<String>) -> anyhow::Result<bool> {
     run(&mut command).map(|()| true)
 }
 
-/// Removes an option and its number from the arguments.
+/// Removes an option and its number from the arguments. Returns the number.
 fn number(args: &mut Vec<String>, option: &str) -> anyhow::Result<Option<u64>> {
     let Some(at) = args.iter().position(|arg| arg == option) else { return Ok(None) };
     args.remove(at);
@@ -45,7 +46,7 @@ fn number(args: &mut Vec<String>, option: &str) -> anyhow::Result<Option<u64>> {
     value.parse().map(Some).with_context(|| format!("{option} {value:?} is not a number"))
 }
 
-/// The time, as a number that differs in each run.
+/// Returns the time as a seed, which differs in each run.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

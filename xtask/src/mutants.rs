@@ -1,5 +1,5 @@
 //! `cargo xtask mutants`: plants each deliberate bug of `tests/mutants/` in a copy of the
-//! repository, and expects that its tests fail.
+//! repository, and checks that tests fail because of it.
 
 mod suite;
 mod tree;
@@ -18,11 +18,11 @@ use tree::Tree;
 pub(crate) const COMMAND: Command = Command {
     name: "mutants",
     usage: "mutants [NAME…]",
-    about: "Plant bugs that queues had, one by one, and check that the tests find each.",
+    about: "Plant known bugs of queues, one by one, and check that the tests find each bug.",
     run: |names| mutants(&names),
 };
 
-/// Relative to the root.
+/// The folder of the mutants, relative to the root.
 const FOLDER: &str = "tests/mutants";
 
 fn mutants(names: &[String]) -> anyhow::Result<bool> {
@@ -31,7 +31,7 @@ fn mutants(names: &[String]) -> anyhow::Result<bool> {
     let tree = Tree::make()?;
 
     // A test that fails without a mutant would seem to kill every mutant.
-    println!("==> the tests that must fail, without a mutant");
+    println!("==> the tests that kill mutants, on the repository without a mutant");
     let distinct: BTreeSet<&[String]> = mutants.iter().map(|m| m.killed_by.as_slice()).collect();
     for args in distinct {
         let outcome = Suite { args, tree: &tree, redis_server: &redis_server }.run("unmutated")?;
@@ -55,7 +55,7 @@ fn mutants(names: &[String]) -> anyhow::Result<bool> {
     Ok(killed == mutants.len())
 }
 
-/// The mutants with these names; all if there are no names.
+/// Returns the mutants with these names, or all mutants if there are no names.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<Mutant>> {
     let all = Mutant::all(&root().join(FOLDER)).map_err(|problem| anyhow!(problem))?;
     if names.is_empty() {

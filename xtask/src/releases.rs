@@ -1,4 +1,4 @@
-//! Servers of Redis releases other than the system's: packages of Python's registry contain them.
+//! Redis servers of other releases than the system's. Packages of Python's registry contain them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use crate::install;
 pub(crate) struct Release {
     /// The name on the command line.
     pub(crate) name: &'static str,
-    /// The name of a step that uses it.
+    /// The name of a step that uses this release.
     pub(crate) step: &'static str,
     package: &'static str,
     python: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Release {
     program: &'static str,
 }
 
-/// Built for Linux on `x86_64`.
+/// The wheel. It is built for Linux on `x86_64`.
 pub(crate) const RELEASES: [Release; 2] = [
     Release {
         name: "6.2",
@@ -43,7 +43,7 @@ pub(crate) const RELEASES: [Release; 2] = [
 ];
 
 impl Release {
-    /// The path of its program, downloaded if this tree does not have it.
+    /// Returns the path of its program. Downloads the program if this tree does not have it.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Release {
         let program = folder.join(self.program);
         if !program.is_file() {
             self.download(&folder)
-                .with_context(|| format!("no download of Redis {}", self.name))?;
+                .with_context(|| format!("could not download Redis {}", self.name))?;
             fs::set_permissions(&program, Permissions::from_mode(0o755))?;
         }
         Ok(program)

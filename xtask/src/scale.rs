@@ -1,4 +1,4 @@
-//! `cargo xtask scale`: workers at full size, in a release build, one test at a time.
+//! `cargo xtask scale`: tests workers at full size, in a release build, one test at a time.
 
 use optimus_testkit::REDIS_SERVER_VAR;
 
@@ -8,7 +8,8 @@ use crate::{Command, redis};
 pub(crate) const COMMAND: Command = Command {
     name: "scale",
     usage: "scale [fleet|held|poison|shares|spinner]",
-    about: "Large workers: 4,096 slots, 200 queues, 100,000 tasks held; prints the measurements.",
+    about: "Test large workers (4,096 slots, 200 queues, 100,000 tasks held) and print \
+            measurements.",
     run: |args| scale(&args).map(|()| true),
 };
 
@@ -19,7 +20,7 @@ fn scale(args: &[String]) -> anyhow::Result<()> {
     let program = redis::find_or_install()?;
     let mut command = cargo(&["test", "--release", "--workspace", "--test", "scale", "--"]);
     command.args(["--ignored", "--nocapture", "--test-threads", "1"]);
-    // A test runs if its name contains one of these.
+    // A test runs if its name contains one of these words.
     command.args(args.iter().map(|file| format!("{file}::{LONG}")));
     if args.is_empty() {
         command.arg(LONG);

@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: many runs of whole clients and workers on virtual time.
+//! `cargo xtask simulate`: runs whole clients and workers on virtual time, many times.
 
 use crate::Command;
 use crate::cargo::{cargo, run};
@@ -6,7 +6,8 @@ use crate::cargo::{cargo, run};
 pub(crate) const COMMAND: Command = Command {
     name: "simulate",
     usage: "simulate [--seed S] [--calls N] [--loud] | simulate --sweep",
-    about: "Users, workers and faults by seeds, 10,000,000 script calls; or one fault everywhere.",
+    about: "Run random users, workers and faults for 10,000,000 script calls, or one fault at \
+            every place.",
     run: |args| if args == ["--sweep"] { sweep() } else { seeds(&args) }.map(|()| true),
 };
 
@@ -15,7 +16,7 @@ fn seeds(args: &[String]) -> anyhow::Result<()> {
     run(command.arg("--").args(args))
 }
 
-/// Every combination of scene, exchange and fault.
+/// Runs every combination of scene, exchange and fault.
 fn sweep() -> anyhow::Result<()> {
     let mut command = cargo(&["test", "--release", "--package", "optimus-simulation"]);
     command.args(["--test", "sweep", "--", "--nocapture"]);

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: breaks everything around a release build, and checks the fate of the tasks.
+//! `cargo xtask soak`: causes faults around a release build, and checks the outcome of each task.
 
 use std::path::Path;
 
@@ -10,11 +10,12 @@ use crate::{Command, install, redis};
 pub(crate) const COMMAND: Command = Command {
     name: "soak",
     usage: "soak [--minutes N] [--seed S] [--profile P] [--quick] [--keep]",
-    about: "Kill, freeze, cut and fill everything, and prove that no task is lost.",
+    about: "Kill and freeze processes, cut connections, fill Redis, and check that no task is \
+            lost.",
     run: |args| soak(&redis::find_or_install()?, &args).map(|()| true),
 };
 
-/// A short version of everything, in about a minute.
+/// Runs a short soak with every kind of fault, in about a minute.
 ///
 /// # Errors
 ///
@@ -27,7 +28,7 @@ fn soak(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
     if !has_faketime()
         && let Err(problem) = install::faketime()
     {
-        eprintln!("No process gets a wrong clock: {problem:#}");
+        eprintln!("This soak changes no clock: {problem:#}");
     }
     let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-soak", "--"]);
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))

@@ -1,8 +1,9 @@
-//! Steps of a command: announced when they begin, timed when they end, and summarized.
+//! The steps of a command. Each step is announced when it begins and timed when it ends. A summary
+//! lists all steps.
 
 use std::time::{Duration, Instant};
 
-/// The steps that are done.
+/// The steps that have ended.
 #[derive(Default)]
 pub(crate) struct Steps {
     done: Vec<Step>,
@@ -15,8 +16,8 @@ struct Step {
 }
 
 impl Steps {
-    /// Runs one step. A failure is printed and remembered, and the next step still runs: one run
-    /// shows everything that is wrong. Returns whether this step succeeded.
+    /// Runs one step. Prints and counts a failure, so that the next step still runs and one run
+    /// shows every failure. Returns whether this step succeeded.
     pub(crate) fn run(
         &mut self,
         name: &'static str,
@@ -34,7 +35,7 @@ impl Steps {
         result.is_ok()
     }
 
-    /// The number of failed steps.
+    /// Returns the number of failed steps.
     pub(crate) fn failed(&self) -> usize {
         self.done.iter().filter(|step| !step.passed).count()
     }

@@ -1,6 +1,6 @@
 //! Adds up the results that test binaries report.
 
-/// Tests that passed, failed and were ignored.
+/// The numbers of tests that passed, failed and were ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -9,8 +9,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; …`; ignores any other
-    /// line.
+    /// Adds the numbers in a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; …`.
+    /// Ignores every other line.
     pub(crate) fn add(&mut self, line: &str) {
         let Some(result) = line.trim_start().strip_prefix("test result: ") else { return };
         let counts = result.split_once(". ").map_or("", |(_verdict, counts)| counts);
@@ -32,7 +32,7 @@ mod tests {
     use super::Tally;
 
     #[test]
-    fn results_are_added_up_and_other_lines_ignored() {
+    fn results_are_added_up_and_other_lines_are_ignored() {
         let mut tally = Tally::default();
         for line in [
             "running 4 tests",

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all checks and tests, on a machine that needs nothing but cargo.
+//! `cargo xtask test`: runs all checks and tests, on a machine that has only cargo.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -19,13 +19,13 @@ use crate::{Command, bench, redis, refuse, soak};
 pub(crate) const COMMAND: Command = Command {
     name: "test",
     usage: "test [--fast] [--redis all|6.2|8.2] [-- <arguments of cargo test>]",
-    about: "All tests, with a private Redis; format, clippy, rustdoc, bench, soak except with \
-            --fast; with --redis the tests again on those releases.",
+    about: "Run all tests with a private Redis, and format, clippy, rustdoc, bench and soak \
+            unless --fast is given. With --redis, run the tests again on those releases.",
     run: test,
 };
 
-/// How long the output may stay open after the tests have ended. If it stays open longer, a test
-/// has left a process behind that never closes it.
+/// The time that the output may stay open after the tests have ended. If it stays open longer, a
+/// test has left a process behind that does not close it.
 const OUTPUT_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 fn test(args: Vec<String>) -> anyhow::Result<bool> {
@@ -54,8 +54,8 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     for release in releases {
         steps.run(release.step, || tests(&cargos, &release.find_or_download()?, &mut tally));
     }
-    // A step that failed for another reason than a failed test counts as one failure. So the last
-    // line never hides a failure.
+    // If only other steps than the tests failed, count one failure, so that the last line always
+    // shows a failure.
     let mut other = if tally.failed > 0 { before } else { steps.failed() };
     if !fast {
         let measured = steps.run("bench --quick", || {
@@ -73,7 +73,7 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     Ok(steps.failed() == 0)
 }
 
-/// Removes `--redis <releases>` from the arguments of this command.
+/// Removes `--redis <releases>` from the arguments of this command. Returns the releases.
 fn take_releases(args: &mut Vec<String>) -> anyhow::Result<Vec<&'static Release>> {
     let Some(at) = args.iter().position(|arg| arg == "--redis") else { return Ok(Vec::new()) };
     let wanted = args.drain(at..args.len().min(at + 2)).nth(1).unwrap_or_default();
@@ -83,7 +83,7 @@ fn take_releases(args: &mut Vec<String>) -> anyhow::Result<Vec<&'static Release>
     Ok(releases)
 }
 
-/// The arguments of this command, and after `--` those of cargo test.
+/// Splits the arguments into those of this command and, after `--`, those of cargo test.
 fn split(mut args: Vec<String>) -> (Vec<String>, Vec<String>) {
     let Some(at) = args.iter().position(|arg| arg == "--") else { return (args, Vec::new()) };
     let cargos = args.split_off(at + 1);
@@ -111,10 +111,10 @@ fn tests(args: &[String], program: &std::path::Path, tally: &mut Tally) -> anyho
     Ok(())
 }
 
-/// Reads on a separate thread, because nothing else can interrupt the wait for a line.
+/// Reads on a separate thread, because nothing else can interrupt a read that waits for a line.
 fn read_lines(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
-    let stdout = child.stdout.take().expect("it was piped");
+    let stdout = child.stdout.take().expect("the output is a pipe");
     thread::spawn(move || {
         for line in BufReader::new(stdout).split(b'\n') {
             let Ok(line) = line else { return };
@@ -126,8 +126,8 @@ fn read_lines(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-/// Prints each line as it comes and counts the results in it. Returns whether the output ended. It
-/// does not end if a test left a process behind.
+/// Prints each line as it arrives and counts the results in it. Returns whether the output ended.
+/// The output does not end if a test left a process behind.
 fn relay(lines: &Receiver<String>, child: &mut Child, tally: &mut Tally) -> anyhow::Result<bool> {
     let mut ended: Option<Instant> = None;
     loop {

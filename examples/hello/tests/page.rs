@@ -1,5 +1,5 @@
 //! The page `docs/guides/getting-started.md` shows the files of this package, and its programs do
-//! what the page describes.
+//! what that page describes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const FILES: [&str; 4] = [
     include_str!("../src/bin/worker.rs"),
 ];
 const GREETING: &str = "Welcome Ann, you are our user 7";
-/// For everything that takes a second or two on an idle machine.
+/// The time limit for everything that takes a second or two on an idle machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn ends_well(proc: &mut Proc) {
@@ -58,7 +58,10 @@ async fn the_application_waits_until_a_worker_is_there() {
     ends_well(&mut worker).await;
     let lines = worker.lines();
     assert!(lines.iter().any(|line| line.contains("INFO optimus_worker")), "{lines:#?}");
-    assert!(!lines.iter().any(|line| line.contains('\u{1b}')), "it is no terminal: {lines:#?}");
+    assert!(
+        !lines.iter().any(|line| line.contains('\u{1b}')),
+        "stdout is not a terminal, so the log has no colours: {lines:#?}"
+    );
 }
 
 #[tokio::test]

@@ -8,32 +8,34 @@ use tracing::info;
 
 const PACKING: Duration = Duration::from_millis(500);
 
-/// What a customer wants.
+/// An order of a customer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {
-    /// Its number; the biz id, so that an order is not packed twice.
+    /// The number of the order. It is the biz id, so that no order is packed twice.
     pub id: u32,
-    /// The weight of each of its goods.
+    /// The weight of each item.
     pub grams: Vec<u32>,
 }
 
-/// Ready to be sent.
+/// A packed order, ready to be sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Parcel {
     /// The order's number.
     pub order: u32,
-    /// Including the box.
+    /// The weight, including the box.
     pub grams: u32,
-    /// Who packed it.
+    /// The station that packed it.
     pub station: String,
 }
 
-/// Where a worker packs. Each worker has its own, so it is data of the worker and not an argument.
+/// The place where a worker packs. Each worker has a different one, so the station is data of the
+/// worker and not an argument.
 #[derive(Debug, Clone)]
 pub struct Station(pub String);
 
-/// Packs an order. For every tenth the tape runs out at first, and the task is tried again. Its log
-/// events show the task's name, id and attempt, because it runs in the span of the attempt.
+/// Packs an order. For every tenth order, the tape runs out in the first attempt, and the task is
+/// tried again. The log events show the task's name, id and attempt, because the handler runs in
+/// the span of the attempt.
 #[optimus::task(
     queue = "shop",
     timeout = "30s",
@@ -45,7 +47,7 @@ pub async fn pack(order: Order, #[data] station: Station, ctx: Context) -> io::R
     info!(order = order.id, "packing");
     tokio::time::sleep(PACKING).await;
     if order.id.is_multiple_of(10) && ctx.attempt() == 1 {
-        // The worker logs the error, and when it tries again.
+        // The worker logs the error, and when it will try again.
         return Err(io::Error::other(format!("order={}: the tape ran out", order.id)));
     }
     let grams = 120 + order.grams.iter().sum::<u32>();

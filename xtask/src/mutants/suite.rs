@@ -1,4 +1,4 @@
-//! The tests that must notice a mutant: built, then run with a time limit.
+//! The tests that must find a mutant. They are built, then run with a time limit.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -13,13 +13,14 @@ use optimus_testkit::{ChildGuard, REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VA
 use super::tree::Tree;
 use crate::tally::Tally;
 
-/// Tests that take longer hang; that counts as noticed, too.
+/// The time limit for a test program. A program that runs longer hangs, and that counts as noticed,
+/// too.
 const ENDS_WITHIN: Duration = Duration::from_secs(300);
 const CHECK_EVERY: Duration = Duration::from_millis(20);
-/// A script that does not compile fails every test and proves nothing.
+/// The error of a script that does not compile. This error fails every test, so it proves nothing.
 const BROKEN_SCRIPT: &str = "Error compiling script";
 
-/// Arguments of `cargo test`, to be run in a copy.
+/// Arguments of `cargo test`, which runs in a copy of the repository.
 pub(crate) struct Suite<'a> {
     pub(crate) args: &'a [String],
     pub(crate) tree: &'a Tree,
@@ -29,16 +30,16 @@ pub(crate) struct Suite<'a> {
 /// How a run of tests ended.
 pub(crate) enum Outcome {
     Green,
-    /// The tests that failed.
+    /// The names of the tests that failed.
     Red(Vec<String>),
     Hung,
-    /// The compiler's error; it proves nothing about the tests.
+    /// The compiler's error. It proves nothing about the tests.
     NotBuilt(String),
     NothingRan,
 }
 
 impl Suite<'_> {
-    /// Builds and runs the tests, with their output in the log of that name.
+    /// Builds and runs the tests. Writes their output to the log with that name.
     pub(crate) fn run(&self, log: &str) -> anyhow::Result<Outcome> {
         let split = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
         let (of_cargo, of_tests) = self.args.split_at(split);
@@ -71,7 +72,7 @@ impl Suite<'_> {
         })
     }
 
-    /// Runs a test program with its own Redis server; `false` if it hung.
+    /// Runs a test program with its own Redis server. Returns `false` if the program hung.
     fn run_program(&self, program: &Path, args: &[String], log: &Path) -> anyhow::Result<bool> {
         let server = RedisServer::start();
         let output = File::create(log)?;
@@ -91,20 +92,20 @@ impl Suite<'_> {
     }
 }
 
-/// `  Executable unittests src/lib.rs (target/debug/deps/x-1f)` → the path.
+/// Returns the path in a line such as `  Executable unittests src/lib.rs (target/debug/deps/x-1f)`.
 fn programs(said: &str) -> Vec<PathBuf> {
     let lines = said.lines().filter(|line| line.trim_start().starts_with("Executable "));
     let paths = lines.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
     paths.map(PathBuf::from).collect()
 }
 
-/// `test a::b ... FAILED` → `a::b`.
+/// Returns the name in a line such as `test a::b ... FAILED`.
 fn failed_test(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
 impl Outcome {
-    /// Whether the tests noticed the mutant.
+    /// Returns whether the tests noticed the mutant.
     pub(crate) fn is_kill(&self) -> bool {
         matches!(self, Self::Red(_) | Self::Hung)
     }
@@ -120,9 +121,11 @@ impl fmt::Display for Outcome {
             Self::Green => f.write_str("all tests passed"),
             Self::Red(failed) if failed.len() == 1 => f.write_str(&failed[0]),
             Self::Red(failed) => write!(f, "{} and {} more", failed[0], failed.len() - 1),
-            Self::Hung => write!(f, "still running after {} s", ENDS_WITHIN.as_secs()),
-            Self::NotBuilt(why) => write!(f, "not tried, because it does not compile: {why}"),
-            Self::NothingRan => f.write_str("not tried, because no test has that name"),
+            Self::Hung => write!(f, "the tests still ran after {} s", ENDS_WITHIN.as_secs()),
+            Self::NotBuilt(why) => {
+                write!(f, "not tested, because the mutant does not compile: {why}")
+            }
+            Self::NothingRan => f.write_str("not tested, because no test has that name"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A copy of the repository to plant bugs in: [`Tree`].
+//! A copy of the repository in which bugs are planted: [`Tree`].
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,8 +13,8 @@ use optimus_testkit::Mutant;
 
 use crate::cargo::{cargo, root, run};
 
-/// A copy of the files that git knows, in a fixed place, so that building a mutant builds only what
-/// it changes.
+/// A copy of the files that git knows. Its place is fixed, so that a build compiles only what the
+/// mutant changes.
 pub(crate) struct Tree {
     home: PathBuf,
 }
@@ -38,7 +38,7 @@ impl Tree {
         self.home.join("logs")
     }
 
-    /// A cargo command to run in the copy.
+    /// Returns a cargo command that runs in the copy.
     pub(crate) fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo(args);
         command.current_dir(self.folder()).env("CARGO_TARGET_DIR", self.home.join("build"));
@@ -48,12 +48,13 @@ impl Tree {
     pub(crate) fn apply(&self, mutant: &Mutant) -> anyhow::Result<()> {
         let mut git = Command::new("git");
         git.args(["apply", "--whitespace=nowarn"]).arg(&mutant.path).current_dir(self.folder());
-        // Otherwise git takes the copy for a folder of the repository, and changes nothing.
+        // Otherwise git treats the copy as a folder of the repository, and changes nothing.
         git.env_remove("GIT_DIR").env("GIT_CEILING_DIRECTORIES", &self.home);
         run(&mut git).with_context(|| format!("{} no longer applies", mutant.path.display()))
     }
 
-    /// Gives each file the content that it has in the repository. An equal file is not touched.
+    /// Gives each file the content that it has in the repository. A file that is already equal is
+    /// not written.
     pub(crate) fn restore(&self) -> anyhow::Result<()> {
         let tracked = tracked()?;
         for path in &tracked {
@@ -67,7 +68,7 @@ impl Tree {
     }
 }
 
-/// The files that git tracks or would add.
+/// Returns the files that git tracks or would add.
 fn tracked() -> anyhow::Result<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -75,7 +76,7 @@ fn tracked() -> anyhow::Result<Vec<PathBuf>> {
     ensure!(output.status.success(), "git ls-files ended with {}", output.status);
     let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let paths = names.map(|name| PathBuf::from(OsStr::from_bytes(name)));
-    // Deleted files that are not yet committed are still listed.
+    // Git still lists files whose deletion is not yet committed.
     Ok(paths.filter(|path| root().join(path).symlink_metadata().is_ok()).collect())
 }
 
@@ -94,7 +95,7 @@ fn mirror(from: &Path, to: &Path) -> io::Result<()> {
     if fs::read(to).is_ok_and(|found| found == wanted) { Ok(()) } else { fs::write(to, wanted) }
 }
 
-/// Removes files that the repository does not have, below a folder of the tree.
+/// Removes the files below a folder of the tree that the repository does not have.
 fn remove_others(tree: &Path, folder: &Path, tracked: &HashSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(tree.join(folder))? {
         let entry = entry?;
