@@ -1,6 +1,7 @@
 //! Counts and logs attempts whose reports Redis has answered: [`Answered`].
 //!
-//! An attempt is counted and logged after the answer to its report, because Redis may refuse it.
+//! An attempt is counted and logged after the answer to its report, because Redis may refuse the
+//! report.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,16 +19,16 @@ use crate::{
     user_code::discard,
 };
 
-/// What Redis answered to a report.
+/// The answer of Redis to a report.
 pub(crate) enum Answer {
-    /// Redis took it, or there is none.
+    /// Redis accepted the report, or the attempt has none.
     Taken,
-    /// Redis refused it, and this outcome counts.
+    /// Redis refused the report, so this outcome counts instead.
     Replaced(Outcome),
 }
 
-/// Attempts to log, each with the outcome that replaces its own, if any. If their levels are not
-/// logged it is empty and allocates nothing.
+/// Attempts to log. An attempt may have an outcome that replaces its own. If the levels of the
+/// outcomes are not logged, this list stays empty and allocates nothing.
 #[derive(Default)]
 pub(crate) struct Answered(Vec<(Arc<Attempt>, Option<Outcome>)>);
 
@@ -63,12 +64,12 @@ impl Answered {
     }
 }
 
-/// Processes the answer to a batch. Redis refused the reports at the `stale` positions: their lease
-/// is over, unless a report came twice.
+/// Processes the answer to a batch. Redis refused the reports at the `stale` positions, because
+/// their lease is over or because they arrived twice.
 pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
     for lease in stale.iter().filter_map(|position| batch.lease(*position)) {
         let id = lease.id.clone();
-        let text = "a report changed nothing: it came twice, or its lease is over";
+        let text = "a report changed nothing: it arrived twice, or its lease is over";
         log_event!(shared.log, DEBUG, %id, "{text}");
     }
     let mut answered = Answered::default();
@@ -86,7 +87,7 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
     for (position, lease) in batch.leases().enumerate() {
         let Some(marked) = shared.marked_dead.remove(lease) else { continue };
         let is_taken = batch.is_resent || !stale.contains(&position);
-        // Nothing has happened here to a task whose lease is over.
+        // If the lease is over, the report has not changed the task, so there is nothing to log.
         if let Some(failure) = batch.failure(position).filter(|_| is_taken) {
             let outcome = Outcome::failed(failure, false);
             outcome::log_marked_dead(shared, lease.id.clone(), marked, outcome);

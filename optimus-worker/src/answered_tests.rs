@@ -1,4 +1,4 @@
-//! Reports that Redis takes, refuses, or may have taken before.
+//! Reports that Redis accepts, refuses, or may have accepted before.
 
 use std::iter;
 
@@ -17,7 +17,7 @@ use crate::{
     tally::Counts,
 };
 
-/// A worker with an attempt that has succeeded, and its report, which is not sent yet.
+/// Creates a worker and an attempt that has succeeded. The report of the attempt is not sent yet.
 struct Held {
     shared: Arc<Shared>,
     lease: Lease,
@@ -62,7 +62,7 @@ impl Held {
         assert!(shared.broker.report(call).await.unwrap().is_empty());
     }
 
-    /// The report is sent, and this is all that comes back.
+    /// Sends the report and processes this answer.
     fn fails(&self, problem: BrokerError) {
         let batches = self.shared.reporter.take(1);
         assert_eq!(batches.len(), 1);
@@ -70,10 +70,10 @@ impl Held {
         assert!(!is_answered && self.shared.reporter.len() == 1);
     }
 
-    /// What is counted once Redis has answered.
+    /// Returns the outcomes that are counted after the answer of Redis.
     async fn counts(&self) -> Counts {
         let shared = &self.shared;
-        assert!(shared.tally.take().is_empty(), "it is counted before its answer");
+        assert!(shared.tally.take().is_empty(), "the attempt was counted before the answer");
         let batches = shared.reporter.take(1);
         let calls = batches.iter().map(|batch| batch.call(&shared.broker)).collect();
         let mut answers = shared.broker.run_all(calls).await.into_iter();
@@ -97,9 +97,9 @@ async fn an_attempt_whose_report_redis_refuses_counts_as_lost() {
 }
 
 #[tokio::test]
-async fn a_report_that_came_twice_is_not_taken_for_a_refused_one() {
+async fn a_report_that_came_twice_does_not_count_as_refused() {
     let held = Held::new("report-twice").await;
-    // Redis has taken it, and its answer is lost.
+    // Redis has accepted the report, and the answer is lost.
     held.lose().await;
     held.fails(BrokerError::Unknown("the connection broke".into()));
     assert_eq!(held.counts().await, Counts { success: 1, ..Counts::default() });

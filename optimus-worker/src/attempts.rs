@@ -1,4 +1,4 @@
-//! Every attempt that runs here or whose report is still held: [`Attempts`].
+//! The table of all attempts that run here or whose report is still held: [`Attempts`].
 
 use std::{
     collections::HashMap,
@@ -15,13 +15,14 @@ use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use crate::{decide::Facts, outcome::Outcome, wakeups::Wakeups};
 
-/// By the standard clock, because handlers can read the deadline.
+/// A time of the standard clock. The standard clock is necessary because handlers can read the
+/// deadline.
 type Deadline = std::time::Instant;
 
 /// Why a running handler was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Its deadline has passed.
+    /// The deadline of the attempt has passed.
     TimedOut,
     /// The task was cancelled.
     Cancelled,
@@ -37,21 +38,21 @@ pub(crate) enum Stop {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) lease: Lease,
-    /// When it was claimed, in ms by Redis' clock.
+    /// The time of the claim, in ms by Redis' clock.
     pub(crate) claimed_ms: u64,
     pub(crate) facts: Facts,
     pub(crate) started_at: Instant,
-    /// What the handler can read of the attempt; also asks it to stop.
+    /// The part of the attempt that the handler can read. It also asks the handler to stop.
     pub(crate) ctx: Context,
     /// Asks the executor to drop the handler.
     pub(crate) abandon: Notify,
-    /// The calls of its layers' `ended`, once they have begun.
+    /// The calls of `ended` on the attempt's layers, once they have begun.
     pub(crate) ended_calls: Mutex<Option<JoinHandle<()>>>,
     begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
     hang_logged: AtomicBool,
-    /// How it ended. It is counted and logged once Redis has answered the report.
+    /// How the attempt ended. The outcome is counted and logged once Redis has answered the report.
     ended: OnceLock<Ended>,
 }
 
@@ -73,14 +74,14 @@ impl Attempt {
         }
     }
 
-    /// Takes the right to decide whether the handler begins: `true` for the first caller only. At a
-    /// shutdown the executor and the maintenance thread race for it.
+    /// Reserves the decision whether the handler begins. Returns `true` only for the first caller.
+    /// At a shutdown, the executor and the maintenance thread race for this decision.
     pub(crate) fn begin(&self) -> bool {
         !self.begun.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes the right to decide how the attempt ended: `true` for the first caller only. The
-    /// executor and the maintenance thread race for it when a deadline passes.
+    /// Reserves the decision how the attempt ended. Returns `true` only for the first caller. When
+    /// a deadline passes, the executor and the maintenance thread race for this decision.
     pub(crate) fn settle(&self) -> bool {
         !self.settled.swap(true, Ordering::AcqRel)
     }
@@ -89,19 +90,19 @@ impl Attempt {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Whether it was logged before that its blocking handler hangs. After this call it counts as
-    /// logged.
+    /// Returns whether it was already logged that the blocking handler hangs. After this call, the
+    /// hang counts as logged.
     pub(crate) fn hang_was_logged(&self) -> bool {
         self.hang_logged.swap(true, Ordering::AcqRel)
     }
 
-    /// Keeps how it ended. Only the caller that has settled it may call this.
+    /// Stores how the attempt ended. Only the caller that has settled the attempt may call this.
     pub(crate) fn set_ended(&self, outcome: Outcome) {
-        // It is settled once, so nothing is set before.
+        // An attempt is settled once, so no outcome is set before.
         self.ended.set(Ended { outcome, run: self.started_at.elapsed() }).ok();
     }
 
-    /// How it ended, once that is decided.
+    /// Returns how the attempt ended, once that is decided.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.get()
     }
@@ -116,7 +117,7 @@ impl Attempt {
         self.ctx.cancel();
     }
 
-    /// Why and when it was asked to stop.
+    /// Returns why and when the handler was asked to stop.
     pub(crate) fn stopped(&self) -> Option<(Stop, Instant)> {
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,12 +130,13 @@ pub(crate) struct Ended {
     pub(crate) run: Duration,
 }
 
-/// Task and fence: a worker may hold a task again while its own old attempt still runs. The queue
-/// is part of the task's id: a program may use one uuid in several queues, and claims of the same
-/// ms have the same fence in all queues.
+/// The key of an attempt: its task and its fence. The fence is necessary because a worker may hold
+/// a task again while its own earlier attempt still runs. The queue is part of the task's id,
+/// because a program may use one uuid in several queues, and claims in the same ms have the same
+/// fence in all queues.
 type Key = (TaskId, u64);
 
-/// Hashed in the same way in every process, so that a run can be repeated exactly. Ids that are
+/// The hash is the same in every process, so that a run can be repeated exactly. Ids that are
 /// chosen to collide slow down only the slots of one worker.
 type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
 
@@ -142,7 +144,7 @@ type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
 #[derive(Debug)]
 pub(crate) struct Attempts {
     table: Mutex<Table>,
-    /// No deadline of a running attempt is earlier.
+    /// The deadline of every running attempt is at or after this time.
     earliest: Mutex<Option<Deadline>>,
     wakeups: Arc<Wakeups>,
 }
@@ -168,14 +170,15 @@ impl Attempts {
         self.earliest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No running attempt has to end before this.
+    /// Returns the time before which no running attempt has to end.
     pub(crate) fn earliest_deadline(&self) -> Option<Deadline> {
         *self.earliest()
     }
 
-    /// All attempts; also finds the earliest deadline.
+    /// Returns all attempts, and finds the earliest deadline.
     pub(crate) fn all_for_deadlines(&self) -> Vec<Arc<Attempt>> {
-        // First, because attempts that begin meanwhile add their deadlines.
+        // Reset the deadline first, because attempts that begin at the same time add their
+        // deadlines.
         *self.earliest() = None;
         let all = self.snapshot();
         let is_over = |attempt: &Attempt| {
@@ -189,7 +192,8 @@ impl Attempts {
         all
     }
 
-    /// Attempts must be here before they run, so that the heartbeat keeps their lease.
+    /// Adds attempts. They must be in the table before they run, so that the heartbeat keeps their
+    /// lease.
     pub(crate) fn insert<'a>(&self, attempts: impl Iterator<Item = &'a Arc<Attempt>>) {
         let mut first: Option<Deadline> = None;
         let keyed = attempts.map(|attempt| {
@@ -204,7 +208,7 @@ impl Attempts {
         self.wakeups.attempts_began();
     }
 
-    /// Removes them, and hands each that was here to `each`, with its position.
+    /// Removes attempts, and passes each one that was in the table to `each`, with its position.
     pub(crate) fn remove<'a>(
         &self,
         leases: impl Iterator<Item = &'a Lease>,
@@ -218,12 +222,12 @@ impl Attempts {
         }
     }
 
-    /// Whether the attempt runs or its report is held.
+    /// Returns whether the attempt runs or its report is held.
     pub(crate) fn holds(&self, id: &TaskId, fence: u64) -> bool {
         self.table().contains_key(&(id.clone(), fence))
     }
 
-    /// All attempts, at this moment.
+    /// Returns all attempts.
     pub(crate) fn snapshot(&self) -> Vec<Arc<Attempt>> {
         self.table().values().cloned().collect()
     }
@@ -232,22 +236,22 @@ impl Attempts {
         self.table().len()
     }
 
-    /// Nothing runs, and no report of an attempt is held.
+    /// Returns whether no attempt runs and no report of an attempt is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.table().is_empty()
     }
 
-    /// The attempt under exactly this lease.
+    /// Returns the attempt under exactly this lease.
     pub(crate) fn of(&self, lease: &Lease) -> Option<Arc<Attempt>> {
         self.table().get(&key(lease)).filter(|attempt| attempt.lease == *lease).cloned()
     }
 
-    /// How many handlers have not ended.
+    /// Returns how many handlers have not ended.
     pub(crate) fn running(&self) -> usize {
         self.table().values().filter(|attempt| !attempt.is_settled()).count()
     }
 
-    /// How many blocking handlers were logged as hanging and have not returned.
+    /// Returns how many blocking handlers were logged as hanging and have not returned.
     pub(crate) fn hung(&self) -> usize {
         let hangs = |attempt: &&Arc<Attempt>| {
             !attempt.is_settled() && attempt.hang_logged.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! How a worker is set up: [`WorkerBuilder`].
+//! The settings of a worker: [`WorkerBuilder`].
 
 use std::time::Duration;
 
@@ -16,18 +16,19 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The number is the limit up to 26 KiB a task, and the bytes above that. With both states full, a
-/// queue takes half of a GiB, which a small Redis can hold in addition to its live tasks.
+/// The default limits of ended tasks. The number is the limit that applies while tasks have up to
+/// 26 KiB on average; above that, the bytes are. With both states full, a queue uses half a GiB,
+/// which a small Redis can hold in addition to its live tasks.
 const KEEP_ENDED: Keep =
     Keep { tasks: 10_000, bytes: 256 * 1024 * 1024, age: DAY.saturating_mul(180) };
 const UNUSED_FOR: Duration = DAY;
-/// In effect without a limit, and a number that scripts can still compute with.
+/// In effect no limit, but a number that scripts can still compute with.
 const ENDED_FOR_MAX: Duration = DAY.saturating_mul(36_500);
 
-/// The same for bytes: up to here Lua represents each whole number exactly.
+/// In effect no limit for bytes. Up to this number, Lua represents each whole number exactly.
 const ENDED_BYTES_MAX: u64 = 1 << 53;
 
-/// The same as the default limit of payloads.
+/// The default limit of a result. The default limit of payloads is the same.
 const RESULT_LIMIT: usize = 1024 * 1024;
 
 /// Settings of a [`Worker`], each with a default.
@@ -107,16 +108,16 @@ impl WorkerBuilder {
         Ok(builder)
     }
 
-    /// The prefix of all keys; the same as that of the clients.
+    /// Sets the prefix of all keys. Clients must use the same prefix.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.config.namespace = namespace.into();
         self
     }
 
     /// Gets the user and the password from this function and not from the URL: see
-    /// [`ClientBuilder::credentials`](optimus_core::ClientBuilder::credentials). It is called on
-    /// the runtime that the worker runs on. While handlers keep all threads of that runtime, its
-    /// last answer is tried.
+    /// [`ClientBuilder::credentials`](optimus_core::ClientBuilder::credentials). The function runs
+    /// on the runtime of the worker. While handlers block all threads of that runtime, the worker
+    /// uses the last answer of the function.
     pub fn credentials<F, R, C>(mut self, ask: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -127,81 +128,89 @@ impl WorkerBuilder {
         self
     }
 
-    /// The worker's name; the name of its machine by default. Its id in logs and for an
-    /// [`Inspector`](optimus_core::Inspector) begins with the name. Several workers may have the
-    /// same name.
+    /// Sets the worker's name. The default is the name of its machine. The id of the worker in logs
+    /// and for an [`Inspector`](optimus_core::Inspector) begins with the name. Several workers may
+    /// have the same name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = Some(name.into());
         self
     }
 
-    /// Serves these queues, each with the same share. Default: the queues of its tasks.
+    /// Serves these queues, each with the same share. By default, a worker serves the queues of its
+    /// tasks.
     pub fn queues<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = Q>) -> Self {
         self.serve(Order::Weighted, queues.into_iter().map(|queue| (queue, 1)))
     }
 
     /// Serves these queues, each with a share of the slots by its weight.
     ///
-    /// While several queues have work, tasks are started by weight, over any second. A queue holds
-    /// no more than its share of the slots, rounded up, so tasks that run long leave the others
-    /// their slots. Slots that a queue has no work for go to the others.
+    /// While several queues have work, the worker starts tasks by weight in each second. A queue
+    /// holds no more than its share of the slots, rounded up, so that the long tasks of one queue
+    /// do not take the slots of the other queues. If a queue has no work for some of its slots, the
+    /// other queues use them.
     pub fn weighted<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = (Q, u32)>) -> Self {
         self.serve(Order::Weighted, queues)
     }
 
-    /// Serves these queues; each gets only the slots that the ones before it leave idle.
+    /// Serves these queues in strict order. Each queue gets only the slots that the queues before
+    /// it leave idle.
     pub fn strict<Q: AsRef<str>>(self, queues: impl IntoIterator<Item = Q>) -> Self {
         self.serve(Order::Strict, queues.into_iter().map(|queue| (queue, 1)))
     }
 
-    /// How many tasks run at once; 64 by default.
+    /// Sets how many tasks run at once. The default is 64.
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.config.concurrency = concurrency;
         self
     }
 
-    /// How long a worker without heartbeats keeps its tasks, from 500 ms to a day; 15 s by default.
+    /// Sets how long a worker without heartbeats keeps its tasks: from 500 ms to a day. The default
+    /// is 15 s.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
         self
     }
 
-    /// How often the workers of a queue together poll it without a wakeup, from 10 ms to a day; 5 s
-    /// by default. A wakeup may get lost; its task is then found after this time on average. With
-    /// many workers, each of them polls a queue once in 60 times this time on average, or once in
-    /// 12 times while at least half of its slots are busy.
+    /// Sets how often the workers of a queue together poll it without a wakeup: from 10 ms to a
+    /// day. The default is 5 s. If a wakeup is lost, the workers find its task after this time on
+    /// average. If a queue has many workers, each one polls it once in 60 intervals on average. A
+    /// worker with at least half of its slots busy polls once in 12 intervals.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.config.poll = poll;
         self
     }
 
-    /// How long a task that no worker knows is kept before it is marked Dead; an hour by default.
+    /// Sets how long a task that no worker knows is kept before it is marked Dead. The default is
+    /// an hour.
     pub fn misfit_grace(mut self, grace: Duration) -> Self {
         self.config.misfit_grace = grace;
         self
     }
 
-    /// How many dead tasks, and as many cancelled ones, each queue keeps at most, and for how long:
-    /// 10,000 and 180 days by default. The oldest go first.
+    /// Sets how many dead tasks each queue keeps at most, and for how long. The same limits apply
+    /// to cancelled tasks. The defaults are 10,000 tasks and 180 days. The oldest tasks are removed
+    /// first.
     pub fn keep_ended(mut self, tasks: usize, age: Duration) -> Self {
         let keep = &mut self.config.keep_ended;
         (keep.tasks, keep.age) = (tasks, age.min(ENDED_FOR_MAX));
         self
     }
 
-    /// How many bytes of dead tasks, and as many of cancelled ones, each queue keeps at most:
-    /// their records, arguments and error histories, without what Redis needs in addition; 256 MiB
-    /// by default. The oldest go first. A worker that purges tasks because of their bytes logs how
-    /// many, as a warning. If workers have different limits, the lowest one counts.
+    /// Sets how many bytes of dead tasks each queue keeps at most. The same limit applies to
+    /// cancelled tasks. The default is 256 MiB. The bytes are those of records, arguments and error
+    /// histories, without the overhead of Redis. The oldest tasks are removed first. A worker that
+    /// purges tasks because of this limit logs a warning with their number. If workers have
+    /// different limits, the lowest one applies.
     pub fn keep_ended_bytes(mut self, bytes: u64) -> Self {
         self.config.keep_ended.bytes = bytes.min(ENDED_BYTES_MAX);
         self
     }
 
-    /// How long a queue that nobody uses is kept: one without a task in any state, a worker, or a
-    /// living client that has submitted to it; a day by default. Then it is removed from
-    /// [`Inspector::queues`](optimus_core::Inspector::queues), with the summaries of its last
-    /// successes; the next submit creates it again. A paused queue stays.
+    /// Sets how long an unused queue is kept. The default is a day. A queue is unused if it has no
+    /// task in any state, no worker, and no live client that has submitted to it. After this time,
+    /// the queue is removed from [`Inspector::queues`](optimus_core::Inspector::queues), with the
+    /// summaries of its last successes. The next submit creates the queue again. A paused queue is
+    /// never removed.
     ///
     /// Workers also remove unused queues that they do not serve, so one worker is enough for
     /// all queues of the namespace.
@@ -210,61 +219,64 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a shutdown lets running tasks finish before it cancels them; 25 s by default.
+    /// Sets how long a shutdown lets running tasks finish before it cancels them. The default is 25
+    /// s.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.shutdown_grace = grace;
         self
     }
 
-    /// The most bytes of a task's result, as JSON; 1 MiB by default. A task whose result is larger
-    /// ends Dead with [`Reason::ResultTooLarge`](optimus_core::Reason::ResultTooLarge), because
-    /// another attempt would not help. A result that is not kept (`result_ttl` of zero) may have
-    /// any size. Redis takes no more than its `proto-max-bulk-len`, 512 MiB unless it is set; a
-    /// worker reads that setting at its start.
+    /// Sets the most bytes of a task's result, as JSON. The default is 1 MiB. A task with a larger
+    /// result ends Dead with [`Reason::ResultTooLarge`](optimus_core::Reason::ResultTooLarge),
+    /// because another attempt would not help. A result that is not kept (`result_ttl` of zero) may
+    /// have any size. Redis accepts results up to its setting `proto-max-bulk-len`, whose default
+    /// is 512 MiB. A worker reads this setting at its start.
     pub fn result_limit(mut self, bytes: usize) -> Self {
         self.config.result_limit = SizeLimit::new(bytes, "WorkerBuilder::result_limit");
         self
     }
 
-    /// Prints nothing to stderr at the start: neither what it serves, nor that no `tracing`
-    /// subscriber is installed. Warnings about the server are still printed.
+    /// Prints no information to stderr at the start: neither the queues and tasks of the worker,
+    /// nor a hint that no `tracing` subscriber is installed. Warnings about the server are still
+    /// printed.
     pub fn quiet(mut self) -> Self {
         self.config.banner = false;
         self
     }
 
-    /// Logs each success at the level `INFO`; the default is `DEBUG`. All other outcomes are logged
-    /// at `INFO` or above. A summary of each minute is logged at `INFO` in any case.
+    /// Logs each success at the level `INFO`. The default level is `DEBUG`. All other outcomes are
+    /// always logged at `INFO` or above, and so is a summary of each minute.
     pub fn log_each(mut self) -> Self {
         self.config.success_level = Level::INFO;
         self
     }
 
-    /// A value for the handlers' `#[data]` parameters of its type.
+    /// Adds a value for the `#[data]` parameters of its type.
     pub fn data<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.data.insert(value);
         self
     }
 
-    /// Adds a layer inside the layers that were added before. It wraps each attempt of the worker,
-    /// and each submit of a handler.
+    /// Adds a layer inside the layers that were added before. The layer wraps each attempt of the
+    /// worker, and each submit by a handler.
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.add(layer);
         self
     }
 
-    /// Serves the task behind a `#[task]` function, whether `inventory` found it or not.
+    /// Serves the task of a `#[task]` function, whether `inventory` found the task or not.
     pub fn task<A, F: TaskFn<A>>(self, _function: F) -> Self {
         self.task_type::<F::Task>()
     }
 
-    /// Serves a task that was written by hand.
+    /// Serves a task that implements the trait without the macro.
     pub fn task_type<T: Task>(mut self) -> Self {
         self.tasks.push(TaskDefinition::of::<T>());
         self
     }
 
-    /// Serves only the tasks named by [`task`](Self::task), not all that are linked in.
+    /// Serves only the tasks that are named with [`task`](Self::task), and not all tasks that are
+    /// linked in.
     pub fn only_named_tasks(mut self) -> Self {
         self.inventory = false;
         self
@@ -273,8 +285,8 @@ impl WorkerBuilder {
     /// Checks everything that can be checked without Redis.
     ///
     /// # Errors
-    /// [`Error::is_invalid`]: two tasks of one name, data that a handler needs and that was
-    /// not given, an option that is invalid, or no task at all.
+    /// [`Error::is_invalid`]: two tasks have one name, the data of a handler is missing, an option
+    /// is invalid, or the worker has no task.
     pub fn build(self) -> Result<Worker, Error> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -293,13 +305,13 @@ impl WorkerBuilder {
     /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].
     ///
     /// # Errors
-    /// As [`build`](Self::build) and [`Worker::run`].
+    /// The errors of [`build`](Self::build) and of [`Worker::run`].
     pub async fn run(self) -> Result<(), Error> {
         self.build()?.run().await
     }
 
-    /// Replaces queues that were named before, also those of the environment.
-    /// [`build`](Self::build) reports a wrong name, so that calls can be chained.
+    /// Replaces the queues that were named before, including those of the environment.
+    /// [`build`](Self::build) reports an invalid name, so that calls can be chained.
     fn serve<Q: AsRef<str>>(
         mut self,
         order: Order,
@@ -315,8 +327,8 @@ impl WorkerBuilder {
         }
         if self.config.queues.is_empty() && self.problem.is_none() {
             self.problem = Some(Error::invalid(
-                "worker: it was given an empty list of queues; name one, or leave out .queues, \
-                 .weighted and .strict to serve those of its tasks",
+                "worker: the list of queues is empty; name a queue, or call none of .queues, \
+                 .weighted and .strict to serve the queues of the tasks",
             ));
         }
         self
@@ -378,7 +390,7 @@ mod tests {
             [builder().queues(none), builder().weighted(weighted), builder().strict(none)]
         {
             let problem = builder.build().err().unwrap();
-            assert!(problem.to_string().contains("empty list of queues"), "{problem}");
+            assert!(problem.to_string().contains("the list of queues is empty"), "{problem}");
         }
     }
 

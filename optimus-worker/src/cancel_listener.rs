@@ -1,4 +1,5 @@
-//! Receives the cancels of running tasks at once; the heartbeat would bring them later.
+//! Receives the cancels of running tasks at once. Without this role, they would arrive with the
+//! next heartbeat.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,18 +11,20 @@ use optimus_core::{
 
 use crate::{attempts::Stop, executor, role::Role, shared::Shared};
 
-/// Some middleboxes close connections that are idle for a minute.
+/// The longest wait on an idle connection. Some middleboxes close connections that are idle for a
+/// minute.
 const BLOCK_FOR: Duration = Duration::from_secs(40);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::ZERO;
 
-/// Waits on this worker's own wakeup lists in all queues at once, because its id may differ from
-/// queue to queue. The wait for work is separate: it ends at each wakeup, and Redis would have to
-/// enter and remove these lists each time.
+/// The role that waits for cancels. It waits on this worker's own wakeup lists in all queues at
+/// once, because the worker's id may differ from queue to queue. The wait for work is separate,
+/// because that wait ends at each wakeup, and Redis would then have to enter and remove these lists
+/// each time.
 pub(crate) struct CancelListener {
     shared: Arc<Shared>,
     broker: Broker,
-    /// It was logged that Redis refuses the wait.
+    /// Whether the refusal of the wait by Redis was logged.
     is_refused: bool,
 }
 
@@ -31,13 +34,13 @@ impl CancelListener {
         Self { shared, broker, is_refused: false }
     }
 
-    /// Logs once that Redis refuses the wait. The connection itself logs that Redis is away.
+    /// Logs once that Redis refuses the wait. The connection itself logs an outage of Redis.
     fn log_refusal(&mut self, problem: Option<&BrokerError>) {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
             let problem = problem.clone();
-            let text = "can't wait for cancels with BLPOP; this worker learns of them from its \
-                        heartbeats";
+            let text =
+                "can't wait for cancels with BLPOP; this worker receives them with its heartbeats";
             log_event!(self.shared.log, WARN, error = %problem, "{text}");
         }
         self.is_refused = refused.is_some();
@@ -53,7 +56,7 @@ impl Role for CancelListener {
         self.log_refusal(answer.as_ref().err());
         match answer {
             Ok(asked) => {
-                // The request may be for an earlier attempt, which has ended.
+                // The request may be for an earlier attempt that has ended.
                 if let Some(lease) = asked {
                     if let Some(attempt) = self.shared.attempts.of(&lease) {
                         attempt.stop(Stop::Cancelled);

@@ -1,4 +1,4 @@
-//! One claim, from its sending to its answer: [`ClaimRequest`].
+//! One claim, from the time it is sent until it is answered: [`ClaimRequest`].
 
 use optimus_core::WorkerId;
 use tokio::time::Instant;
@@ -7,29 +7,29 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub(crate) struct ClaimRequest {
     pub(crate) queue: usize,
-    /// The id that the worker had when it was sent.
+    /// The worker's id at the time of sending.
     pub(crate) worker: WorkerId,
     pub(crate) seq: u64,
     pub(crate) want: usize,
-    /// The queue's number of hints when it was sent.
+    /// The queue's number of hints at the time of sending.
     pub(crate) hints: u64,
     pub(crate) mode: Mode,
     pub(crate) sent_at: Instant,
 }
 
-/// What a claim is for.
+/// The purpose of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// A share of the idle slots.
+    /// Claims a share of the idle slots.
     Share,
-    /// One task, to run alone for a time.
+    /// Claims one task that runs alone for a time.
     Alone,
-    /// One task, which ends the time alone of another: it removes that task's mark.
+    /// Claims one task and removes the mark of a task that runs alone, which ends its time alone.
     EndAlone,
 }
 
 impl ClaimRequest {
-    /// How many of its tasks count for the queue's share.
+    /// Returns how many of its tasks count for the queue's share.
     pub(crate) fn charged(&self) -> usize {
         if self.mode == Mode::Share { self.want } else { 0 }
     }

@@ -1,9 +1,9 @@
-//! Claims tasks and sends reports: [`Claimer`]. A turn is one write to Redis, with what finished
-//! since the last turn and a claim for the idle slots.
+//! Claims tasks and sends reports: [`Claimer`]. A turn is one write to Redis. It contains the
+//! reports since the last turn and a claim for the idle slots.
 //!
-//! While one turn is under way the next one gathers, so batches grow with the load and an idle
-//! worker adds no delay. If half of the slots are enough for a good batch, two turns are under way
-//! at once under load, so that Redis works while handlers run.
+//! While one turn is under way, reports collect for the next one. So batches grow with the load,
+//! and an idle worker adds no delay. If half of the slots are enough for a good batch, a loaded
+//! worker has two turns under way at once, so that Redis works while handlers run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,28 +21,28 @@ use crate::{
     shared::Shared,
 };
 
-/// Script calls of reports in one turn.
+/// The most script calls of reports in one turn.
 const REPORT_CALLS_MAX: usize = 24;
 const TURNS_MAX: usize = 2;
 const AGAIN: Duration = Duration::ZERO;
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// The role that claims, and sends the reports in the same writes.
+/// The role that claims tasks. It sends the reports in the same writes.
 pub(crate) struct Claimer {
     shared: Arc<Shared>,
     claims: Claims,
-    /// In the order in which they were sent: a claim counts as received only once all before it
-    /// are.
+    /// The turns under way, in the order in which they were sent. A claim counts as received only
+    /// once all claims before it are received.
     turns: FuturesOrdered<BoxFuture<'static, Turn>>,
     failures: u32,
 }
 
 /// One exchange with Redis: what was sent, and its answers.
 struct Turn {
-    /// The number under which the reporter keeps the batches.
+    /// The number under which the reporter keeps the batches of this turn.
     number: u64,
-    /// How many batches were sent.
+    /// How many batches this turn sent.
     batches: usize,
     requests: Vec<ClaimRequest>,
     answers: Vec<Result<Reply, BrokerError>>,
@@ -54,9 +54,9 @@ impl Claimer {
         Self { shared, claims, turns, failures: 0 }
     }
 
-    /// Starts a turn, if there is something to report or to claim.
+    /// Starts a turn if there is a report to send or a task to claim.
     fn begin_turn(&mut self) -> bool {
-        // First, so that this turn sends what it gives back.
+        // `ask_alone` comes first, so that this turn also sends the releases that it causes.
         let alone = self.claims.ask_alone();
         let batches = self.shared.reporter.take(REPORT_CALLS_MAX);
         let requests = alone.map_or_else(|| self.claims.requests(), |request| vec![request]);
@@ -76,14 +76,14 @@ impl Claimer {
         true
     }
 
-    /// Whether another turn would carry enough while the others are under way.
+    /// Returns whether another turn would be large enough while the others are under way.
     fn is_second_worth_it(&self) -> bool {
         let enough = HALF_MIN.max(self.claims.turn_max() / 2);
         let reports = self.shared.reporter.ready();
         self.turns.len() < TURNS_MAX && (reports >= enough || self.claims.could_fill(enough))
     }
 
-    /// Processes a turn's answers. `true` if all came.
+    /// Processes the answers of a turn. Returns `true` if all answers arrived.
     fn finish(&mut self, turn: Turn) -> bool {
         let Turn { number, batches, requests, mut answers } = turn;
         let to_requests = answers.split_off(batches);
@@ -95,7 +95,8 @@ impl Claimer {
         worked
     }
 
-    /// The answers of the next turn; `None` if something came first that another turn could carry.
+    /// Returns the answers of the next turn. Returns `None` if an event that another turn could
+    /// handle came first.
     async fn next(&mut self) -> Option<Turn> {
         let room = self.turns.len() < TURNS_MAX;
         tokio::select! {
@@ -107,7 +108,7 @@ impl Claimer {
 }
 
 impl Role for Claimer {
-    /// Takes turns until there is nothing to do. None is left under way.
+    /// Takes turns until there is nothing to do. Afterwards, no turn is under way.
     async fn tick(&mut self) -> Duration {
         if !self.begin_turn() {
             return self.claims.rest();
@@ -119,7 +120,8 @@ impl Role for Claimer {
             }
             if let Some(turn) = self.next().await {
                 worked &= self.finish(turn);
-                // Ready tasks run first, so that the next turn reports those that end at once.
+                // Ready tasks run first, so that the next turn sends the reports of tasks that end
+                // at once.
                 platform::yield_now().await;
                 if worked && self.turns.is_empty() {
                     self.begin_turn();
@@ -132,7 +134,8 @@ impl Role for Claimer {
         }
         self.failures += 1;
         let wait = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(8)).min(BACKOFF_MAX);
-        // Nothing may end this rest early: a dead Redis must not be asked in a loop.
+        // No event may end this rest early, because the claimer must not send calls to a dead Redis
+        // in a loop.
         tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
         AGAIN
     }

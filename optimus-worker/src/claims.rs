@@ -19,9 +19,9 @@ use crate::{
     slots::Slot,
 };
 
-/// With at least twice this many slots, half of them are enough for one turn.
+/// A worker with at least twice this many slots can fill one turn with half of them.
 pub(crate) const HALF_MIN: usize = 32;
-/// A claim that Redis rejects is sent again this much later.
+/// The wait before a rejected claim is sent again.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
 
@@ -30,7 +30,7 @@ pub(crate) struct Claims {
     shared: Arc<Shared>,
     queues: Vec<QueueClaims>,
     shares: Shares,
-    /// Slots that claims under way may fill.
+    /// The number of slots that claims under way may fill.
     reserved: usize,
     /// How many tasks were granted.
     begun: u64,
@@ -41,20 +41,20 @@ pub(crate) struct Claims {
 #[derive(Debug, Default)]
 struct QueueClaims {
     seq: u64,
-    /// A claim whose answer never came; it is sent again under its number.
+    /// A claim that was not answered. It is sent again under its number.
     unanswered: Option<ClaimRequest>,
     /// The last claim that Redis has answered.
     answered_seq: u64,
     polls: Polls,
-    /// The last claim left work in the queue.
+    /// Whether the last claim left work in the queue.
     has_more: bool,
     /// Claims that are not answered yet.
     under_way: usize,
 }
 
 impl QueueClaims {
-    /// Up to which claim all are answered, or never will be. Tasks that these claims granted and
-    /// that this worker does not know are given back.
+    /// All claims up to this one are answered, or will never be answered. If such a claim granted a
+    /// task that this worker does not know, the heartbeat gives the task back.
     fn received_seq(&self) -> u64 {
         self.unanswered.as_ref().map_or(self.answered_seq, |request| request.seq - 1)
     }
@@ -68,19 +68,19 @@ impl Claims {
         Self { queues, shares: by_weight, reserved: 0, begun: 0, overflowing: false, shared }
     }
 
-    /// Slots that no claim under way may fill.
+    /// Returns the number of slots that no claim under way may fill.
     fn idle(&self) -> usize {
         self.shared.slots.idle().saturating_sub(self.reserved)
     }
 
-    /// The most that one turn claims.
+    /// Returns the most tasks that one turn claims.
     pub(crate) fn turn_max(&self) -> usize {
         let concurrency = self.shared.config.concurrency;
         let most = if concurrency < 2 * HALF_MIN { concurrency } else { concurrency.div_ceil(2) };
         most.min(TURN_TASKS_MAX)
     }
 
-    /// Whether this many slots are idle and a queue is known to have work.
+    /// Returns whether this many slots are idle and a queue is known to have work.
     pub(crate) fn could_fill(&self, slots: usize) -> bool {
         let deep = self.queues.iter().any(|claims| claims.has_more && claims.unanswered.is_none());
         deep && self.idle() >= slots
@@ -90,7 +90,8 @@ impl Claims {
         self.queues.iter().any(|claims| claims.under_way > 0 || claims.unanswered.is_some())
     }
 
-    /// Once only quarantined tasks are held: gives them back, and claims one of them alone.
+    /// Handles the case that only quarantined tasks are held: gives them back, and claims one of
+    /// them alone.
     pub(crate) fn ask_alone(&mut self) -> Option<ClaimRequest> {
         let shared = self.shared.clone();
         if !shared.quarantine.any() || self.is_under_way() {
@@ -118,7 +119,8 @@ impl Claims {
         self.shared.queues.iter().position(|queue| queue.name == *name)
     }
 
-    /// While quarantined tasks stop other claims: a claim once the time alone is over.
+    /// Returns a claim once the time alone is over. Until then, quarantined tasks stop other
+    /// claims.
     fn ask_to_end_alone(&mut self) -> Option<ClaimRequest> {
         let home = self.shared.quarantine.out_of_time(Instant::now())?;
         let at = self.position(&home).filter(|_| !self.is_under_way() && self.idle() > 0)?;
@@ -132,7 +134,8 @@ impl Claims {
         ClaimRequest { queue: at, worker, seq, want, hints, mode, sent_at }
     }
 
-    /// What to claim now: never more, over all queues and turns, than there are idle slots.
+    /// Returns what to claim now. Over all queues and turns, it never claims more tasks than there
+    /// are idle slots.
     pub(crate) fn requests(&mut self) -> Vec<ClaimRequest> {
         if self.shared.shutdown.is_quiet() || self.is_overflowing() {
             return Vec::new();
@@ -153,7 +156,8 @@ impl Claims {
         self.poll(now);
         let open: Vec<Open> = (0..self.queues.len())
             .filter(|at| self.shared.queues[*at].may_have_work())
-            // Otherwise granted tasks could not start, and would be given back again and again.
+            // Without this limit, granted tasks could not start, and the worker would give them
+            // back again and again.
             .filter(|at| self.shared.queues[*at].lease_is_certain())
             .filter(|at| !self.shared.reporter.is_full_of(&self.shared.queues[*at].name))
             .filter(|at| self.queues[*at].under_way == 0 || self.queues[*at].has_more)
@@ -187,8 +191,8 @@ impl Claims {
         Load { poll: config.poll, is_loaded, begun: self.begun, queues: self.queues.len() as u64 }
     }
 
-    /// If it is this worker's turn to poll and it has no slot, a claim of no task moves what is due
-    /// into the ready list, and wakes another worker.
+    /// If it is this worker's turn to poll and no slot is idle, the worker claims zero tasks. This
+    /// claim still moves due tasks into the ready list, and wakes another worker.
     fn pass_on_due(&mut self, requests: &mut Vec<ClaimRequest>) {
         for at in 0..self.queues.len() {
             if !self.queues[at].polls.take_fired() {
@@ -217,7 +221,7 @@ impl Claims {
         overflowing
     }
 
-    /// The script call of a claim, which counts as under way from now on.
+    /// Returns the script call of a claim. From now on, the claim counts as under way.
     pub(crate) fn send(&mut self, request: &ClaimRequest) -> ScriptCall {
         self.reserved += request.want;
         self.queues[request.queue].under_way += 1;
@@ -230,7 +234,7 @@ impl Claims {
         }
     }
 
-    /// Processes a claim's answer. `true` if the exchange itself worked.
+    /// Processes the answer to a claim. Returns `true` if the exchange itself succeeded.
     pub(crate) fn take_in(
         &mut self,
         request: ClaimRequest,
@@ -265,7 +269,7 @@ impl Claims {
                 let backup = claimed.standby.map_or(Duration::ZERO, backup_wait);
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
                 // If work is left, the answer has no due time, and other workers may rely on the
-                // one before.
+                // due time before.
                 claims.polls.due_at = due_at.or(claims.polls.due_at.filter(|_| claimed.more));
                 queue.set_due(claims.polls.due_at);
                 claims.polls.polled(Instant::now(), self.begun);
@@ -296,7 +300,7 @@ impl Claims {
         }
     }
 
-    /// Nothing was granted. `true` if the exchange itself worked.
+    /// Processes a claim that granted no task. Returns `true` if the exchange itself succeeded.
     fn refused(&mut self, request: &ClaimRequest, problem: &BrokerError) -> bool {
         let queue = &self.shared.queues[request.queue];
         match problem.refusal() {
@@ -310,7 +314,8 @@ impl Claims {
             }
             Some(refusal) if refusal != Refusal::Newer => {}
             _ => {
-                // The queue takes no slots and no turns from the worker's other queues.
+                // After a rejection, the queue takes no slots and no turns from the worker's other
+                // queues.
                 queue.log_rejection(&self.shared.log, problem);
                 self.queues[request.queue].polls.due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(request.queue);
@@ -332,7 +337,8 @@ impl Claims {
         let mut prepared = Vec::with_capacity(grants.len());
         for Grant { id, record, tries, was_tried, start_by } in grants {
             let lease = Lease { id, worker: request.worker.clone(), token };
-            // Checked after the slot is taken: a shutdown that begins later waits for it.
+            // Checked after the slot is taken, because a shutdown that begins later waits for the
+            // slot.
             let may_start = |_: &Slot| certain && !self.shared.shutdown.is_quiet();
             match self.shared.slots.take(request.queue).filter(may_start) {
                 Some(slot) => {
@@ -346,9 +352,9 @@ impl Claims {
         executor::start(&self.shared, prepared);
     }
 
-    /// How long until the next turn, unless a wakeup comes before.
+    /// Returns how long the claimer rests until the next turn, unless a wakeup comes before.
     pub(crate) fn rest(&self) -> Duration {
-        // This worker no longer claims what is due, so a due time must not end the rest at once.
+        // A worker that is ending claims no due tasks, so a due time must not end the rest at once.
         if self.shared.shutdown.is_quiet() {
             return REST;
         }
@@ -358,7 +364,7 @@ impl Claims {
         let times =
             queues.filter_map(|(queue, claims)| claims.polls.next_at(queue.workers(), load));
         let next_due = times.filter(|_| !holds_back);
-        // Without an idle slot nothing can be claimed while a task runs alone.
+        // Without an idle slot, a claim is useless while a task runs alone.
         let next_for_quarantine = quarantine.next().filter(|_| self.idle() > 0);
         let next_due =
             next_due.chain(self.shared.reporter.ready_at()).chain(next_for_quarantine).min();

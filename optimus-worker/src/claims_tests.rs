@@ -1,4 +1,4 @@
-//! What happens to a claim's answer that is late, or out of order.
+//! Answers to claims that are late or out of order.
 
 use optimus_core::{Task, TaskState, WorkerId};
 
@@ -19,7 +19,7 @@ async fn tasks_that_a_claim_grants_after_a_shutdown_began_are_given_back_and_do_
     assert_eq!(handle.status().await.unwrap(), TaskState::Working);
     shared.shutdown.begin();
     assert!(claims.take_in(request, answer));
-    assert!(shared.attempts.is_empty() && shared.slots.busy() == 0, "it did not start");
+    assert!(shared.attempts.is_empty() && shared.slots.busy() == 0, "the task did not start");
     let batches = shared.reporter.take(1);
     let calls = batches.iter().map(|report_batch| report_batch.call(&shared.broker)).collect();
     let mut answers = shared.broker.run_all(calls).await.into_iter();
@@ -42,7 +42,11 @@ fn the_answer_to_a_later_claim_does_not_count_for_an_earlier_one() {
     assert_eq!(claims.received_seq(), 4);
     claims.unanswered = Some(request(5));
     claims.answered_seq = 6;
-    assert_eq!(claims.received_seq(), 4, "it is sent again, and may still return what it granted");
+    assert_eq!(
+        claims.received_seq(),
+        4,
+        "the first claim is sent again, and may still return its tasks"
+    );
     claims.unanswered = None;
     assert_eq!(claims.received_seq(), 6);
 }

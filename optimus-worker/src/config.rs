@@ -1,4 +1,4 @@
-//! What a worker needs to know, validated once: [`Config`].
+//! The settings of a worker, validated once: [`Config`].
 
 use std::time::Duration;
 
@@ -8,13 +8,15 @@ use optimus_core::{
     log::Level,
 };
 
-/// A task whose worker is lost waits for a whole lease.
+/// The longest lease. A task whose worker is lost waits for a whole lease.
 const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Above this a heartbeat's answer, which lists all held tasks, would take too long.
+/// The most slots. With more, a heartbeat's answer, which lists all held tasks, would take too
+/// long.
 const CONCURRENCY_MAX: usize = 100_000;
-/// The shortest lease: a heartbeat is a third of it, and must outlive a slow round trip.
+/// The shortest lease. A heartbeat is due after a third of the lease and must survive a slow round
+/// trip.
 const LEASE_MIN: Duration = Duration::from_millis(500);
-/// A shorter interval would keep an idle worker busy with polls.
+/// The shortest poll interval. A shorter one would keep an idle worker busy with polls.
 const POLL_MIN: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -24,29 +26,29 @@ pub(crate) enum Order {
     /// Each queue gets its share of the slots, by weight; see [`crate::shares`].
     #[default]
     Weighted,
-    /// A queue gets what the ones before it have left.
+    /// A queue gets the slots that the queues before it have left.
     Strict,
 }
 
-/// A worker's settings, checked.
+/// The checked settings of a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) url: String,
-    /// Replaces the credentials of the URL.
+    /// Credentials that replace those of the URL.
     pub(crate) credentials: Option<AskCredentials>,
     pub(crate) namespace: String,
-    /// Replaces the machine's name.
+    /// A name that replaces the machine's name.
     pub(crate) name: Option<String>,
-    /// Queues with their weights; empty: those of the tasks.
+    /// The served queues with their weights. If empty, the worker serves the queues of its tasks.
     pub(crate) queues: Vec<(QueueName, u32)>,
     pub(crate) order: Order,
     pub(crate) concurrency: usize,
     pub(crate) lease: Duration,
     pub(crate) poll: Duration,
     pub(crate) misfit_grace: Duration,
-    /// What a queue keeps of dead tasks, and as much of cancelled ones.
+    /// The limits of a queue's dead tasks. The same limits apply to its cancelled tasks.
     pub(crate) keep_ended: Keep,
-    /// How long a queue that holds nothing is kept.
+    /// How long an empty queue is kept.
     pub(crate) unused_for: Duration,
     pub(crate) shutdown_grace: Duration,
     pub(crate) result_limit: SizeLimit,
@@ -56,7 +58,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Refuses invalid settings, before anything starts.
+    /// Refuses invalid settings before the worker starts.
     pub(crate) fn check(&self) -> Result<(), Error> {
         Endpoint::with_credentials(&self.url, self.credentials.clone())?;
         let refuse = |what: &str| Err(Error::invalid(format!("worker: {what}")));
@@ -71,12 +73,14 @@ impl Config {
         }
         if self.concurrency > CONCURRENCY_MAX {
             return refuse(
-                "the concurrency is above 100,000, which no process can run; set a lower one",
+                "the concurrency is above 100,000, which is more than a process can run; set a \
+                 lower one",
             );
         }
         if self.lease > LEASE_MAX {
             return refuse(
-                "the lease is above a day, and a lost task waits as long; set a shorter one",
+                "the lease is above a day, and the tasks of a lost worker would wait that long; \
+                 set a shorter one",
             );
         }
         for (at, (queue, _)) in self.queues.iter().enumerate() {
@@ -86,19 +90,19 @@ impl Config {
         }
         if self.lease < LEASE_MIN {
             return refuse(
-                "the lease is below 500 ms, which no heartbeat can keep; set a longer one",
+                "the lease is below 500 ms, which is too short for heartbeats; set a longer one",
             );
         }
         if self.poll < POLL_MIN {
             return refuse(
-                "the poll interval is below 10 ms, which keeps an idle worker busy; \
-                 set a longer one",
+                "the poll interval is below 10 ms, which would keep an idle worker busy; set a \
+                 longer one",
             );
         }
         if self.poll > POLL_MAX {
             return refuse(
-                "the poll interval is above a day; a task whose wakeup was lost would wait that \
-                 long",
+                "the poll interval is above a day, and a task whose wakeup was lost would wait \
+                 that long; set a shorter one",
             );
         }
         if self.queues.iter().any(|(_, weight)| *weight == 0) {
@@ -108,7 +112,7 @@ impl Config {
     }
 }
 
-/// The queues as `OPTIMUS_QUEUES` may name them: `critical=3, default` or `critical > default`.
+/// The queues in the syntax of `OPTIMUS_QUEUES`: `critical=3, default` or `critical > default`.
 pub(crate) fn describe(order: Order, queues: &[(QueueName, u32)]) -> String {
     let named = |(name, weight): &(QueueName, u32)| match weight {
         1 => name.to_string(),
@@ -118,7 +122,8 @@ pub(crate) fn describe(order: Order, queues: &[(QueueName, u32)]) -> String {
     queues.join(if order == Order::Strict { " > " } else { ", " })
 }
 
-/// `critical=3,default` by weight (1 if none is given), or `critical>default` strictly.
+/// Parses `critical=3,default` (shares by weight; the default weight is 1) or `critical>default`
+/// (strict order).
 pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>), Error> {
     let invalid = |part: &str, why: &str| {
         Error::invalid(format!(
@@ -131,7 +136,7 @@ pub(crate) fn parse_queues(text: &str) -> Result<(Order, Vec<(QueueName, u32)>),
     let mut queues = Vec::new();
     for part in text.split(separator).map(str::trim) {
         if order == Order::Strict && part.contains('=') {
-            return Err(invalid(part, "has a weight, which strict order has no use for"));
+            return Err(invalid(part, "has a weight, which strict order does not use"));
         }
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
         let name = QueueName::new(name.trim())

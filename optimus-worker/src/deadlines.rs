@@ -14,13 +14,14 @@ use crate::{
 };
 
 const CHECK_EVERY: Duration = Duration::from_millis(100);
-/// How often all attempts are checked while no deadline has passed and every lease is certain:
-/// then only handlers that were asked to stop can be overdue.
+/// How often all attempts are checked while no deadline has passed and every lease is certain. In
+/// this case, only handlers that were asked to stop can be overdue.
 const CHECK_ALL_EVERY: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
-/// Tasks often follow each other, so the role sleeps only after this many checks without one.
+/// Tasks often follow each other, so the role sleeps only after this many checks that found no
+/// attempt.
 const IDLE_CHECKS: u32 = 10;
-/// This long after its timeout a blocking handler is logged as one that hangs.
+/// The time after its timeout at which a blocking handler is logged as hanging.
 const HUNG_AFTER: Duration = Duration::from_secs(10);
 /// How long a handler that was asked to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ impl Deadlines {
         Self { shared, idle_checks: 0, checked_all_at: Instant::now() }
     }
 
-    /// Checks all attempts, or none if a check can't find anything.
+    /// Checks all attempts. Skips the check if it can't find an overdue one.
     fn check_all(&mut self, now: Instant) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));
@@ -79,7 +80,7 @@ impl Deadlines {
         }
     }
 
-    /// Logs once that a thread does not return. Nothing else can be done about it.
+    /// Logs once that a thread does not return. The worker can't stop such a thread.
     fn log_hang(&self, attempt: &Attempt, now: Instant) {
         if now.into_std() < attempt.ctx.deadline() + HUNG_AFTER || attempt.hang_was_logged() {
             return;
@@ -94,14 +95,16 @@ impl Deadlines {
             slots,
             hung,
             "a blocking handler has not returned since its timeout; it keeps its slot and its \
-             task until it returns or the worker is started again"
+             task until it returns or the worker restarts"
         );
     }
 
-    /// The executor does this itself unless handlers block its runtime.
+    /// Ends an attempt whose deadline has passed. The executor does this itself unless handlers
+    /// block its runtime.
     fn time_out(&self, attempt: &Arc<Attempt>) {
         if attempt.begin() {
-            // The runtime had no thread for it until now; another worker may have one.
+            // The runtime had no thread for this attempt until now, but another worker may have
+            // one.
             if attempt.settle() {
                 executor::give_back(&self.shared, attempt.lease.clone());
             }
@@ -125,7 +128,7 @@ impl Deadlines {
     }
 }
 
-/// The queues in which the lease may be over, with this worker's id there.
+/// Returns the queues in which the lease may be over, with this worker's id in each.
 fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
     let queues = shared.queues.iter().filter(|queue| !queue.lease_is_certain());
     queues.map(|queue| (&queue.name, queue.worker())).collect()

@@ -1,4 +1,4 @@
-//! Decides from the end of an attempt what is reported: [`decide`]. No Redis.
+//! Decides from the end of an attempt what is reported: [`decide`]. This code does not call Redis.
 
 use std::{
     any::Any,
@@ -19,14 +19,14 @@ use crate::{
 
 /// The longest message that the error history keeps, in bytes.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
-const INTERRUPTED: &str = "its worker ended and dropped it after it had begun; on_lost = \"dead\" \
-                           forbids another start";
+const INTERRUPTED: &str = "the worker ended and dropped the handler after it had begun; \
+                           on_lost = \"dead\" forbids another start";
 
-/// What must be known of a task to decide on an attempt at it.
+/// What [`decide`] must know of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) task: &'static str,
-    /// From 1; failures and losses so far, and this one.
+    /// The number of the attempt, from 1: the failures and losses before it, plus one.
     pub(crate) attempt: u32,
     pub(crate) failures: u32,
     pub(crate) max_retry: u32,
@@ -36,22 +36,22 @@ pub(crate) struct Facts {
     pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
     pub(crate) on_lost: OnLost,
-    /// How long it waited until this attempt, if this is its first.
+    /// How long the task waited for this attempt, if this is its first.
     pub(crate) wait: Option<Duration>,
-    /// Redis keeps more of the task than its record: tries, a blob, a priority.
+    /// Whether Redis keeps more of the task than its record: tries, a blob, or a priority.
     pub(crate) has_sides: bool,
 }
 
-/// How the handler came to an end.
+/// How the handler ended.
 #[derive(Debug)]
 pub(crate) enum HandlerEnd {
-    /// It returned.
+    /// The handler returned.
     Returned(RunOutput),
-    /// It panicked.
+    /// The handler panicked.
     Panicked(Box<dyn Any + Send>),
-    /// Its deadline passed.
+    /// The deadline of the handler passed.
     TimedOut,
-    /// It was asked to stop, did not, and was dropped.
+    /// The handler was asked to stop, did not stop, and was dropped.
     Abandoned,
 }
 
@@ -72,7 +72,7 @@ impl Report {
         }
     }
 
-    /// Its bytes without its lease.
+    /// The bytes of the report without its lease.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Complete(done) => done.result.as_ref().map_or(0, |(bytes, _)| bytes.len()),
@@ -86,7 +86,7 @@ impl Report {
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) report: Report,
-    /// The handler itself asked for the retry.
+    /// Whether the handler itself asked for the retry.
     pub(crate) asked: bool,
 }
 
@@ -96,21 +96,22 @@ impl From<Report> for Decision {
     }
 }
 
-/// What is reported of an attempt; `None` if its lease is lost, because Redis would refuse it.
+/// Returns what is reported of an attempt. Returns `None` if the lease is lost, because Redis would
+/// refuse the report.
 pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> Option<Decision> {
     let stop = attempt.stopped().map(|(why, _)| why);
     let failure = |reason, problem: &(dyn Error + 'static)| {
         Some(failure(attempt, attempt.facts.backoff, reason, problem, random))
     };
     let report = match (ended, stop) {
-        // Also a handler that could not be dropped, and returned later.
+        // This includes a handler that could not be dropped and returned later.
         (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
         (HandlerEnd::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
         (_, Some(Stop::Lost)) => None,
         (_, Some(Stop::Cancelled)) => Some(cancelled(attempt)),
         (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
         (HandlerEnd::Abandoned, _) => Some(interrupted(attempt)),
-        // It stopped because it was asked to, and not for a reason of its own.
+        // The handler stopped because it was asked to, and not for a reason of its own.
         (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
             if attempt.facts.on_lost == OnLost::Retry =>
         {
@@ -131,8 +132,8 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
     report.map(Decision::from)
 }
 
-/// The report of an attempt whose handler keeps its thread beyond the deadline. It is made on the
-/// maintenance thread, so the user's own back-off is not called.
+/// Returns the report of an attempt whose handler blocks its thread beyond the deadline. The
+/// maintenance thread makes this report, so it does not call the user's own back-off.
 pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
     match attempt.stopped() {
         Some((Stop::Lost, _)) => return None,
@@ -148,15 +149,15 @@ pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
 
 fn timed_out(attempt: &Attempt) -> Interrupted {
     let ms = u64::try_from(attempt.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-    // For people, without fractions of a millisecond.
+    // The text is for people, so it has no fractions of a millisecond.
     Interrupted::TimedOut { after: Duration::from_millis(ms) }
 }
 
-/// An error's text and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`] however much the
-/// error writes.
+/// Returns the text of an error and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`] however
+/// much the error writes.
 pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
-    // What does not fit is left out.
+    // Text that does not fit is left out.
     let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
     let Bounded(mut text) = text;
     if let Err(panic) = written {
@@ -168,7 +169,7 @@ pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// At most this many bytes of a text, cut between characters.
+/// Returns at most this many bytes of a text, cut between characters.
 fn cut(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -177,7 +178,7 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Keeps as much text as the error history does.
+/// Keeps as much text as the error history keeps.
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -213,20 +214,20 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     })
 }
 
-/// The error of a result that is too large; another attempt would not help.
+/// Returns the error of a result that is too large. Another attempt would not help.
 fn too_large(bytes: usize, limit: SizeLimit) -> String {
     format!(
-        "it succeeded, but its result has {bytes} bytes, above the limit of {}; store it \
-         elsewhere and return a reference, set result_ttl to zero, or {}",
+        "the task succeeded, but its result has {bytes} bytes, above the limit of {}; store the \
+         result elsewhere and return a reference, set result_ttl to zero, or {}",
         limit.bytes(),
         limit.remedy()
     )
 }
 
-/// The report of a handler's own error, which may be a control word.
+/// Returns the report of a handler's own error, which may be a control word.
 fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Decision {
     let message = text(problem);
-    // An error whose source panics is no control word.
+    // An error whose source panics is not a control word.
     let word = guarded(|| Control::of(problem)).unwrap_or(Control::Fail);
     let report = match word {
         Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
@@ -249,7 +250,8 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     Decision { report, asked: matches!(word, Control::RetryAfter(_)) }
 }
 
-/// The report of a failure: a retry after the back-off's wait, if retries are left.
+/// Returns the report of a failure. If retries are left, the task is retried after the wait of its
+/// back-off.
 fn failure(
     attempt: &Attempt,
     backoff: Backoff,
@@ -272,7 +274,7 @@ fn failure(
     fail(attempt, outcome, error(attempt, reason, &text(problem)))
 }
 
-/// The report of an attempt that was asked to stop, and did not succeed.
+/// Returns the report of an attempt that was asked to stop and did not succeed.
 fn cancelled(attempt: &Attempt) -> Report {
     fail(attempt, FailureOutcome::Cancelled, String::new())
 }
@@ -285,8 +287,8 @@ fn fail(attempt: &Attempt, outcome: FailureOutcome, error: String) -> Report {
     Report::Fail(Failure { lease: attempt.lease.clone(), outcome, error })
 }
 
-/// The report of an attempt that the worker interrupted: its task goes back to the front of the
-/// ready list and spends no attempt. A task that may start only once is marked Dead.
+/// Returns the report of an attempt that the worker interrupted. The task goes back to the front of
+/// the ready list, and the attempt does not count. A task that may start only once is marked Dead.
 pub(crate) fn interrupted(attempt: &Attempt) -> Report {
     let lease = attempt.lease.clone();
     match attempt.facts.on_lost {
@@ -301,13 +303,13 @@ fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
     error_entry(&attempt.lease, attempt.facts.attempt, reason, message)
 }
 
-/// The report of a task that is marked Dead without an attempt.
+/// Returns the report of a task that is marked Dead without an attempt.
 pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
     let error = error_entry(&lease, attempt, reason, message);
     Report::Fail(Failure { lease, outcome: FailureOutcome::Dead, error })
 }
 
-/// An entry of the error history: JSON without line breaks.
+/// Returns an entry of the error history: JSON without line breaks.
 fn error_entry(lease: &Lease, attempt: u32, reason: Reason, message: &str) -> String {
     let message = cut(message, MESSAGE_BYTES_MAX).to_owned();
     let entry =

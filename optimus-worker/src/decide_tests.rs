@@ -1,4 +1,4 @@
-//! What is reported of an attempt, by its end and by why it was asked to stop.
+//! What is reported of an attempt, by how it ended and why it was asked to stop.
 
 use std::time::Instant;
 
@@ -69,7 +69,7 @@ fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
 }
 
 #[test]
-fn control_words_are_obeyed() {
+fn a_control_word_decides_the_outcome() {
     let second = Duration::from_secs(1);
     assert_eq!(outcome(&attempt(0), error(Retry::after(second))), FailureOutcome::Retry(second));
     assert_eq!(outcome(&attempt(2), error(Retry::after(second))), FailureOutcome::Dead);
@@ -229,7 +229,7 @@ fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
     let Some(Report::Fail(failure)) = decide(&attempt(0), &mut returned(101), 0.5) else {
         panic!("a result that is kept is checked");
     };
-    assert_eq!(failure.outcome, FailureOutcome::Dead, "another attempt would not help");
+    assert_eq!(failure.outcome, FailureOutcome::Dead, "a result that is too large is not retried");
     let entry: AttemptError = serde_json::from_str(&failure.error).unwrap();
     assert_eq!(entry.reason, Reason::ResultTooLarge);
     assert!(entry.message.contains("101") && entry.message.contains("result_limit"));

@@ -1,9 +1,10 @@
-//! Makes an idle thread of the handlers' runtime listen to the sockets: [`DriverWatch`].
+//! Ensures that a thread of the handlers' runtime listens to the sockets: [`DriverWatch`].
 //!
-//! One of tokio's idle threads waits for sockets and timers, and the others wait for tasks. If that
-//! thread is woken for a single task, it wakes no other thread. If the task is a handler that then
-//! keeps the thread, answers to claims wait until something else wakes an idle thread, which may be
-//! the poll. Any task from outside wakes one, so this role spawns a task that does nothing.
+//! One of tokio's idle threads waits for sockets and timers, and the others wait for tasks. If the
+//! waiting thread is woken for a single task, it wakes no other thread. If this task is a handler
+//! that blocks the thread, the runtime reads no answers to claims until another event wakes an idle
+//! thread, possibly only the next poll. A task that is spawned from outside the runtime wakes an
+//! idle thread, so this role spawns a task that does nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +12,16 @@ use tokio::runtime::{Handle, RuntimeMetrics};
 
 use crate::{role::Role, shared::Shared};
 
-/// A thread that is kept from one check to the next is found, so within twice this time. Each check
-/// costs about 60 µs, as long as tasks run.
+/// The interval of the checks. A thread that is blocked from one check to the next is found, so a
+/// blocked thread is found within twice this time. Each check costs about 60 µs, as long as tasks
+/// run.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_secs(3600);
-/// A busy thread under load may be kept later, so an idle one is woken again after this many
+/// A loaded thread may become blocked later, so an idle thread is woken again after this many
 /// checks.
 const KNOWN_FOR: u32 = 50;
-/// Tasks often follow each other, so the role sleeps only after this many checks without one.
+/// Tasks often follow each other, so the role sleeps only after this many checks that found no
+/// attempt.
 const IDLE_CHECKS: u32 = 5;
 
 /// Checks the threads of the handlers' runtime, and wakes an idle one.
@@ -29,12 +32,12 @@ pub(crate) struct DriverWatch {
     idle_checks: u32,
 }
 
-/// What is known of a thread.
+/// What the role knows of a thread.
 #[derive(Clone, Copy, Default)]
 struct Thread {
-    /// How often it was parked and woken. It is parked while this is odd.
+    /// How often the thread was parked and unparked. The thread is parked while this number is odd.
     changes: u64,
-    /// For this many more checks the thread is ignored: an idle one was woken because of it.
+    /// The thread is ignored for this many more checks, because an idle thread was woken for it.
     known_for: u32,
 }
 
@@ -44,7 +47,7 @@ impl DriverWatch {
         Self { shared, runtime, threads, idle_checks: 0 }
     }
 
-    /// Whether a thread was kept since the last check, while another is idle.
+    /// Returns whether a thread was blocked since the last check while another one is idle.
     fn should_wake(&mut self) -> bool {
         let metrics = self.runtime.metrics();
         let (mut kept, mut idle) = (false, false);
@@ -73,7 +76,7 @@ fn changes(metrics: &RuntimeMetrics, thread: usize) -> u64 {
     metrics.worker_park_unpark_count(thread)
 }
 
-/// tokio does not count on these targets, so no kept thread is found.
+/// On these targets tokio does not count parks, so no blocked thread is found.
 #[cfg(not(target_has_atomic = "64"))]
 fn changes(_: &RuntimeMetrics, _: usize) -> u64 {
     0

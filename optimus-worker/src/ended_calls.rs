@@ -1,7 +1,7 @@
 //! Calls `ended` of the layers after an attempt has ended: [`EndedCalls`].
 //!
-//! Layers are user code, so they are called on the handlers' runtime, once the report is on its
-//! way. If one panics or does not return, the others are still called.
+//! Layers are user code, so they run on the handlers' runtime, after the report was handed over. If
+//! one layer panics or does not return, the other layers are still called.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -25,14 +25,14 @@ use crate::{
     user_code::{discard, panic_text},
 };
 
-/// How long a layer may take, while the slot is busy.
+/// How long a layer may run. The slot is busy until then.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
-/// The end of an attempt, if there are layers.
+/// The end of an attempt that has layers.
 pub(crate) struct EndedCalls(Option<End>);
 
 impl EndedCalls {
-    /// The calls that follow this decision.
+    /// Returns the calls that follow this decision.
     pub(crate) fn of(shared: &Shared, attempt: &Attempt, decision: Option<&Decision>) -> Self {
         Self((!shared.layers.is_empty()).then(|| {
             let ran = attempt.started_at.elapsed();
@@ -40,7 +40,7 @@ impl EndedCalls {
         }))
     }
 
-    /// Starts the calls; works on any thread.
+    /// Starts the calls. This works on any thread.
     pub(crate) fn start(self, shared: &Arc<Shared>, attempt: &Arc<Attempt>) {
         let Some(end) = self.0 else { return };
         let (shared, ended) = (shared.clone(), attempt.clone());
@@ -59,7 +59,7 @@ pub(crate) async fn finish(shared: &Shared, attempt: &Attempt) {
     let Some(mut calls) = calls else { return };
     tokio::select! {
         biased;
-        // Panics of layers are logged there.
+        // `call_all` logs the panics of layers.
         joined = &mut calls => drop(joined),
         () = shared.shutdown.roles().cancelled() => {
             calls.abort();
@@ -96,7 +96,7 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
     let error = |json: &str| {
         let ran_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
         let at_ms = attempt.claimed_ms.saturating_add(ran_ms);
-        let error: AttemptError = serde_json::from_str(json).expect("the entry was made here");
+        let error: AttemptError = serde_json::from_str(json).expect("the report has a valid entry");
         AttemptError { at_ms, ..error }
     };
     match report {

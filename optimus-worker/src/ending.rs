@@ -1,10 +1,12 @@
 //! Ends a worker, in named phases: [`end`]. They run on the maintenance thread.
 //!
-//! *Quiet*: nothing new is claimed or started; what has not begun is given back. *Drain*: what runs
-//! may finish, for the grace. *Cancel*: the rest is asked to stop. *Release*: what still runs is
-//! dropped and given back, and costs no attempt; what has ended is reported. The heartbeat goes on
-//! until then, so no lease ends meanwhile. If Redis does not answer, all phases, the end of the
-//! roles and the leave take at most 8 s after the grace, however many queues there are.
+//! *Quiet*: the worker claims and starts no more tasks, and gives back the tasks that have not
+//! begun. *Drain*: running tasks may finish within the grace. *Cancel*: the worker asks the
+//! remaining handlers to stop. *Release*: the worker drops the handlers that still run and gives
+//! their tasks back, which uses no attempt. It reports the attempts that have ended. The heartbeat
+//! continues until then, so no lease ends during these phases. If Redis does not answer, all
+//! phases, the end of the roles and the leave together take at most 8 s after the grace, for any
+//! number of queues.
 
 use std::time::Duration;
 
@@ -13,15 +15,16 @@ use tokio::time::timeout;
 
 use crate::{attempts::Stop, executor, shared::Shared};
 
-/// In effect without a limit, and short enough to add to an instant.
+/// In effect no limit, but short enough to add to an instant.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-/// A claimer with a thread has its reports answered sooner.
+/// How long the claimer has to send its reports. A claimer with a thread receives the answers
+/// sooner.
 const CLAIMER_GRACE: Duration = Duration::from_millis(500);
-/// After that, the maintenance thread sends the reports itself.
+/// How long the maintenance thread then has to send the remaining reports itself.
 const RELEASE_GRACE: Duration = Duration::from_secs(2);
 
-/// Waits until the worker is to end, and runs the phases. The roles still run.
+/// Waits until the worker must end, and runs the phases. The roles still run during the phases.
 pub(crate) async fn end(shared: &Shared) {
     let Shared { config, attempts, reporter, slots, shutdown, .. } = shared;
     shutdown.quieted().await;
@@ -49,7 +52,7 @@ pub(crate) async fn end(shared: &Shared) {
     until(shared, RELEASE_GRACE, is_over).await;
 }
 
-/// Waits for a condition, but no longer than `within`.
+/// Waits until a condition holds, but no longer than `within`.
 async fn until(shared: &Shared, within: Duration, condition: impl Fn() -> bool) {
     let ending = &shared.wakeups.ending;
     let met = async {
@@ -59,6 +62,6 @@ async fn until(shared: &Shared, within: Duration, condition: impl Fn() -> bool) 
             }
         }
     };
-    // After that time the next phase begins in any case.
+    // After that time, the next phase begins in any case.
     drop(timeout(within.min(FOREVER), met).await);
 }

@@ -1,4 +1,4 @@
-//! Runs prepared attempts: handler under its deadline → report.
+//! Runs prepared attempts: runs the handler until its deadline, and reports the outcome.
 
 use std::{
     iter,
@@ -34,8 +34,8 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     for prepared in prepared {
-        // At every level, because the handler's own events of any level are inside it. A layer of
-        // the subscriber may panic, and the attempt must still begin.
+        // The span has the level ERROR, because the handler's own events of any level are inside
+        // it. A layer of the subscriber may panic, and the attempt must still begin.
         let span = guarded(|| {
             tracing::error_span!(
                 target: "optimus::task",
@@ -55,12 +55,12 @@ pub(crate) fn give_back(shared: &Shared, lease: Lease) {
     release(shared, lease, Give::Head);
 }
 
-/// Gives back a task, to be claimed again after this wait.
+/// Gives back a task. It can be claimed again after this wait.
 pub(crate) fn give_back_for(shared: &Shared, lease: Lease, wait: Duration) {
     release(shared, lease, Give::Snooze(wait));
 }
 
-/// Gives back the quarantined tasks that match. A release of a task that was asked to stop cancels
+/// Gives back the quarantined tasks that match. If a task was asked to stop, its release cancels
 /// it.
 pub(crate) fn give_back_quarantined(shared: &Shared, matches: impl Fn(&Lease) -> bool) {
     for lease in shared.quarantine.remove(matches) {
@@ -68,8 +68,8 @@ pub(crate) fn give_back_quarantined(shared: &Shared, matches: impl Fn(&Lease) ->
     }
 }
 
-/// Gives back all tasks that were claimed and have not begun: their runtime may have no thread for
-/// them.
+/// Gives back all tasks that were claimed and have not begun, because their runtime may have no
+/// thread for them.
 pub(crate) fn give_back_all_waiting(shared: &Shared) {
     give_back_quarantined(shared, |_| true);
     for attempt in shared.attempts.snapshot() {
@@ -87,7 +87,8 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
 /// drops may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let Prepared { attempt, definition, payload, mut slot } = prepared;
-    // The maintenance thread may have given it back or timed it out before this runtime ran it.
+    // The maintenance thread may have given the task back, or ended the attempt by timeout, before
+    // this runtime ran it.
     if !attempt.begin() || attempt.is_settled() {
         return;
     }
@@ -100,20 +101,21 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         ended = must_end(&attempt, &slot) => ended,
     };
     if attempt.ctx.is_blocking() {
-        // The handler no longer waits for its thread, which still runs. At the deadline the
-        // maintenance thread logs it.
+        // The handler no longer waits for its thread, which still runs. At the deadline, the
+        // maintenance thread logs the hang.
         let _waits = slot.leave_runtime();
         attempt.ctx.unblocked().await;
     }
     attempt.ctx.cancel();
-    // This calls user code. If it does not return, the maintenance thread settles the attempt at
-    // the deadline.
+    // This call runs user code. If the code does not return, the maintenance thread settles the
+    // attempt at the deadline.
     let decision = decide::decide(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
         report(&shared, &attempt, decision);
     }
     if !matches!(ended, HandlerEnd::Returned(Ok(_))) {
-        // The claimer that was just woken is queued on this thread, which a drop may block.
+        // The claimer was just woken and is queued on this thread. A drop of the user's values may
+        // block the thread.
         platform::yield_now().await;
     }
     discard(running);
@@ -123,8 +125,8 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     drop(slot);
 }
 
-/// Reports the decision on an attempt that is settled, and calls the layers. The attempt is counted
-/// and logged once Redis has answered.
+/// Reports the outcome of a settled attempt, and calls the layers. The attempt is counted and
+/// logged once Redis has answered.
 pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
     let calls = EndedCalls::of(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
@@ -140,8 +142,9 @@ pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Opt
     calls.start(shared, attempt);
 }
 
-/// Resolves when the handler may be dropped. A thread that it keeps can't be stopped, so this waits
-/// for it: the task must not start again while it runs.
+/// Resolves when the handler may be dropped. If the handler blocks a thread, which can't be
+/// stopped, this waits until the thread returns, because the task must not start again while it
+/// runs.
 async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
     let ended = tokio::select! {
         biased;
@@ -156,8 +159,8 @@ async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
     ended
 }
 
-/// Ends the attempt: drops the values that it was given, and reports it as interrupted if the
-/// runtime ends before the handler, and drops it.
+/// Ends the attempt and drops its values. If the runtime ends before the handler, this drops the
+/// handler and reports the attempt as interrupted.
 struct Unfinished<'a> {
     shared: &'a Arc<Shared>,
     attempt: &'a Arc<Attempt>,
@@ -166,7 +169,8 @@ struct Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         let Self { shared, attempt } = self;
-        // Otherwise a thread of its own goes on, and the task must not start while it runs.
+        // Otherwise the handler still runs on a separate thread, and the task must not start again
+        // meanwhile.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
             let decision = Decision::from(decide::interrupted(attempt));

@@ -8,10 +8,12 @@ use crate::{reporter::take_in_reports, role::Role, shared::Shared};
 
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);
-/// A claimer with a thread takes a report at once, unless it waits for Redis.
+/// The wait after which a report is overdue. A claimer with a thread sends a report at once, unless
+/// it waits for Redis.
 const OVERDUE: Duration = Duration::from_millis(200);
 const CALLS_MAX: usize = 8;
-/// Tasks often follow each other, so the role sleeps only after this many checks without one.
+/// Tasks often follow each other, so the role sleeps only after this many checks that found no
+/// attempt.
 const IDLE_CHECKS: u32 = 10;
 
 /// The role that sends overdue reports from the maintenance thread.
@@ -34,13 +36,14 @@ impl Role for FallbackReporter {
             if self.shared.reporter.waited() <= OVERDUE {
                 break;
             }
-            // One batch at a time: a heartbeat may have to wait behind large results.
+            // The role sends one batch at a time, because a heartbeat may have to wait behind large
+            // results.
             let batches = self.shared.reporter.take(1);
             let calls =
                 batches.iter().map(|report_batch| report_batch.call(&self.broker)).collect();
             let mut answers = self.broker.run_all(calls).await.into_iter();
             take_in_reports(&self.shared, batches, &mut answers);
-            // These reports may have kept the claimer from claims.
+            // The claimer may have stopped its claims because of these reports.
             self.shared.wakeups.fallback_reported();
         }
         let table = &self.shared.attempts;
