@@ -164,8 +164,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets how long a worker without heartbeats keeps its tasks: from 500 ms to a day. The default
-    /// is 15 s.
+    /// Sets how long a worker without heartbeats keeps its tasks, from 500 ms to a day. Default: 15
+    /// s.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
         self
@@ -219,8 +219,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets how long a shutdown lets running tasks finish before it cancels them. The default is 25
-    /// s.
+    /// Sets how long a shutdown lets running tasks finish before it cancels them. Default: 25 s.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.shutdown_grace = grace;
         self
@@ -236,9 +235,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Prints no information to stderr at the start: neither the queues and tasks of the worker,
-    /// nor a hint that no `tracing` subscriber is installed. Warnings about the server are still
-    /// printed.
+    /// At the start, prints neither the worker's queues and tasks to stderr, nor a hint about a
+    /// missing `tracing` subscriber. Warnings about the server are still printed.
     pub fn quiet(mut self) -> Self {
         self.config.banner = false;
         self

@@ -22,25 +22,26 @@ use crate::{
     start::new_worker_id,
 };
 
-/// The shortest time between two heartbeats, as a part of a third of the lease.
+/// The shortest time between two heartbeats, as a fraction of a third of the lease.
 const USUAL_LEAST: f64 = 0.9;
-/// The same for long leases. Their workers share the heartbeats of a queue, so they must not run in
-/// step; workers that start together are in step at first.
+/// The same fraction for long leases. The workers with long leases share the heartbeats of a queue,
+/// so they must not send them at the same time. Workers that start together begin at the same time.
 const LONG_LEAST: f64 = 0.8;
 const FIRST_LEAST: f64 = 0.1;
-/// A heartbeat that takes more than one such part of a lease is logged.
+/// A heartbeat that takes longer than this fraction of a lease is logged.
 const SLOW_PART: u32 = 10;
-/// With this many tasks, the length of the answer may be why a heartbeat takes long.
+/// With at least this many tasks, the length of the answer may be the reason that a heartbeat takes
+/// long.
 const MANY_HELD: usize = 1_000;
-/// How soon a queue has its next heartbeat after a failed one. Queues whose heartbeats are no
-/// further apart share one write.
+/// How soon a queue has its next heartbeat after a failed one. Queues whose heartbeats are due
+/// within this time share one write.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// The role that renews the worker's leases.
 pub(crate) struct Heartbeat {
     shared: Arc<Shared>,
     broker: Broker,
-    /// When each queue has its next heartbeat.
+    /// The time of the next heartbeat of each queue.
     next_at: Vec<Instant>,
     /// Whether each queue's lease was longer than usual at its last heartbeat.
     is_long: Vec<bool>,
@@ -54,8 +55,8 @@ impl Heartbeat {
         Self { shared, broker, next_at, is_long }
     }
 
-    /// The queues whose heartbeat is due, and those whose heartbeat is due soon; none if the role
-    /// was only woken because a heartbeat is due earlier than before.
+    /// Returns the queues whose heartbeat is due now or soon. Returns none if the role was woken
+    /// only because a heartbeat is due earlier than before.
     fn due(&mut self, now: Instant) -> Vec<usize> {
         for (next_at, queue) in self.next_at.iter_mut().zip(&self.shared.queues) {
             *next_at = queue.take_beat_at().map_or(*next_at, |at| at.min(*next_at));
@@ -67,8 +68,8 @@ impl Heartbeat {
         (0..self.next_at.len()).filter(|at| self.next_at[*at] <= soon).collect()
     }
 
-    /// One heartbeat for these queues, with one write and one deadline. Returns for each of them
-    /// whether it was acknowledged.
+    /// Sends one heartbeat for these queues, with one write and one deadline. Returns for each
+    /// queue whether its heartbeat was acknowledged.
     async fn beat(&self, places: &[usize]) -> Vec<bool> {
         let (lease, sent_at) = (self.shared.config.lease, Instant::now());
         let mut befores: Vec<Option<Before>> =
@@ -97,7 +98,8 @@ impl Heartbeat {
         }
         self.shared.wakeups.expiry_learned();
         self.log_lapsed(&lapsed);
-        // After the answers, and all at the same time, so that no queue waits for another.
+        // Gives up the lapsed ids after the answers and all at the same time, so that no queue
+        // waits for another.
         let replacing = lapsed.iter().map(|(_, queue, before)| {
             let registering = self.take_new_id(queue, before);
             async { timeout(lease / 2, registering).await.unwrap_or(false) }
@@ -114,7 +116,7 @@ impl Heartbeat {
         let was_certain = queue.lease_is_certain();
         queue.renewed(sent_at, renewed.lease, before.grants);
         if !was_certain {
-            // No claim was sent meanwhile.
+            // The worker sent no claim while its lease was uncertain, so the queue may have work.
             queue.hint();
         }
         queue.set_next_expiry(renewed.next_expiry);
@@ -122,7 +124,8 @@ impl Heartbeat {
         reconcile(&self.shared, before, renewed);
     }
 
-    /// Logs one event, however many queues there are. It names the one that held the most.
+    /// Logs one event for all queues. The event names the queue in which the worker held the most
+    /// tasks.
     fn log_lapsed(&self, lapsed: &[(usize, &Served, Before)]) {
         let most = lapsed.iter().max_by_key(|(_, _, before)| before.attempts.len());
         let Some((_, most, before)) = most else { return };
@@ -135,12 +138,12 @@ impl Heartbeat {
             %queue,
             %worker,
             held,
-            "Redis no longer knows this worker: its lease is over, or Redis lost data; what the \
-             worker held there no longer counts, and it goes on under a new id"
+            "Redis no longer knows this worker: its lease is over, or Redis lost data; the tasks \
+             that the worker held there are no longer its own, and it continues under a new id"
         );
     }
 
-    /// Takes a new id after the lease was reaped. Nothing that was sent under the old id may count.
+    /// Takes a new id after the lease was reaped. Answers to calls under the old id must not count.
     async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
         let (worker, registered_at) = (new_worker_id(&self.shared.config), Instant::now());
         let registered = self
@@ -155,7 +158,7 @@ impl Heartbeat {
                 queue.replace_worker(worker, registered_at, self.shared.config.lease);
                 queue.set_next_expiry(registered.next_expiry);
                 queue.hint();
-                // The queue may have been removed as one that nobody uses.
+                // The queue may have been removed because it was unused.
                 if let Err(problem) = self.broker.announce(&queue.name).await {
                     let (log, name) = (&self.shared.log, queue.name.clone());
                     let text = "could not announce the queue";
@@ -175,7 +178,7 @@ impl Role for Heartbeat {
         let places = self.due(began_at);
         let worked = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
         let took = began_at.elapsed();
-        // A wait for a connection is not logged here: the outage itself is logged.
+        // A wait for a connection is not logged here, because the outage itself is logged.
         let is_connected = self.broker.connects() == connects;
         if worked.contains(&true) && is_connected && took > lease / SLOW_PART {
             log_slow(&self.shared, took);
@@ -198,21 +201,22 @@ impl Role for Heartbeat {
     }
 }
 
-/// Logs that the answer to a heartbeat took long, with advice for the likely cause.
+/// Logs that the answer to a heartbeat took long. The event includes advice for the likely cause.
 fn log_slow(shared: &Shared, took: Duration) {
     let (held, lease) = (shared.attempts.len(), shared.config.lease);
     let (took_ms, lease_ms) = (outcome::millis(took), outcome::millis(lease));
     let text = if held >= MANY_HELD {
-        "a heartbeat for so many tasks took long; when one takes a third of the lease, leases end: \
-         run fewer tasks at once in each worker, or set a longer lease"
+        "a heartbeat for so many tasks took long; if a heartbeat takes a third of the lease, \
+         leases end: run fewer tasks at once in each worker, or set a longer lease"
     } else {
-        "Redis took long to answer a heartbeat; when that takes a third of the lease, leases end: \
-         look for what keeps Redis, the network or this machine busy (SLOWLOG, latency, CPU)"
+        "Redis took long to answer a heartbeat; if an answer takes a third of the lease, leases \
+         end: find out why Redis, the network or this machine is slow (SLOWLOG, latency, CPU)"
     };
     log_event!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
 }
 
-/// Logs a heartbeat that was rejected. Always `false`: it was not acknowledged.
+/// Logs that Redis rejected a heartbeat. Returns `false`, because the heartbeat was not
+/// acknowledged.
 fn missed(log: &Log, queue: &Served, problem: BrokerError) -> bool {
     if !problem.is_transient() {
         let name = queue.name.clone();

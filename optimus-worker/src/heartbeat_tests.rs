@@ -1,4 +1,4 @@
-//! What a heartbeat does with the tasks that Redis records while claims and reports are on their
+//! The effect of a heartbeat on the tasks that Redis records while claims and reports are under
 //! way.
 
 use optimus_core::{
@@ -31,7 +31,7 @@ impl Stepped {
         &self.shared.queues[0]
     }
 
-    /// Redis executes a claim; its answer is not processed.
+    /// Redis executes a claim, but the answer is not processed.
     async fn claim(&self, seq: u64) -> Claimed {
         let (queue, broker) = (self.queue(), &self.shared.broker);
         let claimed = broker.claim(&queue.name, &queue.worker(), seq, 1).await.unwrap();
@@ -39,12 +39,12 @@ impl Stepped {
         claimed
     }
 
-    /// Processes the answer: the attempt begins.
+    /// Processes the answer, so that the attempt begins.
     fn take_in(&self, claimed: Claimed) -> Arc<Attempt> {
         self.take_in_as(self.queue().worker(), claimed)
     }
 
-    /// As [`take_in`](Self::take_in), for a claim that was sent under this id.
+    /// Does the same as [`take_in`](Self::take_in) for a claim that was sent under this id.
     fn take_in_as(&self, worker: WorkerId, claimed: Claimed) -> Arc<Attempt> {
         let Claimed { token, now_ms, mut grants, .. } = claimed;
         let grant = grants.remove(0);
@@ -59,26 +59,26 @@ impl Stepped {
         attempt
     }
 
-    /// What Redis answers to a heartbeat.
+    /// Returns the answer of Redis to a heartbeat.
     async fn renew(&self) -> Renewed {
         let queue = self.queue();
         let lease = self.shared.config.lease;
         self.shared.broker.renew(&queue.name, &queue.worker(), lease).await.unwrap()
     }
 
-    /// Whether a heartbeat was acknowledged.
+    /// Sends a heartbeat. Returns whether it was acknowledged.
     async fn beats(&self) -> bool {
         self.heartbeat.beat(&[0]).await == [true]
     }
 
-    /// How many reports wait to be sent.
+    /// Returns how many reports wait to be sent.
     fn reports(&self) -> usize {
         self.shared.reporter.len()
     }
 }
 
 #[tokio::test]
-async fn a_claim_whose_answer_is_on_its_way_is_left_alone() {
+async fn a_claim_whose_answer_is_under_way_is_not_given_back() {
     let worker = Stepped::new("heartbeat-on-its-way").await;
     let claimed = worker.claim(1).await;
     assert!(worker.beats().await);
@@ -92,7 +92,7 @@ async fn a_claim_whose_answer_is_on_its_way_is_left_alone() {
 async fn a_claim_whose_answer_never_came_is_given_back() {
     let worker = Stepped::new("heartbeat-never-came").await;
     worker.claim(1).await;
-    // The claim after it was answered.
+    // The next claim was answered.
     worker.queue().set_received_seq(2);
     assert!(worker.beats().await);
     assert_eq!(worker.reports(), 1);
@@ -123,7 +123,7 @@ async fn a_claim_whose_answer_came_during_the_heartbeat_is_not_given_back() {
 async fn of_two_attempts_at_one_task_the_one_under_the_old_token_is_stopped() {
     let worker = Stepped::new("heartbeat-old-token").await;
     let old = worker.take_in(worker.claim(1).await);
-    // As after a release by this worker whose answer was lost.
+    // This is the state after a release by this worker whose answer was lost.
     let given = Release { lease: old.lease.clone(), give: Give::Head };
     let (broker, queue) = (&worker.shared.broker, worker.queue());
     let call = broker.release_call(&queue.name, &queue.worker(), &[given]);
@@ -164,6 +164,6 @@ async fn a_worker_that_is_no_longer_registered_goes_on_under_another_id() {
     worker.shared.broker.leave(&worker.queue().name, &old).await.unwrap();
     assert!(worker.beats().await);
     assert_ne!(worker.queue().worker(), old);
-    // A claim under the new id is granted the same task.
+    // A claim under the new id receives the same task.
     assert_eq!(worker.take_in(worker.claim(1).await).lease.worker, worker.queue().worker());
 }

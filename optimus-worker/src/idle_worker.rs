@@ -1,4 +1,4 @@
-//! A worker whose roles don't run, for tests that do their work step by step: [`idle_worker`].
+//! A worker whose roles don't run, for tests that run each step themselves: [`idle_worker`].
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Worker, shared::Shared};
 
-/// Does nothing, and succeeds.
+/// A task that does nothing and succeeds.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Nothing {}
 
@@ -20,10 +20,11 @@ impl Task for Nothing {
     }
 }
 
-/// A worker for [`Nothing`] in a store of this name, and a client of that store.
+/// Creates a worker for [`Nothing`] in a store of this name, and a client of that store.
 pub(crate) async fn idle_worker(store: &str) -> (Client, Arc<Shared>) {
     let url = format!("memory://{store}");
-    let client = Client::builder(&url).connect().await.expect("a store in memory is always there");
+    let client =
+        Client::builder(&url).connect().await.expect("a store in memory can always be opened");
     let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
-    (client, worker.build().expect("one task, one queue").idle_worker().await)
+    (client, worker.build().expect("the settings are valid").idle_worker().await)
 }

@@ -10,15 +10,15 @@ use optimus_core::{
 
 use crate::{role::Role, shared::Shared};
 
-/// All workers together clean up this often, however many they are.
+/// All workers of a queue together purge it once in this time, for any number of workers.
 const AVERAGE: Duration = Duration::from_secs(15);
-/// Calls for one queue in a turn.
+/// The most calls for one queue in a turn.
 const CALLS_MAX: usize = 1_000;
-/// How long until the next turn if there is more, because tasks may die faster than one turn
+/// The wait for the next turn if more tasks remain, because tasks may die faster than one turn
 /// purges.
 const MORE_AFTER: Duration = Duration::from_millis(100);
 
-/// The role that limits what ended tasks take of Redis' memory.
+/// The role that limits how much of Redis' memory the ended tasks use.
 pub(crate) struct Janitor {
     shared: Arc<Shared>,
     broker: Broker,
@@ -39,19 +39,19 @@ pub(crate) async fn purge(
 ) -> Result<Seen, BrokerError> {
     let mut sum = Sum::default();
     let seen = sum.purge(shared, broker, queue).await;
-    // Logged even if a later call failed.
+    // This is logged even if a later call failed.
     sum.log(shared, queue);
     seen
 }
 
-/// What a turn finds in a queue.
+/// The result of a turn in one queue.
 pub(crate) struct Seen {
     pub(crate) workers: usize,
     /// Whether there is more to purge.
     more: bool,
 }
 
-/// What a turn has purged from a queue, and why.
+/// The tasks that a turn has purged from a queue, and the reasons.
 #[derive(Default)]
 struct Sum {
     tasks: usize,
@@ -93,8 +93,8 @@ impl Sum {
                 past_age,
                 above_count,
                 above_bytes,
-                "removed ended tasks before their age: the dead or the cancelled ones take more \
-                 bytes than keep_ended_bytes"
+                "removed ended tasks before their maximum age, because the dead or the cancelled \
+                 tasks have more bytes than keep_ended_bytes"
             );
         } else if tasks > 0 {
             log_event!(
@@ -104,7 +104,7 @@ impl Sum {
                 tasks,
                 past_age,
                 above_count,
-                "removed ended tasks that were too many or too old"
+                "removed ended tasks because they were too many or too old"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Ends the worker's registration, and gives back what it still holds: [`leave`].
+//! Ends the worker's registration, and gives back the tasks that it still holds: [`leave`].
 
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use optimus_core::{
 use crate::{outcome::millis, queues::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
-/// For all queues together, because a supervisor waits.
+/// The time limit for all queues together. It is short because a supervisor waits.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Leaves all queues at once. What can't be given back now is left to the reaper.
+/// Leaves all queues at once. The reaper of another worker takes back the tasks that can't be given
+/// back now.
 pub(crate) async fn leave(shared: &Shared) {
     let broker = shared.maintenance.within(CONNECT_WITHIN);
     let leaving = shared.queues.iter().map(|queue| leave_queues(shared, &broker, queue));
@@ -24,7 +25,7 @@ pub(crate) async fn leave(shared: &Shared) {
             shared.log,
             WARN,
             within_ms = millis(LEAVE_WITHIN),
-            "could not leave every queue; the leases there end by themselves"
+            "could not leave every queue in time; the leases there end by themselves"
         );
     }
 }
@@ -44,7 +45,7 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
     }
     let held = broker.renew(&queue.name, &worker, lease).await?.held;
     let leases = held.into_iter().map(|(id, token)| Lease { id, worker: worker.clone(), token });
-    // A running task would otherwise start elsewhere while it still runs here.
+    // Otherwise a running task would start elsewhere while it still runs here.
     let running =
         |lease: &Lease| shared.attempts.of(lease).is_some_and(|attempt| !attempt.is_settled());
     let (kept, unknown): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
@@ -57,8 +58,8 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
         queue = %name,
         given_back,
         kept = kept_here,
-        "this worker held tasks when it left: those that it did not know of are given back; those \
-         that still run stay until the lease is over"
+        "this worker held tasks when it left: it gave back the tasks that it did not know of; its \
+         running tasks stay until the lease is over"
     );
     for batch in releases.chunks(BATCH_MAX) {
         broker.report(broker.release_call(&queue.name, &worker, batch)).await?;

@@ -1,4 +1,4 @@
-//! How long a ledger without a stamp of its client is kept: [`Ledgers`].
+//! Decides how long a ledger without a stamp of its client is kept: [`Ledgers`].
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -10,11 +10,12 @@ use tokio::time::Instant;
 
 /// A live client stamps its ledgers every ten minutes.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// If this worker has lost its own connection recently, clients may have lost theirs, too.
+/// How long the worker must have been connected. If it has recently lost its own connection,
+/// clients may have lost theirs, too.
 const IDLE_AFTER_OUTAGE: Duration = Duration::from_secs(24 * 60 * 60);
 const OUTAGE_IS_OVER: Duration = Duration::from_secs(15 * 60);
 
-/// How long this worker's connection has lasted.
+/// How long this worker has been connected.
 pub(crate) struct Ledgers(Mutex<Held>);
 
 struct Held {
@@ -27,7 +28,7 @@ impl Ledgers {
         Self(Mutex::new(Held { breaks: 0, since: Instant::now() }))
     }
 
-    /// How long a ledger may be without a stamp before it is purged.
+    /// Returns how long a ledger may be without a stamp before it is purged.
     pub(crate) fn idle(&self, broker: &Broker) -> Duration {
         self.after(broker.breaks(), Instant::now())
     }
@@ -49,7 +50,7 @@ mod tests {
     fn a_ledger_is_given_a_day_until_clients_had_time_to_reconnect() {
         let ledgers = Ledgers::new();
         let begun = Instant::now();
-        assert_eq!(ledgers.after(0, begun), IDLE_AFTER_OUTAGE, "it has just started");
+        assert_eq!(ledgers.after(0, begun), IDLE_AFTER_OUTAGE, "the worker has just started");
         assert_eq!(ledgers.after(0, begun + OUTAGE_IS_OVER * 2), IDLE);
         let broken = begun + 4 * OUTAGE_IS_OVER;
         assert_eq!(ledgers.after(1, broken), IDLE_AFTER_OUTAGE);

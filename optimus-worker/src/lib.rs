@@ -1,18 +1,19 @@
 //! The running process of the Optimus task queue. Applications use the facade crate `optimus`.
 //!
-//! What happens when you call [`Worker::run`]: the `registry` of tasks is checked, and the worker
-//! registers under a lease in each queue it serves. The `claimer` then takes turns, each one write
-//! to Redis: what finished since the last turn (kept by the `reporter`) and a claim for as many
-//! tasks as there are idle slots. The `executor` runs each claimed task, and `decide` turns its end
-//! into a report.
+//! When you call [`Worker::run`], the worker checks its `registry` of tasks and registers under a
+//! lease in each queue that it serves. The `claimer` then takes turns. Each turn is one write to
+//! Redis. It contains the reports since the last turn, which the `reporter` keeps, and a claim for
+//! as many tasks as there are idle slots. The `executor` runs each claimed task, and `decide` turns
+//! its end into a report.
 //!
-//! The `maintenance` thread runs outside that runtime, with connections of its own. Its roles are
-//! `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, `work_listener`,
-//! `cancel_listener`, `reaper`, `janitor`, `steward` and `summary`. They go on even if handlers
-//! block every thread of their runtime. The worker also ends on that thread: in the phases of
+//! The `maintenance` thread runs outside the handlers' runtime, with its own connections. Its roles
+//! are `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, `work_listener`,
+//! `cancel_listener`, `reaper`, `janitor`, `steward` and `summary`. They run even if handlers block
+//! every thread of their runtime. The worker also ends on the maintenance thread: in the phases of
 //! `ending`, and then with `leave`. `shutdown` and `process` start the end.
 //!
-//! Both sides share `attempts`: every attempt that runs or whose report is still held.
+//! Both sides share the table `attempts`, which contains every attempt that runs or whose report is
+//! still held.
 
 mod answered;
 mod attempts;

@@ -1,5 +1,5 @@
-//! The maintenance thread, which handlers can't block: it has its own runtime and connections, and
-//! it ends the worker.
+//! The maintenance thread, which ends the worker. Handlers can't block it, because it has its own
+//! runtime and connections.
 
 use std::{convert::Infallible, future::pending, io, sync::Arc, thread, time::Duration};
 
@@ -32,30 +32,31 @@ use crate::{
     work_listener::WorkListener,
 };
 
-/// Each role ends its act within this once it is asked to stop, unless Redis is away.
+/// The time in which each role ends its turn after it is asked to stop, unless Redis does not
+/// answer.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// The maintenance thread of a worker, as its future sees it.
+/// The maintenance thread of a worker, as the future of the worker sees it.
 pub(crate) struct Maintenance {
-    /// Closed when it has left.
+    /// Closed when the worker has left.
     ended: oneshot::Receiver<Infallible>,
 }
 
-/// What only the maintenance thread has.
+/// The values that only the maintenance thread has.
 struct Thread {
     shared: Arc<Shared>,
     /// Cancelled when the claimer has ended.
     claimer: CancellationToken,
-    /// Set if `run` started the worker.
+    /// The process, if `run` started the worker.
     process: Option<Process>,
     /// The handlers' runtime.
     runtime: Handle,
-    /// Dropped when it has left.
+    /// Dropped when the worker has left.
     alive: oneshot::Sender<Infallible>,
 }
 
 impl Maintenance {
-    /// Runs until the worker has ended, also if the future that started it is dropped.
+    /// Runs until the worker has ended, even if the future that started it is dropped.
     pub(crate) fn start(
         shared: Arc<Shared>,
         claimer: CancellationToken,
@@ -66,22 +67,22 @@ impl Maintenance {
         let thread = Thread { shared, claimer, process, runtime, alive };
         #[cfg(feature = "simulation")]
         if optimus_core::platform::is_simulated() {
-            // A simulation has one thread for everything, and no handler blocks it.
+            // A simulation has only one thread, and no handler blocks that thread.
             tokio::spawn(thread.run());
             return Ok(Self { ended });
         }
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("optimus-maintenance".into()).spawn(move || {
             runtime.block_on(thread.run());
-            // The end of the runtime would wait for a name that is being resolved.
+            // The end of the runtime would otherwise wait for a name resolution.
             runtime.shutdown_background();
         })?;
         Ok(Self { ended })
     }
 
-    /// Resolves when it has left.
+    /// Resolves when the worker has left.
     pub(crate) async fn ended(&mut self) {
-        // Nothing is sent: the sender is only dropped.
+        // Nothing is sent, because the sender is only dropped.
         drop((&mut self.ended).await);
     }
 }
@@ -90,7 +91,7 @@ impl Thread {
     async fn run(self) {
         let shared = self.shared.clone();
         supervise("maintenance", &shared.shutdown, Box::pin(self.run_and_leave())).await;
-        // This may be the last owner of the user's data.
+        // This thread may be the last owner of the user's data.
         discard(shared);
     }
 
@@ -114,7 +115,7 @@ impl Thread {
             biased;
             _ = all => {}
             () = signals => {}
-            // Unanswered calls do no harm: scripts check their tokens and leases.
+            // Unanswered calls do no harm, because scripts check their tokens and leases.
             () = later_than(shutdown, STOP_GRACE) => {}
         }
         answered::log_unanswered(&shared);
@@ -146,7 +147,7 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
     let cancel_listener = async {
         tokio::select! {
             biased;
-            // A stop request that it has popped is for this worker only, so none is lost.
+            // A stop request that was popped is for this worker only, so no request is lost.
             () = stop.cancelled() => {}
             () = run(CancelListener::new(shared.clone()), &never, stop) => {}
         }

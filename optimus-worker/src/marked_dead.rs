@@ -1,4 +1,5 @@
-//! Tasks that die without an attempt, until Redis has answered their reports: [`MarkedDead`].
+//! Tasks that die without an attempt. They are kept until Redis has answered their reports:
+//! [`MarkedDead`].
 
 use std::{
     collections::HashMap,
@@ -7,16 +8,16 @@ use std::{
 
 use optimus_core::{Lease, TaskId};
 
-/// What is logged of such a task.
+/// The logged facts of such a task.
 #[derive(Debug)]
 pub(crate) struct Marked {
-    /// If that can be read.
+    /// The name of the task, if it can be read.
     pub(crate) task: Option<String>,
-    /// The attempt that it does not get.
+    /// The number of the attempt that the task does not get.
     pub(crate) attempt: u32,
 }
 
-/// By task and fence, like attempts.
+/// The tasks by task and fence, like attempts.
 #[derive(Debug, Default)]
 pub(crate) struct MarkedDead(Mutex<HashMap<(TaskId, u64), Marked>>);
 
@@ -25,18 +26,18 @@ impl MarkedDead {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before its report is held.
+    /// Adds a task. This must happen before the reporter holds its report.
     pub(crate) fn insert(&self, lease: &Lease, marked: Marked) {
         self.table().insert((lease.id.clone(), lease.token.fence), marked);
     }
 
     pub(crate) fn remove(&self, lease: &Lease) -> Option<Marked> {
         let mut table = self.table();
-        // Most batches are of attempts.
+        // Most batches contain only attempts.
         if table.is_empty() { None } else { table.remove(&(lease.id.clone(), lease.token.fence)) }
     }
 
-    /// Whether the report of this task is held.
+    /// Returns whether the report of this task is held.
     pub(crate) fn holds(&self, id: &TaskId, fence: u64) -> bool {
         self.table().contains_key(&(id.clone(), fence))
     }
@@ -88,15 +89,15 @@ mod tests {
         let rejected = BrokerError::Rejected("WRONGTYPE".into());
         let batches = shared.reporter.take(1);
         take_in_reports(&shared, batches, &mut iter::once(Err(rejected)));
-        assert!(shared.tally.take().is_empty(), "Redis has not taken it");
+        assert!(shared.tally.take().is_empty(), "Redis has not accepted the report");
         let before = befores(&shared).remove(0);
         let lease = shared.config.lease;
         let renewed = broker.renew(&queue.name, &queue.worker(), lease).await.unwrap();
         reconcile(&shared, &before, &renewed);
-        assert_eq!(shared.reporter.len(), 1, "the heartbeat does not give it back");
+        assert_eq!(shared.reporter.len(), 1, "the heartbeat does not give the task back");
 
         let has_waited = async || shared.reporter.ready() > 0;
-        eventually("it may be sent again", Duration::from_secs(20), has_waited).await;
+        eventually("the report may be sent again", Duration::from_secs(20), has_waited).await;
         let batches = shared.reporter.take(1);
         let calls = batches.iter().map(|batch| batch.call(broker)).collect();
         let mut answers = broker.run_all(calls).await.into_iter();

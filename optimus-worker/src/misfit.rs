@@ -1,17 +1,18 @@
 //! Tasks that this worker can't run yet, because it does not know their name or their record is
-//! newer. Usually a deploy is under way, so they wait and spend no attempt.
+//! newer. Usually a deploy is under way, so these tasks wait, and no attempt counts.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How long a task waits after it was a misfit for the `n`th time (from 1): 5 s, doubling to 60 s.
+/// Returns how long a task waits after it was a misfit for the `n`th time (from 1). The wait starts
+/// at 5 s and doubles up to 60 s.
 pub(crate) fn wait(n: u32) -> Duration {
     FIRST.saturating_mul(1 << n.saturating_sub(1).min(10)).min(LONGEST)
 }
 
-/// Whether `n` misfits so far have used up the grace.
+/// Returns whether the waits of `n` misfits have used up the grace.
 pub(crate) fn is_over(n: u32, grace: Duration) -> bool {
     let ramp: Duration = (1..=n.min(5)).map(wait).sum();
     ramp + LONGEST.saturating_mul(n.saturating_sub(5)) >= grace

@@ -1,7 +1,7 @@
 //! The outcome of an attempt, as it is logged: [`Outcome`].
 //!
-//! There is one event for each attempt that ends and for each task that dies without one. All facts
-//! are fields of the event, which is in no span, so it is the same at every level.
+//! Each attempt that ends has one event, and so has each task that dies without an attempt. The
+//! event is in no span, and all facts are its fields, so the event is the same at every level.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use crate::{
 /// How an attempt ended, and what happens to its task.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is logged at this level.
+    /// The attempt succeeded. The success is logged at this level.
     Success(Level),
-    /// Another attempt follows; `asked`: the handler asked for it, with the wait.
+    /// Another attempt follows. `asked` shows that the handler asked for this attempt and its wait.
     Retry {
         next_in: Duration,
         asked: bool,
@@ -32,19 +32,19 @@ pub(crate) enum Outcome {
     Dead(Cause),
     Cancelled(Cause),
     Snoozed(Duration),
-    /// It was interrupted, and the attempt does not count.
+    /// The attempt was interrupted, and does not count.
     GivenBack,
-    /// The lease is over: nothing is reported, or Redis refused the report.
+    /// The lease is over, so no report was sent, or Redis refused the report.
     Lost,
     /// Redis did not answer the report before the worker ended.
     Unanswered,
 }
 
-/// Why it ended so; `None` if the event is not logged.
+/// The cause of the outcome. `None` if the event is not logged.
 type Cause = Option<Box<AttemptError>>;
 
-/// From an entry of the error history. There each source of an error has its own line; a field of
-/// an event has one line.
+/// The text of an entry of the error history. In the entry, each source of an error has its own
+/// line, but a field of an event has only one line.
 fn cause(entry: &str) -> Cause {
     let mut cause: AttemptError = serde_json::from_str(entry).ok()?;
     cause.message = cause.message.replace("\n  caused by: ", ": ");
@@ -78,7 +78,8 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 impl Outcome {
-    /// The outcome that a decision leads to. `success`: the level at which a success is logged.
+    /// Returns the outcome that follows from a decision. `success` is the level at which a success
+    /// is logged.
     pub(crate) fn of(decision: Option<&Decision>, success: Level) -> Self {
         let Some(Decision { report, asked }) = decision else { return Self::Lost };
         match report {
@@ -120,7 +121,7 @@ impl Outcome {
         }
     }
 
-    /// Calls the subscriber, which is user code.
+    /// Logs the event. This calls the subscriber, which is user code.
     pub(crate) fn log(&self, end: &End<'_>) {
         macro_rules! log {
             ($level:ident, $outcome:literal, $text:literal $(, $($field:tt)+)?) => {
@@ -146,14 +147,14 @@ impl Outcome {
             Self::Success(Level::INFO) => log!(INFO, "success", "succeeded"),
             Self::Success(_) => log!(DEBUG, "success", "succeeded"),
             Self::Retry { asked: false, .. } if self.reason() == Some(Reason::Lost) => {
-                let text = "its worker was lost; will be retried";
+                let text = "the worker was lost; the task will be retried";
                 log!(WARN, "retry", "{text}", reason, next_in_ms, error);
             }
             Self::Retry { asked: false, .. } => {
                 log!(WARN, "retry", "failed; will be retried", reason, next_in_ms, error);
             }
             Self::Retry { asked: true, .. } => {
-                let text = "will be retried after the wait that it asked for";
+                let text = "will be retried after the wait that the handler asked for";
                 log!(INFO, "retry", "{text}", next_in_ms, error);
             }
             Self::Dead(_) => log!(ERROR, "dead", "dead", reason, error),
@@ -163,17 +164,17 @@ impl Outcome {
                 log!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
             Self::Lost => {
-                log!(WARN, "lost", "its lease is over; its outcome here does not count");
+                log!(WARN, "lost", "the lease is over; the outcome here does not count");
             }
             Self::Unanswered => {
-                let text = "Redis did not answer its report before the worker ended; it counts if \
-                            Redis has it, else the task runs again";
+                let text = "Redis did not answer the report before the worker ended; if Redis has \
+                            the report, the outcome counts, otherwise the task runs again";
                 log!(WARN, "unanswered", "{text}");
             }
         }
     }
 
-    /// How long the task waits for its next attempt.
+    /// Returns how long the task waits for its next attempt.
     fn next_in(&self) -> Option<Duration> {
         match self {
             Self::Retry { next_in, .. } | Self::Snoozed(next_in) => Some(*next_in),
@@ -209,7 +210,7 @@ pub(crate) fn log_marked_dead(shared: &Shared, id: TaskId, marked: Marked, outco
     log_ended(shared, outcome, (id, task, attempt));
 }
 
-/// Logs and counts an attempt that was lost with its worker. This worker took its task back.
+/// Logs and counts an attempt that was lost with its worker. This worker took the task back.
 pub(crate) fn log_lost(shared: &Shared, lost: Lost) {
     let Lost { id, worker, task, attempt, state } = lost;
     let error = Some(Box::new(AttemptError::lost(worker.to_string(), attempt)));
@@ -221,7 +222,7 @@ pub(crate) fn log_lost(shared: &Shared, lost: Lost) {
     log_ended(shared, outcome, (id, task, attempt));
 }
 
-/// On the log's thread.
+/// Runs on the log's thread.
 fn log_ended(
     shared: &Shared,
     outcome: Outcome,

@@ -17,8 +17,8 @@ fn longest_wait(workers: u32) -> Duration {
     POLL * 3 / 2 + (POLL * (workers - 1)).mul_f64(share) + TURN
 }
 
-/// How often one of these workers polls a queue in ten hours, and the longest time between two
-/// polls.
+/// Returns how often one of these workers polls a queue in ten hours, and the longest time between
+/// two polls.
 fn polls(workers: u32, mut load: Load, task_each: Option<Duration>) -> (u32, Duration) {
     let start = Instant::now();
     let (mut polls, mut turn, mut queue) = (0, Duration::ZERO, Polls::default());
@@ -68,7 +68,8 @@ fn workers_that_began_together_do_not_wait_together() {
         }
         turn += TURN;
     }
-    // Uniform waits around the mean of 60 polls leave the queue alone for 30 polls.
+    // If the waits were uniform around the mean of 60 polls, no worker would poll the queue for 30
+    // polls.
     let longest = longest.max(turn.saturating_sub(last));
     assert!(longest < POLL * 18, "no worker polled for {longest:?}");
 }

@@ -1,4 +1,5 @@
-//! Turns a claimed record into an attempt that can start: [`Prepared`]; or reports why it can't.
+//! Turns a claimed record into an attempt that can start: [`Prepared`]. If the task can't start,
+//! reports the reason.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,10 +21,10 @@ use crate::{
     slots::Slot,
 };
 
-const QUARANTINED: &str = "the workers that ran this task were lost; it runs alone once the other \
-                           tasks of this worker have ended";
+const QUARANTINED: &str = "the workers that ran this task were lost; the task runs alone once the \
+                           other tasks of this worker have ended";
 
-/// Everything that one attempt needs.
+/// The parts of an attempt that is ready to start.
 pub(crate) struct Prepared {
     pub(crate) attempt: Arc<Attempt>,
     pub(crate) definition: TaskDefinition,
@@ -31,7 +32,7 @@ pub(crate) struct Prepared {
     pub(crate) slot: Slot,
 }
 
-/// The arguments, or where they are.
+/// The arguments, or the place from which they are fetched.
 pub(crate) enum Payload {
     Here(Vec<u8>),
     InBlobs,
@@ -41,25 +42,25 @@ pub(crate) enum Payload {
 pub(crate) struct Claim {
     pub(crate) lease: Lease,
     pub(crate) record: Vec<u8>,
-    /// Failures, losses and misfits so far.
+    /// The number of failures, losses and misfits so far.
     pub(crate) tries: (u32, u32, u32),
-    /// Redis keeps tries or an error history of it.
+    /// Whether Redis keeps tries or an error history of the task.
     pub(crate) was_tried: bool,
     pub(crate) start_by: StartBy,
-    /// Redis' clock at the claim, in ms.
+    /// Redis' clock at the time of the claim, in ms.
     pub(crate) now_ms: u64,
-    /// The worker holds nothing else.
+    /// Whether the worker holds no other task.
     pub(crate) alone: bool,
 }
 
-/// Why a claimed task does not start.
+/// The reason why a claimed task does not start.
 enum Obstacle {
-    /// This worker can't run it.
+    /// This worker can't run the task.
     Misfit(Box<Report>),
-    /// No worker can run it, or not any more. With the attempt that it does not get, and its task
-    /// if that can be read.
+    /// No worker can run the task, or its time has passed. The values are the attempt that the task
+    /// does not get and, if it can be read, the task.
     MarkedDead { report: Box<Report>, attempt: u32, task: Option<String> },
-    /// It may have killed a worker.
+    /// The task may have killed a worker.
     Quarantined(QuarantinedTask),
 }
 
@@ -71,8 +72,8 @@ struct QuarantinedTask {
     losses: u32,
 }
 
-/// Finds what the task needs. If this worker can't run it, it is reported; if it must run alone, it
-/// is held. In both cases its slot is free again.
+/// Finds everything that the task needs. If this worker can't run the task, the task is reported.
+/// If the task must run alone, it is held. In both cases its slot is free again.
 pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepared> {
     match find(shared, claim) {
         Ok((attempt, definition, payload)) => {
@@ -179,7 +180,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
 }
 
-/// How long the task was allowed to wait for its first start, if it waited longer.
+/// Returns how long the task was allowed to wait for its first start, if it waited longer.
 fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -> Option<Duration> {
     let expires_in = record.expires_in?;
     let start_by_ms = match start_by {
@@ -193,12 +194,13 @@ fn expired(record: &TaskRecord, lease: &Lease, start_by: StartBy, now_ms: u64) -
     (now_ms > start_by_ms).then_some(expires_in)
 }
 
-/// When it was submitted: by Redis' clock if that is stored, else by the client's.
+/// Returns when the task was submitted: by Redis' clock if that time is stored, otherwise by the
+/// client's clock.
 fn submitted_ms(accepted_ms: Option<u64>, lease: &Lease) -> Option<u64> {
     accepted_ms.or_else(|| Some(lease.id.made_ms()).filter(|ms| *ms > 0))
 }
 
-/// From its submit to its first claim, with its delay if it has one.
+/// Returns the time from the submit to the first claim, including the delay of the task.
 fn waited(accepted_ms: Option<u64>, lease: &Lease, now_ms: u64) -> Option<Duration> {
     let submitted_ms = submitted_ms(accepted_ms, lease)?;
     Some(Duration::from_millis(now_ms.saturating_sub(submitted_ms)))

@@ -1,5 +1,5 @@
-//! What [`Worker::run`](crate::Worker::run) may do with its process: handle its signals, and exit
-//! it: [`Process`].
+//! The process of [`Worker::run`](crate::Worker::run), which may handle its signals and exit it:
+//! [`Process`].
 
 use std::{process, sync::LazyLock, time::Duration};
 
@@ -11,15 +11,15 @@ use tokio::{
 
 use crate::{running::LOG_WITHIN, shared::Shared, shutdown::Shutdown, signals::Signals};
 
-/// `EX_TEMPFAIL` of `sysexits.h`: to be tried again later.
+/// The exit code `EX_TEMPFAIL` of `sysexits.h`, which means that a supervisor may try again later.
 pub(crate) const EXIT_BLOCKED: i32 = 75;
-/// How long `run` and the code after it may take to end the process by themselves.
+/// How long `run` and the code after it may take to end the process without an exit from here.
 const RETURN_GRACE: Duration = Duration::from_secs(2);
 
-/// Workers of this process that `run` and have not left.
+/// The workers that `run` in this process and have not left.
 static SERVING: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);
 
-/// The process of a worker that `run` started. Its maintenance thread owns this.
+/// The process of a worker that `run` started. The maintenance thread of the worker owns it.
 #[derive(Debug)]
 pub(crate) struct Process {
     signals: Signals,
@@ -27,12 +27,12 @@ pub(crate) struct Process {
     serving: Serving,
 }
 
-/// Held by the future of `run`. If it is dropped before the future returns, the process must not
-/// exit.
+/// The future of `run` holds this value. If the future is dropped before it returns, the process
+/// must not exit.
 #[derive(Debug)]
 pub(crate) struct Return(oneshot::Sender<()>);
 
-/// Counts one of [`SERVING`].
+/// A guard that counts one of [`SERVING`].
 #[derive(Debug)]
 struct Serving;
 
@@ -42,7 +42,7 @@ impl Process {
         (Self { signals, returned, serving: Serving::begin() }, Return(sender))
     }
 
-    /// Begins the shutdown at the first signal, and skips its waits at the second. It never
+    /// Begins the shutdown at the first signal, and skips its waits at the second signal. Never
     /// resolves.
     pub(crate) async fn handle_signals(&mut self, shutdown: &Shutdown) {
         self.signals.next().await;
@@ -53,17 +53,17 @@ impl Process {
         }
     }
 
-    /// The worker has left: exits the process if handlers stop it from ending by itself, after all
-    /// workers that `run` in it have left.
+    /// Exits the process if handlers prevent its end. The worker has left. The exit waits until all
+    /// workers that `run` in this process have left.
     pub(crate) async fn leave(self, shared: &Shared) {
         drop(self.serving);
-        // The sender is never dropped.
+        // This wait can't fail, because the sender is never dropped.
         drop(SERVING.subscribe().wait_for(|serving| *serving == 0).await);
         let ending = &shared.wakeups.ending;
         let on_runtime = || shared.slots.on_runtime();
         let freed = async {
             if self.returned.await.is_ok() {
-                // The end of the runtime would wait for their threads.
+                // The end of the runtime would wait for the threads of these handlers.
                 while on_runtime() > 0 {
                     if ending.fall_asleep(|| on_runtime() > 0) {
                         ending.wakeup.woken().await;
@@ -79,7 +79,8 @@ impl Process {
     }
 }
 
-/// Logs the exit, and what becomes of the worker's tasks: those that timed out before are reported.
+/// Logs the exit and what happens to the worker's tasks. The tasks that timed out before are
+/// reported.
 fn log_exit(shared: &Shared, handlers: usize) {
     let unreported = shared.attempts.running() + shared.reporter.len();
     let text = if unreported == 0 {
@@ -93,9 +94,9 @@ fn log_exit(shared: &Shared, handlers: usize) {
 }
 
 impl Return {
-    /// Called as the last act of `run`.
+    /// Notes that `run` returns. This is the last call of `run`.
     pub(crate) fn now(self) {
-        // The maintenance thread may have ended; then nothing waits for this.
+        // The maintenance thread may have ended. In this case, nothing waits for this message.
         self.0.send(()).ok();
     }
 }

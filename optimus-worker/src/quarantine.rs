@@ -1,13 +1,14 @@
 //! Tasks that must run alone, because the next lost worker would mark them Dead: [`Quarantine`].
 //!
-//! One of them may kill its process, and it is not known which. So the worker holds them and claims
-//! nothing until everything else that it runs has ended. Then it gives all of them back and claims
-//! one again, alone, and claims nothing else while that runs. Redis marks a lost task Dead only if
-//! it was claimed alone.
+//! One of these tasks may kill its process, and the worker can't know which one. So the worker
+//! holds them and claims nothing until its other tasks have ended. Then it gives all of them back,
+//! claims one of them alone, and claims no other task while that one runs. Redis marks a lost task
+//! Dead only if the task was claimed alone.
 //!
-//! No worker stands still for this. A drain and a run alone have bounds, and end there. The worker
-//! spends no more than a fifth of its time this way. While it rests, quarantined tasks that it
-//! claims go back for a time, and any idle worker may then claim them.
+//! The quarantine does not stop a worker for long. Both the drain and the run alone have a time
+//! limit. The worker spends no more than a fifth of its time on them. Between them it rests: it
+//! gives back the quarantined tasks that it claims for a time, and any idle worker may then claim
+//! them.
 
 use std::{
     collections::HashSet,
@@ -18,25 +19,27 @@ use std::{
 use optimus_core::{Lease, QueueName, TaskId};
 use tokio::time::Instant;
 
-/// How long a worker that holds a quarantined task claims nothing. Each failed drain doubles it.
+/// How long a worker that holds a quarantined task claims nothing. Each failed drain doubles this
+/// time.
 const DRAIN_FIRST: Duration = Duration::from_secs(10);
 const DRAIN_MAX: Duration = Duration::from_secs(300);
-/// How long a task may run alone before its worker claims others. Each loss above the limit doubles
-/// it, so that a task that kills late in the end runs alone for long enough.
+/// How long a task may run alone before its worker claims other tasks. Each loss above the limit
+/// doubles this time, so that a task that kills its process late finally runs alone for long
+/// enough.
 const ALONE_FIRST: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u32 = 10;
-/// After a time without claims a worker holds no quarantined task for this many times as long.
+/// After a time without claims, a worker holds no quarantined task for this many times as long.
 const REST: u32 = 4;
-/// When a quarantined task that a worker did not hold can be claimed again.
+/// The wait after which a quarantined task that a worker did not hold can be claimed again.
 const BACK_MIN: Duration = Duration::from_millis(200);
 const BACK_MAX: Duration = Duration::from_secs(5);
-/// A queue that refuses a claim is asked again this much later.
+/// The wait after which a refused claim is sent to its queue again.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
-/// How many logged tasks a worker remembers before it forgets them all.
+/// How many logged tasks a worker remembers. At this number, it forgets all of them.
 const LOGGED_MAX: usize = 10_000;
 
-/// The quarantined tasks that a worker holds, and whether one runs.
+/// The quarantined tasks that a worker holds, and the state of the one that runs.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(Mutex<State>);
 
@@ -44,28 +47,30 @@ pub(crate) struct Quarantine(Mutex<State>);
 struct State {
     held: Vec<Lease>,
     alone: Option<Alone>,
-    /// Since when the worker claims nothing, because of quarantined tasks.
+    /// The time since when the worker claims nothing because of quarantined tasks.
     since: Option<Instant>,
     failed_drains: u32,
     rest_until: Option<Instant>,
-    /// Tasks that were logged as held; a task is held again after each that runs alone before it.
+    /// Tasks that were logged as held. A task may be held several times, because others run alone
+    /// before it.
     logged: HashSet<TaskId>,
 }
 
-/// A task that was claimed alone, and has not ended.
+/// A task that was claimed alone and has not ended.
 #[derive(Debug)]
 struct Alone {
     queue: QueueName,
-    /// When others may be claimed while it runs; unknown until it is granted.
+    /// The time when the worker may claim other tasks while this one runs. Unknown until the claim
+    /// is granted.
     until: Option<Instant>,
 }
 
-/// Whether the next loss would mark a task with these losses Dead.
+/// Returns whether the next loss would mark a task with these losses Dead.
 pub(crate) fn needs_quarantine(losses: u32, max_losses: u32) -> bool {
     losses > 0 && losses + 1 >= max_losses
 }
 
-/// How long a task with these losses runs alone.
+/// Returns how long a task with these losses runs alone.
 pub(crate) fn time_alone(losses: u32, max_losses: u32) -> Duration {
     ALONE_FIRST * 2_u32.pow((losses + 1).saturating_sub(max_losses).min(DOUBLINGS_MAX))
 }
@@ -94,8 +99,8 @@ impl Quarantine {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds a task until it can run alone; its lease is kept like that of a running task.
-    /// Otherwise returns it, and how long to give it back for.
+    /// Holds a task until it can run alone. The heartbeat keeps its lease like that of a running
+    /// task. If the task can't be held, returns it and how long to give it back for.
     pub(crate) fn hold(
         &self,
         lease: Lease,
@@ -111,7 +116,7 @@ impl Quarantine {
         None
     }
 
-    /// Whether the log lacks this held task. After this call it counts as logged.
+    /// Returns whether this held task is not logged yet. After this call, it counts as logged.
     pub(crate) fn is_new(&self, id: &TaskId) -> bool {
         let logged = &mut self.state().logged;
         if logged.len() >= LOGGED_MAX {
@@ -120,7 +125,7 @@ impl Quarantine {
         logged.insert(id.clone())
     }
 
-    /// Ends the rest: the worker has nothing else to do.
+    /// Ends the rest, because the worker has nothing else to do.
     pub(crate) fn end_rest(&self) {
         self.state().rest_until = None;
     }
@@ -139,14 +144,14 @@ impl Quarantine {
         removed
     }
 
-    /// Whether the worker must claim nothing, except for quarantined tasks.
+    /// Returns whether the worker must claim nothing except quarantined tasks.
     pub(crate) fn any(&self) -> bool {
         let state = self.state();
         state.alone.is_some() || !state.held.is_empty()
     }
 
-    /// Everything else has ended. Removes all held tasks, to be given back, and returns the queue
-    /// from which one is to be claimed alone.
+    /// Handles the end of all other tasks: removes all held tasks, so that they are given back, and
+    /// returns the queue from which one of them is claimed alone.
     pub(crate) fn release(&self, now: Instant) -> (Vec<Lease>, Option<QueueName>) {
         let mut state = self.state();
         if state.alone.is_some() {
@@ -161,7 +166,8 @@ impl Quarantine {
         (held, queue)
     }
 
-    /// If the drain took too long, removes all held tasks, with how long to give them back for.
+    /// If the drain took too long, removes all held tasks, and returns how long to give them back
+    /// for.
     pub(crate) fn give_up(&self, now: Instant, chance: f64) -> Vec<(Lease, Duration)> {
         let mut state = self.state();
         let is_over = state.drain_until().is_some_and(|until| until <= now);
@@ -174,31 +180,33 @@ impl Quarantine {
         state.held.drain(..).map(|lease| (lease, back_in)).collect()
     }
 
-    /// A task that was claimed alone starts.
+    /// Notes that a task that was claimed alone starts.
     pub(crate) fn started(&self, now: Instant, time_alone: Duration) {
         if let Some(alone) = &mut self.state().alone {
             alone.until = Some(now + time_alone);
         }
     }
 
-    /// The queue of a task whose time alone is over: a claim there removes its mark.
+    /// Returns the queue of a task whose time alone is over. A claim from this queue removes its
+    /// mark.
     pub(crate) fn out_of_time(&self, now: Instant) -> Option<QueueName> {
         let state = self.state();
         let alone = state.alone.as_ref()?;
         alone.until.is_some_and(|until| until <= now).then(|| alone.queue.clone())
     }
 
-    /// Nothing was granted to run alone, or the running task no longer has the mark.
+    /// Notes that no task was granted to run alone, or that the running task no longer has the
+    /// mark.
     pub(crate) fn end(&self, now: Instant) {
         self.state().rest(now);
     }
 
-    /// The claim that removes the mark was refused.
+    /// Notes that the claim that removes the mark was refused.
     pub(crate) fn ask_later(&self, now: Instant) {
         self.started(now, AFTER_REFUSAL);
     }
 
-    /// When a drain or a time alone is over.
+    /// Returns when a drain or a time alone is over.
     pub(crate) fn next(&self) -> Option<Instant> {
         let state = self.state();
         match &state.alone {

@@ -1,4 +1,4 @@
-//! How long quarantined tasks stop a worker's claims, and when one can be claimed again.
+//! How long quarantined tasks stop a worker's claims, and when one of them can be claimed again.
 
 use optimus_core::{Token, WorkerId};
 
@@ -56,7 +56,7 @@ fn a_task_that_runs_alone_too_long_loses_its_mark_first_and_then_others_are_clai
     assert_eq!(quarantine.next(), Some(now + MINUTE));
     assert_eq!(quarantine.out_of_time(now + MINUTE).unwrap().as_str(), "q");
     quarantine.ask_later(now + MINUTE);
-    assert!(quarantine.out_of_time(now + MINUTE).is_none(), "its queue may be paused");
+    assert!(quarantine.out_of_time(now + MINUTE).is_none(), "a paused queue may refuse the claim");
     let later = now + MINUTE + AFTER_REFUSAL;
     assert!(quarantine.out_of_time(later).is_some());
     quarantine.end(later);

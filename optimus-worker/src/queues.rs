@@ -1,4 +1,5 @@
-//! The queues that a worker serves, [`Queues`], and what the roles share about each: [`Served`].
+//! The queues that a worker serves ([`Queues`]), and the state of each queue that the roles share
+//! ([`Served`]).
 
 use std::{
     collections::HashMap,
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::{standing::Standing, wakeups::Wakeups};
 
-/// The claimer waits for no due time.
+/// The value if the claimer waits for no due time.
 const NO_DUE: u64 = u64::MAX;
 
 /// All served queues, in the order in which they were named.
@@ -28,7 +29,7 @@ const NO_DUE: u64 = u64::MAX;
 pub(crate) struct Queues {
     served: Vec<Served>,
     places: HashMap<QueueName, usize>,
-    /// How many workers the most crowded of them has.
+    /// Returns how many workers the queue with the most workers has.
     peers: AtomicUsize,
 }
 
@@ -38,7 +39,7 @@ impl Queues {
         Self { places: places.collect(), served, peers: AtomicUsize::new(1) }
     }
 
-    /// How many workers share the cleaning, as last known.
+    /// Returns how many workers share the cleaning, according to the last answers.
     pub(crate) fn peers(&self) -> usize {
         self.peers.load(Ordering::Relaxed)
     }
@@ -47,7 +48,7 @@ impl Queues {
         self.peers.store(peers.max(1), Ordering::Relaxed);
     }
 
-    /// The position of the queue of that name.
+    /// Returns the position of the queue with that name.
     pub(crate) fn place(&self, name: &QueueName) -> Option<usize> {
         self.places.get(name).copied()
     }
@@ -70,12 +71,12 @@ impl<'a> IntoIterator for &'a Queues {
     }
 }
 
-/// A queue, and this worker's standing in it.
+/// A queue, and the state of this worker in it.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) name: QueueName,
     pub(crate) weight: u32,
-    /// How often the queue may have got work: by a wakeup, a poll, a claim that left work.
+    /// How many events may have added work to the queue: wakeups, polls, and claims that left work.
     hints: AtomicU64,
     /// The number of hints when the last claim was sent.
     asked: AtomicU64,
@@ -84,12 +85,12 @@ pub(crate) struct Served {
     /// The number of hints before the last claim that left no work.
     settled: AtomicU64,
     standing: Mutex<Standing>,
-    /// How many workers the queue has, by the last heartbeat.
+    /// How many workers the queue has, according to the last heartbeat.
     workers: AtomicUsize,
-    /// It was logged that newer programs use the queue.
+    /// Whether it was logged that newer programs use the queue.
     is_outdated: AtomicBool,
     made: Instant,
-    /// When the claimer must claim because a task is due, in ms after `made`.
+    /// The time when the claimer must claim because a task is due, in ms after `made`.
     due_ms: AtomicU64,
     wakeups: Arc<Wakeups>,
 }
@@ -118,8 +119,8 @@ impl Served {
         }
     }
 
-    /// Logs that a claim was rejected. That newer programs use the queue is logged once, with what
-    /// to do.
+    /// Logs that Redis rejected a claim. If newer programs use the queue, that is logged only once,
+    /// with advice.
     pub(crate) fn log_rejection(&self, log: &Log, problem: &BrokerError) {
         let (queue, problem) = (self.name.clone(), problem.clone());
         if problem.refusal() != Some(Refusal::Newer) {
@@ -131,7 +132,8 @@ impl Served {
                 %queue,
                 error = %problem,
                 "newer programs use this queue; this worker claims nothing from it and serves its \
-                 other queues: upgrade it to their version of Optimus"
+                 other queues: upgrade this worker to the version of Optimus that those programs \
+                 use"
             );
         }
     }
@@ -140,7 +142,7 @@ impl Served {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id under which this worker is registered in the queue now.
+    /// Returns the id under which this worker is registered in the queue now.
     pub(crate) fn worker(&self) -> WorkerId {
         self.standing().worker.clone()
     }
@@ -152,7 +154,7 @@ impl Served {
         standing.registered(registered_at, lease);
     }
 
-    /// The worker is registered under a usual lease.
+    /// Notes that the worker is registered under a usual lease.
     pub(crate) fn registered(&self, registered_at: Instant, lease: Duration) {
         self.standing().registered(registered_at, lease);
     }
@@ -165,12 +167,13 @@ impl Served {
         self.standing().received_seq = seq;
     }
 
-    /// How many claims may have turned a long lease into a usual one.
+    /// Returns how many claims may have turned a long lease into a usual one.
     pub(crate) fn grants(&self) -> u64 {
         self.standing().grants()
     }
 
-    /// A claim is sent to this queue, which also covers its due time. Returns the queue's name.
+    /// Notes that a claim is sent to this queue. The claim also covers the due time. Returns the
+    /// queue's name.
     pub(crate) fn claim_sent(&self, sent_at: Instant, usual: Duration) -> &QueueName {
         self.set_due(None);
         if self.standing().claim_sent(sent_at, usual) {
@@ -179,45 +182,46 @@ impl Served {
         &self.name
     }
 
-    /// A claim is answered, or was not done.
+    /// Notes that a claim is answered, or was not executed.
     pub(crate) fn claim_ended(&self) {
         self.standing().claim_ended();
     }
 
-    /// The lease that heartbeats must keep.
+    /// Returns the lease that heartbeats must keep.
     pub(crate) fn lease_to_keep(&self, usual: Duration) -> Duration {
         self.standing().lease_to_keep(usual)
     }
 
-    /// A heartbeat that was sent after this many grants was acknowledged.
+    /// Notes that a heartbeat was acknowledged that was sent after this many grants.
     pub(crate) fn renewed(&self, sent_at: Instant, lease: Duration, grants: u64) {
         self.standing().renewed(sent_at, lease, grants);
     }
 
-    /// A claim may have been granted something, so the lease may be a usual one from now on.
+    /// Notes that a claim may have been granted a task, so the lease may be a usual one from now
+    /// on.
     pub(crate) fn granted(&self, sent_at: Instant, usual: Duration) {
         if self.standing().granted(sent_at, usual) {
             self.wakeups.beat_wanted();
         }
     }
 
-    /// The answer to a claim was that the lease is over.
+    /// Notes that the lease is over, according to the answer to a claim.
     pub(crate) fn lapsed(&self) {
         self.standing().beat_at = Some(Instant::now());
         self.wakeups.beat_wanted();
     }
 
-    /// When a heartbeat must be sent, if that was not known before.
+    /// Returns when a heartbeat must be sent, if that was not known before.
     pub(crate) fn take_beat_at(&self) -> Option<Instant> {
         self.standing().beat_at.take()
     }
 
-    /// How long the last given lease is.
+    /// Returns the length of the last granted lease.
     pub(crate) fn lease(&self) -> Duration {
         self.standing().lease()
     }
 
-    /// Whether the lease can't have ended yet, whatever Redis does, with a tenth of it as the
+    /// Returns whether the lease is certain, whatever Redis does. A tenth of the lease is the
     /// margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
         self.standing().lease_is_certain()
@@ -230,7 +234,7 @@ impl Served {
         self.due_ms.store(due_ms, Ordering::Release);
     }
 
-    /// The due time for which the claimer has sent no claim yet.
+    /// Returns the due time for which the claimer has sent no claim yet.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         let due_ms = self.due_ms.load(Ordering::Acquire);
         (due_ms != NO_DUE).then(|| self.made + Duration::from_millis(due_ms))
@@ -260,38 +264,39 @@ impl Served {
         self.hints.load(Ordering::Acquire)
     }
 
-    /// A claim is sent. Returns the number of hints, which [`Served::found_empty`] needs later.
+    /// Notes that a claim is sent. Returns the number of hints, which [`Served::found_empty`] needs
+    /// later.
     pub(crate) fn ask(&self) -> u64 {
         let hints = self.hints();
         self.asked.fetch_max(hints, Ordering::AcqRel);
         hints
     }
 
-    /// Redis executed a claim that was sent at this number of hints.
+    /// Notes that Redis executed a claim that was sent at this number of hints.
     pub(crate) fn answered(&self, hints: u64) {
         self.answered.fetch_max(hints, Ordering::AcqRel);
     }
 
-    /// Whether Redis executed a claim that was sent at this number of hints or later. A claim that
-    /// it refused because the lease is over must be sent again.
+    /// Returns whether Redis executed a claim that was sent at this number of hints or later. A
+    /// claim that Redis refused because the lease is over must be sent again.
     pub(crate) fn was_answered(&self, hints: u64) -> bool {
         self.answered.load(Ordering::Acquire) >= hints
     }
 
-    /// Whether a claim was sent at this number of hints or later.
+    /// Returns whether a claim was sent at this number of hints or later.
     pub(crate) fn was_asked(&self, hints: u64) -> bool {
         self.asked.load(Ordering::Acquire) >= hints
     }
 
-    /// The queue may have work. Returns the number of hints.
+    /// Notes that the queue may have work. Returns the number of hints.
     pub(crate) fn hint(&self) -> u64 {
         let hints = self.hints.fetch_add(1, Ordering::AcqRel) + 1;
         self.wakeups.queue_hinted();
         hints
     }
 
-    /// A claim that was sent at this number of hints left no work. A later wakeup may be for a task
-    /// that came after that claim.
+    /// Notes that a claim that was sent at this number of hints left no work. A later wakeup may be
+    /// for a task that arrived after that claim.
     pub(crate) fn found_empty(&self, hints: u64) {
         self.answered(hints);
         self.settled.fetch_max(hints, Ordering::AcqRel);

@@ -15,10 +15,11 @@ use crate::{outcome, queues::Served, role::Role, shared::Shared};
 const JITTER_MAX: Duration = Duration::from_millis(200);
 const REST: Duration = Duration::from_secs(3600);
 const AGAIN: Duration = Duration::from_secs(1);
-/// A live worker has more than this part of its lease left, because it renews it each third.
+/// A live worker has more than this fraction of its lease left, because it renews the lease after
+/// each third.
 const LATE_PART: f64 = 0.6;
 
-/// The role that reaps, in every worker, when the earliest lease that it knows is over.
+/// The role that reaps. Every worker has it. It acts when the earliest lease that it knows is over.
 pub(crate) struct Reaper {
     shared: Arc<Shared>,
     broker: Broker,

@@ -1,4 +1,5 @@
-//! Compares what the worker holds by Redis with what it holds by itself: [`reconcile`].
+//! Compares the tasks that the worker holds according to Redis with those that it knows:
+//! [`reconcile`].
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,7 +17,7 @@ use crate::{
     shared::Shared,
 };
 
-/// What the worker held in one queue before the heartbeat was sent.
+/// The tasks that the worker held in one queue before the heartbeat was sent.
 pub(crate) struct Before {
     pub(crate) worker: WorkerId,
     pub(crate) received_seq: u64,
@@ -24,8 +25,8 @@ pub(crate) struct Before {
     pub(crate) attempts: Vec<Arc<Attempt>>,
 }
 
-/// One for each queue. The attempts are read last, so a claim's answer that comes later can only
-/// add to what is held, and is never missed.
+/// Returns one record for each queue. The attempts are read last, so the answer to a later claim
+/// can only add tasks, and no task is missed.
 pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
     let before = |queue: &Served| {
         let (worker, received_seq, grants) = (queue.worker(), queue.received_seq(), queue.grants());
@@ -38,22 +39,23 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
         if before.worker == attempt.lease.worker {
             before.attempts.push(attempt);
         } else if !attempt.is_settled() {
-            // It began while a heartbeat replaced the id, because the lease was over.
+            // The attempt began while a heartbeat replaced the id because the lease was over.
             attempt.stop(Stop::Lost);
         }
     }
     befores
 }
 
-/// Gives back tasks that the worker never received, and stops those that it lost or must stop.
+/// Gives back tasks that the worker never received, and stops the attempts that it lost or must
+/// stop.
 pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
     for (id, token) in &renewed.held {
         let known = shared.attempts.holds(id, token.fence)
             || shared.quarantine.holds(id, token.fence)
             || shared.marked_dead.holds(id, token.fence);
         if !known && token.seq <= before.received_seq {
-            // Either the answer to its claim never arrived, or the task has just been reported. In
-            // the second case Redis refuses this release.
+            // Either the answer to the claim did not arrive, or the task has just been reported. In
+            // the second case, Redis refuses this release.
             let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
             shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
         }
@@ -69,7 +71,8 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
         }
         if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
             let id = id.clone();
-            log_event!(shared.log, WARN, %id, "its lease is over; the handler is asked to stop");
+            let text = "the lease is over; the worker asks the handler to stop";
+            log_event!(shared.log, WARN, %id, "{text}");
             attempt.stop(Stop::Lost);
         }
     }

@@ -1,22 +1,24 @@
-//! The tasks a worker knows, by name: [`Registry`].
+//! The tasks that a worker knows, by name: [`Registry`].
 
 use std::collections::BTreeMap;
 
 use optimus_core::{Backoff, Data, DataKey, Error, QueueName, TaskDefinition};
 
-/// Task name → definition.
+/// The definitions by task name.
 #[derive(Debug)]
 pub(crate) struct Registry(BTreeMap<&'static str, Known>);
 
 #[derive(Debug)]
 struct Known {
     definition: TaskDefinition,
-    /// A function can't be stored, so a record only states that there is one.
+    /// The back-off function of the task, if it has one. A function can't be stored, so a record
+    /// only states that the task has one.
     formula: Backoff,
 }
 
 impl Registry {
-    /// Refuses two different tasks of one name; the same one twice is one.
+    /// Adds a definition. Refuses two different tasks with one name. The same task may be added
+    /// twice.
     pub(crate) fn new(tasks: impl IntoIterator<Item = TaskDefinition>) -> Result<Self, Error> {
         let mut known: BTreeMap<&'static str, Known> = BTreeMap::new();
         for task in tasks {
@@ -31,7 +33,8 @@ impl Registry {
                     task.type_name()
                 )));
             }
-            // Called only here: options are the user's code, and the claimer must not wait for it.
+            // Called only here, because options are user code, and the claimer must not wait for
+            // them.
             let formula = match task.options().backoff_formula() {
                 formula @ Backoff::Custom(_) => formula,
                 _ => Backoff::default(),
@@ -57,8 +60,8 @@ impl Registry {
             task.options().validate(task.name())?;
             if let Some(missing) = task.required_data().into_iter().find(|key| !is_given(key)) {
                 return Err(Error::invalid(format!(
-                    "task {:?} takes data of type {}; give it with .data(…) on the worker, or \
-                     serve other tasks alone with .only_named_tasks() and .task(…)",
+                    "task {:?} needs data of type {}; add the data to the worker with .data(…), \
+                     or serve only other tasks with .only_named_tasks() and .task(…)",
                     task.name(),
                     missing.name()
                 )));
@@ -67,17 +70,17 @@ impl Registry {
         Ok(())
     }
 
-    /// The task of that name, and its back-off for records without one.
+    /// Returns the task with that name, and its back-off for records without one.
     pub(crate) fn get(&self, name: &str) -> Option<(TaskDefinition, Backoff)> {
         self.0.get(name).map(|known| (known.definition, known.formula))
     }
 
-    /// All of them, by name.
+    /// Returns all tasks, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskDefinition> {
         self.0.values().map(|known| &known.definition)
     }
 
-    /// The queues that their definitions name.
+    /// Returns the queues that the definitions name.
     pub(crate) fn queues(&self) -> Result<Vec<QueueName>, Error> {
         let mut queues = Vec::new();
         for task in self.iter() {

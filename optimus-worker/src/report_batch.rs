@@ -1,4 +1,4 @@
-//! Reports that one script call sends: [`ReportBatch`].
+//! A batch of reports that one script call sends: [`ReportBatch`].
 
 use optimus_core::{
     AttemptError, Lease, QueueName, Reason,
@@ -22,26 +22,28 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct ReportBatch {
     pub(crate) kind: Kind,
-    /// When it was created, or last given back.
+    /// When the batch was created, or last given back.
     pub(crate) since: Instant,
     pub(crate) bytes: usize,
-    /// Set for a report that was refused; nothing is added to it.
+    /// Set for a report that was refused. Nothing is added to such a batch.
     pub(crate) single: Option<Single>,
-    /// It was sent before and not answered, so Redis may already have taken it.
+    /// Whether the batch was sent before without an answer. In this case, Redis may already have
+    /// the reports.
     pub(crate) is_resent: bool,
     reports: Vec<Report>,
 }
 
-/// What is remembered of a report that Redis refused.
+/// The refusals of a report.
 #[derive(Debug)]
 pub(crate) struct Single {
-    /// How many reports of its buffer had passed when it was last refused.
+    /// How many reports of its buffer had passed when this report was last refused.
     pub(crate) passed: u64,
-    /// How often it was refused although others had passed since.
+    /// How often the report was refused although others had passed since the last time.
     pub(crate) refusals: u32,
-    /// It is not sent before this time.
+    /// The report is not sent before this time.
     pub(crate) parked_until: Option<Instant>,
-    /// It replaces the task's own report, which was refused, and marks the task Dead.
+    /// Whether this is the replacement for the task's own report, which was refused. The
+    /// replacement marks the task Dead.
     pub(crate) is_dead: bool,
 }
 
@@ -70,10 +72,10 @@ impl ReportBatch {
         Self { kind, since: Instant::now(), bytes, single: None, is_resent: false, reports }
     }
 
-    /// Whether a report belongs to this batch and fits.
+    /// Returns whether a report belongs to this batch and fits into it.
     pub(crate) fn takes(&self, report: &Report) -> bool {
         let (ours, its) = (self.first(), report.lease());
-        // A report that is added was not sent before.
+        // A batch that was sent takes no new report, because a new report was not sent before.
         self.single.is_none()
             && !self.is_resent
             && self.kind == Kind::of(report)
@@ -83,7 +85,7 @@ impl ReportBatch {
             && ours.worker == its.worker
     }
 
-    /// Adds what it [`takes`](Self::takes).
+    /// Adds a report that the batch [`takes`](Self::takes).
     pub(crate) fn add(&mut self, report: Report) {
         self.bytes += report.bytes();
         self.reports.push(report);
@@ -94,10 +96,10 @@ impl ReportBatch {
     }
 
     fn first(&self) -> &Lease {
-        self.lease(0).expect("a batch has a report")
+        self.lease(0).expect("a batch has at least one report")
     }
 
-    /// The lease of the report at that position.
+    /// Returns the lease of the report at that position.
     pub(crate) fn lease(&self, position: usize) -> Option<&Lease> {
         self.reports.get(position).map(Report::lease)
     }
@@ -106,12 +108,12 @@ impl ReportBatch {
         self.reports.iter().map(Report::lease)
     }
 
-    /// The queue of all of them.
+    /// Returns the queue of all reports in the batch.
     pub(crate) fn queue(&self) -> &QueueName {
         self.first().id.queue()
     }
 
-    /// The script call that sends the whole batch.
+    /// Returns the script call that sends the whole batch.
     pub(crate) fn call(&self, broker: &Broker) -> ScriptCall {
         let (queue, worker) = (self.queue(), &self.first().worker);
         let (mut done, mut failed, mut given) = (Vec::new(), Vec::new(), Vec::new());
@@ -129,7 +131,7 @@ impl ReportBatch {
         }
     }
 
-    /// The failure at that position, if these are failures.
+    /// Returns the failure at that position, if the batch contains failures.
     pub(crate) fn failure(&self, position: usize) -> Option<&Failure> {
         match self.reports.get(position) {
             Some(Report::Fail(failure)) => Some(failure),
@@ -137,18 +139,19 @@ impl ReportBatch {
         }
     }
 
-    /// The failure that replaces the task's own report, which Redis refused.
+    /// Returns the failure that replaces the task's own report, which Redis refused.
     pub(crate) fn dead(&self) -> Option<&Failure> {
         let is_dead = self.single.as_ref().is_some_and(|single| single.is_dead);
         self.failure(0).filter(|_| is_dead)
     }
 
-    /// The time before which it is not sent.
+    /// Returns the time before which the batch is not sent.
     pub(crate) fn parked_until(&self) -> Option<Instant> {
         self.single.as_ref().and_then(|single| single.parked_until)
     }
 
-    /// Each report as a batch of its own; `passed`: how many of their buffer have passed.
+    /// Splits the batch into one batch for each report. `passed` is how many reports of the buffer
+    /// have passed.
     pub(crate) fn split(self, passed: u64) -> impl Iterator<Item = Self> {
         let is_resent = self.is_resent;
         let single = move || Some(Single::new(passed));
@@ -156,19 +159,22 @@ impl ReportBatch {
         self.reports.into_iter().map(alone)
     }
 
-    /// Replaces a report that Redis does not take with one that marks its task Dead. `Err` if there
-    /// is no such replacement.
+    /// Replaces a report that Redis does not accept with one that marks its task Dead. Returns
+    /// `Err` if there is no such replacement.
     pub(crate) fn into_dead(self, problem: &str) -> Result<Self, Self> {
         if self.single.as_ref().is_some_and(|single| single.is_dead) {
             return Err(self);
         }
         let (attempt, what) = match self.reports.first() {
             Some(Report::Complete(done)) => {
-                (done.attempt, "it succeeded, but Redis refused its report")
+                (done.attempt, "the task succeeded, but Redis refused the report")
             }
             Some(Report::Fail(failure)) => {
                 let entry = serde_json::from_str::<AttemptError>(&failure.error);
-                (entry.map_or(0, |entry| entry.attempt), "it failed, and Redis refused its report")
+                (
+                    entry.map_or(0, |entry| entry.attempt),
+                    "the task failed, and Redis refused the report",
+                )
             }
             _ => return Err(self),
         };

@@ -1,4 +1,4 @@
-//! Reports of one queue and kind that wait to be sent: [`ReportBuffer`].
+//! The reports of one queue and kind that wait to be sent: [`ReportBuffer`].
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,41 +9,44 @@ use crate::{
     report_batch::{ReportBatch, Single},
 };
 
-/// How long a refused buffer waits, at first and at most.
+/// How long a refused buffer waits at first, and at most.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-/// A report that is refused this often while others of its buffer pass is itself the cause.
+/// A report that is refused this often while other reports of its buffer pass is the cause of the
+/// refusals.
 const REFUSALS_MAX: u32 = 3;
-/// How long until a report that Redis takes in no form is sent again.
+/// The wait before a report that Redis accepts in no form is sent again.
 const PARKED: Duration = Duration::from_secs(60);
 
-/// Reports are put into batches as they come, so that a turn takes whole calls.
+/// The batches in which reports wait. Reports are put into batches as they arrive, so that a turn
+/// takes whole calls.
 #[derive(Debug, Default)]
 pub(crate) struct ReportBuffer {
     waiting: VecDeque<ReportBatch>,
-    /// Reports that were refused together, and are sent one by one to find the cause.
+    /// Reports that were refused together. They are sent one by one to find the cause.
     singles: VecDeque<ReportBatch>,
     /// Reports that were refused again, and wait.
     parked: Vec<ReportBatch>,
-    /// How many reports are not answered: those that wait, and those on their way.
+    /// How many reports are not answered, either waiting or under way.
     pub(crate) held: usize,
-    /// How many reports Redis took.
+    /// How many reports Redis accepted.
     passed: u64,
-    /// How often in a row everything that was sent was refused.
+    /// How often in a row Redis refused everything that was sent.
     refusals: u32,
-    /// After a refusal one batch is sent at a time, to find out whether reports pass again.
+    /// Whether only one batch is sent at a time. After a refusal, this shows whether reports pass
+    /// again.
     is_probing: bool,
     not_before: Option<Instant>,
 }
 
-/// What happens to a batch that was refused.
+/// The treatment of a batch that was refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It is sent again.
+    /// The batch is sent again.
     Held,
     /// The buffer waits, and this was the first refusal.
     BufferWaits,
-    /// Redis takes other reports, but not this one.
+    /// Redis accepts other reports, but not this one.
     Unreportable(ReportBatch),
 }
 
@@ -62,7 +65,7 @@ impl ReportBuffer {
         self.singles.push_back(report_batch);
     }
 
-    /// When something may be sent; `None` while nothing can be.
+    /// Returns when a batch may be sent. Returns `None` while no batch can be sent.
     pub(crate) fn ready_at(&self) -> Option<Instant> {
         if self.is_probing {
             return None;
@@ -73,7 +76,7 @@ impl ReportBuffer {
         Some(self.not_before.map_or(first, |at| at.max(first)))
     }
 
-    /// How many reports may be sent now.
+    /// Returns how many reports may be sent now.
     pub(crate) fn ready(&self, now: Instant) -> usize {
         let is_ready = self.ready_at().is_some_and(|at| at <= now);
         let waiting =
@@ -81,7 +84,7 @@ impl ReportBuffer {
         if is_ready { waiting() } else { 0 }
     }
 
-    /// One of the batches that may be sent.
+    /// Takes one of the batches that may be sent.
     pub(crate) fn take(&mut self, now: Instant) -> Option<ReportBatch> {
         if self.is_probing || self.not_before.is_some_and(|at| at > now) {
             return None;
@@ -92,13 +95,14 @@ impl ReportBuffer {
         if let Some(at) = self.parked.iter().position(over) {
             self.singles.push_front(self.parked.swap_remove(at));
         }
-        // Batches that were not refused go first: they may show that reports pass again.
+        // Batches that were not refused go first, because they may show that reports pass again.
         let report_batch = self.waiting.pop_front().or_else(|| self.singles.pop_front());
         self.is_probing = report_batch.is_some() && self.refusals > 0;
         report_batch
     }
 
-    /// Redis took this many reports. `true` if it refused all before.
+    /// Notes that Redis accepted this many reports. Returns `true` if it refused all reports
+    /// before.
     pub(crate) fn pass(&mut self, reports: usize) -> bool {
         self.held -= reports;
         self.passed += reports as u64;
@@ -107,7 +111,7 @@ impl ReportBuffer {
         was_refused
     }
 
-    /// No answer has come: the batch waits again, as the first.
+    /// Notes that no answer has arrived. The batch waits again, before all others.
     pub(crate) fn give_back(&mut self, mut report_batch: ReportBatch) {
         self.is_probing = false;
         report_batch.since = Instant::now();
@@ -116,7 +120,7 @@ impl ReportBuffer {
         batches.push_front(report_batch);
     }
 
-    /// Redis refused a batch, and would refuse it again if it were sent now.
+    /// Handles a batch that Redis refused, and would refuse again if it were sent now.
     pub(crate) fn refuse(&mut self, mut report_batch: ReportBatch, now: Instant) -> Refused {
         let is_first = self.refusals == 0;
         if report_batch.len() > 1 {
@@ -142,7 +146,7 @@ impl ReportBuffer {
                 return Refused::Unreportable(report_batch);
             }
             refusals => {
-                // The others do not wait for it.
+                // The other reports do not wait for this one.
                 self.is_probing = false;
                 single.parked_until = Some(now + BACKOFF_FIRST * refusals);
                 self.parked.push(report_batch);
@@ -151,7 +155,7 @@ impl ReportBuffer {
         Refused::Held
     }
 
-    /// Redis takes this report in no form: it is sent again, but rarely.
+    /// Notes that Redis accepts this report in no form. The report is sent again, but rarely.
     pub(crate) fn park(&mut self, mut report_batch: ReportBatch, now: Instant) {
         self.held += 1;
         let single = report_batch.single.get_or_insert_with(|| Single::new(self.passed));
@@ -161,7 +165,7 @@ impl ReportBuffer {
 
     fn back_off(&mut self, now: Instant) {
         let is_answer_to_probe = std::mem::take(&mut self.is_probing);
-        // Of several batches on their way only the first refusal counts.
+        // If several batches are under way, only the first refusal counts.
         if self.refusals == 0 || is_answer_to_probe {
             let wait = BACKOFF_FIRST.saturating_mul(1 << self.refusals.min(10)).min(BACKOFF_MAX);
             self.not_before = Some(now + wait);

@@ -1,4 +1,4 @@
-//! Buffers whose reports Redis refuses, all or some of them.
+//! Buffers with reports that Redis refuses, all or some of them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn failure(lease: &Lease) -> Report {
     decide::mark_dead(lease.clone(), 7, Reason::Failed, "its own message")
 }
 
-/// Sends all that may be sent; Redis refuses the report of one lease. Returns the sizes of the
+/// Sends all that may be sent. Redis refuses the report of one lease. Returns the sizes of the
 /// batches, and the reports that were found to be the cause.
 fn send(
     report_buffer: &mut ReportBuffer,
@@ -74,7 +74,7 @@ fn of_a_refused_batch_only_the_cause_stays_and_is_found_once_others_pass() {
             return;
         }
     }
-    panic!("it is still sent");
+    panic!("the report is still sent");
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn a_buffer_whose_reports_are_all_refused_loses_none_and_sends_them_one_by_one()
             assert!(turn < 2 || report_batch.len() == 1);
             assert!(
                 !matches!(report_buffer.refuse(report_batch, at), Refused::Unreportable(_)),
-                "nothing has passed"
+                "no report has passed"
             );
         }
         at = report_buffer.ready_at().unwrap().max(at);
     }
     assert_eq!(report_buffer.held, 300);
-    assert!(at > now + Duration::from_secs(60), "it waits longer each time");
+    assert!(at > now + Duration::from_secs(60), "the buffer waits longer each time");
     let mut calls = 0;
     while let Some(report_batch) = report_buffer.take(at) {
         calls += 1;
@@ -113,7 +113,7 @@ fn a_report_that_is_refused_alone_does_not_delay_later_ones() {
     let later = report_buffer.ready_at().unwrap();
     assert!(later <= now + BACKOFF_MAX);
     assert_eq!(send(&mut report_buffer, later, &all[0]).0, [1]);
-    assert_eq!(report_buffer.held, 1, "the other has passed");
+    assert_eq!(report_buffer.held, 1, "the other report has passed");
 }
 
 #[test]

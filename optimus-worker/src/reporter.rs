@@ -1,8 +1,8 @@
-//! Reports on their way to Redis, and those that could not be sent: [`Reporter`].
+//! The reports that Redis has not answered yet: [`Reporter`].
 //!
-//! A report is held until Redis has answered it, however long that takes; while it is held, its
-//! lease is kept. Each queue has a buffer for each kind of report. If Redis refuses the reports of
-//! a buffer, they are sent again with a back-off of their own, and no other buffer waits for them.
+//! A report is held until Redis has answered it, however long that takes. While a report is held,
+//! its lease is kept. Each queue has a buffer for each kind of report. If Redis refuses the reports
+//! of a buffer, they are sent again with a separate back-off, and no other buffer waits for them.
 
 use std::{
     collections::BTreeMap,
@@ -28,12 +28,13 @@ use crate::{
     wakeups::Wakeups,
 };
 
-/// Above this many unsent reports of a queue, a worker claims nothing from it.
+/// With more unsent reports of a queue than this, a worker claims nothing from the queue.
 const QUEUE_HELD_MAX: usize = 10_000;
-/// Above this many reports, or bytes of results and errors, it claims nothing at all.
+/// With more reports than this, or more bytes of results and errors, a worker claims nothing at
+/// all.
 const HELD_MAX: usize = 100_000;
 const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Results and errors that one turn carries.
+/// The most bytes of results and errors that one turn sends.
 const TURN_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The buffers of reports.
@@ -46,7 +47,7 @@ pub(crate) struct Reporter {
 #[derive(Debug, Default)]
 struct Held {
     buffers: BTreeMap<QueueName, [ReportBuffer; Kind::COUNT]>,
-    /// The batches that the claimer has sent, by the number of its turn.
+    /// The batches that the claimer has sent, by the number of the turn.
     under_way: Vec<(u64, Vec<ReportBatch>)>,
     turns: u64,
     reports: usize,
@@ -66,7 +67,7 @@ impl Held {
         if !self.buffers.contains_key(queue) {
             self.buffers.insert(queue.clone(), Default::default());
         }
-        &mut self.buffers.get_mut(queue).expect("it is there")[kind as usize]
+        &mut self.buffers.get_mut(queue).expect("the buffer was just found")[kind as usize]
     }
 }
 
@@ -89,42 +90,43 @@ impl Reporter {
         self.wakeups.report_pushed();
     }
 
-    /// Reports that are not answered yet.
+    /// Returns how many reports are not answered yet.
     pub(crate) fn len(&self) -> usize {
         self.held().reports
     }
 
-    /// Reports that could be sent now.
+    /// Returns how many reports could be sent now.
     pub(crate) fn ready(&self) -> usize {
         let now = Instant::now();
         self.held().all().map(|report_buffer| report_buffer.ready(now)).sum()
     }
 
-    /// When the first report can be sent.
+    /// Returns when the first report can be sent.
     pub(crate) fn ready_at(&self) -> Option<Instant> {
         self.held().all().filter_map(ReportBuffer::ready_at).min()
     }
 
-    /// How long a report that can be sent has waited.
+    /// Returns how long the oldest report that can be sent has waited.
     pub(crate) fn waited(&self) -> Duration {
         self.ready_at().map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Whether so many reports are held that nothing must be claimed from any queue.
+    /// Returns whether so many reports are held that the worker must claim nothing from any queue.
     pub(crate) fn is_full(&self) -> bool {
         let held = self.held();
         held.reports > HELD_MAX || held.bytes > HELD_BYTES_MAX
     }
 
-    /// Whether so many reports of this queue are held that nothing must be claimed from it.
+    /// Returns whether so many reports of this queue are held that the worker must claim nothing
+    /// from it.
     pub(crate) fn is_full_of(&self, queue: &QueueName) -> bool {
         let held = self.held();
         let buffers = held.buffers.get(queue).into_iter().flatten();
         buffers.map(|report_buffer| report_buffer.held).sum::<usize>() > QUEUE_HELD_MAX
     }
 
-    /// Takes batches for up to this many script calls, the oldest first. Each batch must be
-    /// answered, given back or refused.
+    /// Takes batches for at most this many script calls, the oldest first. The caller must answer,
+    /// give back or refuse each batch.
     pub(crate) fn take(&self, calls: usize) -> Vec<ReportBatch> {
         let (mut held, now) = (self.held(), Instant::now());
         let (mut batches, mut bytes) = (Vec::new(), 0);
@@ -143,8 +145,8 @@ impl Reporter {
         batches
     }
 
-    /// Keeps the batches that the claimer sends in one turn, until it takes them back by the number
-    /// that this returns.
+    /// Keeps the batches that the claimer sends in one turn. Returns a number, with which the
+    /// claimer takes them back.
     pub(crate) fn lend(&self, batches: Vec<ReportBatch>) -> u64 {
         let mut held = self.held();
         held.turns += 1;
@@ -155,15 +157,15 @@ impl Reporter {
         turn
     }
 
-    /// The batches of that turn; none if they were reclaimed.
+    /// Returns the batches of that turn, or none if they were reclaimed.
     pub(crate) fn take_back(&self, turn: u64) -> Vec<ReportBatch> {
         let under_way = &mut self.held().under_way;
         let at = under_way.iter().position(|(number, _)| *number == turn);
         at.map_or_else(Vec::new, |at| under_way.swap_remove(at).1)
     }
 
-    /// Puts back all that the claimer has sent, because it may never get the answers. A report that
-    /// arrives twice counts once.
+    /// Puts back all batches that the claimer has sent, because it may never get the answers. A
+    /// report that arrives twice counts once.
     pub(crate) fn reclaim(&self) {
         let mut held = self.held();
         for (_, batches) in std::mem::take(&mut held.under_way) {
@@ -174,7 +176,7 @@ impl Reporter {
         }
     }
 
-    /// The answer has come: the batch is no longer held.
+    /// Notes that the answer to a batch has arrived, so the batch is no longer held.
     fn answered(&self, report_batch: &ReportBatch) {
         let mut held = self.held();
         held.reports -= report_batch.len();
@@ -187,12 +189,12 @@ impl Reporter {
         self.wakeups.reports_answered();
     }
 
-    /// No answer has come.
+    /// Notes that a batch was not answered.
     fn give_back(&self, report_batch: ReportBatch) {
         self.held().report_buffer(&report_batch).give_back(report_batch);
     }
 
-    /// The answer was an error that is not transient.
+    /// Notes that the answer to a batch was an error that is not transient.
     fn refused(&self, report_batch: ReportBatch, problem: &BrokerError) {
         let (queue, kind, now) = (report_batch.queue().clone(), report_batch.kind, Instant::now());
         let problem = problem.to_string();
@@ -214,13 +216,14 @@ impl Reporter {
                 let id = report_batch.lease(0).map(|lease| display(lease.id.clone()));
                 match report_batch.into_dead(&problem) {
                     Ok(dead) => {
-                        let text = "Redis refuses the report of a task; it is reported as Dead";
+                        let text =
+                            "Redis refuses the report of a task; the task is reported as Dead";
                         log_event!(self.log, ERROR, id, error = problem, "{text}");
                         held.bytes = held.bytes + dead.bytes - before;
                         held.report_buffer(&dead).push_batch(dead);
                     }
                     Err(report_batch) => {
-                        let text = "Redis refuses each report of a task; it is held";
+                        let text = "Redis refuses each report of a task; the report is held";
                         log_event!(self.log, ERROR, id, error = problem, "{text}");
                         held.report_buffer(&report_batch).park(report_batch, now);
                     }
@@ -230,8 +233,8 @@ impl Reporter {
     }
 }
 
-/// Processes the answers of reports; those without an answer stay held. `true` if Redis answered
-/// all.
+/// Processes the answers to reports. Reports without an answer stay held. Returns `true` if Redis
+/// answered all of them.
 pub(crate) fn take_in_reports(
     shared: &Shared,
     batches: Vec<ReportBatch>,
@@ -239,7 +242,7 @@ pub(crate) fn take_in_reports(
 ) -> bool {
     let mut worked = true;
     for mut report_batch in batches {
-        let answer = answers.next().expect("an answer for each call");
+        let answer = answers.next().expect("each call has an answer");
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
                 answered::take_in(shared, &report_batch, &stale);
@@ -279,7 +282,7 @@ mod tests {
         assert_eq!((reporter.ready(), reporter.len()), (0, 1));
         reporter.reclaim();
         assert_eq!((reporter.ready(), reporter.len()), (1, 1));
-        assert!(reporter.take_back(turn).is_empty(), "its answer no longer counts");
+        assert!(reporter.take_back(turn).is_empty(), "the late answer no longer counts");
         let turn = reporter.lend(reporter.take(1));
         assert_eq!(reporter.take_back(turn).len(), 1);
     }

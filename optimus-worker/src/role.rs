@@ -12,9 +12,10 @@ use crate::{
     wakeups::Wakeup,
 };
 
-/// A part of the worker that acts in turns, and returns how long it can rest.
+/// A part of the worker that acts in turns. Each turn returns how long the role can rest.
 pub(crate) trait Role {
-    /// One turn. It is never dropped before it ends: what was sent to Redis executes.
+    /// Takes one turn. The future is never dropped before it ends, because Redis executes the calls
+    /// that it sent.
     fn tick(&mut self) -> impl Future<Output = Duration>;
 }
 
@@ -24,12 +25,13 @@ impl<R: Role> Role for &mut R {
     }
 }
 
-/// Runs a role until `stop`; `wake` ends a rest early.
+/// Runs a role until `stop`. `wake` ends a rest early.
 pub(crate) async fn run(mut role: impl Role, wake: &Wakeup, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let rest = role.tick().await;
         if rest.is_zero() {
-            // Ready tasks run first, so that the next turn reports those that end at once.
+            // Ready tasks run first, so that the next turn sends the reports of tasks that end at
+            // once.
             platform::yield_now().await;
             continue;
         }
@@ -42,10 +44,11 @@ pub(crate) async fn run(mut role: impl Role, wake: &Wakeup, stop: &CancellationT
     }
 }
 
-/// Ends the worker if a role panics. The other roles go on until then, so leases are kept.
+/// Ends the worker if a role panics. The other roles run until the worker has ended, so leases are
+/// kept.
 pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Future<Output = ()>) {
     if let Err(panic) = AssertUnwindSafe(running).catch_unwind().await {
-        shutdown.fail(format!("its {name} panicked: {}", panic_text(&*panic)));
+        shutdown.fail(format!("the {name} panicked: {}", panic_text(&*panic)));
         discard(panic);
     }
 }
@@ -65,7 +68,7 @@ mod tests {
         supervise("reaper", &shared.shutdown, async { panic!("boom") }).await;
         shared.shutdown.quieted().await;
         running.end().await;
-        assert_eq!(shared.shutdown.failure(), Some("its reaper panicked: boom"));
+        assert_eq!(shared.shutdown.failure(), Some("the reaper panicked: boom"));
         assert_eq!(workers().await, 0);
     }
 }

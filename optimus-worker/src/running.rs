@@ -13,11 +13,11 @@ use crate::{
     shared::Shared,
 };
 
-/// How long a worker that has ended waits until the subscriber has its log events.
+/// How long a worker that has ended waits for the subscriber to receive its log events.
 pub(crate) const LOG_WITHIN: Duration = Duration::from_millis(300);
 
-/// Its claimer is a task of this runtime; everything else is on the maintenance thread. If it is
-/// dropped, the maintenance thread ends the worker at once.
+/// A worker that runs. Its claimer is a task of this runtime, and everything else is on the
+/// maintenance thread. If this value is dropped, the maintenance thread ends the worker at once.
 pub(crate) struct Running {
     shared: Arc<Shared>,
     maintenance: Maintenance,
@@ -31,7 +31,7 @@ struct Claiming {
 }
 
 impl Running {
-    /// Starts the parts of a worker that is registered.
+    /// Starts the roles of a worker that is registered.
     pub(crate) fn start(shared: Arc<Shared>, process: Option<Process>) -> Result<Self, Error> {
         let claimer = CancellationToken::new();
         let maintenance =
@@ -40,7 +40,7 @@ impl Running {
             })?;
         let present = claimer.drop_guard();
         let claiming = Claiming { shared: shared.clone(), is_over: false, _present: present };
-        // It ends by itself, after it has processed the answers that are still on their way.
+        // The claimer ends by itself after it has processed the answers that are still under way.
         tokio::spawn(claiming.claim());
         Ok(Self { shared, maintenance })
     }
@@ -49,12 +49,12 @@ impl Running {
         self.shared.clone()
     }
 
-    /// Asks it to end, and waits until it has left.
+    /// Asks the worker to end, and waits until it has left.
     pub(crate) async fn end(mut self) {
         self.shared.shutdown.begin();
         self.maintenance.ended().await;
         log_event!(self.shared.log, INFO, "the worker has ended");
-        // The program may end after this, and would drop the events.
+        // The program may end after this, which would drop the events.
         self.shared.log.flush(LOG_WITHIN).await;
     }
 }
@@ -78,7 +78,7 @@ impl Claiming {
 impl Drop for Claiming {
     fn drop(&mut self) {
         if !self.is_over {
-            self.shared.shutdown.fail("its runtime has ended".to_owned());
+            self.shared.shutdown.fail("the runtime has ended".to_owned());
         }
     }
 }
@@ -101,12 +101,12 @@ mod tests {
             let shared = worker.idle_worker().await;
             redis.pause();
             let running = Running::start(shared.clone(), None).unwrap();
-            // The claimer sends its first claim, which is not answered.
+            // The claimer sends its first claim, which Redis does not answer.
             tokio::task::yield_now().await;
             running.end().await;
             shared
         });
-        // The claimer still waits for the answer, and ends here.
+        // The claimer still waits for the answer, and ends when the runtime ends here.
         drop(runtime);
         assert_eq!(shared.shutdown.failure(), None);
     }

@@ -1,4 +1,4 @@
-//! What all roles of one worker share: [`Shared`].
+//! The state that all roles of one worker share: [`Shared`].
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     shutdown::Shutdown, slots::Slots, tally::Tally, wakeups::Wakeups,
 };
 
-/// What all roles of one worker share.
+/// The state that all roles of one worker share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) registry: Registry,
@@ -24,24 +24,24 @@ pub(crate) struct Shared {
     pub(crate) broker: Broker,
     /// The connection of all roles on the maintenance thread.
     pub(crate) maintenance: Broker,
-    /// Where roles log: they do not call the subscriber themselves.
+    /// The log of the roles. The roles do not call the subscriber themselves.
     pub(crate) log: Log,
     pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
     pub(crate) marked_dead: MarkedDead,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,
-    /// What [`Summary`](crate::summary::Summary) logs.
+    /// The counts that [`Summary`](crate::summary::Summary) logs.
     pub(crate) tally: Tally,
-    /// For handlers that submit.
+    /// The client for handlers that submit.
     pub(crate) client: Arc<OwnClient>,
-    /// For handlers that block.
+    /// The runtime for handlers that block.
     pub(crate) threads: Arc<Threads>,
     pub(crate) quarantine: Quarantine,
     pub(crate) shutdown: Shutdown,
-    /// How the worker describes itself to each queue, as JSON.
+    /// The description that the worker gives to each queue, as JSON.
     pub(crate) description: String,
     pub(crate) ledgers: Ledgers,
-    /// What each role waits for, and what wakes it.
+    /// The events that each role waits for, and the roles that they wake.
     pub(crate) wakeups: Arc<Wakeups>,
 }

@@ -1,10 +1,11 @@
 //! Decides which queues a turn claims from, and how many tasks of each: [`Shares`].
 //!
 //! There are two rules. The queue that had the fewest tasks for its weight is served first
-//! (start-time fair queueing), so starts are shared by weight over any second. And while others
-//! have work, no queue holds more than its share of the slots, rounded up; otherwise a queue of
-//! long tasks would take all slots. A queue of short tasks may hold as many as it ends in a
-//! twentieth of a second, because a call of many tasks costs Redis little more than a call of one.
+//! (start-time fair queueing), so starts are shared by weight in each second. While other queues
+//! have work, no queue holds more than its share of the slots, rounded up, because otherwise a
+//! queue of long tasks would take all slots. A queue of short tasks may hold as many tasks as it
+//! ends in a twentieth of a second, because a call of many tasks costs Redis little more than a
+//! call of one task.
 
 use std::{
     cmp::Reverse,
@@ -16,29 +17,29 @@ use optimus_core::broker::BATCH_MAX;
 
 use super::config::Order;
 
-/// How many tasks one turn claims at most.
+/// The most tasks that one turn claims.
 pub(crate) const TURN_TASKS_MAX: usize = 1_024;
-/// How many queues one turn claims from at most. Both limits together bound the script calls of a
+/// The most queues from which one turn claims. Both limits together bound the script calls of a
 /// turn: 24 that are not full, and 8 that are.
 const TURN_QUEUES_MAX: usize = 24;
-/// A queue with work for all of its share gets it in this many lumps a second, or more.
+/// A queue with work for all of its share gets its tasks in at least this many lumps a second.
 const LUMPS_PER_S: u64 = 20;
-/// What one served task counts, before it is divided by the queue's weight.
+/// The price of one served task, before it is divided by the queue's weight.
 const SCALE: u128 = 1 << 32;
-/// A queue that holds its share of the slots is owed up to this many times what it holds.
+/// A queue that holds its share of the slots is owed up to this many times the tasks that it holds.
 const REFILLS: usize = 4;
 /// How long a measurement counts in a queue's rate.
 const MEMORY: Duration = Duration::from_millis(250);
 /// The shortest time between two measurements.
 const SAMPLE_MIN: Duration = Duration::from_millis(10);
 
-/// What each queue was served, and is owed.
+/// The service that each queue has received and is owed.
 #[derive(Debug)]
 pub(crate) struct Shares {
     order: Order,
     queues: Vec<Share>,
-    /// No queue with work was served less than this. A queue that had no work starts from here:
-    /// what it did not need is not owed to it.
+    /// No queue with work was served less than this. A queue that had no work starts from here,
+    /// because the service that it did not need is not owed to it.
     floor: u128,
 }
 
@@ -47,7 +48,7 @@ struct Share {
     weight: u32,
     served: u128,
     had_no_work: bool,
-    /// Claimed, and not answered yet.
+    /// The number of tasks that claims without an answer ask for.
     asked: usize,
     granted: u64,
     rate: Rate,
@@ -66,16 +67,16 @@ struct Rate {
 pub(crate) struct Open {
     /// The queue's position among the worker's queues.
     pub(crate) at: usize,
-    /// Slots that its tasks fill.
+    /// The number of slots that its tasks use.
     pub(crate) running: usize,
 }
 
-/// An open queue while a turn is divided.
+/// An open queue during the division of a turn.
 struct Place {
     open: Open,
-    /// How many tasks it may get in addition to those that it holds.
+    /// How many tasks the queue may get in addition to those that it holds.
     room: usize,
-    /// How many tasks it gets each time that it is served.
+    /// How many tasks the queue gets each time that it is served.
     lump: usize,
     given: usize,
 }
@@ -99,7 +100,7 @@ impl Rate {
         (self.measured_at, self.ended) = (Some(now), ended);
     }
 
-    /// How many tasks are one lump.
+    /// Returns how many tasks are one lump.
     fn lump(&self) -> usize {
         let lump = self.per_1000_s / 1_000 / LUMPS_PER_S;
         usize::try_from(lump).unwrap_or(BATCH_MAX).clamp(1, BATCH_MAX)
@@ -118,8 +119,8 @@ impl Shares {
         Self { order, queues: weights.map(share).collect(), floor: 0 }
     }
 
-    /// Divides idle slots between the queues that may have work: which of them get how many. The
-    /// result of each claim goes to [`Shares::answered`].
+    /// Divides idle slots between the queues that may have work. Returns how many slots each of
+    /// these queues gets. The caller passes the result of each claim to [`Shares::answered`].
     pub(crate) fn divide(
         &mut self,
         now: Instant,
@@ -149,7 +150,8 @@ impl Shares {
         given.map(|place| (place.open.at, place.given)).collect()
     }
 
-    /// How much each may get: the slots of the open queues are shared between these alone.
+    /// Returns how much each queue may get. The slots of the open queues are shared only between
+    /// these queues.
     fn places(&self, idle: usize, open: &[Open]) -> Vec<Place> {
         let held = |open: &Open| open.running + self.queues[open.at].asked;
         let weight = |open: &Open| self.queues[open.at].weight as usize;
@@ -172,8 +174,9 @@ impl Shares {
             let share = &mut self.queues[place.open.at];
             let credit = match (share.had_no_work, place.room) {
                 (true, _) => 0,
-                // Its own tasks hold its share, not the others, so little is owed to it. If nothing
-                // were owed, others would fill some of its slots as these become idle.
+                // The queue's own tasks hold its share, not the tasks of others, so little is owed
+                // to it. If nothing were owed, others would fill some of its slots when these
+                // become idle.
                 (false, 0) => {
                     let held = place.open.running + share.asked;
                     share.price(place.lump.max(REFILLS * held))
@@ -185,7 +188,8 @@ impl Shares {
         }
     }
 
-    /// Gives lump after lump to the queue that was served least; of equal ones to the heavier.
+    /// Gives lump after lump to the queue that was served least. Of queues that were served
+    /// equally, the one with the larger weight comes first.
     fn serve(&mut self, idle: usize, places: &mut [Place]) {
         let (mut left, mut chosen) = (idle, 0);
         let key = |share: &Share, nth| Reverse((share.served, Reverse(share.weight), nth));
@@ -212,7 +216,8 @@ impl Shares {
         }
     }
 
-    /// A claim for `asked` tasks was granted `granted` ones. The rest does not count as served.
+    /// Notes that a claim for `asked` tasks was granted `granted` tasks. The rest does not count as
+    /// served.
     pub(crate) fn answered(&mut self, at: usize, asked: usize, granted: usize) {
         let share = &mut self.queues[at];
         share.asked = share.asked.saturating_sub(asked);
@@ -221,7 +226,7 @@ impl Shares {
         share.served = share.served.saturating_sub(unused);
     }
 
-    /// The queue had no work left.
+    /// Notes that the queue had no work left.
     pub(crate) fn had_no_work(&mut self, at: usize) {
         self.queues[at].had_no_work = true;
     }

@@ -6,16 +6,16 @@ use super::*;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// A worker in simulated time: the tasks of a queue all take the same time, and a turn follows each
-/// moment in which some end.
+/// A worker in simulated time. All tasks of a queue take the same time, and a turn follows each
+/// moment in which some tasks end.
 struct World {
     shares: Shares,
     slots: usize,
     took_us: Vec<u64>,
-    /// Future ends: when, in which queue, how many.
+    /// The future ends of tasks: the time, the queue, and the number.
     ends: BTreeMap<(u64, usize), usize>,
     running: Vec<usize>,
-    /// What is left in each queue.
+    /// The number of tasks that are left in each queue.
     waiting: Vec<usize>,
     calls: usize,
 }
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// Runs from one moment to another; returns how many tasks started in each queue.
+    /// Runs from one moment to another. Returns how many tasks started in each queue.
     fn run(&mut self, base: Instant, from_us: u64, to_us: u64) -> Vec<usize> {
         let mut started = vec![0; self.running.len()];
         let mut now = from_us;
@@ -62,7 +62,7 @@ impl World {
                 }
             }
             assert!(self.running.iter().sum::<usize>() <= self.slots);
-            // A turn takes 200 us at least.
+            // A turn takes at least 200 µs.
             let next_end = self.ends.first_key_value().map_or(u64::MAX, |((at, _), _)| *at);
             now = next_end.max(now + 200).min(now + 10_000);
         }
@@ -70,8 +70,8 @@ impl World {
     }
 }
 
-/// Checks that each queue gets its share in every second after the first, to some percent and some
-/// tasks.
+/// Checks that each queue gets its share in every second after the first. The tolerance is a few
+/// percent and a few tasks.
 fn check_seconds(slots: usize, queues: &[(u32, u64)], seconds: u64, percent: usize, tasks: usize) {
     let (mut world, base) = (World::new(slots, queues), Instant::now());
     let total: usize = queues.iter().map(|(weight, _)| *weight as usize).sum();
@@ -129,7 +129,7 @@ fn a_lone_queue_has_all_slots_and_shares_them_once_another_has_work() {
     world.run(base, 0, 60 * SECOND_US);
     assert_eq!(world.running, [64, 0]);
     world.waiting[1] = usize::MAX;
-    // What it did not need for a minute is not owed to it.
+    // The service that a queue did not need for a minute is not owed to it.
     let started = world.run(base, 60 * SECOND_US, 61 * SECOND_US);
     assert!(started[0].abs_diff(started[1]) < started[0] / 10, "{started:?}");
 }
@@ -191,7 +191,8 @@ fn a_turn_for_reports_alone_changes_no_share() {
     assert!((9..=12).contains(&started[0]), "{started:?}");
 }
 
-/// Starts of each queue in 20 s, when tasks take 20 to 60 ms and a turn takes `turn_us`.
+/// Returns the starts of each queue in 20 s, when tasks take 20 to 60 ms and a turn takes
+/// `turn_us`.
 fn starts_of(slots: usize, weights: &[u32], turn_us: u64) -> Vec<usize> {
     let mut shares = Shares::new(Order::Weighted, weights.iter().copied());
     let (mut running, mut started) = (vec![0; weights.len()], vec![0; weights.len()]);

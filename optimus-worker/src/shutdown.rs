@@ -8,17 +8,17 @@ use std::sync::{
 use optimus_core::{log::Log, log_event};
 use tokio_util::sync::CancellationToken;
 
-/// What has to end, and why.
+/// The parts of the worker that must end, and the reason.
 pub(crate) struct Shutdown {
     log: Log,
-    /// As `quiet`, but cheap enough to read for each task.
+    /// The same state as `quiet`, but cheap enough to read for each task.
     is_quiet: AtomicBool,
     quiet: CancellationToken,
     now: CancellationToken,
     roles: CancellationToken,
-    /// Set once the worker has left: what ends after that is no failure.
+    /// Set once the worker has left. A part that ends later is not a failure.
     has_left: AtomicBool,
-    /// Why the worker can't go on.
+    /// The reason why the worker can't continue.
     failure: OnceLock<String>,
 }
 
@@ -35,13 +35,13 @@ impl Shutdown {
         }
     }
 
-    /// Asks the worker to end: nothing new is claimed from now on.
+    /// Asks the worker to end. It claims no more tasks from now on.
     pub(crate) fn begin(&self) {
         self.is_quiet.store(true, Ordering::SeqCst);
         self.quiet.cancel();
     }
 
-    /// Whether the worker is ending: nothing is claimed or started any more.
+    /// Returns whether the worker is ending, so that it claims and starts no more tasks.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_quiet.load(Ordering::SeqCst)
     }
@@ -51,7 +51,7 @@ impl Shutdown {
         self.quiet.cancelled().await;
     }
 
-    /// Skips to the release: a second signal.
+    /// Skips the waits before the release, after a second signal.
     pub(crate) fn hurry(&self) {
         self.now.cancel();
     }
@@ -66,28 +66,29 @@ impl Shutdown {
         self.roles.cancel();
     }
 
-    /// Cancelled once the roles are to end.
+    /// Returns a token that is cancelled once the roles must end.
     pub(crate) fn roles(&self) -> &CancellationToken {
         &self.roles
     }
 
-    /// The worker has left. What ends after it is no failure.
+    /// Notes that the worker has left. A part that ends later is not a failure.
     pub(crate) fn left(&self) {
         self.has_left.store(true, Ordering::SeqCst);
     }
 
-    /// The worker can't go on, and ends. The first reason counts; none counts once it has left.
+    /// Ends the worker because it can't continue. Only the first reason counts, and none counts
+    /// once the worker has left.
     pub(crate) fn fail(&self, why: String) {
         if self.has_left.load(Ordering::SeqCst) {
             return;
         }
         if self.failure.set(why.clone()).is_ok() {
-            log_event!(self.log, ERROR, error = why, "the worker can't go on and ends");
+            log_event!(self.log, ERROR, error = why, "the worker can't continue and ends");
         }
         self.begin();
     }
 
-    /// Why the worker could not go on, if it could not.
+    /// Returns the reason why the worker could not continue, if there is one.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }

@@ -5,8 +5,8 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, or Ctrl-C on systems without signals. Each runtime of the process can wait
-/// for them, and all of them receive each signal.
+/// The signals SIGTERM and SIGINT, or Ctrl-C on systems without signals. Each runtime of the
+/// process can wait for them, and every wait receives each signal.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -16,7 +16,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on these signals do not end the process by themselves.
+    /// Prevents that these signals end the process by themselves, from now on.
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;

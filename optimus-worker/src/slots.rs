@@ -7,21 +7,21 @@ use std::sync::{
 
 use crate::wakeups::Wakeups;
 
-/// The worker's capacity. The claimer never asks for more tasks than there are idle slots.
+/// The capacity of the worker. The claimer never asks for more tasks than there are idle slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
     all: usize,
     idle: AtomicUsize,
-    /// Taken by tasks that have begun.
+    /// The number of slots that tasks have begun to use.
     begun: AtomicUsize,
-    /// Of those, taken by tasks that only wait for a thread of their own.
+    /// The number of these slots whose tasks only wait for a separate thread.
     off_runtime: AtomicUsize,
-    /// Taken by tasks of each queue.
+    /// The number of slots that each queue's tasks use.
     running: Vec<AtomicUsize>,
     wakeups: Arc<Wakeups>,
 }
 
-/// The slot of one task; idle again when dropped.
+/// The slot of one task. The slot is idle again when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
@@ -29,7 +29,7 @@ pub(crate) struct Slot {
     has_begun: bool,
 }
 
-/// While it lives, its task keeps no thread of the runtime.
+/// While this value lives, its task needs no thread of the runtime.
 #[derive(Debug)]
 pub(crate) struct OffRuntime<'a>(&'a Slots);
 
@@ -45,28 +45,28 @@ impl Slots {
         self.idle.load(Ordering::SeqCst)
     }
 
-    /// How many slots are taken.
+    /// Returns how many slots are busy.
     pub(crate) fn busy(&self) -> usize {
         self.all - self.idle()
     }
 
-    /// How many slots are taken by tasks that need a thread of the runtime to end.
+    /// Returns how many slots are busy with tasks that need a thread of the runtime to end.
     pub(crate) fn on_runtime(&self) -> usize {
         let begun = self.begun.load(Ordering::SeqCst);
         begun.saturating_sub(self.off_runtime.load(Ordering::SeqCst))
     }
 
-    /// Wakes the work listener once a slot is idle, or now if one is.
+    /// Wakes the work listener when a slot is idle, or now if one is idle.
     pub(crate) fn await_idle(&self) {
         self.wakeups.await_slot(|| self.idle.load(Ordering::SeqCst) > 0);
     }
 
-    /// How many slots are taken by tasks of this queue.
+    /// Returns how many slots are busy with tasks of this queue.
     pub(crate) fn running(&self, queue: usize) -> usize {
         self.running[queue].load(Ordering::Acquire)
     }
 
-    /// A slot for a task of this queue, if one is idle.
+    /// Returns a slot for a task of this queue, if one is idle.
     pub(crate) fn take(self: &Arc<Self>, queue: usize) -> Option<Slot> {
         let less_one = |idle: usize| idle.checked_sub(1);
         let taken = self.idle.fetch_update(Ordering::SeqCst, Ordering::Acquire, less_one);
@@ -78,13 +78,13 @@ impl Slots {
 }
 
 impl Slot {
-    /// From now on its task needs a thread of the runtime to end.
+    /// Notes that its task needs a thread of the runtime to end.
     pub(crate) fn begin(&mut self) {
         self.has_begun = true;
         self.slots.begun.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// From now on until dropped, its task only waits for a thread of its own.
+    /// Notes that its task only waits for a separate thread, until the returned value is dropped.
     pub(crate) fn leave_runtime(&self) -> OffRuntime<'_> {
         self.slots.off_runtime.fetch_add(1, Ordering::SeqCst);
         self.slots.wakeups.runtime_left();
@@ -117,7 +117,7 @@ mod tests {
     fn only_a_task_that_has_begun_and_waits_for_no_thread_of_its_own_needs_the_runtime() {
         let slots = Slots::new(3, 1, Arc::default());
         let mut taken: Vec<Slot> = (0..3).filter_map(|_| slots.take(0)).collect();
-        assert_eq!((slots.busy(), slots.on_runtime()), (3, 0), "none has begun");
+        assert_eq!((slots.busy(), slots.on_runtime()), (3, 0), "no task has begun");
         taken[0].begin();
         taken[1].begin();
         let waits = taken[1].leave_runtime();

@@ -11,8 +11,8 @@ use tracing::Span;
 use crate::user_code::{discard, guarded};
 
 pin_project! {
-    /// As `tracing::Instrumented`, but after a panic of the subscriber or of one of its layers only
-    /// the span is lost: the future goes on.
+    /// A future in a span, like `tracing::Instrumented`. But if the subscriber or one of its layers
+    /// panics, only the span is lost, and the future continues.
     pub(crate) struct InSpan<F> {
         span: Span,
         #[pin]

@@ -1,35 +1,36 @@
-//! A worker's standing in a queue: its id, its claims, and the lease it relies on: [`Standing`].
+//! The state of a worker in a queue ([`Standing`]): its id, its claims, and the lease on which it
+//! relies.
 
 use std::time::Duration;
 
 use optimus_core::WorkerId;
 use tokio::time::Instant;
 
-/// Three heartbeats in each lease, so that one may get lost.
+/// Each lease has three heartbeats, so that one of them may be lost.
 pub(crate) const BEATS_PER_LEASE: u32 = 3;
 
-/// As this worker knows it; Redis may have a later state.
+/// The state as this worker knows it. Redis may have a later one.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) worker: WorkerId,
-    /// The last claim whose answer was fully processed, as all before it were.
+    /// The last claim whose answer, like all answers before it, was fully processed.
     pub(crate) received_seq: u64,
     /// When the next heartbeat must be sent, if that was not known at the last one.
     pub(crate) beat_at: Option<Instant>,
-    /// When the earliest lease of another worker is over.
+    /// When the earliest lease of another worker ends.
     pub(crate) next_expiry: Option<Instant>,
-    /// When the last acknowledged heartbeat was *sent*: the lease counts from no later than this.
+    /// When the last acknowledged heartbeat was *sent*. The lease starts no earlier than this.
     renewed_at: Instant,
-    /// How long it lasts.
+    /// The length of the lease.
     lease: Duration,
     /// How many claims may have turned a long lease into a usual one.
     grants: u64,
-    /// Claims without an answer: each may have turned a long lease into a usual one.
+    /// How many claims have no answer. Each of them may have turned a long lease into a usual one.
     open_claims: usize,
 }
 
 impl Standing {
-    /// The standing of a worker that is not registered yet.
+    /// Returns the state of a worker that is not registered yet.
     pub(crate) fn new(worker: WorkerId) -> Self {
         Self {
             worker,
@@ -43,7 +44,7 @@ impl Standing {
         }
     }
 
-    /// The worker is registered under a usual lease.
+    /// Notes that the worker is registered under a usual lease.
     pub(crate) fn registered(&mut self, registered_at: Instant, lease: Duration) {
         (self.renewed_at, self.lease) = (registered_at, lease);
     }
@@ -56,8 +57,8 @@ impl Standing {
         self.lease
     }
 
-    /// A claim is sent, whose answer may take longer than a lease. Returns whether a heartbeat must
-    /// be sent sooner.
+    /// Notes that a claim is sent. Its answer may take longer than a lease. Returns whether a
+    /// heartbeat must be sent sooner.
     pub(crate) fn claim_sent(&mut self, sent_at: Instant, usual: Duration) -> bool {
         self.open_claims += 1;
         let is_long = self.lease > usual;
@@ -67,25 +68,26 @@ impl Standing {
         is_long
     }
 
-    /// A claim is answered, or was not done.
+    /// Notes that a claim is answered, or was not executed.
     pub(crate) fn claim_ended(&mut self) {
         self.open_claims -= 1;
     }
 
-    /// The lease that heartbeats must keep: a usual one while a claim may have made it so.
+    /// Returns the lease that heartbeats must keep. It is a usual lease while a claim may have
+    /// shortened it.
     pub(crate) fn lease_to_keep(&self, usual: Duration) -> Duration {
         if self.open_claims > 0 { self.lease.min(usual) } else { self.lease }
     }
 
-    /// A heartbeat was acknowledged with this lease. The lease may be shorter if a claim was
-    /// granted something since the heartbeat was sent.
+    /// Notes that a heartbeat was acknowledged with this lease. The lease may be shorter if a claim
+    /// was granted a task after the heartbeat was sent.
     pub(crate) fn renewed(&mut self, sent_at: Instant, lease: Duration, grants: u64) {
         self.renewed_at = self.renewed_at.max(sent_at);
         self.lease = if self.grants == grants { lease } else { self.lease.min(lease) };
     }
 
-    /// A claim may have been granted something, so the lease may be a usual one from now on.
-    /// Returns whether a heartbeat must be sent sooner.
+    /// Notes that a claim may have been granted a task, so the lease may be a usual one from now
+    /// on. Returns whether a heartbeat must be sent sooner.
     pub(crate) fn granted(&mut self, sent_at: Instant, usual: Duration) -> bool {
         self.grants += 1;
         let is_long = self.lease > usual;
@@ -96,13 +98,13 @@ impl Standing {
         is_long
     }
 
-    /// Whether the lease can't have ended yet, whatever Redis does, with a tenth of it as the
+    /// Returns whether the lease is certain, whatever Redis does. A tenth of the lease is the
     /// margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
         self.renewed_at.elapsed() < self.lease.mul_f64(0.9)
     }
 
-    /// A heartbeat must be sent by this time, or sooner if one was already wanted.
+    /// Notes that a heartbeat must be sent by this time, or sooner if an earlier time was set.
     fn want_beat(&mut self, at: Instant) {
         self.beat_at = Some(self.beat_at.map_or(at, |sooner| sooner.min(at)));
     }
@@ -132,7 +134,7 @@ mod tests {
         assert_eq!(
             queue.lease_to_keep(Duration::MAX),
             USUAL,
-            "it may have been asked for before the grant"
+            "the lease may have been requested before the grant"
         );
         queue.renewed(sent_at, 4 * USUAL, queue.grants());
         assert_eq!(queue.lease(), 4 * USUAL);
@@ -146,7 +148,11 @@ mod tests {
         assert!(queue.claim_sent(sent_at, USUAL));
         assert_eq!(queue.beat_at, Some(sent_at + USUAL / BEATS_PER_LEASE));
         queue.renewed(sent_at, 4 * USUAL, queue.grants());
-        assert_eq!(queue.lease_to_keep(USUAL), USUAL, "Redis may do the claim after that");
+        assert_eq!(
+            queue.lease_to_keep(USUAL),
+            USUAL,
+            "Redis may execute the claim after the heartbeat"
+        );
         queue.claim_ended();
         assert_eq!(queue.lease_to_keep(USUAL), 4 * USUAL);
     }

@@ -1,4 +1,4 @@
-//! Starts a worker: checks its store and registers it in each queue: [`start`].
+//! Starts a worker ([`start`]): checks its store, and registers the worker in each queue.
 
 use std::{
     io::{self, Write},
@@ -29,7 +29,7 @@ use crate::{
     wakeups::Wakeups,
 };
 
-/// The hint is printed once in a process, however many workers it has.
+/// Whether the hint was printed. A process prints it once, however many workers it has.
 static HINT: Once = Once::new();
 const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is logged; to see \
                              the log, call `tracing_subscriber::fmt().init()` before the worker \
@@ -94,7 +94,7 @@ fn log_start(broker: &Broker, config: &Config, worker: &WorkerId) {
     log_event!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
 }
 
-/// To stderr. If that is closed, the line is dropped.
+/// Prints a line to stderr. If stderr is closed, the line is dropped.
 fn print(line: &str) {
     writeln!(io::stderr(), "{line}").ok();
 }
@@ -116,7 +116,7 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
     Ok(facts)
 }
 
-/// Names the permissions that the Redis user lacks, before anything is written.
+/// Returns an error with the permissions that the Redis user lacks, before anything is written.
 async fn check_permissions(
     broker: &Broker,
     queues: &[Served],
@@ -130,7 +130,7 @@ async fn check_permissions(
         return Ok(());
     }
     Err(Error::rejected(format!(
-        "the Redis user may not do what a worker needs; add this to its ACL: {}",
+        "the Redis user lacks permissions that a worker needs; add this to its ACL: {}",
         missing.join(" ")
     )))
 }
@@ -145,7 +145,7 @@ async fn register(
         let registered = broker.register(&queue.name, worker, lease, description).await?;
         queue.registered(registered_at, lease);
         queue.set_next_expiry(registered.next_expiry);
-        // So that inspectors list the queue before it has a task.
+        // With this, inspectors list the queue before it has a task.
         broker.announce(&queue.name).await.or_else(|problem| match problem {
             BrokerError::Full => Ok(()),
             other => Err(other),
@@ -154,7 +154,8 @@ async fn register(
     Ok(())
 }
 
-/// An id is never used twice: each start of a process, and each lost lease, takes a new one.
+/// Returns a new id. An id is never used twice: each start of a process and each lost lease leads
+/// to a new one.
 pub(crate) fn new_worker_id(config: &Config) -> WorkerId {
     let name = config.name.clone().unwrap_or_else(platform::host);
     WorkerId::generate(&name, platform::process_id())
@@ -188,8 +189,8 @@ fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &Worker
     }
     if !registry.iter().any(|task| is_served(task.options().queue_name())) {
         lines.push(
-            "  warning: no task of this worker goes to a queue that it serves, unless a call \
-             names the queue"
+            "  warning: this worker serves none of the queues of its tasks, so it runs only calls \
+             that name one of its queues"
                 .to_owned(),
         );
     }

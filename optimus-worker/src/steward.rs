@@ -10,16 +10,17 @@ use optimus_core::{
 
 use crate::{janitor, reaper::log_reaped, role::Role, shared::Shared};
 
-/// The workers of a queue together take such a turn this often, however many they are.
+/// The workers of a queue together take one such turn in this time, for any number of workers.
 const AVERAGE: Duration = Duration::from_secs(15);
-/// Queues that one worker cleans up in a turn; the next turn begins at another queue.
+/// How many queues one worker cleans up in a turn. The next turn begins at another queue.
 const QUEUES_MAX: usize = 16;
-/// Calls for one queue in a turn.
+/// The most calls for one queue in a turn.
 const CALLS_MAX: usize = 100;
 
-/// The role that takes back what the last worker of a queue held when it died, purges that queue,
-/// and removes a queue that nobody uses. Queues with live workers have a reaper and a janitor of
-/// their own, so it finds nothing there.
+/// The role that cleans up queues without a live worker. It takes back the tasks that the last
+/// worker of a queue held when it died, purges the queue, and removes the queue if it is unused.
+/// Queues with live workers have their own reaper and janitor, so the steward finds nothing to do
+/// there.
 pub(crate) struct Steward {
     shared: Arc<Shared>,
     broker: Broker,
@@ -31,7 +32,7 @@ impl Steward {
         Self { shared, broker }
     }
 
-    /// Queues that this worker does not serve, from a random one on.
+    /// Returns the queues that this worker does not serve, from a random one on.
     async fn others(&self) -> Result<Vec<QueueName>, BrokerError> {
         let mut names = self.broker.queues().await?;
         names.retain(|name| self.shared.queues.place(name).is_none());
@@ -43,7 +44,8 @@ impl Steward {
         Ok(names)
     }
 
-    /// Reaps; purges, unless a live worker of the queue does; and removes a queue that nobody uses.
+    /// Reaps the queue, purges it unless a live worker of the queue does so, and removes it if it
+    /// is unused.
     async fn clean_up(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
         for _ in 0..CALLS_MAX {
@@ -60,7 +62,7 @@ impl Steward {
         let workers = janitor::purge(&self.shared, &self.broker, queue).await?.workers;
         if workers == 0 && self.broker.retire(queue, self.shared.config.unused_for).await? {
             let queue = queue.clone();
-            log_event!(self.shared.log, INFO, %queue, "removed a queue that nobody uses");
+            log_event!(self.shared.log, INFO, %queue, "removed an unused queue");
         }
         Ok(())
     }

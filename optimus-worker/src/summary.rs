@@ -1,4 +1,4 @@
-//! One log event a minute about all attempts of the worker: [`Summary`].
+//! Logs one event a minute about all attempts of the worker: [`Summary`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Seconds are rounded up, so that the last summary of a worker does not show 0 s.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
 
-/// The role that logs the summaries. It logs none if no attempt ended and none runs.
+/// The role that logs the summaries. If no attempt has ended and none runs, it logs nothing.
 pub(crate) struct Summary {
     shared: Arc<Shared>,
     since: Instant,
@@ -22,7 +22,7 @@ impl Summary {
         Self { shared, since: Instant::now() }
     }
 
-    /// Logs what has ended since the last summary.
+    /// Logs the attempts that have ended since the last summary.
     pub(crate) fn log(&mut self) {
         let seconds = (self.since.elapsed() + ALMOST_A_SECOND).as_secs();
         self.since = Instant::now();
@@ -51,7 +51,7 @@ impl Summary {
 
 impl Role for Summary {
     async fn tick(&mut self) -> Duration {
-        // The first turn comes at the start of the worker.
+        // The first turn is at the start of the worker.
         let left = EVERY.saturating_sub(self.since.elapsed());
         if !left.is_zero() {
             return left;
@@ -80,6 +80,6 @@ mod tests {
         shared.tally.count(&Outcome::Lost);
         advance(Duration::from_secs(10)).await;
         assert_eq!(summary.tick().await, EVERY);
-        assert!(shared.tally.take().is_empty(), "the summary has taken it");
+        assert!(shared.tally.take().is_empty(), "the summary has reset the count");
     }
 }

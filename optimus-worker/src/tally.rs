@@ -1,4 +1,4 @@
-//! How many attempts had which outcome since the last summary: [`Tally`].
+//! Counts how many attempts had each outcome since the last summary: [`Tally`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ pub(crate) struct Tally([AtomicU64; OUTCOMES]);
 
 const OUTCOMES: usize = 7;
 
-/// What a [`Tally`] has counted.
+/// The counts of a [`Tally`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) success: u64,
@@ -36,7 +36,7 @@ impl Tally {
         self.0[index].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was counted since the last call.
+    /// Returns the counts since the last call.
     pub(crate) fn take(&self) -> Counts {
         let [success, retry, dead, snoozed, cancelled, given_back, lost] =
             self.0.each_ref().map(|count| count.swap(0, Ordering::Relaxed));
@@ -45,7 +45,7 @@ impl Tally {
 }
 
 impl Counts {
-    /// Each count with its text in the log.
+    /// Returns each count with its text in the log.
     fn texts(&self) -> [(u64, &'static str); OUTCOMES] {
         [
             (self.success, "succeeded"),
@@ -62,7 +62,7 @@ impl Counts {
         *self == Self::default()
     }
 
-    /// All counts above zero: `12 succeeded, 1 will be retried`.
+    /// Returns the text of all counts above zero: `12 succeeded, 1 will be retried`.
     pub(crate) fn text(&self) -> String {
         let parts = self.texts().into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();

@@ -1,8 +1,8 @@
 //! Calls of user code, which may panic: [`guarded`], [`discard`].
 //!
-//! A handler, its error's text, a back-off function and the drop of any of their values are such
-//! code. It may also block or never return, so it runs neither on the maintenance thread nor while
-//! a lock is held.
+//! Handlers, the texts of their errors, back-off functions and the drops of their values are user
+//! code. User code may also block or never return, so it runs neither on the maintenance thread nor
+//! while a lock is held.
 
 use std::{
     mem,
@@ -11,7 +11,7 @@ use std::{
 
 pub(crate) use optimus_core::panic_text;
 
-/// What the call returns, or what it panicked with.
+/// Returns the result of the call, or the panic.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
         let text = panic_text(&*payload);
@@ -23,7 +23,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 /// Drops a value of user code.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // The subscriber may also panic at this event, and so may the drop of either payload.
+        // The subscriber may also panic at this event, and so may the drop of each payload.
         let log = || tracing::error!(panic = panic_text(&*payload), "the drop of a value panicked");
         catch_unwind(AssertUnwindSafe(log)).unwrap_or_else(mem::forget);
         mem::forget(payload);

@@ -1,8 +1,8 @@
-//! What each role of a worker waits for, and what wakes it: [`Wakeups`].
+//! The events that each role of a worker waits for: [`Wakeups`].
 //!
 //! Each role rests on its own [`Wakeup`] until its time has come, or until an event that it waits
-//! for. The code that causes an event calls the method of that name here. Only this file knows
-//! which role it wakes.
+//! for. The code that causes an event calls the method with the name of the event. Only this file
+//! knows which role an event wakes.
 //!
 //! | role | waits for | caused by |
 //! |---|---|---|
@@ -20,8 +20,9 @@
 //! | | the answer of reports | `Reporter` |
 //!
 //! An event must have happened before its method is called, because a woken role checks once and
-//! rests again. A wakeup is kept while its role is busy, so none is missed, and many become one. A
-//! slot is freed and a report is pushed for each task; each of these costs an atomic exchange.
+//! rests again. A wakeup is kept while its role is busy, so no wakeup is missed, and several
+//! wakeups become one. Each task frees a slot and pushes a report, and each of these events costs
+//! an atomic exchange.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,11 +39,11 @@ pub(crate) struct Wakeups {
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
     pub(crate) ending: Sleeper,
-    /// The work listener has asked for the next free slot.
+    /// Whether the work listener has asked for the next free slot.
     slot_awaited: AtomicBool,
 }
 
-/// What one role rests on.
+/// The wakeup on which one role rests.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeup(Notify);
 
@@ -57,7 +58,7 @@ impl Wakeup {
     }
 }
 
-/// For a role that checks again and again, and sleeps while there is nothing to check.
+/// A wakeup for a role that checks repeatedly, and sleeps while there is nothing to check.
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
     asleep: AtomicBool,
@@ -71,7 +72,8 @@ impl Sleeper {
         }
     }
 
-    /// Whether the role may sleep until it is woken: `false` if it is not idle.
+    /// Returns whether the role may sleep until it is woken. Returns `false` if the role is not
+    /// idle.
     pub(crate) fn fall_asleep(&self, is_idle: impl FnOnce() -> bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let idle = is_idle();
@@ -94,7 +96,7 @@ impl Wakeups {
         }
     }
 
-    /// Wakes the work listener once a slot is idle, or now if one is.
+    /// Wakes the work listener when a slot is idle, or now if one is idle.
     pub(crate) fn await_slot(&self, is_idle: impl FnOnce() -> bool) {
         self.slot_awaited.store(true, Ordering::SeqCst);
         if is_idle() && self.slot_awaited.swap(false, Ordering::SeqCst) {
@@ -102,7 +104,7 @@ impl Wakeups {
         }
     }
 
-    /// A task that goes on no longer needs a thread of the runtime.
+    /// A task that still runs no longer needs a thread of the runtime.
     pub(crate) fn runtime_left(&self) {
         self.ending.wake();
     }
@@ -117,7 +119,7 @@ impl Wakeups {
         self.claimer.wake();
     }
 
-    /// The fallback reporter got answers to reports.
+    /// The fallback reporter has received answers to reports.
     pub(crate) fn fallback_reported(&self) {
         self.claimer.wake();
     }
@@ -132,22 +134,22 @@ impl Wakeups {
         self.work_listener.wake();
     }
 
-    /// The answer of a claim came, with when a task is due in its queue.
+    /// The answer to a claim has arrived. It shows when a task is due in the queue.
     pub(crate) fn claim_answered(&self) {
         self.work_listener.wake();
     }
 
-    /// A queue needs its heartbeat sooner than was known.
+    /// A queue needs its heartbeat sooner than expected.
     pub(crate) fn beat_wanted(&self) {
         self.heartbeat.wake();
     }
 
-    /// A heartbeat returned when the leases of other workers end.
+    /// A heartbeat has returned when the leases of other workers end.
     pub(crate) fn expiry_learned(&self) {
         self.reaper.wake();
     }
 
-    /// Attempts are in the table.
+    /// Attempts were added to the table.
     pub(crate) fn attempts_began(&self) {
         self.deadlines.wake();
         self.fallback_reporter.wake();
@@ -187,7 +189,7 @@ mod tests {
             "asked once"
         );
         wakeups.await_slot(|| true);
-        assert!(is_woken(&wakeups.work_listener), "it was idle already");
+        assert!(is_woken(&wakeups.work_listener), "the slot was idle already");
     }
 
     #[test]
@@ -198,7 +200,10 @@ mod tests {
         served.hint();
         assert!(is_woken(&wakeups.claimer), "by a hint");
         served.found_empty(served.ask());
-        assert!(is_woken(&wakeups.work_listener), "by a queue that has no work");
+        assert!(
+            is_woken(&wakeups.work_listener),
+            "a queue that has no work wakes the work listener"
+        );
         let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
         let report = Report::Release(Release { lease, give: Give::Head });
         Reporter::new(wakeups.clone(), Log::here()).push(report);
@@ -211,10 +216,10 @@ mod tests {
     fn a_role_that_checks_attempts_sleeps_only_without_any_and_until_the_next() {
         let wakeups = Wakeups::default();
         wakeups.attempts_began();
-        assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "it did not sleep");
+        assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "the role did not sleep");
         assert!(!wakeups.fallback_reporter.fall_asleep(|| false));
         wakeups.attempts_began();
-        assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "it did not fall asleep");
+        assert!(!is_woken(&wakeups.fallback_reporter.wakeup), "the role did not fall asleep");
         assert!(wakeups.fallback_reporter.fall_asleep(|| true));
         wakeups.attempts_began();
         assert!(
@@ -232,10 +237,10 @@ mod tests {
             happens();
             is_woken(&ending.wakeup)
         };
-        assert!(wakes(&mut || drop(slot.leave_runtime())), "it no longer needs the runtime");
+        assert!(wakes(&mut || drop(slot.leave_runtime())), "the task no longer needs the runtime");
         let mut slot = Some(slot);
-        assert!(wakes(&mut || slot = None), "it has ended");
-        assert!(wakes(&mut || wakeups.reports_answered()), "its report was answered");
+        assert!(wakes(&mut || slot = None), "the task has ended");
+        assert!(wakes(&mut || wakeups.reports_answered()), "the report was answered");
     }
 
     #[test]
@@ -243,7 +248,10 @@ mod tests {
         let wakeups = Wakeups::default();
         wakeups.report_pushed();
         wakeups.queue_hinted();
-        assert!(is_woken(&wakeups.claimer) && !is_woken(&wakeups.claimer), "many are one");
+        assert!(
+            is_woken(&wakeups.claimer) && !is_woken(&wakeups.claimer),
+            "several wakeups become one"
+        );
         wakeups.queue_found_empty();
         assert!(is_woken(&wakeups.work_listener));
         wakeups.beat_wanted();

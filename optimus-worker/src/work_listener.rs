@@ -3,9 +3,9 @@
 //!
 //! A queue's wakeup list holds at most one wakeup, and the worker that pops it must send the queue
 //! a claim. So a worker listens only to queues that it found empty, and only while it has idle
-//! slots. It passes a wakeup on if its claimer sends no claim for it: its slots may be full, or its
-//! handlers may keep every thread of its runtime. For the same reasons it wakes another worker when
-//! its claimer sends no claim by the due time that it waits for.
+//! slots. The listener passes a wakeup on if the claimer of its worker sends no claim for it: all
+//! slots may be busy, or handlers may block every thread of the runtime. For the same reasons, the
+//! listener wakes another worker if its claimer sends no claim by the due time for which it waits.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -20,43 +20,45 @@ use tokio_util::sync::CancellationToken;
 use crate::{queues::Served, role::Role, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
-/// A connection that silently died is found after this time; later if each of the queues has many
-/// workers, because they listen, too.
+/// The longest wait if few workers listen. A connection that died without a notice is found after
+/// this time. The wait is longer if each of the queues has many workers, because the other workers
+/// listen, too.
 const LISTEN_FOR: Duration = Duration::from_secs(10);
 const MANY: usize = 16;
 const LISTEN_LONGER_MAX: usize = 4;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const UNTIL_WOKEN: Duration = Duration::from_secs(3600);
-/// A claim after a wakeup is usually answered within this time. If it leaves the queue empty, one
-/// wait covers all queues; otherwise a wait for the other queues begins, and is interrupted later.
+/// A claim after a wakeup is usually answered within this time. If the claim leaves the queue
+/// empty, one wait then covers all queues. Otherwise a wait for the other queues begins and is
+/// interrupted later.
 const CLAIM_FIRST: Duration = Duration::from_millis(2);
-/// A claimer with a thread sends a claim sooner than this after a wakeup, and after a due time.
+/// A claimer with a thread sends a claim sooner than this after a wakeup or a due time.
 const TAKE_UP_WITHIN: Duration = Duration::from_millis(20);
 const TAKE_UP_DUE_WITHIN: Duration = Duration::from_millis(50);
-/// A wait is interrupted at most this often. For this time nothing may listen to a queue that was
-/// found empty meanwhile.
+/// The shortest time between two interrupts of a wait. For this long, no worker may listen to a
+/// queue that was found empty during the wait.
 const INTERRUPT_EVERY: Duration = Duration::from_millis(5);
 const AGAIN: Duration = Duration::ZERO;
 
 /// The role that waits on the wakeup lists of queues that were found empty, while slots are idle.
 pub(crate) struct WorkListener {
     shared: Arc<Shared>,
-    /// A connection of its own, which its waits block.
+    /// A separate connection, because its waits block it.
     broker: Broker,
     stop: CancellationToken,
-    /// The next time at which a wait may be interrupted.
+    /// The earliest time at which a wait may be interrupted next.
     interrupt_at: Instant,
     popped: Vec<Popped>,
-    /// It was logged that Redis refuses the wait.
+    /// Whether the refusal of the wait by Redis was logged.
     is_refused: bool,
 }
 
-/// A wakeup that was popped, and not passed on yet.
+/// A wakeup that was popped and not passed on yet.
 struct Popped {
     queue: usize,
-    /// The queue's number of hints with this one.
+    /// The queue's number of hints, including this one.
     hints: u64,
-    /// When it is passed on if no claim was sent.
+    /// When the wakeup is passed on if no claim was sent.
     due: Instant,
 }
 
@@ -76,9 +78,9 @@ impl WorkListener {
         queues.filter(|(_, queue)| !queue.may_have_work()).map(|(at, _)| at).collect()
     }
 
-    /// Waits for a wakeup. A queue that is found empty meanwhile must be waited for, too. A
-    /// blocking command can't be dropped without losing what it may have popped, so the wait is
-    /// interrupted.
+    /// Waits for a wakeup. If a queue is found empty during the wait, the worker must wait for that
+    /// queue, too. A blocking command can't be dropped without losing a wakeup that it may have
+    /// popped, so the wait is interrupted.
     async fn wait(&mut self, listened: &[usize]) -> Result<Option<Woken>, BrokerError> {
         let shared = self.shared.clone();
         let home = &shared.queues[0];
@@ -112,7 +114,7 @@ impl WorkListener {
         }
     }
 
-    /// Whether an empty queue is not listened to, and a slot is idle for its work.
+    /// Returns whether an empty queue is not listened to while a slot is idle for its work.
     fn should_listen_to_more(&self, listened: &[usize]) -> bool {
         let is_missing = |at: &usize| listened.binary_search(at).is_err();
         if !self.empty_queues().iter().any(is_missing) {
@@ -137,12 +139,12 @@ impl WorkListener {
         }
     }
 
-    /// Its last act: passes on the wakeups that no claim has answered.
+    /// Passes on the wakeups for which no claim was sent. This is the last act of the role.
     pub(crate) async fn leave(&mut self) {
         self.pass_on(|_| true).await;
     }
 
-    /// Passes on what is overdue: another worker may have a slot and a thread for it.
+    /// Passes on the overdue wakeups, because another worker may have a slot and a thread for them.
     async fn pass_on_overdue(&mut self) {
         let (shared, now) = (self.shared.clone(), Instant::now());
         let was_asked = |popped: &Popped| shared.queues[popped.queue].was_asked(popped.hints);
@@ -155,7 +157,7 @@ impl WorkListener {
         }
     }
 
-    /// Passes on the matching wakeups. If one is lost on the way, a poll finds its task.
+    /// Passes on the matching wakeups. If a wakeup is lost on the way, a poll finds its task.
     async fn pass_on(&mut self, is_due: impl Fn(&Popped) -> bool) {
         let shared = &self.shared;
         self.popped.retain(|popped| !shared.queues[popped.queue].was_answered(popped.hints));
@@ -171,7 +173,7 @@ impl WorkListener {
         }
     }
 
-    /// Logs once that Redis refuses the wait. The connection itself logs that Redis is away.
+    /// Logs once that Redis refuses the wait. The connection itself logs an outage of Redis.
     fn log_refusal(&mut self, problem: Option<&BrokerError>) {
         let refused = problem.filter(|problem| !problem.is_transient());
         if let (Some(problem), false) = (refused, self.is_refused) {
@@ -182,7 +184,8 @@ impl WorkListener {
         self.is_refused = refused.is_some();
     }
 
-    /// When another worker is woken, unless a claim follows the wakeup or the due time before.
+    /// Returns when another worker is woken, unless the claimer sends a claim for the wakeup or the
+    /// due time before.
     fn next_overdue(&self) -> Option<Instant> {
         let queues = &self.shared.queues;
         let waiting =
@@ -190,24 +193,25 @@ impl WorkListener {
         waiting.map(|popped| popped.due).chain(queues.iter().filter_map(due_overdue)).min()
     }
 
-    /// How long until another worker is woken.
+    /// Returns how long it takes until another worker is woken.
     fn rest(&self) -> Duration {
         self.next_overdue().map_or(UNTIL_WOKEN, |due| due.saturating_duration_since(Instant::now()))
     }
 }
 
-/// When another worker is woken for a due time of this queue.
+/// Returns when another worker is woken for a due time of this queue.
 fn due_overdue(queue: &Served) -> Option<Instant> {
     queue.due_at().map(|at| at + TAKE_UP_DUE_WITHIN)
 }
 
-/// How long to listen: longer if even the queue with the fewest workers has many.
+/// Returns how long to listen. The time is longer if even the queue with the fewest workers has
+/// many.
 fn listen_for(workers: impl Iterator<Item = usize>) -> Duration {
     let times = (workers.min().unwrap_or(1) / MANY).clamp(1, LISTEN_LONGER_MAX);
     LISTEN_FOR * u32::try_from(times).unwrap_or(1)
 }
 
-/// Interrupts the wait, but not before this time; `false` if Redis did not take the call.
+/// Interrupts the wait, but not before this time. Returns `false` if Redis did not accept the call.
 async fn interrupt(shared: &Shared, waiter: (&QueueName, &WorkerId), not_before: Instant) -> bool {
     sleep_until(not_before).await;
     shared.maintenance.interrupt(waiter.0, waiter.1).await.is_ok()
@@ -226,7 +230,7 @@ impl Role for WorkListener {
             return self.rest();
         }
         if self.shared.slots.idle() == 0 {
-            // Another queue may fill each slot again at once, so the claimer would wake nothing.
+            // Another queue may fill each slot again at once, so the claimer would wake no one.
             self.shared.slots.await_idle();
             return self.rest();
         }
@@ -239,11 +243,11 @@ impl Role for WorkListener {
             }
             Ok(Some(Woken::Interrupted) | None) => AGAIN,
             Err(problem) => {
-                // A key of another type must not stop work from the worker's other queues.
+                // A key of another type must not stop the work of the worker's other queues.
                 if !problem.is_transient() {
                     self.hint_all(&empty);
                 }
-                // Nothing may end this rest early; the claims that follow would.
+                // No event may end this rest early, because the following claims would do so.
                 tokio::time::sleep(AFTER_ERROR).await;
                 AGAIN
             }

@@ -1,4 +1,4 @@
-//! What happens to a wakeup that a work listener has popped.
+//! A wakeup that a work listener has popped is never lost.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ async fn a_wakeup_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
     let wait =
         async |within| listener.wait_for_work(&names, (&queue.name, &other), within).await.unwrap();
     assert_eq!(wait(NOW).await, None, "the worker has popped it");
-    // A claim that is refused because the lease is over, as after data was lost.
+    // Redis refuses the claim because the lease is over, as it does after it lost data.
     queue.ask();
     ending.leave().await;
     assert_eq!(wait(SOON).await, Some(Woken::Work(queue.name.clone())));
     ending.leave().await;
-    assert_eq!(wait(NOW).await, None, "it is passed on once");
+    assert_eq!(wait(NOW).await, None, "the wakeup is passed on once");
 }

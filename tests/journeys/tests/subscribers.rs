@@ -262,7 +262,7 @@ async fn a_task_that_waits_to_run_alone_is_logged_once_however_many_run_alone_be
     let events: Arc<Mutex<Vec<LogEvent>>> = Arc::default();
     let heard = events.clone();
     let keep = move |event: LogEvent| {
-        if event.message().contains("it runs alone") {
+        if event.message().contains("the task runs alone") {
             heard.lock().unwrap().push(event);
         }
     };
