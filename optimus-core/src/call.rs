@@ -246,7 +246,8 @@ impl<T: Task> Call<T> {
         let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
         self.options.check(T::NAME, &definition, &options, biz_id.as_deref())?;
         let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
-        if unkept && TypeId::of::<T::Output>() == TypeId::of::<()>() {
+        let returns_nothing = TypeId::of::<T::Output>() == TypeId::of::<()>();
+        if unkept && returns_nothing {
             return Err(Error::invalid(format!(
                 "task {:?}: it has no result that result_ttl could keep, since its definition says \
                  result_ttl = 0; set a time there",
@@ -274,6 +275,7 @@ impl<T: Task> Call<T> {
             id,
             may_exist: self.options.id.is_some(),
             task: T::NAME.into(),
+            returns_nothing,
             options,
             biz_id,
             due: self.options.due,
@@ -315,7 +317,7 @@ where
 }
 
 /// A call whose task type is erased: see [`Call::erase`]. Each submit of a clone is a separate
-/// task, unless the call has an [id](Call::id).
+/// task, unless the call has an [id](Call::id). Its result is JSON, `null` for a task of `()`.
 #[derive(Debug, Clone)]
 #[must_use = "a call does nothing until it is submitted"]
 pub struct ErasedCall(pub(crate) Submission);

@@ -17,6 +17,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         may_exist: false,
         id: TaskId::new(QueueName::new("q").unwrap()),
         task: "charge".into(),
+        returns_nothing: false,
         options,
         biz_id,
         due: Due::Now,

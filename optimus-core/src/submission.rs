@@ -32,6 +32,8 @@ pub struct Submission {
     /// The id was given. A task with this id may be stored already; then nothing is added.
     pub(crate) may_exist: bool,
     pub(crate) task: Cow<'static, str>,
+    /// The handler returns `()`, so no result of it is ever stored.
+    pub(crate) returns_nothing: bool,
     pub(crate) options: TaskOptions,
     pub(crate) biz_id: Option<String>,
     pub(crate) due: Due,

@@ -43,6 +43,8 @@ pub struct TaskHandle<T> {
     origin: Origin,
     /// Its place among the tasks that were submitted with it.
     place: Option<Place>,
+    /// It was submitted as a task that returns `()`, which `T` may not show.
+    has_no_result: bool,
     output: PhantomData<fn() -> T>,
 }
 
@@ -63,7 +65,8 @@ pub(super) enum Origin {
 impl<T> Clone for TaskHandle<T> {
     fn clone(&self) -> Self {
         let (client, id, place) = (self.client.clone(), self.id.clone(), self.place.clone());
-        Self { client, id, origin: self.origin, place, output: PhantomData }
+        let (origin, has_no_result) = (self.origin, self.has_no_result);
+        Self { client, id, origin, place, has_no_result, output: PhantomData }
     }
 }
 
@@ -75,7 +78,12 @@ impl<T> fmt::Debug for TaskHandle<T> {
 
 impl<T> TaskHandle<T> {
     pub(super) fn new(client: Client, id: TaskId, origin: Origin) -> Self {
-        Self { client, id, origin, place: None, output: PhantomData }
+        Self { client, id, origin, place: None, has_no_result: false, output: PhantomData }
+    }
+
+    /// The same, of a task that returns `()`.
+    pub(super) fn without_result(self) -> Self {
+        Self { has_no_result: true, ..self }
     }
 
     /// The same, with its place among the tasks that were submitted together.
@@ -218,7 +226,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     pub(super) async fn result_at(&self, pace: &Pace) -> Result<T, Error> {
         let (end, _permit) = match self.read_ahead() {
             Some(end) => (end, None),
-            None => self.end(!returns_nothing::<T>(), pace).await?,
+            None => self.end(!self.returns_nothing(), pace).await?,
         };
         loop {
             match self.outcome(&end).await {
@@ -257,7 +265,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         let json = match returned {
             Returned::Json(json) => Some(json.as_slice()),
             // Tasks that return nothing store no result.
-            _ if returns_nothing::<T>() => Some(&b"null"[..]),
+            _ if self.returns_nothing() => Some(&b"null"[..]),
             Returned::Nothing => None,
             Returned::Elsewhere => {
                 kept = self.client.0.broker.result(&self.id).await?;
@@ -268,8 +276,8 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         serde_json::from_slice(json)
             .map_err(|problem| Error::wrong_result(self.id.clone(), problem))
     }
-}
 
-fn returns_nothing<T: 'static>() -> bool {
-    TypeId::of::<T>() == TypeId::of::<()>()
+    fn returns_nothing(&self) -> bool {
+        self.has_no_result || TypeId::of::<T>() == TypeId::of::<()>()
+    }
 }

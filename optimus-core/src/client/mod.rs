@@ -251,12 +251,13 @@ impl Client {
 
     fn receive<T>(&self, id: TaskId, answer: Answer) -> TaskHandle<T> {
         submit_log::log_submit(&id, &answer.task, &answer.receipt);
-        match answer.receipt {
+        let handle = match answer.receipt {
             Receipt::Created if answer.has_given_id => {
                 TaskHandle::new(self.clone(), id, Origin::Given(answer.call))
             }
             Receipt::Created => TaskHandle::new(self.clone(), id, Origin::Call(answer.call)),
             Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, Origin::Owner),
-        }
+        };
+        if answer.returns_nothing { handle.without_result() } else { handle }
     }
 }

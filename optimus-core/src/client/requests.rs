@@ -26,6 +26,8 @@ pub(super) struct Answer {
     pub(super) call: u64,
     /// Whether its id was given.
     pub(super) has_given_id: bool,
+    /// Whether its handler returns `()`.
+    pub(super) returns_nothing: bool,
 }
 
 /// Tasks of one queue from one caller, at most as many as fit in one call.
@@ -97,18 +99,15 @@ impl Request {
 
     /// Sends each waiter its answers, for the call of this number.
     pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
-        let about = self
-            .submissions
-            .into_iter()
-            .map(|Submission { task, may_exist, .. }| (task, may_exist));
-        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(about));
+        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(self.submissions));
         for (count, answer) in self.answers {
             let theirs = match &mut receipts {
                 Ok(receipts) => {
                     let answers = receipts.by_ref().take(count);
                     answers
-                        .map(|(receipt, (task, has_given_id))| {
-                            Ok(Answer { task, receipt, call, has_given_id })
+                        .map(|(receipt, Submission { task, may_exist, returns_nothing, .. })| {
+                            let has_given_id = may_exist;
+                            Ok(Answer { task, receipt, call, has_given_id, returns_nothing })
                         })
                         .collect()
                 }

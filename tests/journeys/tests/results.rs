@@ -4,7 +4,7 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Bench, Double, script_calls, thousands_that_have_ended};
+use common::{Bench, Double, Gate, Wait, script_calls, thousands_that_have_ended};
 use futures_util::StreamExt;
 use optimus_core::{BoxError, Context, DataKey, Fatal, Task};
 use optimus_testkit::{RedisServer, Signal};
@@ -75,6 +75,20 @@ on_both! {
         let results: Vec<_> = bench.client.results(handles).collect().await;
         assert_eq!(results.iter().filter(|(_, result)| result.is_ok()).count(), 2);
         assert_eq!(results.len(), 4);
+        worker.stop().await;
+    }
+
+    async fn the_result_of_an_erased_call_that_returns_nothing_is_null(bench: Bench) {
+        let gate = Gate::new();
+        gate.open.hit();
+        let worker = bench.start(bench.worker().task_type::<Wait>().data(gate));
+        let call = || Wait {}.call().erase().unwrap();
+        let mut handles = bench.client.submit_all([call(), call()]).await.unwrap();
+        handles.push(bench.client.submit(call()).await.unwrap());
+        for handle in handles {
+            let result = handle.result_within(SOON).await.unwrap();
+            assert_eq!(result, serde_json::Value::Null);
+        }
         worker.stop().await;
     }
 
