@@ -24,6 +24,7 @@ use crate::{
     data::Data,
     headers::Headers,
     id::{QueueName, TaskId},
+    layers::Layers,
     threads::Threads,
     values::Values,
 };
@@ -193,6 +194,11 @@ impl Context {
     /// Without a worker, [`Error::is_invalid`] if no client was installed.
     pub fn client(&self) -> Result<Client, Error> {
         self.inner.client.as_ref().map_or_else(Client::current, |own| Ok(own.client()))
+    }
+
+    /// The layers of the worker.
+    pub(crate) fn layers(&self) -> Option<&Layers> {
+        self.inner.client.as_ref()?.layers()
     }
 
     /// When the attempt times out.

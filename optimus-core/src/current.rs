@@ -2,7 +2,7 @@
 
 use tokio::{task::futures::TaskLocalFuture, task_local};
 
-use crate::context::Context;
+use crate::{context::Context, layers::Layers};
 
 task_local! {
     /// Set while a handler or its layers are polled, and on the threads of its blocking work.
@@ -25,6 +25,12 @@ impl Context {
     /// ```
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
+    }
+
+    /// The layers of the worker whose handler is running, without those that a client has too.
+    pub(crate) fn worker_layers(of_client: &Layers) -> Layers {
+        let without = |ctx: &Self| Some(ctx.layers()?.without(of_client));
+        CURRENT.try_with(without).ok().flatten().unwrap_or_default()
     }
 
     /// Calls a closure as a part of the attempt; for workers.

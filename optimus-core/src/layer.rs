@@ -59,8 +59,12 @@ pub trait Layer: Send + Sync + 'static {
     /// [`Error::is_refused`](crate::Error::is_refused). The caller gets the same error if this
     /// panics or takes longer than the client's submit timeout.
     ///
-    /// Submits of a handler pass the layers of its worker, with any client. [`Context::current`] is
-    /// then the attempt of that handler.
+    /// Submits of a handler pass the layers of its worker, with any client. A client that the
+    /// program gave to the handler, for example as `#[data]`, has its own layers called after them;
+    /// a layer of the worker is left out if the client has one of the same type.
+    /// [`Context::current`] is then the attempt of that handler. What a layer submits passes only
+    /// the layers of the client that it uses. A future that a handler spawns is not a part of it,
+    /// and submits through [`Context::client`].
     fn submit(&self, call: &mut Submission) -> impl Future<Output = Result<(), BoxError>> + Send {
         let _ = call;
         async { Ok(()) }
@@ -77,7 +81,6 @@ pub trait Layer: Send + Sync + 'static {
     /// without the task-locals of a layer, but with the context and its values.
     ///
     /// It is not called if the arguments do not fit the task.
-    /// It is not called where the arguments do not fit the task.
     fn run(
         &self,
         ctx: &Context,

@@ -1,6 +1,6 @@
 //! The layers of a client or a worker, in order: [`Layers`].
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{any::TypeId, fmt, pin::Pin, sync::Arc};
 
 use crate::{
     context::Context,
@@ -21,6 +21,7 @@ pub(crate) trait AnyLayer: Send + Sync {
     fn run<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> Later<'a, Result<Done, BoxError>>;
     fn ended<'a>(&'a self, ctx: &'a Context, end: &'a End) -> Later<'a, ()>;
     fn provides(&self) -> Vec<DataKey>;
+    fn type_id(&self) -> TypeId;
 }
 
 impl<L: Layer> AnyLayer for L {
@@ -38,6 +39,10 @@ impl<L: Layer> AnyLayer for L {
 
     fn provides(&self) -> Vec<DataKey> {
         Layer::provides(self)
+    }
+
+    fn type_id(&self) -> TypeId {
+        TypeId::of::<L>()
     }
 }
 
@@ -68,6 +73,19 @@ impl Layers {
 
     fn all(&self) -> &[Arc<dyn AnyLayer>] {
         self.0.as_ref().map_or(&[], |chain| &chain.0)
+    }
+
+    /// These layers without those of a type that is among the others: code that both have is called
+    /// once.
+    pub(crate) fn without(&self, others: &Self) -> Self {
+        let has = |layer: &Arc<dyn AnyLayer>| {
+            others
+                .all()
+                .iter()
+                .any(|other| AnyLayer::type_id(&**other) == AnyLayer::type_id(&**layer))
+        };
+        let left: Vec<_> = self.all().iter().filter(|layer| !has(layer)).cloned().collect();
+        Self((!left.is_empty()).then(|| Arc::new(Chain(left))))
     }
 
     /// The values that the layers add to each context.

@@ -136,7 +136,8 @@ impl ClientBuilder {
 
     /// Adds a layer inside those that were added before; see [`Layer::submit`]. It applies to the
     /// submits of this client and its clones, except those that a handler makes with
-    /// `.perform_async()`: they pass the layers of its worker.
+    /// `.perform_async()` or [`Context::client`](crate::Context::client): they pass only the layers
+    /// of its worker.
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.add(layer);
         self

@@ -241,7 +241,7 @@ impl Client {
     }
 
     fn passage(&self) -> Passage<'_> {
-        Passage::new(&self.1, self.0.submitter.timeout())
+        Passage::of(&self.1, self.0.submitter.timeout())
     }
 
     fn check(&self, submission: Submission) -> Result<Submission, Error> {

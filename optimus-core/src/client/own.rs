@@ -99,6 +99,14 @@ impl OwnClient {
         made.get_or_init(over_broker).clone()
     }
 
+    /// The layers of a worker, which the submits of its handlers pass.
+    pub(crate) fn layers(&self) -> Option<&Layers> {
+        match &self.0 {
+            Source::Given(_) => None,
+            Source::Worker { layers, .. } => Some(layers),
+        }
+    }
+
     /// The client of the handler or scope that is running, if any.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.try_with(Arc::clone).ok()

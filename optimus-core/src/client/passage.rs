@@ -1,4 +1,5 @@
-//! Passes calls through the layers of their client: [`Passage`].
+//! Passes calls through layers: those of the worker whose handler submits, then those of the
+//! client: [`Passage`].
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -7,6 +8,7 @@ use tokio::{task_local, time::timeout};
 
 use crate::{
     Error,
+    context::Context,
     control::BoxError,
     discard::{discard, panic_text},
     layers::Layers,
@@ -21,8 +23,14 @@ task_local! {
     static DEPTH: u32;
 }
 
+fn depth() -> u32 {
+    DEPTH.try_with(|depth| *depth).unwrap_or_default()
+}
+
 /// The calls of one caller, one after another.
 pub(super) struct Passage<'a> {
+    /// The layers of the worker that the client does not have.
+    outer: Layers,
     layers: &'a Layers,
     within: Duration,
     /// Set once a layer did not return in time: each further call would take that time again.
@@ -30,26 +38,34 @@ pub(super) struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    pub(super) fn new(layers: &'a Layers, within: Duration) -> Self {
-        Self { layers, within, given_up: None }
+    /// For the code that is running. In a handler the layers of its worker come first. What a layer
+    /// submits itself passes only those of its client, so that a layer can't call itself without
+    /// end.
+    pub(super) fn of(layers: &'a Layers, within: Duration) -> Self {
+        let outer = if depth() == 0 { Context::worker_layers(layers) } else { Layers::default() };
+        Self { outer, layers, within, given_up: None }
     }
 
     /// Passes a call through the layers; an error if a layer refuses it.
     pub(super) async fn pass(&mut self, call: &mut Submission) -> Result<(), Error> {
-        if self.layers.is_empty() { Ok(()) } else { Box::pin(self.through(call)).await }
+        let none = self.layers.is_empty() && self.outer.is_empty();
+        if none { Ok(()) } else { Box::pin(self.through(call)).await }
     }
 
     async fn through(&mut self, call: &mut Submission) -> Result<(), Error> {
         if let Some(problem) = &self.given_up {
             return Err(problem.clone());
         }
-        let (task, depth) = (call.task.clone(), DEPTH.try_with(|depth| *depth).unwrap_or_default());
+        let (task, depth) = (call.task.clone(), depth());
         let refused = |why: BoxError| Err(Error::refused(&task, why));
         if depth >= DEPTH_MAX {
             let why = "the `submit` of a layer submits, and so on: let it pass what it submits";
             return refused(why.into());
         }
-        let layers = DEPTH.scope(depth + 1, self.layers.submit(call));
+        let layers = DEPTH.scope(depth + 1, async {
+            self.outer.submit(call).await?;
+            self.layers.submit(call).await
+        });
         let mut layers = Box::pin(AssertUnwindSafe(layers).catch_unwind());
         let passed = timeout(self.within, layers.as_mut()).await;
         discard(layers);

@@ -161,6 +161,39 @@ impl Task for Whose {
     }
 }
 
+/// Submits `Work` through the client of its data, and returns its result.
+#[derive(Serialize, Deserialize)]
+struct Forwards {}
+
+impl Task for Forwards {
+    const NAME: &'static str = "forwards";
+    type Output = String;
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Client>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<String, BoxError> {
+        let client: Client = ctx.data().unwrap();
+        let mut handles = client.submit_all([Work {}.call()]).await?;
+        handles.push(client.scope(Work {}.call().perform_async()).await?);
+        let [many, one] = [handles.remove(0), handles.remove(0)];
+        assert_eq!(many.result_within(SOON).await?, one.result_within(SOON).await?);
+        Ok(one.result_within(SOON).await?)
+    }
+}
+
+/// Adds its name to the header, as `Noting` does.
+struct Marking(&'static str);
+
+impl Layer for Marking {
+    async fn submit(&self, call: &mut Submission) -> Result<(), BoxError> {
+        let passed = call.header("passed").unwrap_or_default().to_owned();
+        call.set_header("passed", passed + self.0);
+        Ok(())
+    }
+}
+
 /// Returns an error instead of calling the handler.
 struct Answers(fn() -> BoxError);
 
@@ -258,6 +291,20 @@ on_both! {
         let handle = bench.client.submit(call).await.unwrap();
         common::died_of(&handle, Reason::Failed).await;
         worker.stop().await;
+    }
+
+    async fn what_a_handler_submits_through_its_own_client_passes_the_layers_of_both(bench: Bench) {
+        let notes = Notes::default();
+        let clients = [layered(&bench, &notes, &[]).await, layered(&bench, &notes, &["c"]).await];
+        // The type `Noting` is of both; `Marking` is of the worker alone.
+        for (client, expected) in clients.into_iter().zip(["wm", "mc"]) {
+            let builder = bench.worker().task_type::<Forwards>().task_type::<Work>().data(client);
+            let noting = Noting { name: "w", notes: notes.clone() };
+            let worker = bench.start(builder.layer(noting).layer(Marking("m")));
+            let handle = bench.client.submit(Forwards {}.call()).await.unwrap();
+            assert_eq!(handle.result_within(SOON).await.unwrap(), expected);
+            worker.stop().await;
+        }
     }
 
     async fn an_error_of_a_layer_has_the_same_effect_as_one_of_the_handler(bench: Bench) {
