@@ -1,4 +1,7 @@
 //! Sends the reports that the claimer can't send because handlers block its runtime.
+//!
+//! Results may be large, so it has a connection of its own: no heartbeat waits behind them. That is
+//! made when there is something to send.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +28,7 @@ pub(crate) struct FallbackReporter {
 
 impl FallbackReporter {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.maintenance.clone();
+        let broker = shared.maintenance.separate("fallback reporter");
         Self { shared, broker, idle_checks: 0 }
     }
 }
@@ -36,8 +39,7 @@ impl Role for FallbackReporter {
             if self.shared.reporter.waited() <= OVERDUE {
                 break;
             }
-            // The role sends one batch at a time, because a heartbeat may have to wait behind large
-            // results.
+            // The role takes one batch at a time: the claimer may return and take the next one.
             let batches = self.shared.reporter.take(1);
             let calls =
                 batches.iter().map(|report_batch| report_batch.call(&self.broker)).collect();
@@ -54,5 +56,59 @@ impl Role for FallbackReporter {
             return REST;
         }
         CHECK_EVERY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use optimus_core::{Lease, QueueName, TaskId, Token, WorkerId, broker::Completion};
+    use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
+
+    use super::*;
+    use crate::{Worker, decide::Report, heartbeat::Heartbeat, idle_worker::Nothing};
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// A report with a result of this many bytes, which Redis refuses because nobody has the lease.
+    fn report(bytes: usize) -> Report {
+        let (queue, worker) = (QueueName::new("default").unwrap(), WorkerId::generate("test", 1));
+        let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
+        Report::Complete(Completion {
+            lease,
+            task: "nothing",
+            biz_id: None,
+            attempt: 1,
+            took: Duration::ZERO,
+            ended_ms: 0,
+            result: Some((vec![b'x'; bytes], SOON)),
+            has_sides: false,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_heartbeat_does_not_wait_behind_the_reports() {
+        let redis = RedisServer::start();
+        let proxy = FaultProxy::start(&redis.url()).await;
+        let worker = Worker::builder(&proxy.url()).quiet().only_named_tasks();
+        let shared = worker.task_type::<Nothing>().build().unwrap().idle_worker().await;
+        let mut reporter = FallbackReporter::new(shared.clone());
+        let mut heartbeat = Heartbeat::new(shared.clone());
+        // Redis knows the scripts after these.
+        shared.reporter.push(report(1));
+        let is_overdue = async || shared.reporter.waited() > OVERDUE;
+        eventually("the claimer does not send it", SOON, is_overdue).await;
+        reporter.tick().await;
+        heartbeat.tick().await;
+        assert_eq!(shared.reporter.len(), 0);
+
+        shared.reporter.push(report(1_000_000));
+        eventually("the claimer does not send it", SOON, is_overdue).await;
+        proxy.rate(Way::Up, 200_000);
+        shared.queues[0].lapsed();
+        tokio::select! {
+            biased;
+            _ = reporter.tick() => panic!("the heartbeat waits"),
+            _ = heartbeat.tick() => {}
+        }
     }
 }

@@ -21,7 +21,7 @@ use super::{
     login::{Known, Login},
     place::{Address, Place},
     probe,
-    pulse::{Pulse, SILENCE_MAX, Watched},
+    pulse::{PATIENCE_MAX, Pulse, SILENCE_MAX, Watched},
     refused::DialError,
 };
 use crate::log::Log;
@@ -58,7 +58,9 @@ impl Socket {
             settings = settings.set_username(&credentials.user).set_password(&credentials.password);
         }
         let pulse = Arc::new(Pulse::new());
-        let (connection, driver) = match (connect(place, &settings, &pulse).await, old) {
+        let unread_max = unread_max(commands);
+        let (connection, driver) = match (connect(place, &settings, &pulse, unread_max).await, old)
+        {
             (Err(problem), Some(why)) if problem.is_unauthorized() => {
                 return Err(DialError::OldCredentials(why));
             }
@@ -94,11 +96,12 @@ async fn connect(
     place: &Place,
     settings: &RedisConnectionInfo,
     pulse: &Arc<Pulse>,
+    unread_max: Duration,
 ) -> Result<Made, DialError> {
     let by = Instant::now() + CONNECT_TIMEOUT;
     match &place.address {
         Address::Tcp(host, port) => {
-            let stream = in_time(by, "no connection", tcp(host, *port)).await?;
+            let stream = in_time(by, "no connection", tcp(host, *port, unread_max)).await?;
             match greet(Watched::new(stream, pulse.clone()), settings, by).await {
                 Err(problem) if problem.is_no_answer() && place.is_first_probe() => {
                     Err(if probe::speaks_tls(host, *port).await {
@@ -114,7 +117,7 @@ async fn connect(
         Address::Tls(host, port, tls) => {
             let unread = "the files for TLS that the URL names could not be read";
             let config = in_time(by, unread, tls.read()).await?;
-            let stream = in_time(by, "no connection", tcp(host, *port)).await?;
+            let stream = in_time(by, "no connection", tcp(host, *port, unread_max)).await?;
             // Below TLS, where every byte on the wire is seen.
             let handshake = tls.connect(config, Watched::new(stream, pulse.clone()));
             let secured = tokio::select! {
@@ -168,7 +171,11 @@ fn bytes_of(pipeline: &Pipeline) -> usize {
 }
 
 /// Connects to the first of the host's addresses that accepts.
-pub(super) async fn tcp(host: &str, port: u16) -> Result<TcpStream, DialError> {
+pub(super) async fn tcp(
+    host: &str,
+    port: u16,
+    unread_max: Duration,
+) -> Result<TcpStream, DialError> {
     let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
     if addresses.is_empty() {
         let none = (ErrorKind::InvalidClientConfig, "No address found for host");
@@ -176,12 +183,22 @@ pub(super) async fn tcp(host: &str, port: u16) -> Result<TcpStream, DialError> {
     }
     let all = addresses.into_iter().map(|address| Box::pin(TcpStream::connect(address)));
     let (stream, _) = select_ok(all).await?;
-    settle(&stream)?;
+    settle(&stream, unread_max)?;
     Ok(stream)
 }
 
+/// How long the system lets sent bytes wait for the other side, which may read none of them.
+const fn unread_max(commands: Commands) -> Duration {
+    match commands {
+        // The pulse decides, and it may allow a long silence.
+        Commands::Immediate => PATIENCE_MAX.saturating_add(SILENCE_MAX),
+        // Without a pulse only the system notices that the other side is gone. No request is large.
+        Commands::Blocking => Duration::from_secs(20),
+    }
+}
+
 /// Sets what must not stay at the system's defaults.
-fn settle(stream: &TcpStream) -> io::Result<()> {
+fn settle(stream: &TcpStream, unread_max: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(15))
@@ -189,6 +206,24 @@ fn settle(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(Duration::from_secs(20)))?;
+    socket.set_tcp_user_timeout(Some(unread_max))?;
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_gives_up_a_watched_connection_later_than_the_pulse() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for (commands, is_watched) in [(Commands::Immediate, true), (Commands::Blocking, false)] {
+            let stream = tcp("127.0.0.1", port, unread_max(commands)).await.unwrap();
+            let given_up_after = SockRef::from(&stream).tcp_user_timeout().unwrap().unwrap();
+            assert_eq!(given_up_after > PATIENCE_MAX, is_watched, "{given_up_after:?}");
+        }
+    }
 }

@@ -49,7 +49,7 @@ pub(super) async fn speaks_plainly(host: &str, port: u16) {
 }
 
 async fn first_of_answer(host: &str, port: u16, words: &[u8]) -> Result<u8, DialError> {
-    let mut stream = tcp(host, port).await?;
+    let mut stream = tcp(host, port, WITHIN).await?;
     stream.write_all(words).await?;
     Ok(stream.read_u8().await?)
 }

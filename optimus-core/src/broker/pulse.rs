@@ -23,6 +23,9 @@ pub(super) const SILENCE_MAX: Duration = Duration::from_secs(8);
 const HIDDEN_MAX: usize = 8 * 1024 * 1024;
 /// In bytes per second.
 const RATE_MIN: usize = 128 * 1024;
+/// The longest silence that is allowed, with as many unanswered bytes as count.
+pub(super) const PATIENCE_MAX: Duration =
+    Duration::from_secs(SILENCE_MAX.as_secs() + (HIDDEN_MAX / RATE_MIN) as u64);
 
 /// When bytes last moved on a connection, and how many are unanswered.
 #[derive(Debug)]
