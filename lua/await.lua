@@ -1,8 +1,9 @@
 -- await: registers a client as waiting for a task's end, or reports that the task has ended
 --
--- The check and the registration are one step, so the client cannot miss an end between them. An
--- empty client only checks, and the reply names the state of a task that has not ended. For a
--- waiting client `open` is enough, and takes the same time with a thousand workers as with one.
+-- The check and the registration are one step, so the client cannot miss an end between them. With
+-- an empty client the script only checks, and the reply names the state of a task that has not
+-- ended. For a waiting client, `open` is enough. It takes the same time with a thousand workers as
+-- with one.
 --
 -- A task that has not succeeded has its record. So a task that this history has stored and that has
 -- no record any more has succeeded, unless it was purged or deleted. The ledger of the client that
@@ -62,8 +63,8 @@ else
   local clients = redis.call('HGET', waiters, id) or nil
   registered = clients and string.find(',' .. clients .. ',', ',' .. client .. ',', 1, true)
   if clients and #clients > WAITING_MAX then
-    -- Clients that are gone stay until the task ends. Beyond the limit the first client is removed;
-    -- it finds the end with its own check.
+    -- Clients that have ended stay in the list until the task ends. Beyond the limit, the first
+    -- client is removed. It finds the end with its own check.
     clients = string.match(clients, ',(.*)$') or clients
   end
   client = clients and clients .. ',' .. client or client

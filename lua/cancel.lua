@@ -2,9 +2,9 @@
 --
 -- A waiting task is Cancelled at once. Its entry stays in the ready list as a counted tombstone,
 -- because removing it from the middle of a long list would take tens of ms. The worker of a running
--- task reads the request from its wakeup list, where it names the attempt by its token, or from the
--- reply to its next heartbeat. Each task is decided separately. Each worker is read once for all of
--- them.
+-- task receives the request through its wakeup list or in the reply to its next heartbeat. In the
+-- wakeup list, the request names the attempt by its token. Each task is decided separately. The
+-- script reads each worker once for all tasks.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…

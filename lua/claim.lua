@@ -1,10 +1,10 @@
 -- claim: Ready → Working, up to 128; tasks that are due (Delayed, Retry) become Ready first
 --
--- Grants a worker tasks from the ready list under one token `<claim seq>:<fence>`. A repeat with
--- the same seq returns the tasks of that claim that the worker still holds. Tombstones are skipped;
--- there are none while `tombstones` is zero. A worker with a long lease gets a usual lease when it
--- is granted a task. Every claim, except one for a task that runs alone, removes the mark of a task
--- that runs alone, even if it grants nothing.
+-- The script grants a worker tasks from the ready list under one token `<claim seq>:<fence>`. A
+-- repeat with the same seq returns the tasks of that claim that the worker still holds. Tombstones
+-- are skipped; there are none while `tombstones` is zero. A worker with a long lease gets a usual
+-- lease when it is granted a task. Every claim, except one for a task that runs alone, removes the
+-- mark of a task that runs alone, even if it grants nothing.
 --
 -- KEYS   the naming block; rarely used keys are derived, because each key that is passed costs
 --        Redis about as much as a field of a hash
@@ -21,7 +21,7 @@ local working, wake, tries = KEYS[6], KEYS[7], KEYS[8]
 local now, worker, seq = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local want, want_text, alone = tonumber(ARGV[4]), ARGV[4], ARGV[5] == '1'
 local CLAIM_MAX = 128
--- For a worker that has registered no lease.
+-- The lease of a worker that has not registered one.
 local LEASE_MS = 15000
 -- Beyond 64 bytes Redis turns a small hash into a table. In the compact form each lookup among 100
 -- tasks would scan all of them.
@@ -56,7 +56,7 @@ if want > CLAIM_MAX then
   want, want_text = CLAIM_MAX, '128'
 end
 
--- Reads one entry more than wanted, to know whether work is left.
+-- This reads one entry more than wanted, to know whether work is left.
 local entries = redis.call('LRANGE', ready, '0', want_text)
 local due_at, has_tombstones = flags[3] and tonumber(flags[3]), flags[4] and flags[4] ~= '0'
 local is_due = due_at and due_at <= now
@@ -82,7 +82,7 @@ ids, records = with_records(tasks, ids)
 local fence = whole(math.max(tonumber(flags[2] or 0) + 1, now * 1024))
 local token = seq .. ':' .. fence
 -- One worker waits for the next due time. Otherwise a hundred idle workers would all claim at that
--- instant. A worker that left work in the queue claims again anyway.
+-- instant. A worker that left work in the queue claims again at once, so it need not wait.
 local wait, takes_timer = -1, false
 if next_due and not more then
   local holder, held_due = string.match(flags[6] or '', '^(.+) (%d+)$')

@@ -1,8 +1,8 @@
 -- complete: Working → Success, up to 128
 --
--- Ends attempts that succeeded, each only if the caller still holds it under its token. Keeps what
--- the handler returned, marks the biz id as done, and notifies waiting clients. Adds a summary to
--- the last 1,000.
+-- The script ends attempts that succeeded, each only if the caller still holds it under its token.
+-- It stores the value that the handler returned, marks the biz id as done, notifies waiting
+-- clients, and adds a summary to the last 1,000.
 --
 -- KEYS   the naming block, of which a call without extras passes six; then the result and biz keys
 --        that extras refer to
@@ -19,7 +19,8 @@ local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS
 local meta, tries, errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local FIXED_KEYS = 10
 local now_override = ARGV[1]
--- The list of the last successes is cut in steps, so that most calls do not cut it.
+-- The list of the last successes may exceed its limit by one step, so that most calls do not cut
+-- it.
 local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 
 -- Checks.

@@ -1,10 +1,10 @@
 -- delete: Delayed | Ready | Retry | Dead | Cancelled → ∅, by an operator; up to 128 at once
 --
--- Removes all that is kept about the task, and frees its biz id. A working task stays unchanged,
+-- The script removes all data of the task, and frees its biz id. A working task stays unchanged,
 -- because the report of its worker must find it. A client that waits for a deleted task receives
--- `forgotten`. Each task is decided separately. Each worker is read once for all of them. An entry
--- in the ready list stays as a tombstone, as after a cancel. The ids are kept for a while, so that
--- `await` does not report them as successes.
+-- `forgotten`. Each task is decided separately. The script reads each worker once for all tasks. An
+-- entry in the ready list stays as a tombstone, as after a cancel. The ids are kept for a while, so
+-- that `await` does not report them as successes.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…

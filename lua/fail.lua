@@ -1,8 +1,8 @@
 -- fail: Working → Retry | Dead | Cancelled, up to 128
 --
--- Ends attempts that did not succeed, each only if the caller still holds it under its token. The
--- worker decides the outcome, because it knows the retry policy. But a task that was asked to stop
--- is not retried.
+-- The script ends attempts that did not succeed, each only if the caller still holds it under its
+-- token. The worker decides the outcome, because it knows the retry policy. However, a task that
+-- was asked to stop is not retried.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
@@ -32,7 +32,7 @@ local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories = {}, nil, {}, {}
--- Keyed by the wait: many tasks of a call have the same wait, and formatting an instant is
+-- The instants by wait: many tasks of a call have the same wait, and formatting an instant is
 -- expensive.
 local due_texts = {}
 for i = 1, #ids do

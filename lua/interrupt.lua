@@ -1,7 +1,7 @@
 -- interrupt: ends a worker's own wait for work
 --
--- The worker waits for too few queues, or must leave. If the wait has just ended by itself, nothing
--- takes the token; it then ends the next wait, or expires if the worker has died.
+-- A worker calls this if it waits for too few queues, or must leave. If the wait has just ended by
+-- itself, the token stays. It then ends the next wait, or expires if the worker has died.
 --
 -- KEYS   the naming block
 -- REPLY  OK

@@ -1,8 +1,8 @@
 -- leave: a worker of this queue → ∅
 --
--- The last call of a worker that has reported or given back every task it held. A worker that still
--- holds a task stays registered, and the reaper collects it. If the worker waits for the next due
--- time, another worker is woken and takes over.
+-- This is the last call of a worker that has reported or given back every task it held. A worker
+-- that still holds a task stays registered, and the reaper collects it. If the worker waits for the
+-- next due time, another worker is woken and takes over.
 --
 -- KEYS   the naming block
 -- ARGV   1 worker

@@ -1,7 +1,7 @@
 -- list: one page of the tasks in a state, in the order in which they leave it; ended tasks with the
 -- latest first
 --
--- The cursor names the last task that was read. With it the next page finds its place even if tasks
+-- The cursor names the last task that was read. The next page begins after that task, even if tasks
 -- came and left meanwhile: no task that stays in the state is omitted. A task may appear twice if
 -- the task of the cursor has left, or if it was cancelled in the ready list and requeued. A page
 -- may have fewer rows than requested.
@@ -36,11 +36,11 @@ local function add(id, worker, at, summary)
   return #rows < 7 * most and passed < REPLY_MAX
 end
 
--- A zset by score, or with the latest first.
+-- Reads a zset by score, or with the latest first.
 local function list_zset(key, is_latest_first, has_times, mark)
   local first, last = 0, redis.call('ZCARD', key) - 1
   if tonumber(place) then
-    -- A member that left and came back with another score does not mark the place.
+    -- A member that left and came back with another score no longer shows the place.
     local at = redis.call('ZSCORE', key, member) == place and redis.call('ZRANK', key, member)
     if is_latest_first then
       last = (at or redis.call('ZCOUNT', key, '-inf', place)) - 1
@@ -68,7 +68,7 @@ local function list_zset(key, is_latest_first, has_times, mark)
   return true
 end
 
--- The index of the cursor's entry in a list: where it was, or before that if others left.
+-- The index of the cursor's entry in a list: the old index, or a lower one if earlier entries left.
 local function index_of(key)
   local last = tonumber(place) or -1
   for _ = 1, WINDOWS_MAX do
@@ -87,7 +87,7 @@ local function index_of(key)
   return nil, last
 end
 
--- The ready list. A task whose entry is a tombstone may be in another state.
+-- Reads the ready list. A task whose entry is a tombstone may be in another state.
 local function list_ready()
   local at, before = -1, nil
   if place then

@@ -1,4 +1,4 @@
--- pause: a queue on or off; nothing is claimed from it while it is paused
+-- pause: pauses or resumes a queue; no task of a paused queue is claimed
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 '1' to pause, '0' to resume
@@ -18,7 +18,7 @@ redis.call('HDEL', meta, paused and '' or 'paused')
 if paused then
   redis.call('HSET', meta, 'paused', whole(now))
 elseif is_used then
-  -- A queue that nobody knows is never retired, so it gets no key.
+  -- A queue that was never used is never retired, so it gets no key.
   wake_worker(wake)
 end
 return { 'OK', is_used and '1' or '0' }

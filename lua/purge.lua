@@ -1,12 +1,13 @@
 -- purge: Dead | Cancelled → ∅, past their age or above what is kept, up to 128; also idle ledgers
 --
--- The oldest tasks of each state go first: those past their age, those above the number of tasks,
--- and those above the bytes. Each task is counted under the first of these that applies.
+-- The script removes the oldest tasks of each state first: those past their age, those above the
+-- number of tasks, and those above the bytes. It counts each task under the first reason that
+-- applies.
 --
--- Keeps the latest birth of the tasks it removes: `await` concludes that a later task without a
--- record has succeeded, unless the task is among the deleted. Deleted ids are kept for a day, up to
--- 10,000 of them; after that they, too, are known only by the latest birth. So only `retire` may
--- remove `meta` while there is a ledger.
+-- The script records the latest birth of the tasks that it removes: `await` concludes that a later
+-- task without a record has succeeded, unless the task is among the deleted. Deleted ids are kept
+-- for a day, up to 10,000 of them; after that, the latest birth covers them, too. So only `retire`
+-- may remove `meta`, and only if there is no ledger.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 tasks to keep of each state · 3 bytes to keep of each · 4 age ms · 5
@@ -30,7 +31,7 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local ids, above, heavy = {}, 0, 0
--- Which tasks of a state are removed, and the bytes that are left in it.
+-- The tasks of a state that are removed, and the bytes that are left in the state.
 local function victims_of(zset, state)
   local left, bytes, victims = redis.call('ZCARD', zset), counted_bytes(meta, state), {}
   local oldest = redis.call('ZRANGE', zset, '0', whole(PURGE_MAX - 1), 'WITHSCORES')

@@ -1,11 +1,12 @@
 -- reap: Working → Ready | Dead | Cancelled, up to 128 tasks of workers whose lease is over
 --
--- Counts a loss separately from failures. A task that was lost `max_losses` times is marked Dead if
--- it ran alone the last time, so that a task which kills its worker does not take its neighbours
--- with it. A task whose `on_lost` is `dead` is marked Dead at once. Others go back to the head of
--- the ready list. After a time in which no worker watched, each worker has its whole lease first,
--- once. If work is left or a task is due later, another worker is woken, because a reaped one may
--- have taken the wakeup, or may have been the one that waited for the due time.
+-- The script counts losses separately from failures. A task that was lost `max_losses` times is
+-- marked Dead if it ran alone the last time, so that a task that kills its worker does not end the
+-- other tasks of that worker. A task whose `on_lost` is `dead` is marked Dead at once. Other tasks
+-- go back to the head of the ready list. After a time in which no worker watched the leases, each
+-- worker first gets one more whole lease, once. If work is left or a task is due later, another
+-- worker is woken, because a reaped worker may have received the wakeup, or may have been the
+-- worker that waited for the due time.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker

@@ -1,6 +1,7 @@
 -- register: ∅ → a worker of this queue, under a lease
 --
--- A worker registers before its first claim. Safe to repeat: it renews the lease.
+-- A worker registers before its first claim. The call is safe to repeat: a repetition renews the
+-- lease.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms · 4 description as JSON

@@ -1,9 +1,9 @@
--- release: Working → Ready | Delayed, up to 128, without spending an attempt
+-- release: Working → Ready | Delayed, up to 128, without using an attempt
 --
--- Gives tasks back, each only if the caller still holds it under its token: to the head of the
--- ready list (shutdown), or for later (a snooze, or a misfit, which is counted). A task that was
--- asked to stop is cancelled instead. A task that was started never expires from then on, and its
--- earlier misfits no longer count.
+-- The script gives tasks back, each only if the caller still holds it under its token: to the head
+-- of the ready list (shutdown), or for later (a snooze, or a misfit, which the script counts). A
+-- task that was asked to stop is cancelled instead. A task that was started can no longer expire,
+-- and its earlier misfits no longer count.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how

@@ -1,11 +1,12 @@
--- renew: Working → Working, a heartbeat: one write renews all that a worker holds
+-- renew: Working → Working, a heartbeat: one write renews the lease for all tasks of a worker
 --
--- Replies with the tasks that Redis records for the worker, and which of them were asked to stop.
--- So the worker can drop what it has lost and give back what it never received. A lease that is
--- over but was not reaped is renewed: no other worker has the tasks. A worker that holds nothing
--- has a longer lease if many workers serve the queue. The call records that a worker watches. If
--- none did for half a lease, it gives each worker its whole lease, once. If a worker that holds
--- nothing finds work in the queue, it writes a wakeup: an earlier one may be lost with a worker.
+-- The reply names the tasks that Redis records for the worker, and which of them were asked to
+-- stop. So the worker can drop tasks that it has lost and give back tasks that it never received. A
+-- lease that is over but was not reaped is renewed: no other worker has the tasks. A worker that
+-- holds nothing has a longer lease if many workers serve the queue. The call records that a worker
+-- watches the leases. If no worker did for half a lease, the call gives each worker one more whole
+-- lease, once. If a worker that holds nothing finds work in the queue, it writes a wakeup, because
+-- an earlier wakeup may be lost with a worker.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms

@@ -1,8 +1,8 @@
 -- requeue: Dead | Cancelled → Ready, by an operator
 --
--- Resets the counts of tries and keeps the error history. A task that can expire has its whole time
--- again. The task takes its biz id again; if another task has it, the call is refused and names
--- that task. A tombstone of the task in the ready list stays a tombstone.
+-- The script resets the counts of tries and keeps the error history. A task that can expire has its
+-- whole time again. The task holds its biz id again; if another task holds it, the script refuses
+-- and names that task. A tombstone of the task in the ready list stays a tombstone.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.
@@ -57,7 +57,7 @@ redis.call('LLEN', wake)
 redis.call('ZREM', zset, id)
 redis.call('HSET', meta, state .. '_bytes', whole(bytes))
 if was_tried or expires_in then
-  -- It shows a claim that tries are kept for the task, and by when the task must be started.
+  -- The counts show a claim that the task has tries, and by when the task must be started.
   local start_by = expires_in and whole(now + expires_in)
   redis.call('HSET', tries, id, tries_text(0, 0, 0, start_by))
 end

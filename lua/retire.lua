@@ -1,7 +1,7 @@
 -- retire: an unused queue → ∅, with all its keys
 --
 -- The queue has no task, no worker and no ledger, is not paused, and no worker has used it for a
--- while. Facts about the past are removed only when no call can ask for them: `purged_born` and
+-- while. The script removes facts about the past only when no call can need them: `purged_born` and
 -- `deleted` matter only while a ledger exists, and a later fence is higher than the last one, which
 -- belongs to a ms in the past. Results, completion lists and the marks of successes expire by
 -- themselves.

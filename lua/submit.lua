@@ -1,13 +1,13 @@
 -- submit: ∅ → Ready | Delayed, up to 1,000 tasks of one queue
 --
--- Admits each task unless its biz id is taken, by a stored task or by an earlier task of this call.
--- If the caller states that ids may exist, a task that is already stored, in any state, is not
--- admitted either. The client's ledger keeps the answer of each call in a slot, so a call that is
--- repeated after a lost reply gets that answer and adds nothing. The next call in that slot knows
--- the last answer that its client received. If the slot has an older one, this history has lost
--- calls; the ledger records that and the reply reports it. The whole call is refused when Redis is
--- full. A plain call, whose tasks have no options and whose client need not be kept, is short: each
--- argument costs Redis a tenth of what the task does.
+-- The script admits each task unless a stored task or an earlier task of this call holds its biz
+-- id. If the caller states that ids may exist, the script also does not admit a task that is
+-- already stored, in any state. The client's ledger keeps the answer of each call in a slot, so a
+-- call that is repeated after a lost reply gets that answer and adds nothing. The next call in that
+-- slot names the last answer that its client received. If the slot has an older answer, this
+-- history has lost calls; the ledger records the loss and the reply reports it. A full Redis
+-- refuses the whole call. A plain call, whose tasks have no options and whose client need not be
+-- kept, has few arguments: each argument costs Redis a tenth of the cost of a task.
 --
 -- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
@@ -68,8 +68,8 @@ local length = redis.call('LLEN', ready)
 if not plain or length <= SHORT or (length + count) % STEP < count then
   redis.call('LLEN', wake)
 end
--- An id contains its birth by its client's clock. A wrong clock must not make the task older than
--- others. An id that a source has chosen may contain any time.
+-- An id contains the time of its birth by its client's clock. A wrong clock must not make the task
+-- older than others. An id that the program has chosen may contain any time.
 local clocks_agree, now = now_second(now_override) == string.sub(here, 1, -4), nil
 if not (plain and clocks_agree) then
   now = now_ms(now_override)

@@ -1,7 +1,8 @@
 -- biz: the mark of a biz id, `<owner>:<valid until ms, 0 for none>:<L live | D done>`.
 
--- The owner of a biz id: while live, the owner if its record exists (a mark without a record frees
--- itself); once done, the owner until the window is over, and when the window ends.
+-- Returns the owner of a biz id. While the mark is live, this is the owner if its record exists; a
+-- mark without a record frees the id. Once the mark is done, this is the owner until the window is
+-- over, with the end of the window.
 local function biz_owner(tasks, mark, now)
   if not mark then
     return nil

@@ -1,4 +1,4 @@
--- biz_end: what happens to the mark of a biz id when its owner ends.
+-- biz_end: the change of a biz id's mark when its owner ends.
 
 local function owns_mark(mark, id)
   return mark and string.sub(mark, 1, #id + 1) == id .. ':'

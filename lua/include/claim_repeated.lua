@@ -1,4 +1,4 @@
--- claim_repeated: a claim that was answered before; its reply may be lost.
+-- claim_repeated: the answer to a claim whose first reply may be lost.
 
 -- The reply for the tasks of that claim that the worker still holds.
 local function repeated_claim(working, tasks, tries, last, now)

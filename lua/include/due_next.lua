@@ -1,7 +1,9 @@
--- due_next: `due` in `meta`: nothing in `delayed` and `retry` is due before it. It may be too
--- early, which costs one check. It is never too late. Without it, both keys are empty.
+-- due_next: `due` in `meta`: no task in `delayed` and `retry` is due before that time. The time may
+-- be too early, which costs one check. It is never too late. If `due` is absent, both keys are
+-- empty.
 
--- Records that a task is due at that time. A worker may wait for a later time, so it is woken.
+-- Records that a task is due at that time, and wakes a worker, because one may wait for a later
+-- time.
 local function due_at_latest(meta, wake, hint, due)
   if not hint or due < tonumber(hint) then
     redis.call('HSET', meta, 'due', whole(due))

@@ -18,9 +18,9 @@ local function was_stored(ledger, slot, number)
   return tonumber(string.match(answers[1] or '0', '^%d+')) >= number
 end
 
--- Whether the task may have been removed without success: a task born at this time or later was
--- purged, so that it may be this one, or this one was deleted. `removed` caches what one call
--- reads.
+-- Whether the task may have been removed without success: either a task born at this time or later
+-- was purged, which may be this one, or this task was deleted. `removed` caches the values that one
+-- call reads.
 local function was_removed(meta, id, removed)
   if not removed.born then
     removed.born = tonumber(redis.call('HGET', meta, 'purged_born') or -1)

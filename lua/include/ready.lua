@@ -3,7 +3,8 @@
 -- One step of priority equals a minute of waiting, so a low priority ages but never starves.
 local PRIORITY_STEP_MS = 60000
 
--- The priorities of some tasks, as a list with false for none; nil if no task has any.
+-- The priorities of some tasks, as a list with false for a task without one; nil if no task has
+-- one.
 local function priorities_of(priorities, ids)
   if #ids == 0 or redis.call('HLEN', priorities) == 0 then
     return nil
@@ -11,7 +12,7 @@ local function priorities_of(priorities, ids)
   return redis.call('HMGET', priorities, unpack(ids))
 end
 
--- Ranks tasks by `ranks`, ready since `since`, or each since its birth in `births`.
+-- Ranks tasks by `ranks`. They are ready since `since`, or each since its birth in `births`.
 local function rank(priority, wake, ids, ranks, since, births)
   local members = {}
   for i = 1, #ids do
@@ -27,8 +28,8 @@ local function rank(priority, wake, ids, ranks, since, births)
   end
 end
 
--- The tasks without a priority, then those with one and their ranks. `ranks` is the result of
--- priorities_of.
+-- Returns the tasks without a priority, the tasks with one, and the ranks of the latter. `ranks` is
+-- the result of priorities_of.
 local function split(ids, ranks)
   if not ranks then
     return ids, {}, {}
@@ -45,7 +46,7 @@ local function split(ids, ranks)
   return plain, ranked, theirs
 end
 
--- Adds tasks to the end of the ready list, ready from now on.
+-- Adds tasks to the end of the ready list. They are ready from now on.
 local function add_ready(ready, priority, wake, ids, ranks, now)
   local plain, ranked, theirs = split(ids, ranks)
   local entries, prefix = {}, stamp_of(now) .. ':'

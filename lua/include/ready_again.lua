@@ -1,7 +1,7 @@
 -- ready_again: tasks that return to the front of the ready list.
 
--- Returns tasks to the front of the ready list, in their order, ready since their birth. Their
--- entries have stamps, which show a claim that they may have been tried.
+-- Returns tasks to the front of the ready list, in their order. They count as ready since their
+-- birth. Their entries have stamps, which show a claim that they may have been tried.
 local function add_ready_again(ready, priority, wake, ids, ranks, now)
   local plain, ranked, theirs = split(ids, ranks)
   local entries, count = {}, #plain

@@ -1,8 +1,8 @@
 -- ready_append: the end of the ready list. Only this file, `ready` and `again` add to it.
 
--- A wakeup can be lost with the worker that took it. So each call that finds at most SHORT entries
--- wakes a worker again, and a longer list wakes one for every STEP entries, which costs a deep
--- queue next to nothing.
+-- A wakeup can be lost with the worker that received it. So each call that finds at most SHORT
+-- entries writes a wakeup again. A longer list gets one for every STEP entries, which costs a long
+-- queue very little.
 local SHORT, STEP = 16, 64
 
 -- Adds entries of tasks without a priority to the end of the ready list.

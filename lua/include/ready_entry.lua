@@ -1,5 +1,5 @@
--- ready_entry: the entries of `ready`. An id: ready since it was born, and never tried.
--- `<stamp>:<id>`: ready since the stamp.
+-- ready_entry: the entries of `ready`. A plain id means a task that is ready since its birth and
+-- was never tried. `<stamp>:<id>` means a task that is ready since the stamp.
 
 local ID_LENGTH = 22
 local STAMPED_LENGTH = 9 + ID_LENGTH

@@ -1,14 +1,14 @@
 -- ready_merge: which tasks are next. Entries of the ready list in their order, merged with the
 -- ranked tasks by score.
 
--- Since when an entry is in the ready list.
+-- The ms since which the task of an entry is ready.
 local function entry_since(entry)
   return #entry == ID_LENGTH and born_ms(entry) or tonumber(string.sub(entry, 1, 8), 36) or 0
 end
 
--- The ids that are next; how many entries of the ready list and which of the ranked tasks that
--- takes; and how often a tombstone of each id was skipped. `skips` counts tombstones by id.
--- `is_cut` is true if the ready list continues after these entries.
+-- Returns the ids that are next; how many entries of the ready list and which ranked tasks they
+-- use; and how often a tombstone of each id was skipped. `skips` counts tombstones by id. `is_cut`
+-- is true if the ready list continues after these entries.
 local function merged_ids(entries, ranked, skips, want, is_cut)
   local ids, taken, unranked, passed = {}, 0, {}, {}
   while #ids < want do

@@ -3,7 +3,8 @@
 -- After tombstones, a claim reads this many entries of the ready list.
 local READ_MAX = 128
 
--- The due tasks of both kinds, also in one list; their priorities; and when the next one is due.
+-- Returns the due tasks of both kinds, separately and in one list; their priorities; and when the
+-- next task is due.
 local function due_now(queue, now)
   local delayed, next_delayed = due_in(queue.delayed, now)
   local retry, next_retry = due_in(queue.retry, now)
@@ -17,7 +18,7 @@ local function due_now(queue, now)
     ranks = priorities_of(queue.priorities, all) }, next_due
 end
 
--- The first of the ready list merged with the ranked tasks. Reads more if most entries are
+-- Merges the first entries of the ready list with the ranked tasks. Reads more if most entries are
 -- tombstones.
 local function first_ready(queue, entries, want)
   local ranked = redis.call('ZRANGE', queue.priority, 0, want, 'WITHSCORES')
@@ -41,9 +42,10 @@ local function first_ready(queue, entries, want)
   end
 end
 
--- The ids that are next; how many entries of the ready list that takes, and whether the list goes
--- on; whether more is left; when the next task is due; a function that writes everything except the
--- ready list and tombstones; and a function that removes the tombstones after the list was cut.
+-- Returns the ids that are next; how many entries of the ready list they use, and whether the list
+-- has more; whether work is left; when the next task is due; a function that writes everything
+-- except the ready list and tombstones; and a function that removes the tombstones after the list
+-- was cut.
 local function mixed_ids(queue, entries, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
   if queue.is_due then

@@ -1,7 +1,7 @@
 -- ready_plain: which tasks are next in the usual case: none is ranked or due and there are no
 -- tombstones.
 
--- Turns up to `want` entries into ids in place. Returns how many entries that takes, and whether
+-- Turns up to `want` entries into ids in place. Returns how many entries it has used, and whether
 -- one of the tasks may have been tried before. Entries that are not of Optimus are omitted.
 local function plain_ids(entries, want)
   local taken, kept, tried = math.min(#entries, want), 0, false

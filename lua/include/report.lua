@@ -1,16 +1,16 @@
--- report: what the calls of `complete`, `fail` and `release` have in common.
+-- report: the common parts of `complete`, `fail` and `release`.
 --
 -- ARGV   1 now override · 2 runs; then for each run of reports under one token: the token, how
 --        many; then the ids; then further columns with one value for each id
 
 local FIRST_RUN = 3
 
--- The positions of the reports whose token matches their task's, a reply that names the others,
--- where the ids begin in ARGV, and how many there are. A task that appears twice in a call is ended
--- once.
+-- Returns the positions of the reports whose token matches the token of their task, a reply that
+-- names the other reports, where the ids begin in ARGV, and how many there are. A task that appears
+-- twice in a call is ended once.
 local function still_held(working)
   if ARGV[2] == '1' and ARGV[FIRST_RUN + 1] == '1' then
-    -- A single report, as from a worker with one slot, needs no lists and numbers.
+    -- A single report, for example from a worker with one slot, needs no lists and numbers.
     if redis.call('HGET', working, ARGV[FIRST_RUN + 2]) == ARGV[FIRST_RUN] then
       return { 1 }, 'OK', FIRST_RUN + 2, 1
     end

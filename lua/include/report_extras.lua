@@ -1,8 +1,8 @@
--- report_extras: what completions that are not plain have: results, biz ids, and sides, which is
--- anything kept in addition to a record: tries, errors, a blob, a priority.
+-- report_extras: the extra parts of completions that are not plain: results, biz ids, and sides.
+-- Sides are the data that a task has besides its record: tries, errors, a blob, a priority.
 
--- The results to keep; the biz keys, and by task id which of them belongs to it; and the ids with
--- sides. Extras of reports whose lease belongs to another worker are omitted.
+-- Returns the results to store; the biz keys, and which of them belongs to each task id; and the
+-- ids with sides. Extras of reports whose lease belongs to another worker are omitted.
 local function read_extras(fixed_keys, first_id, count, first_extra, extra_count, held)
   local results, biz_keys, biz_of, sided, is_held = {}, {}, {}, {}, nil
   if #held < count then

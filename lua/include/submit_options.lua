@@ -1,4 +1,4 @@
--- submit_options: what the tasks of a submit that are not plain ask for, and which tasks are
+-- submit_options: the options of the tasks of a submit that are not plain, and the tasks that are
 -- already stored.
 
 local function leave_out(found, position, owner)
@@ -8,7 +8,7 @@ local function leave_out(found, position, owner)
 end
 
 -- Omits the tasks that are already stored. A task that appears a second time in the call is
--- omitted, too, and listed: it gets the answer of the first.
+-- omitted, too. It is listed, because it gets the answer of the first.
 local function leave_out_stored(tasks, found, ids)
   local records, first, repeated = redis.call('HMGET', tasks, unpack(ids)), {}, {}
   for position, id in ipairs(ids) do
@@ -39,8 +39,8 @@ local function marks_of(keys)
   return marks
 end
 
--- Decides about one task by its option, by the store and by what the call has accepted so far.
--- `found` collects the decisions.
+-- Decides about one task by its option, by the store and by the tasks that the call has accepted so
+-- far. `found` collects the decisions.
 local function read_option(queue, found, option, ids, now)
   local position, due, rank_of, biz, window, blob, stamped =
     tonumber(option), '', '', found.keys_taken + 1, '0', '0', '0'
@@ -97,7 +97,7 @@ local function read_option(queue, found, option, ids, now)
   end
 end
 
--- The answers by position, as the reply of submit has them.
+-- Returns the answers by position, in the form of the reply of submit.
 local function in_order(answers, count)
   local taken = {}
   for position = 1, count do
@@ -108,8 +108,8 @@ local function in_order(answers, count)
   return taken
 end
 
--- A task that is submitted again under the id of a deleted one is not deleted. Returns the key and
--- the ids that leave it; the key is derived, because few calls need it.
+-- A task that is submitted under the id of a deleted task must not count as deleted. Returns the
+-- key and the ids that leave it. The key is derived, because few calls need it.
 local function deleted_of(meta, found, ids)
   local deleted, again = string.sub(meta, 1, -5) .. 'deleted', {}
   if redis.call('ZCARD', deleted) > 0 then

@@ -1,4 +1,4 @@
--- task_drop: removes tasks without a success, with all that is kept about them.
+-- task_drop: removes tasks without a success, with all their data.
 
 -- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free.
 local function freed_by(meta, tasks, sides, ids)

@@ -1,7 +1,7 @@
--- task_ended: the one place where tasks end, whatever the cause. All effects of an end are here.
+-- task_ended: the end of tasks. All ends and all their effects are in this file.
 
--- What must be known about tasks before it is clear whether they end: who waits for each, and which
--- were asked to stop. Reads every key that an end writes.
+-- Reads every key that an end writes, before the script knows which tasks end. Returns the clients
+-- that wait for each task, and which tasks were asked to stop.
 local function endings_of(queue, ids)
   if queue.dead then
     redis.call('ZCARD', queue.dead)
@@ -16,9 +16,9 @@ local function endings_of(queue, ids)
     waiting = waiters_of(queue.meta, queue.waiters, ids) or {} }
 end
 
--- The task at that position of the ids ends in that state. `history` is its error history, if the
--- script writes it. `biz` and `mark` are the key and value of the mark of its biz id, if its end
--- changes that.
+-- Ends the task at that position of the ids in that state. `history` is its error history, if the
+-- script writes it. `biz` and `mark` are the key and value of its biz id's mark, if the end changes
+-- the mark.
 local function note_end(endings, position, id, state, history, biz, mark)
   local ends = #endings.ids + 1
   endings.ids[ends], endings.states[ends] = id, state
@@ -32,7 +32,7 @@ local function note_end(endings, position, id, state, history, biz, mark)
   end
 end
 
--- The same for a task that is cancelled, which frees its biz id.
+-- Ends a task as Cancelled in the same way, and frees its biz id.
 local function note_cancelled(queue, endings, position, id, header, history)
   local key = biz_key(queue.meta, header)
   note_end(endings, position, id, 'cancelled', history, key, key and redis.call('GET', key))

@@ -1,7 +1,8 @@
--- task_find: where a task is. Used on rare paths only; there is no index for it.
+-- task_find: the place of a task. Only rare paths use it, because there is no index of places.
 
--- A task's summary among the last successes, which begins with its id. Most calls ask soon after
--- the success, so the latest are read first, and no more than needed.
+-- The summary of a task among the last successes; it begins with the task's id. Most calls come
+-- soon after the success, so the function reads the latest summaries first, and no more than
+-- needed.
 local SUMMARIES_STEP = 64
 local function summary_of(success, id)
   local size, last, byte = #id, -1, string.byte
@@ -22,7 +23,7 @@ end
 -- The keys of tasks that are neither working nor ready.
 local INDEXES = { 'delayed', 'retry', 'cancelled', 'dead' }
 
--- Whether a task is among the last successes. A caller with many tasks reads those once.
+-- Whether a task is among the last successes. A caller with many tasks reads the successes once.
 local function is_success(keys, id)
   if not keys.many then
     return summary_of(keys.success, id)
@@ -36,8 +37,8 @@ local function is_success(keys, id)
   return keys.succeeded[id]
 end
 
--- The state of a task that a key shows, and the time when it is due or ended ('' if none). nil for
--- a task that is working or ready.
+-- The state of a task if a key shows it, and the time when the task is due or ended ('' if none).
+-- nil for a task that is working or ready.
 local function standing(keys, id)
   if redis.call('HEXISTS', keys.tasks, id) == 0 then
     local result = derive(keys.meta, 'result', id)

@@ -1,4 +1,4 @@
--- task_standings: where each of many tasks is. A key without entries is read once for all tasks.
+-- task_standings: the places of many tasks. A key without entries is read once for all tasks.
 
 -- The state of each id, or false for a task that is working or ready; the ids of those; and how
 -- many tasks each key has.

@@ -1,7 +1,7 @@
 -- task_tries: the counts of a task's attempts, `<failures>:<losses>:<misfits>`; absent until the
--- first. Misfits count since the last start, because a worker that started the task knows it. A
--- fourth number exists if the record does not state by when the task must be started: that instant
--- in ms after a requeue, 0 once it was started.
+-- first one. Misfits count since the last start, because that start proves that some worker knows
+-- the task. A fourth number exists if the record does not state by when the task must be started:
+-- that instant in ms after a requeue, 0 once it was started.
 
 local function tries_of(stored)
   local failures, losses, misfits, start_by =
@@ -15,8 +15,8 @@ local function tries_text(failures, losses, misfits, start_by)
   return (start_by or '') == '' and counts or counts .. ':' .. start_by
 end
 
--- The counts plus these numbers; `first` if there are no counts yet. `kept` is 0 if the misfits no
--- longer count because the task was started; else 1.
+-- The counts plus these numbers; Returns `first` if there are no counts yet. `kept` is 0 if the
+-- misfits no longer count because the task was started; else 1.
 local function tries_after(stored, first, failed, lost, kept)
   if not stored then
     return first
@@ -26,7 +26,7 @@ local function tries_after(stored, first, failed, lost, kept)
     .. whole(misfits * kept)
 end
 
--- The error history: one line for each attempt, `<ms> <json>`, the last ten.
+-- The error history: the last ten attempts, one line `<ms> <json>` for each.
 local ERRORS_MAX = 10
 
 local function errors_with(stored, now_text, entry)

@@ -2,7 +2,8 @@
 
 local COMPLETIONS_TTL_MS = 60000
 
--- Who waits for each task, as a list with false for nobody; nil if nobody waits at all.
+-- The clients that wait for each task, as a list with false for a task without any; nil if no task
+-- has one.
 local function waiters_of(meta, waiters, ids)
   if #ids == 0 or redis.call('HLEN', waiters) == 0 then
     return nil
@@ -19,8 +20,8 @@ local function waiters_of(meta, waiters, ids)
   return found
 end
 
--- A completion message is a hint, and a client may be gone: a client also checks by itself, so its
--- completion list may expire. One write for each client, however many tasks end at once.
+-- A completion message is a hint, because a client also checks by itself. So a completion list may
+-- expire, as its client may have ended. Each client gets one write, however many tasks end at once.
 local function notify_all(meta, waiters, ids, waiting, states)
   local noted, clients, completions = {}, {}, {}
   for i = 1, #ids do

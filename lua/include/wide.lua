@@ -1,6 +1,7 @@
--- wide: keeps a small hash or zset from being one string, which Redis scans for each task.
+-- wide: makes Redis store a small hash or zset as a table. It would scan one string for each task.
 
--- A field or member above 64 bytes makes it a table. It stays a table as long as the key exists.
+-- A field or member longer than 64 bytes makes the key a table. It stays a table as long as it
+-- exists.
 local WIDE = '-----------------------------------------------------------------'
 
 -- Adds field, value, … to a hash that has `size` fields.

@@ -1,17 +1,19 @@
--- worker_held: what a worker holds, `working:<worker>`: id → token, and the field of `last_claim`.
+-- worker_held: the tasks that a worker holds, in `working:<worker>`: id → token, and the field of
+-- `last_claim`.
 
--- How many tasks it holds.
+-- The number of tasks that the worker holds.
 local function count_held(working)
   return math.max(0, redis.call('HLEN', working) - 1)
 end
 
--- Whether it holds one task, claimed to run alone: then no other task can have killed the worker.
+-- Whether the worker holds only one task, claimed to run alone. Then no other task can have killed
+-- the worker.
 local function is_alone(working)
   local last = redis.call('HGET', working, LAST_CLAIM)
   return last and string.find(last, ALONE, 1, true) and count_held(working) == 1
 end
 
--- What it holds, as id, token, ….
+-- The tasks that the worker holds, as id, token, ….
 local function all_held(working)
   local pairs_held = redis.call('HGETALL', working)
   local size = #pairs_held
@@ -53,7 +55,7 @@ local function asked_to_stop(cancel, working, held)
   return stopping
 end
 
--- Up to `limit` ids that it holds, in no order.
+-- Up to `limit` ids of tasks that the worker holds, in no order.
 local function some_held(working, limit)
   local ids = redis.call('HRANDFIELD', working, limit + 1)
   for i, id in ipairs(ids) do

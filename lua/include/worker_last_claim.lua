@@ -2,5 +2,6 @@
 -- claim, padded.
 
 local LAST_CLAIM = '#'
--- Follows the token of a claim for a single task while the worker held nothing else, in any queue.
+-- The mark after the token of a claim for one task while the worker held no other task in any
+-- queue.
 local ALONE = ' alone'

@@ -5,9 +5,9 @@
 -- together send as few heartbeats as a few workers do. A fraction of half a ms marks such an
 -- expiry: a claim that grants something gives its worker a usual lease instead.
 
--- Up to this many idle workers of a queue send heartbeats as often as if they held something; with
--- more, each sends fewer. So the queue gets 24 heartbeats in a lease, and half a lease without one
--- is an outage.
+-- Up to this many idle workers of a queue send heartbeats as often as workers that hold tasks. If
+-- there are more, each sends fewer. So the queue gets 24 heartbeats in a lease, and half a lease
+-- without one is an outage.
 local OFTEN_MAX = 8
 -- A long lease is at most this many usual leases.
 local LONG_MAX = 10
@@ -30,14 +30,14 @@ end
 -- The changes to the leases, found before the first write; and the shortest lease.
 --
 -- No worker is reaped because of an outage. If no worker watched for more than half of a worker's
--- lease, Redis or every worker was away. That worker then gets a whole lease of its own from now
--- on. If it had a long lease it gets the longest one, because it relies on that and may not send a
--- heartbeat sooner. It gets this once: `graced` records the expiry that it was given, and its next
--- heartbeat sets another. Otherwise a worker that dies and starts again and again would keep the
--- workers before it alive.
+-- lease, Redis or every worker was unavailable. That worker then gets a whole lease from now on. If
+-- it had a long lease, it gets the longest one, because it may send no heartbeat sooner. It gets
+-- this grace once: `graced` records the new expiry, and the worker's next heartbeat sets another.
+-- Otherwise a worker that dies and starts again and again would extend the leases of the workers
+-- before it.
 --
--- Leases also go back with the clock. Otherwise a dead worker would keep its tasks for the length
--- of that step.
+-- When the clock is set back, leases also go back. Otherwise a dead worker would keep its tasks for
+-- the length of that step.
 --
 -- A queue without workers has nothing to watch, so `watched_at` keeps the value of the last worker.
 local function mending_of(meta, workers, now, lease_ms, self)
