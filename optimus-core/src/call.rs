@@ -50,12 +50,12 @@ impl<T: Task> Call<T> {
 
     /// Submits the task under an id that was made before, in the id's queue. If a task with that id
     /// is already stored, in any state, nothing is added. The handle is then for that task, and [is
-    /// a duplicate](TaskHandle::is_duplicate). So a source that does not know whether it has
-    /// submitted may submit again, as long as the task has not succeeded.
+    /// a duplicate](TaskHandle::is_duplicate). So a program that does not know whether its submit
+    /// was stored may submit again, as long as the task has not succeeded.
     ///
     /// It is best to make the id with [`TaskId::new`] and to store it with the data that the task
-    /// is about. A uuid of another version than 7 (one that the source already has, or version 5 of
-    /// its own key) works as well, but has no time in it: once the task's summary is gone and the
+    /// is about. A uuid of another version than 7 (one that the program already has, or version 5
+    /// of its own key) works as well, but contains no time: once the task's summary is gone and the
     /// queue has purged any task, the handle may return *forgotten* instead of *succeeded*. If the
     /// id was not made within the last second, the task counts as ready since its submit, which
     /// costs Redis a little more for the tasks of that call. A version 7 uuid with a time more than
@@ -65,66 +65,67 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// From -100 to 100. Each step is worth a minute of waiting, so no task starves.
+    /// Sets the priority, from -100 to 100. Each step counts as a minute of waiting, so no task
+    /// starves.
     pub fn priority(mut self, priority: i8) -> Self {
         self.options.priority = Some(priority);
         self
     }
 
-    /// How long one attempt may run.
+    /// Sets how long one attempt may run.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// How many attempts may follow the first failed one.
+    /// Sets how many attempts may follow the first failed one.
     pub fn max_retry(mut self, max_retry: u32) -> Self {
         self.options.max_retry = Some(max_retry);
         self
     }
 
-    /// The wait before each retry. A function can't be stored, so [`Backoff::Custom`] is refused
-    /// here unless it is the definition's.
+    /// Sets the wait before each retry. A function can't be stored, so [`Backoff::Custom`] is
+    /// refused here unless it is the definition's.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.options.backoff = Some(backoff);
         self
     }
 
-    /// Calls with the same biz id are one task until the first has succeeded. The id is unique per
-    /// task name and queue. A running task holds its biz id, so a task that submits itself needs
-    /// another one.
+    /// Sets the biz id. Calls with the same biz id are one task until that task has succeeded. The
+    /// id is unique per task name and queue. A running task holds its biz id, so a task that
+    /// submits itself needs another one.
     pub fn biz_id(mut self, biz_id: impl Into<String>) -> Self {
         self.options.biz_id = Some(biz_id.into());
         self
     }
 
-    /// The shortest time after its submit for which the biz id stays taken, even if the task
-    /// succeeds earlier. A task that takes longer keeps it until its end.
+    /// Sets how long after the submit the biz id stays taken at least, even if the task succeeds
+    /// earlier. A task that takes longer keeps its biz id until its end.
     pub fn biz_window(mut self, window: Duration) -> Self {
         self.options.biz_window = Some(window);
         self
     }
 
-    /// How long the result is kept. Zero: it is not kept.
+    /// Sets how long the result is kept. With zero it is not kept.
     pub fn result_ttl(mut self, ttl: Duration) -> Self {
         self.options.result_ttl = Some(ttl);
         self
     }
 
-    /// If the task has not started within this time of its submit, it expires. Retries and snoozes
-    /// do not expire. A requeue gives it the whole time again. A delay must be shorter.
+    /// Lets the task expire if it has not started within this time of its submit. Retries and
+    /// snoozes do not expire. A requeue starts the time again. A delay must be shorter.
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
         self.options.expires_in = Some(expires_in);
         self
     }
 
-    /// What happens to the task when its worker is lost.
+    /// Sets what happens to the task when its worker is lost.
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.options.on_lost = Some(on_lost);
         self
     }
 
-    /// How many lost workers mark it Dead; see
+    /// Sets after how many lost workers the task is marked Dead; see
     /// [`TaskOptions::max_losses`](crate::TaskOptions::max_losses).
     pub fn max_losses(mut self, max_losses: u32) -> Self {
         self.options.max_losses = Some(max_losses);
@@ -165,15 +166,15 @@ impl<T: Task> Call<T> {
         self
     }
 
-    /// When the task becomes ready. This is for the calls of a [`Client::submit_all`].
+    /// Sets when the task becomes ready. Use this for the calls of a [`Client::submit_all`].
     pub fn due(mut self, due: Due) -> Self {
         self.options.due = due;
         self
     }
 
-    /// Submits the call. Inside a handler it goes to the store of its worker, elsewhere through the
-    /// installed client; see [`Client::install`]. In a future that a handler spawns, use
-    /// [`Context::client`].
+    /// Submits the call. Inside a handler, it goes to the store of the handler's worker; elsewhere,
+    /// through the installed client; see [`Client::install`]. In a future that a handler spawns,
+    /// use [`Context::client`].
     ///
     /// # Errors
     /// See [`Client::submit`]; [`Error::is_invalid`] if no client was installed.
@@ -181,7 +182,7 @@ impl<T: Task> Call<T> {
         Client::current()?.submit(self).await
     }
 
-    /// As [`perform_async`](Self::perform_async), to run no sooner than `delay` from now.
+    /// Submits as [`perform_async`](Self::perform_async), to run no sooner than `delay` from now.
     ///
     /// # Errors
     /// As [`perform_async`](Self::perform_async).
@@ -189,7 +190,8 @@ impl<T: Task> Call<T> {
         self.due(Due::In(delay)).perform_async().await
     }
 
-    /// As [`perform_async`](Self::perform_async), to run no sooner than `at` by Redis' clock.
+    /// Submits as [`perform_async`](Self::perform_async), to run no sooner than `at` by Redis'
+    /// clock.
     ///
     /// # Errors
     /// As [`perform_async`](Self::perform_async).
@@ -197,9 +199,10 @@ impl<T: Task> Call<T> {
         self.due(Due::At(at)).perform_async().await
     }
 
-    /// Runs the task here, without a queue: for unit tests. Timeout and retries do not apply, and
-    /// no [`Layer`](crate::Layer) is called. Values that a layer would [insert](Context::insert)
-    /// can be passed to [`perform_inline_with`](Self::perform_inline_with).
+    /// Runs the task in place, without a queue, for unit tests. Timeout and retries do not apply,
+    /// and no [`Layer`](crate::Layer) is called. Values that a layer would
+    /// [insert](Context::insert) can be passed to
+    /// [`perform_inline_with`](Self::perform_inline_with).
     ///
     /// # Errors
     /// The handler's own.
@@ -207,10 +210,11 @@ impl<T: Task> Call<T> {
         self.perform_inline_with(Data::new()).await
     }
 
-    /// As [`perform_inline`](Self::perform_inline), with the values of its `#[data]` parameters.
+    /// Runs the task as [`perform_inline`](Self::perform_inline) does, with these values for its
+    /// `#[data]` parameters.
     ///
     /// # Errors
-    /// The handler's own, or one that names the type of a missing value.
+    /// The error of the handler, or an error that names the type of a missing value.
     pub async fn perform_inline_with(self, data: Data) -> Result<T::Output, BoxError> {
         if let Some(missing) = T::required_data().into_iter().find(|key| !data.holds(*key)) {
             let name = missing.name();
@@ -345,7 +349,7 @@ impl Submit for ErasedCall {
     fn into_submission(self) -> Result<Submission, Error> {
         let Self(mut submission) = self;
         if !submission.may_exist {
-            // Clones of it have the same id, which may be much older than the submit.
+            // Clones of the call have the same id, which may be much older than the submit.
             submission.id = TaskId::new(submission.id.queue().clone());
         }
         Ok(submission)

@@ -1,4 +1,4 @@
-//! What a running attempt can find out about itself: [`Context`].
+//! The facts about a running attempt: [`Context`].
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ use crate::{
     values::Values,
 };
 
-/// One attempt at a task, as its handler sees it. Cheap to clone.
+/// One attempt at a task, as its handler sees it. A context is cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Context {
     inner: Arc<Inner>,
@@ -95,7 +95,8 @@ impl Context {
         Self::build(attempt, data, None)
     }
 
-    /// As [`new`](Self::new), with the worker's client and its threads for blocking code.
+    /// The context of an attempt of a worker, with the worker's client and its threads for blocking
+    /// code.
     #[doc(hidden)]
     pub fn build(
         attempt: AttemptFacts,
@@ -145,8 +146,7 @@ impl Context {
         &self.inner.attempt.headers
     }
 
-    /// The number of this attempt, from 1. It includes attempts that were cut short by a lost
-    /// worker.
+    /// The number of this attempt, from 1. Attempts whose worker was lost count, too.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt.number
     }
@@ -186,8 +186,8 @@ impl Context {
     }
 
     /// A client of the worker's store, also for futures that the handler spawns. It is the
-    /// installed client if that is connected to the same URL and namespace. Otherwise it is one of
-    /// the worker's own, with the default settings. Without a worker it is the client of
+    /// installed client if that is connected to the same URL and namespace. Otherwise it is a
+    /// client of the worker, with the default settings. Without a worker it is the client of
     /// `.perform_async()`.
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl Context {
         }
     }
 
-    /// Whether work of [`run_blocking`](Self::run_blocking) has not returned; for workers.
+    /// Whether work of [`run_blocking`](Self::run_blocking) is still running; for workers.
     #[doc(hidden)]
     pub fn is_blocking(&self) -> bool {
         self.inner.blocking.load(Ordering::Acquire) > 0

@@ -1,11 +1,12 @@
 //! Control words: errors with which a handler decides what happens to its task.
 //!
-//! They are found anywhere in the source chain. So `?`, `.context(…)` and wrapping keep them, also
-//! in `anyhow::Error` and `eyre::Report`.
+//! A worker finds control words anywhere in the source chain. So `?`, `.context(…)` and wrapping
+//! preserve them, also in `anyhow::Error` and `eyre::Report`.
 //!
-//! Those two hide the type of the error that they hold: `downcast_ref` does not find it after a
-//! report has become a `Box<dyn Error>`. But they display it. So while a thread looks for a word,
-//! each word displays nothing but itself and notes this on the thread. This needs no feature flag.
+//! Those two types hide the type of the error that they hold: `downcast_ref` does not find it after
+//! a report has become a `Box<dyn Error>`. However, they display the error. So while a thread looks
+//! for a word, each word displays only itself and records this in a thread-local. This method needs
+//! no feature flag.
 
 use std::{
     cell::Cell,
@@ -27,7 +28,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// itself.
 const SNOOZE_MIN: Duration = Duration::from_millis(100);
 
-/// Retry after exactly this wait, instead of the back-off's. Uses a retry.
+/// Retries the task after exactly this wait, instead of the wait of the back-off. It uses a retry.
 #[derive(Debug)]
 pub struct Retry {
     after: Duration,
@@ -35,7 +36,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Retry after `wait`.
+    /// Retries after `wait`.
     pub fn after(wait: Duration) -> Self {
         Self { after: wait, source: None }
     }
@@ -47,7 +48,7 @@ impl Retry {
     }
 }
 
-/// Do not retry: the task is marked Dead at once.
+/// Marks the task Dead at once, without further retries.
 #[derive(Debug)]
 pub struct Fatal(BoxError);
 
@@ -58,7 +59,7 @@ impl Fatal {
     }
 }
 
-/// Not now: run again after this wait, without using an attempt.
+/// Runs the task again after this wait, without using an attempt.
 /// [`Context::attempt`](crate::Context::attempt) stays the same, however often a task snoozes, and
 /// the task does not expire in the meantime.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl Snooze {
     }
 }
 
-/// The task is no longer wanted: it ends in `Cancelled`, not in `Dead`.
+/// Ends the task in `Cancelled`, not in `Dead`, because it is no longer wanted.
 #[derive(Debug)]
 pub struct Cancel;
 
@@ -114,19 +115,19 @@ impl Error for Fatal {
 impl Error for Snooze {}
 impl Error for Cancel {}
 
-/// What a handler's error asks for.
+/// The effect that a handler's error requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control {
     /// An ordinary failure: back-off, then retry while any retries are left.
     Fail,
-    /// [`Retry`].
+    /// The word [`Retry`].
     RetryAfter(Duration),
-    /// [`Fatal`].
+    /// The word [`Fatal`].
     Fatal,
-    /// [`Snooze`].
+    /// The word [`Snooze`].
     Snooze(Duration),
-    /// [`Cancel`].
+    /// The word [`Cancel`].
     Cancel,
 }
 
@@ -137,8 +138,8 @@ thread_local! {
     static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Words are displayed without their causes while it lives. `Drop` ends this even if the `Display`
-/// of an error panics.
+/// While this value exists, words are displayed without their causes. `Drop` ends this state even
+/// if the `Display` of an error panics.
 struct Looking;
 
 impl Looking {
@@ -178,7 +179,8 @@ impl Control {
         SHOWN.take().filter(|word| word.text() == shown.text)
     }
 
-    /// The word, and its cause: the user sees it where sources are not printed, as in a test.
+    /// Displays the word and its cause, so that the cause is visible if sources are not printed, as
+    /// in a test.
     fn show(
         self,
         cause: Option<&(dyn Error + Send + Sync)>,
@@ -203,7 +205,7 @@ impl Control {
     }
 }
 
-/// Accepts at most this many bytes, because an error may write without end.
+/// Accepts at most this many bytes, because an error may write an endless text.
 struct Short {
     text: String,
     max: usize,
@@ -228,9 +230,9 @@ impl fmt::Write for Short {
 /// Longer texts are not compared.
 const COMPARED_BYTES_MAX: usize = 1024;
 
-/// An error with its sources, one per line, as the error history stores it. Omits a source if the
-/// text of the line before ends with it, and the word [`Fatal`], which the task's state already
-/// shows.
+/// An error with its sources, one per line, as the error history stores it. It omits a source if
+/// the text of the previous line ends with that source. It also omits the word [`Fatal`], which the
+/// task's state already shows.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {

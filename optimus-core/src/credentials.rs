@@ -27,8 +27,8 @@ impl Credentials {
         Self { user: user.into(), password: password.into(), valid_for: None }
     }
 
-    /// How long they are valid. Connections ask for new ones after three quarters of that time; if
-    /// it is not set, after an hour.
+    /// Sets how long the credentials are valid. Connections request new ones after three quarters
+    /// of that time, or after an hour if it is not set.
     pub fn valid_for(mut self, time: Duration) -> Self {
         self.valid_for = Some(time);
         self
@@ -62,7 +62,7 @@ impl<F> Drop for Own<F> {
 
 type Answer = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
-/// The program's own function that returns credentials. For the other Optimus crates.
+/// The program's function that returns credentials. For the other Optimus crates.
 #[derive(Clone)]
 pub struct AskCredentials(Arc<dyn Fn() -> Answer + Send + Sync>);
 
@@ -85,7 +85,8 @@ impl AskCredentials {
         }))
     }
 
-    /// Calls the function. A panic is an error. It is the user's code, so it may take any time.
+    /// Calls the function. A panic becomes an error. The function is user code, so it may take any
+    /// time.
     pub(crate) async fn ask(self) -> Result<Credentials, String> {
         let asked = AssertUnwindSafe(async { (self.0)().await }).catch_unwind().await;
         asked.unwrap_or_else(|panic| {

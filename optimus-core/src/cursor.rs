@@ -30,7 +30,7 @@ impl PageCursor {
         (!place.is_empty()).then(|| Self { queue: queue.clone(), state, place })
     }
 
-    /// The cursor for the script, if it is of that list.
+    /// The place for the script, if the cursor is of that list.
     pub(crate) fn place_in(&self, queue: &QueueName, state: TaskState) -> Result<&str, Error> {
         if (&self.queue, self.state) == (queue, state) {
             return Ok(&self.place);
@@ -51,8 +51,8 @@ impl PageCursor {
     }
 }
 
-/// Whether the script can read it: an index or a score (for a worker's tasks, the worker), and an
-/// entry.
+/// Whether the script can read the place: an index or a score (for a worker's tasks, the worker),
+/// and an entry.
 fn is_place(state: TaskState, place: &str) -> bool {
     let Some((at, entry)) = place.split_once(' ') else { return false };
     let is_at = match state {
@@ -66,7 +66,7 @@ fn is_place(state: TaskState, place: &str) -> bool {
     is_at && !entry.is_empty()
 }
 
-/// A position in a list, which Redis takes only as an integer.
+/// Whether the text is a position in a list, which Redis accepts only as an integer.
 fn is_index(text: &str) -> bool {
     text.parse::<u32>().is_ok()
 }

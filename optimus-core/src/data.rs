@@ -31,7 +31,7 @@ impl DataKey {
 /// A value of any type.
 type Shared = Arc<dyn Any + Send + Sync>;
 
-/// One value for each type.
+/// A set of values, one for each type.
 #[derive(Clone, Default)]
 pub struct Data(HashMap<TypeId, (&'static str, Shared)>);
 
@@ -67,7 +67,7 @@ impl Data {
         self.0.get(&TypeId::of::<T>())?.1.downcast_ref().cloned()
     }
 
-    /// Whether it has a value of that type.
+    /// Whether the set has a value of that type.
     pub fn holds(&self, key: DataKey) -> bool {
         self.0.contains_key(&key.id)
     }

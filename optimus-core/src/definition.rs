@@ -1,4 +1,4 @@
-//! A task with its type erased, as workers keep it for each name.
+//! A task with its type erased, as workers store it by name.
 
 use std::{any::TypeId, pin::Pin, time::Duration};
 
@@ -15,7 +15,7 @@ pub enum RunError {
     /// The handler's result can't be written as JSON.
     #[error("the result can't be encoded: {0}")]
     Unencodable(#[source] serde_json::Error),
-    /// The handler's own error.
+    /// The error of the handler.
     #[error(transparent)]
     Failed(BoxError),
 }
@@ -60,17 +60,17 @@ impl TaskDefinition {
         self.name
     }
 
-    /// The Rust type behind it, for messages.
+    /// The task's Rust type, for messages.
     pub fn type_name(&self) -> &'static str {
         (self.type_name)()
     }
 
-    /// Its options.
+    /// The task's options.
     pub fn options(&self) -> TaskOptions {
         (self.options)()
     }
 
-    /// The data it needs.
+    /// The data that the task needs.
     pub fn required_data(&self) -> Vec<DataKey> {
         (self.required_data)()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What must have happened to a task before its submit is acknowledged.
+/// The condition under which a submit is acknowledged.
 ///
 /// Above [`Memory`](Self::Memory) a submit waits until Redis confirms it. Submits that wait at the
 /// same time share one confirmation. A submit that is not confirmed in time fails with
@@ -10,16 +10,16 @@ use std::fmt;
 /// lost if Redis fails now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Redis has it in memory. What it survives depends on the server's persistence alone; see
-    /// [`Inspector::server`](crate::Inspector::server).
+    /// Redis has the task in memory. Which failures the task survives depends only on the server's
+    /// persistence; see [`Inspector::server`](crate::Inspector::server).
     #[default]
     Memory,
-    /// Redis has synced it to its append-only file (`WAITAOF 1 0`), so it survives a crash of the
-    /// server and of its machine. Needs Redis 7.2 or newer with `appendonly yes`. This takes a few
-    /// ms with `appendfsync always`, and up to two seconds with `everysec`.
+    /// Redis has synced the task to its append-only file (`WAITAOF 1 0`), so the task survives a
+    /// crash of the server and of its machine. This needs Redis 7.2 or newer with `appendonly yes`.
+    /// A submit takes a few ms with `appendfsync always`, and up to two seconds with `everysec`.
     Fsynced,
-    /// This many replicas have received it (`WAIT n`). It survives the loss of the primary if one
-    /// of these replicas is promoted.
+    /// This many replicas have received the task (`WAIT n`). The task survives the loss of the
+    /// primary if one of these replicas is promoted.
     Replicated(u32),
 }
 

@@ -14,7 +14,7 @@ use crate::{
     state::{AttemptError, TaskState},
 };
 
-/// Any failure of Optimus to do what its caller asked. Cheap to clone.
+/// An error of an operation of Optimus. It is cheap to clone.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -62,22 +62,22 @@ enum Kind {
     Tls(String),
     #[error("{0}")]
     Rejected(String),
-    #[error("{id} is {state}, so {verb} can't be done{}", remedy(*state, verb))]
+    #[error("{id} is {state}, so {verb} is not possible{}", remedy(*state, verb))]
     WrongState { id: TaskId, state: TaskState, verb: &'static str },
     #[error("the biz id is held by {owner}; {}", release(*.window_end_ms))]
     Duplicate { owner: TaskId, window_end_ms: Option<u64> },
     #[error("nothing is known of {0}: it ended and its history was removed, or it never existed")]
     Forgotten(TaskId),
     #[error(
-        "{0} has succeeded, but what it returned is gone: it was kept for the task's result_ttl \
-         after its end"
+        "{0} has succeeded, but its result is gone: it was kept for the \
+         task's result_ttl after its end"
     )]
     ResultGone(TaskId),
     #[error("{id} was cancelled")]
     Cancelled { id: TaskId },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
-    #[error("no result of {id} within {waited:?}; the task goes on")]
+    #[error("no result of {id} within {waited:?}; the task continues")]
     WaitedTooLong { id: TaskId, waited: std::time::Duration },
     #[error("the result of {id} does not fit the expected type: {problem}")]
     WrongResult { id: TaskId, problem: serde_json::Error },
@@ -89,8 +89,8 @@ enum Kind {
     )]
     InstalledClosed,
     #[error(
-        "the worker ended because {0}; what it ran is given back, or taken back once its lease is \
-         over; start it again"
+        "the worker ended because {0}; its tasks are given back, or taken back \
+         once its lease is over; start the worker again"
     )]
     Broken(String),
 }
@@ -99,7 +99,7 @@ fn last_words(last: Option<&AttemptError>) -> String {
     last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
 }
 
-/// What the operator can do, after a semicolon.
+/// The advice for the operator, after a semicolon.
 fn remedy(state: TaskState, verb: &str) -> &'static str {
     match (state, verb) {
         (TaskState::Dead, "cancel") => {
@@ -108,7 +108,7 @@ fn remedy(state: TaskState, verb: &str) -> &'static str {
         }
         (TaskState::Working, "delete") => "; cancel it, and delete it once it has ended",
         (TaskState::Success, "delete") => {
-            "; nothing is kept of it but its result, which goes by itself after result_ttl"
+            "; only its result is kept, and is removed after result_ttl"
         }
         _ => "",
     }
@@ -127,7 +127,7 @@ fn release(window_end_ms: Option<u64>) -> String {
 
 macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) => $kind:expr;)*) => {
-        /// For the other Optimus crates.
+        /// These constructors are for the other Optimus crates.
         #[doc(hidden)]
         impl Error {
             $($(#[$doc])* pub fn $name($($arg: $ty),*) -> Self { Self(Arc::new($kind)) })*
@@ -150,7 +150,7 @@ constructors! {
     /// An operator's call was sent and not answered.
     unknown_operation(what: String, ids: Vec<TaskId>, why: String) =>
         Kind::UnknownOperation { what, ids, why };
-    /// The store's version or configuration does not support what was asked for.
+    /// The store's version or configuration does not support the request.
     unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
     /// The queue needs newer scripts than those of this program.
     outdated(needs: &str) => Kind::Outdated(needs.to_owned());
@@ -160,7 +160,7 @@ constructors! {
     unauthorized(why: impl Into<String>) => Kind::Unauthorized(why.into());
     /// TLS failed, or the server requires it.
     tls(why: impl Into<String>) => Kind::Tls(why.into());
-    /// Redis can be reached and refused.
+    /// Redis can be reached, but refused the command.
     rejected(why: impl Into<String>) => Kind::Rejected(why.into());
     /// The verb does not apply in this state.
     wrong_state(id: TaskId, state: TaskState, verb: &'static str) =>
@@ -172,7 +172,7 @@ constructors! {
     forgotten(id: TaskId) => Kind::Forgotten(id);
     /// The task succeeded, and its result is no longer kept.
     result_gone(id: TaskId) => Kind::ResultGone(id);
-    /// It was cancelled.
+    /// The task was cancelled.
     cancelled(id: TaskId) => Kind::Cancelled { id };
     /// The task ended Dead.
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
@@ -182,7 +182,7 @@ constructors! {
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
     /// The background task of the client has ended.
     closed() => Kind::Closed;
-    /// The same for the installed client.
+    /// The background task of the installed client has ended.
     installed_closed() => Kind::InstalledClosed;
     /// A part that the worker needs has ended.
     broken(why: impl Into<String>) => Kind::Broken(why.into());
@@ -212,21 +212,21 @@ predicates! {
     /// Redis can't be reached. Nothing was done; try again later.
     is_unavailable => Kind::Unavailable(_) | Kind::Closed | Kind::InstalledClosed,
     /// The submit may have been done or not, or it was done but not confirmed as
-    /// [`Durability`](crate::Durability) requires; see [`Error::task_ids`]. Or an operator's call
-    /// may have been done, which is safe to repeat.
+    /// [`Durability`](crate::Durability) requires; see [`Error::task_ids`]. If the error is from an
+    /// operator's call, the call may have been done, and is safe to repeat.
     is_unknown_outcome => Kind::UnknownOutcome { .. } | Kind::UnknownOperation { .. },
-    /// The store's version or configuration does not support what was asked for.
+    /// The store's version or configuration does not support the request.
     is_unsupported => Kind::Unsupported(_),
-    /// Newer programs use the queue, and this one would damage their data. Nothing was done;
+    /// Newer programs use the queue, and this program would damage their data. Nothing was done;
     /// upgrade this program.
     is_outdated => Kind::Outdated(_),
     /// Redis is at maxmemory. Nothing was done; try again when workers have run some tasks.
     is_full => Kind::Full,
     /// Wrong user or password.
     is_unauthorized => Kind::Unauthorized(_),
-    /// One side uses TLS and the other does not, or one does not trust the other: a certificate has
-    /// expired, is from an unknown CA or for another name, or the client's is missing. The message
-    /// names the reason and what to do.
+    /// One side uses TLS and the other does not, or one side does not trust the other: a
+    /// certificate has expired, is from an unknown CA or for another name, or the client's
+    /// certificate is missing. The message names the reason and what to do.
     is_tls => Kind::Tls(_),
     /// Redis was reached, but refused the command (a key of another type, a missing permission).
     is_rejected => Kind::Rejected(_),
@@ -242,7 +242,7 @@ predicates! {
     is_dead => Kind::Dead { .. },
     /// A part of the worker panicked, and so the worker has ended. Start it again.
     is_broken => Kind::Broken(_),
-    /// The wait took longer than its limit; the task itself goes on.
+    /// The wait took longer than its limit; the task itself continues.
     is_timeout => Kind::WaitedTooLong { .. },
 }
 
@@ -263,7 +263,7 @@ impl Error {
         }
     }
 
-    /// For a refused submit: the error of the [`Layer`](crate::Layer).
+    /// The error of the [`Layer`](crate::Layer) that refused the submit.
     pub fn refusal(&self) -> Option<&(dyn error::Error + Send + Sync + 'static)> {
         match &*self.0 {
             Kind::Refused { why, .. } => Some(&**why),
@@ -271,7 +271,7 @@ impl Error {
         }
     }
 
-    /// For a dead task: why its last attempt did not succeed.
+    /// The error of a dead task's last attempt.
     pub fn attempt_error(&self) -> Option<&AttemptError> {
         match &*self.0 {
             Kind::Dead { last, .. } => last.as_ref(),

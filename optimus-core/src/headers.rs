@@ -7,10 +7,10 @@ use crate::{Error, id::validate_name};
 /// The headers of a task, by name.
 pub(crate) type Headers = BTreeMap<String, String>;
 
-/// The most headers of a task.
+/// The maximum number of headers of a task.
 const COUNT_MAX: usize = 32;
 
-/// The most bytes of all names and values. Each claim passes them through Lua.
+/// The maximum number of bytes of all names and values. Each claim passes them through Lua.
 const BYTES_MAX: usize = 4 * 1024;
 
 /// Refuses headers that can't be stored.

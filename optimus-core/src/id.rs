@@ -25,7 +25,7 @@ pub enum InvalidName {
     Character {
         /// The refused name.
         name: String,
-        /// Its first character that is not allowed.
+        /// The first character of the name that is not allowed.
         found: char,
     },
     /// The name is not a valid name of a queue.
@@ -55,7 +55,7 @@ pub fn validate_name(name: &str) -> Result<(), InvalidName> {
     }
 }
 
-/// The name of a queue. A queue can be paused, and is one Redis Cluster slot.
+/// The name of a queue. A queue can be paused, and its keys are in one slot of a Redis Cluster.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct QueueName(Arc<str>);
@@ -183,8 +183,8 @@ impl TaskId {
         self.uuid
     }
 
-    /// When its client made it, in ms since the Unix epoch by that client's clock; 0 if the uuid is
-    /// not of version 7 and so has no time.
+    /// When a client made the id, in ms since the Unix epoch by that client's clock; 0 if the uuid
+    /// is not of version 7 and so has no time.
     pub fn made_ms(&self) -> u64 {
         let has_time = self.uuid.get_version_num() == 7;
         if has_time { (self.uuid.as_u128() >> 80) as u64 } else { 0 }

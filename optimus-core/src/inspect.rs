@@ -23,27 +23,27 @@ pub struct Inspector {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TaskView {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// Its state.
+    /// The state of the task.
     pub state: TaskState,
     /// The worker that runs it.
     pub worker: Option<WorkerId>,
-    /// When it is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
+    /// When the task is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
     pub at_ms: Option<u64>,
     /// Attempts that failed.
     pub failures: u32,
-    /// Attempts that were cut short by a lost worker.
+    /// Attempts that ended because their worker was lost.
     pub losses: u32,
-    /// How often workers released it since it last ran, because they could not run it: they do not
-    /// know the name of the task in `record`, or they are older than its format. If no worker can
-    /// run it for the `misfit_grace` of a worker (1 hour), it is Dead, with that as its error.
+    /// How often workers gave the task back since it last ran, because they could not run it: they
+    /// do not know the task's name, or the version of its record. If no worker can run the task for
+    /// the `misfit_grace` of a worker (1 hour), it is Dead, with the reason *unknown*.
     pub misfits: u32,
-    /// Its errors, the latest last; up to ten.
+    /// The last errors of the task, at most ten, the latest last.
     pub errors: Vec<AttemptError>,
-    /// Its record; `None` once it has succeeded.
+    /// The record of the task; `None` once the task has succeeded.
     pub record: Option<Result<TaskRecord, RecordError>>,
-    /// For a success, `<task> <attempt> <ms> <worker>`.
+    /// The summary of a success: `<task> <attempt> <ms> <worker>`.
     pub summary: Option<String>,
 }
 
@@ -51,27 +51,27 @@ pub struct TaskView {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkerView {
-    /// Its id.
+    /// The id of the worker.
     pub id: WorkerId,
-    /// The description that it registered.
+    /// The description that the worker registered.
     pub description: WorkerDescription,
-    /// When its lease ends unless it is renewed, in ms by Redis' clock.
+    /// When the worker's lease ends unless it is renewed, in ms by Redis' clock.
     pub lease_until_ms: u64,
     /// The tasks that it runs.
     pub running: Vec<TaskId>,
 }
 
-/// The description of a worker that it registers.
+/// The description that a worker registers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerDescription {
-    /// Its configured name, if any.
+    /// The configured name of the worker, if any.
     pub name: Option<String>,
     /// The name of the machine.
     pub host: String,
     /// The id of the process.
     pub pid: u32,
-    /// When it started, in ms by its own clock.
+    /// When the worker started, in ms by its own clock.
     pub started_ms: u64,
     /// The queues that it serves.
     pub queues: Vec<String>,
@@ -94,7 +94,7 @@ impl Inspector {
         Ok(self.broker.queues().await?)
     }
 
-    /// How many tasks of a queue are in each state.
+    /// Counts the tasks of a queue in each state.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -106,10 +106,10 @@ impl Inspector {
     /// before has returned.
     ///
     /// A page is one call with at most about 256 KiB, so it may have fewer rows than `limit`;
-    /// `next` shows whether to ask again. After a full page, the next one may be empty. A task that
-    /// stays in the state is on one of the pages, and sometimes on two. In the ready list, tasks
-    /// with a priority come first, although a claim merges both by age. If thousands of tasks of a
-    /// queue are claimed between two pages, the second page may skip some.
+    /// `next` shows whether there may be more. After a full page, the next one may be empty. A task
+    /// that stays in the state is on one of the pages, and sometimes on two. In the ready list,
+    /// tasks with a priority come first, although a claim merges both by age. If thousands of tasks
+    /// of a queue are claimed between two pages, the second page may skip some.
     ///
     /// ```
     /// use optimus_core::{Error, Inspector, QueueName, TaskRow, TaskState};
@@ -150,7 +150,7 @@ impl Inspector {
         Ok(TaskPage::of(queue, state, self.broker.list(queue, state, limit, place).await?))
     }
 
-    /// All that is stored for one task; `None` if nothing is.
+    /// Reads all data of one task; `None` if nothing is stored.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -199,7 +199,7 @@ impl Inspector {
             .collect())
     }
 
-    /// What the server's configuration means for tasks.
+    /// Reads what the server's configuration means for tasks.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].

@@ -1,9 +1,10 @@
-//! The published formula for poll intervals, which keeps a cluster's upkeep constant at any size.
+//! The published formula for poll intervals, which keeps the total number of polls constant for any
+//! number of workers.
 
 use std::time::Duration;
 
-/// `average * (1/2 + random) * size`. Each of `size` workers waits this long, so that the *cluster*
-/// acts once per `average`, and its workers do not act in step. `random` is in \[0, 1). From
+/// Returns `average * (1/2 + random) * size`. Each of `size` workers waits this long, so that
+/// together they act once per `average`, but not in step. `random` is in \[0, 1). From
 /// Optimus-AsyncTask (2019).
 pub fn interval(average: Duration, size: usize, random: f64) -> Duration {
     let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);

@@ -12,8 +12,8 @@ use crate::{
     submission::Submission,
 };
 
-/// Code that runs for every task of a client or worker: tenancy, authentication, metrics, error
-/// tracking.
+/// Code that runs for every task of a client or worker, such as tenancy, authentication, metrics or
+/// error tracking.
 ///
 /// Each method has a default that does nothing, so a layer only implements those that it needs. A
 /// layer is added to [a client](crate::ClientBuilder::layer), which calls [`submit`](Self::submit),
@@ -54,10 +54,10 @@ use crate::{
 ///
 /// If a layer panics or does not return, only its own submit or attempt fails.
 pub trait Layer: Send + Sync + 'static {
-    /// Called before each call is sent, in the task of its caller. It may read the call, change its
-    /// headers, or refuse it with an error, which the caller gets as
+    /// Called before each call is sent, in the tokio task of the caller. This method may read the
+    /// call, change its headers, or refuse it with an error, which the caller gets as
     /// [`Error::is_refused`](crate::Error::is_refused). The caller gets the same error if this
-    /// panics or takes longer than the client's submit timeout.
+    /// method panics or takes longer than the client's submit timeout.
     ///
     /// Submits of a handler pass the layers of its worker, with any client. A client that the
     /// program gave to the handler, for example as `#[data]`, has its own layers called after them;
@@ -70,17 +70,18 @@ pub trait Layer: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Called for each attempt, around the handler, which [`next`](Next::run) runs. It may [add
-    /// values](Context::insert) to the context, set a task-local around the handler, or read its
-    /// error. It may also return an error of its own, even without calling the handler, or a
-    /// control word such as [`Snooze`](crate::Snooze). That counts as the error of the handler.
+    /// Called for each attempt, around the handler, which [`next`](Next::run) runs. This method may
+    /// [add values](Context::insert) to the context, set a task-local around the handler, or read
+    /// its error. It may also return another error or a control word such as
+    /// [`Snooze`](crate::Snooze), even without calling the handler. The returned error counts as
+    /// the error of the handler.
     ///
-    /// It is a part of the attempt: its time counts for the task's timeout, and if the attempt
-    /// times out or is cancelled, it is dropped with the handler. So code that must see every end
-    /// belongs in [`ended`](Self::ended). A handler that is a plain `fn` runs on another thread,
-    /// without the task-locals of a layer, but with the context and its values.
+    /// The future is a part of the attempt: its time counts for the task's timeout, and it is
+    /// dropped with the handler if the attempt times out or is cancelled. So code that must see
+    /// every end belongs in [`ended`](Self::ended). A handler that is a plain `fn` runs on another
+    /// thread, without the task-locals of a layer, but with the context and its values.
     ///
-    /// It is not called if the arguments do not fit the task.
+    /// This method is not called if the arguments do not fit the task.
     fn run(
         &self,
         ctx: &Context,
@@ -91,11 +92,11 @@ pub trait Layer: Send + Sync + 'static {
     }
 
     /// Called once for each attempt that has started and ended, also after a timeout, a panic, a
-    /// cancel or the loss of the lease. The outcome is decided and its report is on the way, so
-    /// this delays only the slot of the attempt, for 5 s at most. Layers are called in the order in
-    /// which they were added.
+    /// cancel or the loss of the lease. The outcome is decided and its report has been queued, so
+    /// this method delays only the slot of the attempt, for at most 5 s. Layers are called in the
+    /// order in which they were added.
     ///
-    /// It is not called if the process ends first.
+    /// This method is not called if the process ends first.
     fn ended(&self, ctx: &Context, end: &End) -> impl Future<Output = ()> + Send {
         let _ = (ctx, end);
         async {}
@@ -108,7 +109,7 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A layer that its owner keeps, too.
+/// An `Arc` lets the program keep a reference to a layer that it has added.
 impl<L: Layer> Layer for Arc<L> {
     fn submit(&self, call: &mut Submission) -> impl Future<Output = Result<(), BoxError>> + Send {
         Layer::submit(&**self, call)

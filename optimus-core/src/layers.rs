@@ -46,7 +46,7 @@ impl<L: Layer> AnyLayer for L {
     }
 }
 
-/// Layers, the outermost first. Without layers it costs nothing.
+/// Layers, the outermost first. An empty list allocates nothing.
 #[derive(Clone, Default)]
 pub struct Layers(Option<Arc<Chain>>);
 

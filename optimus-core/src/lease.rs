@@ -7,9 +7,9 @@ use crate::id::{TaskId, WorkerId};
 /// Proof of one claim: `<claim seq>:<fence>`. All tasks of a claim share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// The number of the worker's claim, so that a lost answer can be requested again.
+    /// The number of the worker's claim, with which the worker can request a lost answer again.
     pub seq: u64,
-    /// Strictly increasing over the claims of the queue, also across a failover.
+    /// The fence, which strictly increases over the claims of the queue, also across a failover.
     pub fence: u64,
 }
 

@@ -1,11 +1,12 @@
 //! Core types and Redis access of the Optimus task queue.
 //!
-//! Applications use the facade crate `optimus`. The types in the order of a task's life: a [`Task`]
-//! defines it, a [`Call`] has its arguments and options, and a [`Client`] submits that as a
-//! [`Submission`]. Redis stores a [`TaskRecord`]. A worker claims it with a [`Lease`] and runs it
-//! with a [`Context`]. Its [`TaskState`] is where it is, and an [`Inspector`] reads all of this.
+//! Applications use the facade crate `optimus`. These are the types in the order of a task's life:
+//! a [`Task`] defines a task, a [`Call`] has its arguments and options, and a [`Client`] submits
+//! the call as a [`Submission`]. Redis stores a [`TaskRecord`]. A worker claims the task with a
+//! [`Lease`] and runs it with a [`Context`]. A [`TaskState`] shows where the task is, and an
+//! [`Inspector`] reads all of this.
 //!
-//! `broker` calls the Lua scripts, with one method for each. Only `broker` uses Redis.
+//! `broker` has one method for each Lua script. Only `broker` uses Redis.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;

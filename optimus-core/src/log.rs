@@ -1,4 +1,4 @@
-//! Log events, on a thread of their own: [`Log`].
+//! Log events that a separate thread passes to the subscriber: [`Log`].
 //!
 //! For the other Optimus crates; not public API. A `tracing` subscriber is user code. It may panic,
 //! and it may block, for example on a pipe that is not read. So code that keeps leases, connections
@@ -24,9 +24,9 @@ use tracing::{
 
 use crate::discard::discard;
 
-/// The most events that wait. If the subscriber is slower, further events are dropped and counted.
-/// A turn of a worker ends thousands of attempts at once, which a subscriber that does not block
-/// has to get.
+/// The maximum number of waiting events. Further events are dropped and counted. The limit is high
+/// because a turn of a worker ends thousands of attempts at once, and a subscriber that does not
+/// block must receive all their events.
 const WAITING_MAX: usize = 16 * 1024;
 
 /// Logs one event or several.
@@ -45,12 +45,12 @@ struct Inner {
 
 #[derive(Default)]
 struct Waiting {
-    /// Each with how many events it logs.
+    /// The waiting entries, each with the number of its events.
     entries: VecDeque<(usize, Entry)>,
-    /// The events of all of them.
+    /// The number of events of all waiting entries.
     events: usize,
     dropped: u64,
-    /// A thread is passing events on.
+    /// Whether a thread is passing events on.
     is_served: bool,
 }
 
@@ -79,7 +79,7 @@ impl Log {
         Self(Arc::new(Inner { subscriber, waiting: Mutex::default() }))
     }
 
-    /// Whether there is a subscriber for its events now, at any level.
+    /// Whether this log has a subscriber now, at any level.
     pub fn is_heard(&self) -> bool {
         self.0.subscriber.is_some() || get_default(|here| !here.is::<NoSubscriber>())
     }
@@ -108,7 +108,7 @@ impl Log {
         drop(timeout(within, is_taken).await);
     }
 
-    /// Queues an entry of so many events, if no more than `max` wait with it.
+    /// Queues an entry with this number of events, unless more than `max` events would wait.
     fn push(&self, entry: Entry, events: usize, max: usize) {
         #[cfg(feature = "simulation")]
         if crate::platform::is_simulated() {

@@ -12,14 +12,14 @@ use crate::{
     retry::Backoff,
 };
 
-/// How far from zero a priority may be.
+/// The largest priority; the smallest is its negative.
 pub const PRIORITY_MAX: i8 = 100;
 
 /// The longest duration that an option of a task may have: 1,800 days.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
-/// What happens to a task if its worker did not let its attempt end: the worker was lost, or it
-/// shut down and dropped the handler after the grace time.
+/// What happens to a task if its worker is lost, or shuts down and drops the handler after the
+/// grace time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLost {
@@ -66,13 +66,14 @@ impl TaskOptions {
         Self::DEFAULT
     }
 
-    /// The queue that calls go to.
+    /// Sets the queue of the calls.
     pub const fn queue(mut self, queue: &'static str) -> Self {
         self.queue = queue;
         self
     }
 
-    /// From -100 to 100. Each step is worth a minute of waiting, so no task starves.
+    /// Sets the priority, from -100 to 100. Each step counts as a minute of waiting, so no task
+    /// starves.
     pub const fn priority(mut self, priority: i8) -> Self {
         self.priority = priority;
         self
@@ -84,7 +85,7 @@ impl TaskOptions {
         self
     }
 
-    /// How many attempts may follow the first failed one. 0: there are no retries.
+    /// Sets how many attempts may follow the first failed one. With 0 there are no retries.
     pub const fn max_retry(mut self, max_retry: u32) -> Self {
         self.max_retry = max_retry;
         self
@@ -96,34 +97,36 @@ impl TaskOptions {
         self
     }
 
-    /// The shortest time after its submit for which a biz id stays taken, even if its task succeeds
-    /// earlier. A task that takes longer keeps it until its end.
+    /// Sets how long after the submit a biz id stays taken at least, even if its task succeeds
+    /// earlier. A task that takes longer keeps its biz id until its end.
     pub const fn biz_window(mut self, window: Duration) -> Self {
         self.biz_window = Some(window);
         self
     }
 
-    /// How long a result is kept after success. Zero: it is not kept.
+    /// Sets how long a result is kept after success. With zero it is not kept.
     pub const fn result_ttl(mut self, ttl: Duration) -> Self {
         self.result_ttl = ttl;
         self
     }
 
-    /// A task that has not started within this time of its submit expires. Retries and snoozes do
-    /// not expire. A requeue gives it the whole time again. A delay must be shorter.
+    /// Sets the time after which a task that has not started expires, counted from its submit.
+    /// Retries and snoozes do not expire. A requeue gives a task the whole time again. A delay must
+    /// be shorter.
     pub const fn expires_in(mut self, expires_in: Duration) -> Self {
         self.expires_in = Some(expires_in);
         self
     }
 
-    /// What happens to the task when its worker is lost.
+    /// Sets what happens to the task when its worker is lost.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
         self
     }
 
-    /// How many lost workers mark the task Dead. A task that the next loss would mark Dead runs
-    /// alone on its worker, so that no task is marked Dead because of another one.
+    /// Sets after how many lost workers the task is marked Dead. If the next loss would mark a task
+    /// Dead, the task runs alone on its worker, so that no task is marked Dead because of another
+    /// one.
     pub const fn max_losses(mut self, max_losses: u32) -> Self {
         self.max_losses = max_losses;
         self
@@ -244,17 +247,17 @@ impl CallOptions {
         }
         if let Some(expires_in) = options.expires_in.filter(|expires_in| delay >= *expires_in) {
             return refuse(format!(
-                "it is due {delay:?} after its submit and would expire before, after \
-                 {expires_in:?}; set a longer expires_in or a shorter delay"
+                "it is due {delay:?} after its submit, but expires after {expires_in:?}; \
+                 set a longer expires_in or a shorter delay"
             ));
         }
         if options.biz_window.is_some() && biz_id.is_none() {
-            return refuse("biz_window does nothing without a biz id; set a biz_id, too".into());
+            return refuse("biz_window has no effect without a biz id; set a biz_id, too".into());
         }
         if matches!(options.backoff, Backoff::Custom(_)) && options.backoff != definition.backoff {
             return refuse(
-                "a call can't carry a backoff function, for a function can't be stored; set it in \
-                 the task's definition, or use another formula here"
+                "a call can't have a backoff function, because a function can't be stored; \
+                 set it in the task's definition, or use another formula here"
                     .into(),
             );
         }

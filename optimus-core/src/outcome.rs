@@ -13,7 +13,8 @@ pub struct End {
     pub outcome: Outcome,
     /// How long the attempt took, including its layers.
     pub ran: Duration,
-    /// For a first attempt: how long the task waited since its submit, including its delay.
+    /// How long the task waited from its submit to its first attempt, including its delay; `None`
+    /// for later attempts.
     pub waited: Option<Duration>,
 }
 
@@ -25,9 +26,9 @@ pub enum Outcome {
     Success,
     /// The attempt failed, and another one follows after this wait.
     Retry {
-        /// Counted from the end of this attempt.
+        /// The wait, counted from the end of this attempt.
         wait: Duration,
-        /// Why it failed.
+        /// The error of this attempt.
         error: AttemptError,
     },
     /// The task is not tried again. This is the error of its last attempt.
@@ -43,7 +44,7 @@ pub enum Outcome {
 }
 
 impl End {
-    /// For workers.
+    /// Makes an end; for workers.
     #[doc(hidden)]
     pub fn new(outcome: Outcome, ran: Duration, waited: Option<Duration>) -> Self {
         Self { outcome, ran, waited }

@@ -11,20 +11,21 @@ use crate::{
     state::{AttemptError, TaskState},
 };
 
-/// The most rows of a page.
+/// The maximum number of rows of a page.
 pub const PAGE_MAX: usize = BATCH_MAX;
 
-/// How much of an error's message is in a row.
+/// The maximum number of characters of an error's message in a row.
 const MESSAGE_CHARS: usize = 200;
 
 /// Some of the tasks in a state.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TaskPage {
-    /// In the order in which they leave the state; for ended tasks, the latest first.
+    /// The rows, in the order in which the tasks leave the state; for ended tasks, the latest
+    /// first.
     pub rows: Vec<TaskRow>,
-    /// The start of the next page; `None` after the last. If the last task is on a full page, an
-    /// empty page follows that one.
+    /// The start of the next page; `None` after the last. After a full page, the next page may be
+    /// empty.
     pub next: Option<PageCursor>,
 }
 
@@ -32,18 +33,18 @@ pub struct TaskPage {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TaskRow {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
     /// The task's name; `None` if its record can't be read.
     pub task: Option<String>,
     /// The headers of its submit, by name; empty if its record can't be read or is gone.
     pub headers: BTreeMap<String, String>,
-    /// Its state.
+    /// The state of the task.
     pub state: TaskState,
-    /// When its id was made. That is when it was submitted, unless the id was given. In ms since
-    /// the Unix epoch by the submitter's clock; 0 if the id has no time.
+    /// When the id was made, in ms since the Unix epoch by the submitter's clock; 0 if the id has
+    /// no time. This is the time of the submit, unless the id was given.
     pub made_ms: u64,
-    /// When it is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
+    /// When the task is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
     pub at_ms: Option<u64>,
     /// The number of the running attempt or the last one, from 1; 0 before the first.
     pub attempt: u32,
@@ -51,7 +52,7 @@ pub struct TaskRow {
     pub took_ms: Option<u64>,
     /// The worker that runs it, or on which it succeeded.
     pub worker: Option<WorkerId>,
-    /// Its last error, with up to 200 characters of the message.
+    /// The last error of the task, with up to 200 characters of the message.
     /// [`TaskView::errors`](crate::TaskView::errors) has the whole message.
     pub last_error: Option<AttemptError>,
 }

@@ -52,8 +52,8 @@ pub fn salt() -> u32 {
     GIVEN.get().unwrap_or_else(|| SALT.of(own_number(), drawn))
 }
 
-/// Runs `make`, which makes many ids, with one salt of the process. To get the number of the
-/// process is a system call, which takes longer than the rest of an id.
+/// Runs `make`, which makes many ids, with one salt of the process. Reading the process number is a
+/// system call, which takes longer than the other steps of making an id.
 pub fn with_salt<R>(salt: u32, make: impl FnOnce() -> R) -> R {
     struct Before(Option<u32>);
     impl Drop for Before {
@@ -155,7 +155,7 @@ mod simulated {
         static TIME_OF_DAY: RefCell<Option<Source>> = const { RefCell::new(None) };
     }
 
-    /// From now on this thread has this time of day, and all its random numbers are from the seed.
+    /// Sets the time of day of this thread, and the seed of all its random numbers.
     pub fn simulate(seed: u64, time_of_day: impl Fn() -> SystemTime + 'static) {
         fastrand::seed(seed);
         TIME_OF_DAY.set(Some(Box::new(time_of_day)));

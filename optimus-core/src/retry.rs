@@ -2,9 +2,10 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-/// A user's own formula: the number of failed attempts (from 1) and the error → the wait.
+/// A user's function that computes the wait from the number of failed attempts (from 1) and the
+/// error.
 ///
-/// The error is the handler's own, or an [`Interrupted`] if the handler returned none:
+/// The error is that of the handler, or an [`Interrupted`] if the handler returned none:
 ///
 /// ```
 /// use std::{error::Error, time::Duration};
@@ -20,12 +21,12 @@ use std::{error::Error, fmt, time::Duration};
 /// # let _: optimus_core::BackoffFn = patient;
 /// ```
 ///
-/// It runs on the runtime of the handlers. If it panics, or does not return before the attempt's
-/// deadline, the worker uses [`Backoff::Sidekiq`] instead. The same applies if a handler times out
-/// while it blocks its thread.
+/// The function runs on the runtime of the handlers. If it panics, or does not return before the
+/// attempt's deadline, the worker uses [`Backoff::Sidekiq`] instead. The same applies if a handler
+/// times out while it blocks its thread.
 pub type BackoffFn = fn(u32, &(dyn Error + 'static)) -> Duration;
 
-/// How an attempt ended without an error of its handler, for a [`BackoffFn`].
+/// The error that a [`BackoffFn`] receives if an attempt ended without an error of its handler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Interrupted {
@@ -75,7 +76,7 @@ pub enum Backoff {
         /// The fraction of the wait that is added at random: 0.0 to 1.0.
         jitter: f64,
     },
-    /// The definition's own function; it adds its own jitter.
+    /// The function of the definition, which adds its own jitter.
     Custom(BackoffFn),
 }
 
@@ -102,7 +103,7 @@ impl Backoff {
         wait.min(BACKOFF_MAX)
     }
 
-    /// What is wrong with the numbers, if anything.
+    /// Describes the first invalid number, if there is one.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let (wait, jitter) = match *self {
             Self::Sidekiq | Self::Custom(_) => return None,
@@ -121,14 +122,14 @@ impl Backoff {
     }
 }
 
-/// Jitter is only added, so no retry is earlier than asked for.
+/// Adds the jitter. It never subtracts, so no retry is too early.
 fn spread(wait: Duration, jitter: f64, random: f64) -> Duration {
     wait.saturating_add(
         Duration::try_from_secs_f64(wait.as_secs_f64() * jitter * random).unwrap_or_default(),
     )
 }
 
-/// Compares their values. Two functions of users are equal only if they are the same function.
+/// Compares the values. Two functions of users are equal only if they are the same function.
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,4 +1,4 @@
-//! How a stored task is printed for debugging: its arguments as text, not as a list of numbers.
+//! Prints a stored task for debugging, with its arguments as text, not as a list of numbers.
 
 use std::fmt;
 

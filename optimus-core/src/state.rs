@@ -4,34 +4,36 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a task. A task is in exactly one of them.
+/// The state of a task. A task is in exactly one state.
 ///
 /// `Failed`, `timed out`, `lost` and similar words are not states but [`Reason`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Waits for its due time: submitted with a delay, or snoozed. When it is due, a claim moves it
-    /// to `Ready` and at once to `Working`. `cancel` removes it.
+    /// The task was submitted with a delay, or was snoozed, and waits for its due time. When it is
+    /// due, a claim moves it to `Ready`. `cancel` ends this state, too.
     Delayed,
-    /// In the ready list. A submit, a release, a lost lease or an operator's requeue puts it here.
-    /// A claim or `cancel` removes it.
+    /// The task is in the ready list. A submit, a release, a lost lease or an operator's requeue
+    /// leads to this state. A claim or `cancel` ends it.
     Ready,
-    /// Held by one worker with a lease. The worker's report removes it, or the reaper when the
-    /// lease is over.
+    /// One worker holds the task with a lease. The worker's report ends this state, or the reaper
+    /// when the lease is over.
     Working,
-    /// Failed an attempt and waits for the next. A claim removes it when it is due, and so does
-    /// `cancel`.
+    /// An attempt failed, and the task waits for the next one. A claim ends this state when the
+    /// task is due, and so does `cancel`.
     Retry,
-    /// Succeeded. Final; a summary of the last 1,000 is kept.
+    /// The task has succeeded. This state is final; summaries of the last 1,000 successes are kept.
     Success,
-    /// Ended without success: no retries left, lost too often, expired, undecodable or unknown.
-    /// Kept with its arguments and errors until an operator requeues it or the janitor purges it.
+    /// The task ended without success: it has no retries left, was lost too often, expired, or is
+    /// undecodable or unknown. It is kept with its arguments and errors until an operator requeues
+    /// it or the janitor purges it.
     Dead,
-    /// Ended by request, before or during an attempt. Kept like `Dead`, and may be requeued.
+    /// The task ended by request, before or during an attempt. It is kept like a `Dead` task, and
+    /// may be requeued.
     Cancelled,
-    /// Nothing is known of the task (any more): it ended and its history was removed, or it never
-    /// existed. It is not guessed which of the two.
+    /// The store has no data about the task: it ended and its history was removed, or it never
+    /// existed. The store does not know which of the two happened.
     Forgotten,
 }
 
@@ -52,7 +54,7 @@ impl TaskState {
         matches!(self, Self::Success | Self::Dead | Self::Cancelled | Self::Forgotten)
     }
 
-    /// Its word in scripts, logs and the command line.
+    /// The word for this state in scripts, logs and the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
@@ -94,7 +96,7 @@ pub enum Reason {
     Lost,
     /// The stored arguments do not fit the handler's parameters.
     Undecodable,
-    /// No worker knew the task's name, or its record's version, for a whole `misfit_grace`.
+    /// For a whole `misfit_grace`, no worker knew the task's name or the version of its record.
     Unknown,
     /// The task was not started within its `expires_in`.
     Expired,
@@ -105,7 +107,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Its word, as stored.
+    /// The word for this reason, as stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -133,14 +135,13 @@ impl fmt::Display for Reason {
 pub struct AttemptError {
     /// Why the attempt did not succeed.
     pub reason: Reason,
-    /// What is known of it: the error and its sources, the panic's text, or which worker was lost;
-    /// at most 8 KiB.
+    /// The error and its sources, the panic's text, or which worker was lost; at most 8 KiB.
     pub message: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The worker that ran it.
     pub worker: String,
-    /// When it was recorded, in ms since the Unix epoch, by Redis' clock.
+    /// When the error was recorded, in ms since the Unix epoch, by Redis' clock.
     pub at_ms: u64,
 }
 
@@ -157,7 +158,7 @@ struct StoredError {
 }
 
 impl AttemptError {
-    /// Of an attempt whose worker was lost. For the other Optimus crates.
+    /// The error of an attempt whose worker was lost. For the other Optimus crates.
     #[doc(hidden)]
     pub fn lost(worker: String, attempt: u32) -> Self {
         let message =

@@ -33,11 +33,11 @@ use crate::{call::Call, context::Context, control::BoxError, data::DataKey, opti
     note = "put `#[optimus::task]` on the function, or write `impl optimus::Task for {Self}`"
 )]
 pub trait Task: Serialize + DeserializeOwned + Send + 'static {
-    /// The name under which it is stored and found. If it is renamed, no worker runs the tasks that
-    /// are stored under the old name.
+    /// The name under which the task is stored and found. After a rename, no worker runs the tasks
+    /// that are stored under the old name.
     const NAME: &'static str;
 
-    /// What a successful attempt returns; kept for `result_ttl` unless it is `()`.
+    /// The value that a successful attempt returns. It is kept for `result_ttl` unless it is `()`.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
     /// The definition's options.
@@ -45,7 +45,8 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
         TaskOptions::new()
     }
 
-    /// Two calls with the same biz id are one task until the first has succeeded.
+    /// The biz id of this call. Two calls with the same biz id are one task until that task has
+    /// succeeded.
     fn biz_id(&self) -> Option<String> {
         None
     }
@@ -71,9 +72,9 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
             `Box<dyn std::error::Error + Send + Sync>`"
 )]
 pub trait TaskResult {
-    /// The value of success.
+    /// The value of a success.
     type Output;
-    /// Converts it to the form that the worker takes.
+    /// Converts the value to the form that the worker expects.
     ///
     /// # Errors
     /// The handler's own.
@@ -94,7 +95,8 @@ impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
     }
 }
 
-/// A function that makes calls: `#[task]` gives it the handler's name. It has up to 16 arguments.
+/// A function that makes calls. `#[task]` generates it with the handler's name. It has up to 16
+/// arguments.
 #[diagnostic::on_unimplemented(
     message = "this is not a task",
     label = "not a function with `#[optimus::task]`",
@@ -103,7 +105,7 @@ impl<T, E: Into<BoxError>> TaskResult for Result<T, E> {
             added with `.task_type::<MyTask>()`, and so is a task of more than 16 arguments"
 )]
 pub trait TaskFn<Args> {
-    /// The task of its calls.
+    /// The task that the function makes calls of.
     type Task: Task;
 }
 

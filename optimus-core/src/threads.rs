@@ -14,13 +14,13 @@ use std::{
 /// How long an idle thread waits for work before it ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// One piece of work. It catches its own panics.
+/// One piece of work, which catches its own panics.
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
 /// Threads that start when they are needed. A worker needs at most as many as it has slots, since
 /// an attempt keeps its slot until its thread has returned.
 ///
-/// They are not threads of the runtime: one that never returns takes no thread from others there,
+/// They are not threads of the runtime. So work that never returns blocks no thread of the runtime,
 /// and the end of the runtime or the process does not wait for it.
 #[derive(Debug, Default)]
 pub struct Threads(Mutex<Idle>);

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::data::Data;
 
-/// Allocates nothing before the first value. User code (a clone, a drop) runs without the lock
-/// held.
+/// The values of one attempt. The set allocates nothing before the first value. User code (a clone,
+/// a drop) runs without the lock.
 #[derive(Debug, Default)]
 pub(crate) struct Values(OnceLock<Mutex<Option<Data>>>);
 

@@ -27,9 +27,9 @@ pub(crate) fn args_struct(model: &Model) -> TokenStream {
 
 /// `Serialize` and `Deserialize`, derived on a mirror that carries the serde attributes.
 ///
-/// The derived code has the bound that each argument is an `Argument`. If one is not,
-/// `__Mirror::serialize` resolves to the fallback of `NoJson`. The assertion at the argument's type
-/// is then the only error.
+/// The derived code has the bound that each argument is an `Argument`. If an argument is not one,
+/// `__Mirror::serialize` resolves to the fallback of `NoJson`. Then the assertion at the argument's
+/// type is the only error.
 pub(crate) fn codec(model: &Model) -> TokenStream {
     let args = model.args_ident();
     let own: Vec<_> = model.arguments().filter(|param| !param.has_own_codec()).collect();

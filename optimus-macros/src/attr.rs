@@ -39,13 +39,13 @@ pub(crate) struct Options {
     pub(crate) max_losses: Option<u32>,
 }
 
-/// `backoff = …`.
+/// The value of `backoff = …`.
 pub(crate) enum Backoff {
     Formula(Formula),
     Custom(Path),
 }
 
-/// `on_lost = …`.
+/// The value of `on_lost = …`.
 #[derive(Clone, Copy)]
 pub(crate) enum OnLost {
     Dead,
@@ -81,7 +81,7 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("expires", "expires_in"),
 ];
 
-/// One option.
+/// One option, in any form that users try.
 enum Entry {
     /// `name = value`, or `name` alone.
     Named(Ident, Option<Expr>),

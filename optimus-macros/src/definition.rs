@@ -44,7 +44,8 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     }
 }
 
-/// The checks of the function's result. If it is not valid, the assertion is the only error.
+/// The checks of the function's result. If the result is not valid, the assertion is the only
+/// error.
 fn outcome(model: &Model) -> TokenStream {
     let ty = &model.output;
     let place = here(ty.span());

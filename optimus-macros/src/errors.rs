@@ -33,7 +33,7 @@ impl Errors {
         self.0.len()
     }
 
-    /// One `compile_error!` for each.
+    /// One `compile_error!` for each error.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.into_iter().map(syn::Error::into_compile_error).collect()
     }

@@ -37,22 +37,22 @@ pub(crate) struct Param {
 /// The source of a parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// From the call, through Redis.
+    /// The value comes from the call, through Redis.
     Argument,
-    /// From the worker: `#[data]`.
+    /// The value comes from the worker: `#[data]`.
     Data,
-    /// From the attempt.
+    /// The value comes from the attempt.
     Context,
 }
 
 /// The function's attributes, by their target.
 #[derive(Default)]
 pub(crate) struct Attrs {
-    /// For all generated items.
+    /// Attributes of all generated items.
     pub(crate) cfg: Vec<Attribute>,
-    /// For the function that makes calls.
+    /// Attributes of the function that makes calls.
     pub(crate) call: Vec<Attribute>,
-    /// For the function that does the work.
+    /// Attributes of the function that does the work.
     pub(crate) body: Vec<Attribute>,
 }
 
@@ -85,7 +85,7 @@ impl Model {
         model
     }
 
-    /// The name without `r#`.
+    /// The function's name without `r#`.
     pub(crate) fn plain_name(&self) -> String {
         self.sig.ident.unraw().to_string()
     }
@@ -96,7 +96,7 @@ impl Model {
         name.unwrap_or_else(|| LitStr::new(&self.plain_name(), self.sig.ident.span()))
     }
 
-    /// Whether it is the program's `main` function.
+    /// Whether the function is the program's `main` function.
     pub(crate) fn is_main(&self) -> bool {
         self.plain_name() == "main"
     }

@@ -10,9 +10,9 @@ use syn::{ext::IdentExt, parse::Parser};
 /// A parsed template.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Template {
-    /// For `format!`, with one positional argument for each placeholder.
+    /// The format string for `format!`, with one positional argument for each placeholder.
     pub(crate) format: String,
-    /// In the order of the format's arguments.
+    /// The values, in the order of the format's arguments.
     pub(crate) placeholders: Vec<Placeholder>,
 }
 

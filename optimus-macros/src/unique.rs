@@ -2,11 +2,11 @@
 //! them.
 //!
 //! A macro sees only one function, so the compiler must find the other. Each task implements
-//! `Owner<_, u8>` for the type that represents its name, and asks the compiler for the owner of
-//! the name that takes the literal 0. With one owner the literal is a `u8`. With two it is
-//! ambiguous, so it becomes an `i32`, for which there is no owner: the error is that of a missing
-//! `impl`, which has our message and shows both places. The type of a name belongs to this package
-//! only: a worker distinguishes tasks of other packages when it starts.
+//! `Owner<_, u8>` for the type that represents its name, and asks the compiler for the owner of the
+//! name that takes the literal 0. With one owner the literal is a `u8`. With two owners its type is
+//! ambiguous, so the literal becomes an `i32`, for which there is no owner. The compiler then
+//! reports a missing `impl`, with our message and both places. The type of a name belongs to this
+//! package only: a worker distinguishes tasks of other packages when it starts.
 
 use std::{
     env,

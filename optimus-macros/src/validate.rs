@@ -14,7 +14,7 @@ use crate::{
     suggest, template, value,
 };
 
-/// Reports what keeps the function from being a task. Returns whether its signature is valid.
+/// Reports why the function cannot be a task. Returns whether its signature is valid.
 pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
     let before = errors.count();
     qualifiers(model, errors);
@@ -211,7 +211,7 @@ fn placeholders(model: &Model, errors: &mut Errors) {
     }
 }
 
-/// The parts of a type that keep it from being stored or sent.
+/// The parts of a type that prevent its storage or transfer.
 struct Hindrance {
     opaque: Option<TypeImplTrait>,
     borrow: Option<Borrow>,

@@ -196,7 +196,7 @@ async fn the_result_of_a_known_success_is_forgotten_after_its_time() {
     for handle in [first, again] {
         let problem = handle.result().await.unwrap_err();
         assert!(problem.is_forgotten(), "{problem}");
-        assert!(problem.to_string().contains("has succeeded, but what it returned"), "{problem}");
+        assert!(problem.to_string().contains("has succeeded, but its result is gone"), "{problem}");
     }
     worker.stop().await;
 }

@@ -1,4 +1,4 @@
-//! A formula in quotes, or a function of the right type.
+//! A back-off is a formula in quotes, or a function of the right type.
 
 fn wrong(failed: u32) -> u64 {
     u64::from(failed)

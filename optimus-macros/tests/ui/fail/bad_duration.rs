@@ -1,4 +1,4 @@
-//! Seconds as a number, or numbers with units.
+//! A duration is a number of seconds, or numbers with units.
 
 #[optimus::task(timeout = "10 minutes")]
 async fn words() {}

@@ -1,4 +1,4 @@
-//! A type of another crate with the name `Context`.
+//! A type of another crate can have the name `Context`.
 
 mod templates {
     pub struct Context;

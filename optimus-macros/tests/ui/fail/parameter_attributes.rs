@@ -1,4 +1,4 @@
-//! Attributes that a parameter cannot have.
+//! A parameter cannot have these attributes.
 
 #[optimus::task]
 async fn data_with_words(#[data(pool)] pool: String) {

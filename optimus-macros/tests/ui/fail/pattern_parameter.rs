@@ -1,4 +1,4 @@
-//! The JSON key is the parameter's name, so it needs one.
+//! The JSON key is the parameter's name, so each parameter needs a name.
 
 #[optimus::task]
 async fn tuple((a, b): (u8, u8)) {

@@ -1,4 +1,4 @@
-//! Functions that a worker cannot call.
+//! A worker cannot call functions with these qualifiers.
 
 #[optimus::task]
 unsafe fn dangerous() {}

@@ -1,4 +1,4 @@
-//! A result that is kept is stored.
+//! A result that is kept must be serializable.
 
 struct Receipt;
 

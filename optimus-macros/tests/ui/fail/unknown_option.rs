@@ -1,4 +1,4 @@
-//! A typo, a name from another queue, and an unrelated name.
+//! An unknown option is a typo, a name from another queue, or an unrelated name.
 
 #[optimus::task(time_out = 5)]
 async fn slip() {}
