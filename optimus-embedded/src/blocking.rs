@@ -1,4 +1,4 @@
-//! Clients that wait for a list, and how an element reaches them.
+//! The clients that wait for a list, and the delivery of elements to them.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -23,7 +23,8 @@ pub(crate) struct Delivery {
 pub(crate) struct Waiters {
     queues: HashMap<Bytes, VecDeque<u64>>,
     waiting: HashMap<u64, Waiter>,
-    /// Awaited lists with a push since waiters were last served.
+    /// The lists with waiting clients to which elements were pushed since these clients were last
+    /// served.
     pushed: Vec<Bytes>,
     last_id: u64,
 }
@@ -35,7 +36,7 @@ struct Waiter {
 }
 
 impl Waiters {
-    /// Notes a push. Its waiters are served when the command or script has ended.
+    /// Notes a push. The waiting clients are served when the command or script has ended.
     pub(crate) fn signal(&mut self, key: &[u8]) {
         if self.queues.contains_key(key) {
             self.pushed.push(key.to_vec());
@@ -76,7 +77,7 @@ impl Keyspace {
         for key in std::mem::take(&mut self.waiters.pushed) {
             while let Some(id) = self.waiters.first(&key) {
                 let expires_at_ms = self.expiry(&key);
-                // The key may have another type now; then there is no element to give.
+                // The key may have another type now. In this case, there is no element to give.
                 let popped = self.edit(&key, List::pop_front).ok().flatten().flatten();
                 let Some(element) = popped else { break };
                 let waiter = self.waiters.leave(id).expect("a client in a queue is waiting");
@@ -99,7 +100,8 @@ impl Keyspace {
     }
 }
 
-/// One client's wait. Dropping it leaves the queues and gives back an element that was not taken.
+/// The wait of one client. If it is dropped, the client leaves the queues, and an element that it
+/// has not taken goes back.
 #[derive(Debug)]
 pub(crate) struct Wait {
     store: Store,
@@ -113,7 +115,7 @@ impl Wait {
         Self { store: store.clone(), id, delivery }
     }
 
-    /// The element that arrives within `timeout`, or at any time if there is no timeout.
+    /// Returns the element that arrives within `timeout`, or at any time if there is no timeout.
     pub(crate) async fn outcome(mut self, timeout: Option<Duration>) -> Option<Delivery> {
         let clock = self.store.clock().clone();
         let too_late = async {
@@ -126,7 +128,7 @@ impl Wait {
             biased;
             delivery = &mut self.delivery => delivery.ok(),
             () = too_late => {
-                // An element may have arrived between the check above and the end of the wait.
+                // An element may arrive between the last check and the end of the wait.
                 self.store.engine().keyspace.waiters.leave(self.id);
                 self.delivery.try_recv().ok()
             }

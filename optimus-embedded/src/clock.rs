@@ -1,11 +1,11 @@
-//! The time of a store: the machine's clock, or a clock that a test moves.
+//! The time of a store: the machine's clock, or a clock that a test sets.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 
-/// The source of `TIME`, of expiry and of the timeouts of blocking commands.
+/// The clock for `TIME`, for expiries, and for the timeouts of blocking commands.
 ///
 /// Clones share the same time.
 #[derive(Clone, Debug)]
@@ -17,12 +17,13 @@ enum Source {
     /// Tokio's clock, paused or not.
     #[cfg(feature = "simulation")]
     Virtual(Arc<crate::simulation::VirtualTime>),
-    /// Microseconds since the epoch. A channel, so that sleepers notice every move.
+    /// Microseconds since the epoch. The value is in a channel, so that sleepers notice every
+    /// change.
     Manual(Arc<watch::Sender<u64>>),
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     ///
     /// Tokio measures blocking timeouts, so they follow a paused tokio clock. `TIME` and expiry
     /// always use the machine's clock.
@@ -30,7 +31,7 @@ impl Clock {
         Self(Source::System)
     }
 
-    /// A clock that shows `start_ms` milliseconds since the epoch until it is moved.
+    /// Returns a clock that shows `start_ms` milliseconds since the epoch until it is moved.
     pub fn manual(start_ms: u64) -> Self {
         Self(Source::Manual(Arc::new(watch::Sender::new(start_ms.saturating_mul(1000)))))
     }
@@ -40,7 +41,7 @@ impl Clock {
         Self(Source::Virtual(time))
     }
 
-    /// The current time, in milliseconds since the epoch.
+    /// Returns the current time, in milliseconds since the epoch.
     pub fn now_ms(&self) -> u64 {
         self.now_us() / 1000
     }
@@ -49,25 +50,25 @@ impl Clock {
     ///
     /// # Panics
     ///
-    /// On the system clock, which cannot be moved.
+    /// Panics on the system clock, which can't be moved.
     pub fn advance(&self, by: Duration) {
         self.manual_time().send_modify(|now_us| *now_us = now_us.saturating_add(micros(by)));
     }
 
-    /// Sets a manual clock, forward or back, to `now_ms` milliseconds since the epoch.
+    /// Sets a manual clock, forward or backward, to `now_ms` milliseconds since the epoch.
     ///
     /// # Panics
     ///
-    /// On the system clock, which cannot be moved.
+    /// Panics on the system clock, which can't be moved.
     pub fn set_ms(&self, now_ms: u64) {
         self.manual_time().send_replace(now_ms.saturating_mul(1000));
     }
 
-    /// The current time, in microseconds since the epoch.
+    /// Returns the current time, in microseconds since the epoch.
     pub(crate) fn now_us(&self) -> u64 {
         match &self.0 {
             Source::System => {
-                // A machine whose clock is before 1970 counts as at the epoch.
+                // If the machine's clock is before 1970, the time is the epoch.
                 micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
             }
             #[cfg(feature = "simulation")]
@@ -85,7 +86,7 @@ impl Clock {
             Source::Manual(time) => {
                 let mut time = time.subscribe();
                 let due_us = time.borrow().saturating_add(micros(duration));
-                // The sender is part of `self`, so the channel cannot close while this waits.
+                // The sender is part of `self`, so the channel can't close during this wait.
                 let _ = time.wait_for(|now_us| *now_us >= due_us).await;
             }
         }

@@ -1,4 +1,4 @@
-//! The connection: the redis crate uses it in place of a socket.
+//! The connection, which the redis crate uses in place of a socket.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -40,13 +40,13 @@ impl Connection {
         Self { store, client: Arc::new(Client { id, name: Mutex::default() }) }
     }
 
-    /// Its client id, which is unique in the store.
+    /// Returns the client id, which is unique in the store.
     #[cfg(feature = "simulation")]
     pub fn id(&self) -> u64 {
         self.client.id
     }
 
-    /// Runs one command, and waits if it has to.
+    /// Runs one command, and waits if the command must wait.
     async fn execute(&self, arguments: Arguments) -> Reply {
         let (wait, timeout) = {
             let mut engine = self.store.engine();
@@ -64,7 +64,7 @@ impl Connection {
         delivery.map_or(Reply::Nil, |delivery| lists::popped(delivery.key, delivery.element))
     }
 
-    /// Runs a pipeline. The replies are those of a server, including those of MULTI and EXEC.
+    /// Runs a pipeline. The replies are those of a server, including the replies of MULTI and EXEC.
     async fn execute_all(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let batch: RedisResult<Vec<Arguments>> = pipeline.cmd_iter().map(arguments).collect();
         let batch = batch?;
@@ -114,13 +114,13 @@ impl ConnectionLike for Connection {
     }
 }
 
-/// A socket makes a task yield from time to time. This connection has no socket, so without this a
-/// loop over commands would block its thread.
+/// Yields from time to time, as a task does that waits for a socket. This connection has no socket,
+/// so without this call a loop over commands would block its thread.
 async fn be_fair() {
     tokio::task::coop::consume_budget().await;
 }
 
-/// The arguments of the command, as a server reads them.
+/// Returns the arguments of the command, as a server reads them.
 fn arguments(cmd: &Cmd) -> RedisResult<Arguments> {
     let plain = cmd.args_iter().map(|argument| match argument {
         Arg::Simple(bytes) => Some(bytes.to_vec()),
@@ -136,7 +136,7 @@ fn arguments(cmd: &Cmd) -> RedisResult<Arguments> {
     encoded.into_iter().map(|argument| Ok(redis::from_redis_value(argument)?)).collect()
 }
 
-/// MULTI's reply, one QUEUED for each command, and EXEC's.
+/// Returns the reply of MULTI, one QUEUED for each command, and the reply of EXEC.
 fn transaction_replies(replies: Vec<Reply>) -> Vec<Value> {
     let mut values = vec![Value::Okay];
     values.extend(replies.iter().map(|_| Value::SimpleString("QUEUED".to_owned())));
@@ -145,5 +145,5 @@ fn transaction_replies(replies: Vec<Reply>) -> Vec<Value> {
 }
 
 fn as_error(reply: Reply) -> RedisError {
-    Value::from(reply).extract_error().expect_err("an error reply is an error")
+    Value::from(reply).extract_error().expect_err("an error reply parses as an error")
 }

@@ -1,4 +1,4 @@
-//! The keyspace with its Lua VM: the data under the lock of a store.
+//! The keyspace with its Lua VM. A store keeps both under its lock.
 
 use crate::clock::Clock;
 use crate::commands::{self, Command, Run};
@@ -8,10 +8,10 @@ use crate::keyspace::Keyspace;
 use crate::lua::Vm;
 use crate::reply::Reply;
 
-/// One command with its arguments, with the name first.
+/// One command: its name and its arguments.
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
-/// A store's state.
+/// The state of a store.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) keyspace: Keyspace,
@@ -32,8 +32,8 @@ impl Engine {
         reply
     }
 
-    /// Runs commands as one transaction. If one is refused before the start, none runs; otherwise
-    /// all run, whatever their replies.
+    /// Runs commands as one transaction. If one of them is refused before the start, no command
+    /// runs. Otherwise all commands run, whatever their replies.
     pub(crate) fn transact(
         &mut self,
         client: &Client,
@@ -52,7 +52,7 @@ impl Engine {
         Ok(replies)
     }
 
-    /// The checks before a command runs or is queued.
+    /// Checks a command before it runs or is queued.
     pub(crate) fn admit(&self, arguments: &[Vec<u8>]) -> Result<&'static Command, CommandError> {
         let command = commands::find(arguments)?;
         if !command.arity.accepts(arguments.len()) {

@@ -41,18 +41,19 @@ pub(crate) enum CommandError {
     NoSuchKey,
     #[error("ERR index out of range")]
     Index,
-    /// Errors that occur in one place only, and errors of scripts; the text begins with its code.
+    /// An error that occurs in only one place, or an error of a script. The text begins with its
+    /// code.
     #[error("{0}")]
     Other(String),
 }
 
 impl CommandError {
-    /// An error with the code ERR.
+    /// Returns an error with the code ERR.
     pub(crate) fn general(message: impl std::fmt::Display) -> Self {
         Self::Other(format!("ERR {message}"))
     }
 
-    /// A command or an option that this crate does not implement.
+    /// Returns the error for a command or an option that this crate does not implement.
     pub(crate) fn unimplemented(what: &[u8]) -> Self {
         Self::Unimplemented(String::from_utf8_lossy(what).into_owned())
     }

@@ -1,9 +1,10 @@
 //! The patterns of KEYS, MATCH and CONFIG GET.
 
-/// Whether `text` matches `pattern`: `*`, `?`, `[a-c]`, `[^a]`, and `\` before a literal.
+/// Returns whether `text` matches `pattern`. A pattern may contain `*`, `?`, `[a-c]`, `[^a]`, and
+/// `\` before a literal.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut pattern_at, mut text_at) = (0, 0);
-    // The position to continue from if the pattern after the last star does not match.
+    // The position at which the match continues if the pattern after the last star does not match.
     let mut last_star = None;
     loop {
         if pattern.get(pattern_at) == Some(&b'*') {
@@ -27,7 +28,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The length of the pattern's first element, if it matches `byte`.
+/// Returns the length of the pattern's first element, if this element matches `byte`.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -41,14 +42,14 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// The length of the class with its closing bracket, and whether it contains `byte`.
+/// Returns the length of the class with its closing bracket, and whether the class contains `byte`.
 fn in_class(class: &[u8], byte: u8) -> (usize, bool) {
     let negated = class.first() == Some(&b'^');
     let mut at = usize::from(negated);
     let mut found = false;
     loop {
         match &class[at..] {
-            // A class without an end lasts until the end of the pattern, as in Redis.
+            // As in Redis, a class without a closing bracket extends to the end of the pattern.
             [] => return (at, found != negated),
             [b']', ..] => return (at + 1, found != negated),
             [b'\\', literal, ..] => {

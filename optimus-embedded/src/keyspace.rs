@@ -9,17 +9,17 @@ use crate::clock::Clock;
 use crate::error::CommandError;
 use crate::value::{Bytes, Data, Kind};
 
-/// The choices of HRANDFIELD and SPOP are random, but the same in every store.
+/// The seed of HRANDFIELD and SPOP. Their choices are random, but the same in every store.
 const SEED: u64 = 0;
 
 /// All keys of a store.
 ///
-/// Time does not move while a command, a script or a transaction runs, so a key cannot expire
-/// during one. Keys that are due are removed when the next one begins.
+/// Time does not move while a command, a script or a transaction runs, so no key expires during
+/// that time. Expired keys are removed when the next command, script or transaction begins.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     pub(crate) entries: IndexMap<Bytes, Entry>,
-    /// Every expiry in `entries`, the earliest first.
+    /// The expiries of all keys in `entries`, the earliest first.
     pub(crate) expiries: BTreeSet<(u64, Bytes)>,
     clock: Clock,
     now_us: u64,
@@ -58,7 +58,7 @@ impl Keyspace {
         self.now_us = self.clock.now_us();
         let now_ms = self.now_ms();
         while self.expiries.first().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
-            let (_, key) = self.expiries.pop_first().expect("there is a first one");
+            let (_, key) = self.expiries.pop_first().expect("the first expiry was just read");
             self.entries.swap_remove(&key);
         }
     }
@@ -75,7 +75,8 @@ impl Keyspace {
         self.entries.len()
     }
 
-    /// The keys by their position. A removal may change a position, but only to a lower one.
+    /// Returns the keys by their position. A removal may change a position, but only to a lower
+    /// one.
     pub(crate) fn nth(&self, position: usize) -> Option<&Bytes> {
         self.entries.get_index(position).map(|(key, _)| key)
     }
@@ -93,7 +94,7 @@ impl Keyspace {
         self.entries.get(key).map(|entry| &entry.data)
     }
 
-    /// The value of a key, if it exists. The key must have this type.
+    /// Returns the value of a key, if the key exists. The key must have this type.
     pub(crate) fn read<T: Kind>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.data(key).map(|data| T::of(data).ok_or(CommandError::WrongType)).transpose()
     }
@@ -113,7 +114,7 @@ impl Keyspace {
         Ok(Some(outcome))
     }
 
-    /// The same as [`Self::edit`], with a new value if the key does not exist.
+    /// Does the same as [`Self::edit`], but creates a new value if the key does not exist.
     pub(crate) fn upsert<T: Kind + Default, R>(
         &mut self,
         key: &[u8],
@@ -126,7 +127,7 @@ impl Keyspace {
         Ok(outcome.expect("the key existed or was just created"))
     }
 
-    /// Sets a key, whatever its earlier value.
+    /// Sets a key. The key may have any earlier value.
     pub(crate) fn put(&mut self, key: &[u8], data: Data, expires_at_ms: Option<u64>) {
         match self.entries.get_mut(key) {
             Some(entry) => entry.data = data,
@@ -137,7 +138,7 @@ impl Keyspace {
         self.set_expiry(key, expires_at_ms);
     }
 
-    /// Whether the key existed.
+    /// Removes a key. Returns whether the key existed.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         self.set_expiry(key, None);
         self.entries.swap_remove(key).is_some()

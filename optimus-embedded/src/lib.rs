@@ -1,14 +1,14 @@
 //! The engine behind `memory://`: a small keyspace inside the process that runs the project's Lua
 //! scripts unchanged.
 //!
-//! It is for the quickstart, for the unit tests of users and for deterministic simulation. **It is
-//! not a server and not for production**: it writes nothing to disk, no other process can connect,
-//! and it has only the commands that this project uses. Any other command or option is refused with
-//! `ERR optimus-embedded does not implement 'X'`, never ignored. A differential test compares the
-//! existing commands with a real server.
+//! Use it for the quickstart, for unit tests and for deterministic simulation. **It is not a server
+//! and not for production**: it writes nothing to disk, no other process can connect, and it has
+//! only the commands that this project uses. The store refuses any other command or option with
+//! `ERR optimus-embedded does not implement 'X'`, and never ignores one. A differential test
+//! compares the implemented commands with a real server.
 //!
 //! A [`Store`] is one keyspace with one long-lived Lua 5.1 VM. [`Store::connection`] returns a
-//! [`Connection`], which is a [`redis::aio::ConnectionLike`]: code for a real connection runs on it
+//! [`Connection`], which is a [`redis::aio::ConnectionLike`]. Code for a real connection runs on it
 //! unchanged, and receives the same [`redis::Value`]s.
 //!
 //! ```

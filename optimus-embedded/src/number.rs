@@ -2,7 +2,7 @@
 
 use crate::error::CommandError;
 
-/// Reads an integer in the one form that Redis accepts: no plus, no leading zero, no space.
+/// Reads an integer in the only form that Redis accepts: without a plus, a leading zero or a space.
 pub(crate) fn integer(bytes: &[u8]) -> Result<i64, CommandError> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let canonical = match digits {
@@ -19,7 +19,7 @@ pub(crate) fn integer(bytes: &[u8]) -> Result<i64, CommandError> {
         .ok_or(CommandError::NotAnInteger)
 }
 
-/// Reads a count, which cannot be negative.
+/// Reads a count, which can't be negative.
 pub(crate) fn count(bytes: &[u8]) -> Result<usize, CommandError> {
     integer(bytes)
         .ok()
@@ -27,7 +27,7 @@ pub(crate) fn count(bytes: &[u8]) -> Result<usize, CommandError> {
         .ok_or(CommandError::NotPositive)
 }
 
-/// Reads a float, including `inf`; `None` for anything else, including `nan`.
+/// Reads a float, including `inf`. Returns `None` for any other text, including `nan`.
 pub(crate) fn float(bytes: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
     (!value.is_nan()).then_some(value)
@@ -43,11 +43,11 @@ pub(crate) fn general(value: f64, precision: usize) -> String {
     if !value.is_finite() {
         return value.to_string().to_ascii_lowercase();
     }
-    // Rust rounds as C does, and its exponent determines the form.
+    // Rust rounds as C does, and the exponent in its text determines the form.
     let scientific = format!("{value:.*e}", precision - 1);
     let (digits, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
     let exponent: i32 = exponent.parse().expect("{:e} writes a whole exponent");
-    let decimals = i32::try_from(precision).expect("a precision is small") - 1 - exponent;
+    let decimals = i32::try_from(precision).expect("a precision fits an i32") - 1 - exponent;
     match usize::try_from(decimals) {
         Ok(decimals) if exponent >= -4 => {
             without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::error::CommandError;
 
-/// The reply of a command that was not refused; errors occur here only inside arrays.
+/// The reply of a command that was not refused. It contains errors only inside arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     Nil,
@@ -25,7 +25,7 @@ impl Reply {
         Self::Bulk(bytes.as_ref().to_vec())
     }
 
-    /// The bulk string, or nil if there is none.
+    /// Returns the bulk string, or nil if there is none.
     pub(crate) fn bulk_or_nil(bytes: Option<impl AsRef<[u8]>>) -> Self {
         bytes.map_or(Self::Nil, Self::bulk)
     }
@@ -34,7 +34,7 @@ impl Reply {
         Self::Array(items.into_iter().map(Self::bulk).collect())
     }
 
-    /// A count as a reply.
+    /// Returns a count as a reply.
     pub(crate) fn count(count: usize) -> Self {
         Self::Integer(i64::try_from(count).expect("a count of things in memory fits an i64"))
     }
@@ -64,8 +64,10 @@ impl From<Reply> for Value {
     }
 }
 
-/// Only the parser of the redis crate can create a `redis::ServerError`.
+/// Creates the error from its text, because only the parser of the redis crate can create a
+/// `redis::ServerError`.
 fn server_error(error: &CommandError) -> Value {
     let line = format!("-{}\r\n", error.to_string().replace(['\r', '\n'], " "));
-    redis::parse_redis_value(line.as_bytes()).expect("one line that begins with '-' is an error")
+    redis::parse_redis_value(line.as_bytes())
+        .expect("a line that begins with '-' parses as an error")
 }

@@ -1,5 +1,5 @@
-//! The interface for a simulation: a gate in front of the store, an observer in it, a clock
-//! independent of the machine, and copies of the keys.
+//! The interface for a simulation: a gate in front of the store, an observer of its scripts, a
+//! clock that is independent of the machine, and copies of the keys.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -17,7 +17,7 @@ use crate::number;
 use crate::store::{NAMED, Store};
 use crate::value::{Bytes, Data};
 
-/// Stands in place of the network: all commands of one process to the store pass through it.
+/// A gate takes the place of the network. All commands of one process to the store pass through it.
 pub trait Gate: Send + Sync {
     /// Carries commands to the store, over the connection behind the gate, and returns the replies
     /// to `count` commands after the first `offset`. It may lose the commands or the replies.
@@ -30,7 +30,7 @@ pub trait Gate: Send + Sync {
     ) -> RedisFuture<'a, Vec<Value>>;
 }
 
-/// Observes each `redis.call` of each script before it is done.
+/// Observes each `redis.call` of each script before the call.
 pub trait Observer: Send + Debug {
     /// A script with this hash begins.
     fn begins(&mut self, sha: &str);
@@ -43,7 +43,7 @@ pub trait Observer: Send + Debug {
 /// One `redis.call` of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct RedisCall<'a> {
-    /// Its line in the text of the script, counted from 1.
+    /// The line of the call in the text of the script, counted from 1.
     pub line: usize,
     /// Whether the command writes.
     pub writes: bool,
@@ -53,7 +53,7 @@ pub struct RedisCall<'a> {
     pub arguments: &'a [Vec<u8>],
 }
 
-/// Tokio's clock as a time of day, paused or not. It can be set.
+/// A clock that shows Tokio's time, paused or not, as a time of day. It can be set.
 #[derive(Debug)]
 pub struct VirtualTime {
     origin: Instant,
@@ -62,18 +62,18 @@ pub struct VirtualTime {
 }
 
 impl VirtualTime {
-    /// A clock that shows `start_ms` since the epoch now, and continues from there.
+    /// Returns a clock that shows `start_ms` since the epoch now, and continues from there.
     pub fn starting_at(start_ms: u64) -> Arc<Self> {
         let set_by_us = AtomicI64::new(0);
         Arc::new(Self { origin: Instant::now(), start_us: start_ms * 1000, set_by_us })
     }
 
-    /// Sets it forward or back by this many ms.
+    /// Moves the clock forward or backward by this many ms.
     pub fn set_by_ms(&self, by_ms: i64) {
         self.set_by_us.fetch_add(by_ms * 1000, Ordering::Relaxed);
     }
 
-    /// The time it shows, in µs since the epoch.
+    /// Returns the time of the clock, in µs since the epoch.
     pub fn now_us(&self) -> u64 {
         let passed = u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.start_us
@@ -81,7 +81,7 @@ impl VirtualTime {
             .saturating_add_signed(self.set_by_us.load(Ordering::Relaxed))
     }
 
-    /// The same clock for a store.
+    /// Returns the same clock for a store.
     pub fn clock(self: &Arc<Self>) -> Clock {
         Clock::of(self.clone())
     }
@@ -94,24 +94,24 @@ pub struct Snapshot {
     expiries: BTreeSet<(u64, Bytes)>,
 }
 
-/// The value of a key, for a reader.
+/// The value of a key, in a readable form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A string.
     Text(Vec<u8>),
     /// A list, in its order.
     List(Vec<Vec<u8>>),
-    /// Fields and values of a hash, or members and scores of a sorted set.
+    /// The fields and values of a hash, or the members and scores of a sorted set.
     Pairs(Vec<(Vec<u8>, Vec<u8>)>),
-    /// Members of a set.
+    /// The members of a set.
     Set(Vec<Vec<u8>>),
 }
 
-/// A key, its value, and the ms that it has left; none if it does not expire.
+/// A key, its value, and its remaining ms. `None` if the key does not expire.
 pub type KeyView = (Vec<u8>, Content, Option<u64>);
 
 impl Store {
-    /// The same store behind one process' gate.
+    /// Returns the same store behind the gate of one process.
     #[must_use]
     pub fn behind(&self, gate: Arc<dyn Gate>) -> Self {
         let mut store = self.clone();
@@ -119,7 +119,7 @@ impl Store {
         store
     }
 
-    /// The same store without a gate.
+    /// Returns the same store without a gate.
     #[must_use]
     pub fn ungated(&self) -> Self {
         let mut store = self.clone();
@@ -148,7 +148,7 @@ impl Store {
         self.engine().vm.flush();
     }
 
-    /// A copy of all keys.
+    /// Returns a copy of all keys.
     pub fn snapshot(&self) -> Snapshot {
         let keyspace = &self.engine().keyspace;
         Snapshot { entries: keyspace.entries.clone(), expiries: keyspace.expiries.clone() }
@@ -161,7 +161,7 @@ impl Store {
         keyspace.expiries = snapshot.expiries;
     }
 
-    /// Every key that has not expired, with its value.
+    /// Returns every key that has not expired, with its value.
     pub fn view(&self) -> Vec<KeyView> {
         let keyspace = &mut self.engine().keyspace;
         keyspace.begin();

@@ -1,4 +1,4 @@
-//! The store: one keyspace, shared by all its handles.
+//! The store: one keyspace that all handles of the store share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,16 +26,17 @@ struct Shared {
 }
 
 impl Store {
-    /// The store with this name, which the whole process shares.
+    /// Returns the store with this name, which the whole process shares.
     ///
-    /// The first use creates it. It uses the system clock and keeps its keys until the process
-    /// ends, as a server would. So a client can submit and end, and a later worker finds its tasks.
+    /// The first use creates the store. It uses the system clock and keeps its keys until the
+    /// process ends, like a server. So a client can submit and end, and a later worker finds the
+    /// tasks.
     pub fn named(name: &str) -> Self {
         let mut stores = NAMED.lock().expect("no code panics while it holds the named stores");
         stores.entry(name.to_owned()).or_insert_with(|| Self::new(Clock::system())).clone()
     }
 
-    /// A private store. It is freed with its last clone and connection.
+    /// Returns a private store. It is freed with its last clone and connection.
     pub fn new(clock: Clock) -> Self {
         let engine = Mutex::new(Engine::new(clock.clone()));
         Self {
@@ -45,28 +46,28 @@ impl Store {
         }
     }
 
-    /// A new connection, with its own client id.
+    /// Returns a new connection, with its own client id.
     pub fn connection(&self) -> Connection {
         Connection::new(self.clone(), self.shared.last_client.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The clock of this store.
+    /// Returns the clock of this store.
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
 
-    /// Makes the store behave as a server at its `maxmemory`, or ends that.
+    /// Makes the store behave like a server at its `maxmemory`, or ends this behaviour.
     ///
-    /// A full store refuses each command that needs memory with `OOM`. In a script it refuses such
-    /// a command only before the first write: a script that begins with a removing write runs to
-    /// its end.
+    /// A full store refuses each command that needs memory with `OOM`. In a script, it refuses such
+    /// a command only before the first write. So a script that begins with a removal runs to its
+    /// end.
     pub fn set_full(&self, full: bool) {
         self.engine().keyspace.full = full;
     }
 
-    /// The state, under the store's lock.
+    /// Locks the store, and returns its state.
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.shared.engine.lock().expect("no command panics; a panic is a bug of this crate")
+        self.shared.engine.lock().expect("a command does not panic; a panic is a bug of this crate")
     }
 }
 

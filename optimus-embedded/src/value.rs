@@ -22,7 +22,7 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// The name that TYPE returns.
+    /// Returns the name that TYPE replies.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
@@ -33,8 +33,8 @@ impl Data {
         }
     }
 
-    /// Whether the value is empty, so that the key must be removed. An empty string is not empty in
-    /// this sense.
+    /// Returns whether the value is empty, so that the key must be removed. An empty string does
+    /// not count as empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::String(_) => false,

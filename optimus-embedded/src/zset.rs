@@ -10,7 +10,7 @@ use crate::number;
 type Member = Arc<[u8]>;
 type EntryBound = Bound<(Score, Member)>;
 
-/// A score. It is never NaN, so it has an order.
+/// A score. It is never NaN, so scores have a total order.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 struct Score(f64);
 
@@ -50,23 +50,23 @@ impl ZSet {
         self.scores.insert(member, Score(score));
     }
 
-    /// Whether the member existed.
+    /// Removes the member. Returns whether it existed.
     pub(crate) fn remove(&mut self, member: &[u8]) -> bool {
         self.take(member).is_some()
     }
 
-    /// The number of members before this one.
+    /// Returns the number of members before this one.
     pub(crate) fn rank(&self, member: &[u8]) -> Option<usize> {
         let (member, score) = self.scores.get_key_value(member)?;
         Some(self.order.range(..(*score, member.clone())).count())
     }
 
-    /// All members with their scores, lowest first.
+    /// Returns all members with their scores, the lowest score first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], f64)> {
         self.order.iter().map(|(score, member)| (&**member, score.0))
     }
 
-    /// The members whose score is in the range, lowest first.
+    /// Returns the members whose score is in the range, the lowest score first.
     pub(crate) fn range(
         &self,
         range: ScoreRange,
@@ -122,10 +122,10 @@ impl ScoreRange {
         Ok(Self { min: ScoreBound::parse(min)?, max: ScoreBound::parse(max)? })
     }
 
-    /// The range over (score, member), or `None` if it must be empty.
+    /// Returns the range over (score, member), or `None` if it is empty.
     ///
-    /// No member sorts after all others, so "above this score" is written as "from the next float
-    /// on". Only infinity is above the greatest float.
+    /// No member is after all other members in the order, so "above this score" means "from the
+    /// next float on". Only infinity is above the greatest float.
     fn bounds(self) -> Option<(EntryBound, EntryBound)> {
         let Self { min, max } = self;
         let impossible = (min.exclusive && min.score == f64::INFINITY)

@@ -1,4 +1,4 @@
-//! BLPOP: which clients wait, which are served, and what happens to those that leave.
+//! BLPOP: which clients wait, which clients are served, and what happens when a client leaves.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -11,15 +11,15 @@ use redis::Value;
 use support::{send, show, words};
 use tokio::task::JoinHandle;
 
-/// Starts a BLPOP and returns once it waits.
+/// Starts a BLPOP. Returns once the BLPOP waits.
 async fn waiting(connection: &Connection, line: &str) -> JoinHandle<String> {
     let (mut connection, line) = (connection.clone(), words(line));
     let (begun, begins) = tokio::sync::oneshot::channel();
     let task = tokio::spawn(async move {
         let mut pop = Box::pin(send(&mut connection, &line));
-        // One poll is enough: the command either replies at once or is in the queue.
+        // One poll is enough, because the command either replies at once or waits in the queue.
         let first: Option<Value> = (&mut pop).now_or_never();
-        begun.send(()).expect("the test waits for this");
+        begun.send(()).expect("the client waits in the queue");
         show(&match first {
             Some(reply) => reply,
             None => pop.await,

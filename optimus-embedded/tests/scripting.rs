@@ -1,4 +1,5 @@
-//! Scripts: how they are found, what they may do, and what a refused script leaves.
+//! Scripts: how the store finds them, what they may do, and which writes of a refused script
+//! remain.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -149,6 +150,6 @@ async fn taking_from_the_head_of_a_long_list_does_not_move_the_rest() {
                  redis.call('LTRIM', KEYS[1], 100, -1) end return redis.call('LLEN', KEYS[1])";
     let begun = std::time::Instant::now();
     assert_eq!(eval(&mut connection, claim).await, "500000");
-    // With moves of half a million elements, 5,000 calls would take minutes.
+    // If each call moved half a million elements, 5,000 calls would take minutes.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

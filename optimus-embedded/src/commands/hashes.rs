@@ -1,4 +1,4 @@
-//! Hashes.
+//! The commands of hashes.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::{Grows, Reads, Writes};
@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("hrandfield", AtLeast(2), Reads, On(hrandfield)),
 ];
 
-/// The field that the third argument names.
+/// Returns the field that the third argument names.
 fn field<'a>(
     keyspace: &'a Keyspace,
     arguments: &[Vec<u8>],
@@ -139,7 +139,7 @@ fn hrandfield(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let Some(count) = count else { return Ok(Reply::bulk_or_nil(at(rng.usize(..hash.len())))) };
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
-        // A negative count asks for this many draws, whatever the size of the hash.
+        // A negative count asks for exactly this many draws, for any size of the hash.
         return Ok(Reply::bulks((0..wanted).filter_map(|_| at(rng.usize(..hash.len())))));
     }
     Ok(Reply::bulks(rng.choose_multiple(hash.keys(), wanted.min(hash.len()))))

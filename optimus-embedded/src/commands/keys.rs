@@ -1,4 +1,4 @@
-//! Keys of any type: their removal, type and expiry, and the commands that list them.
+//! The commands for keys of any type: removal, type, expiry, and lists of keys.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::{Reads, Writes};
@@ -29,10 +29,11 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("flushdb", AtLeast(1), Writes, On(flush)),
 ];
 
-/// The instant `after_ms` from now, possibly in the past; `None` if no i64 can hold it.
+/// Returns the instant `after_ms` from now, possibly in the past. Returns `None` if no i64 can hold
+/// it.
 pub(super) fn instant(after_ms: i64, now_ms: u64) -> Option<u64> {
     let now_ms = i64::try_from(now_ms).ok()?;
-    // An instant before the epoch is due at once, as is the epoch.
+    // An instant before the epoch is due at once, like the epoch itself.
     Some(now_ms.checked_add(after_ms)?.max(0).unsigned_abs())
 }
 
@@ -93,7 +94,7 @@ fn pttl(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(remaining_ms(keyspace, &arguments[1]))
 }
 
-/// -2 for a missing key, -1 for a key without an expiry.
+/// Replies -2 for a missing key, and -1 for a key without an expiry.
 fn remaining_ms(keyspace: &Keyspace, key: &[u8]) -> Reply {
     match keyspace.expiry(key) {
         Some(due_ms) => {

@@ -1,4 +1,4 @@
-//! Lists, and the only blocking command.
+//! The commands of lists, including BLPOP, the only blocking command.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn lrem(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
             !gone
         };
         if count < 0 {
-            // The count is from the tail, so the search begins there.
+            // The count starts at the tail, so the search begins there.
             let mut kept: List =
                 std::mem::take(list).into_iter().rev().filter(|e| keep(e)).collect();
             kept.make_contiguous().reverse();
@@ -143,7 +143,7 @@ fn lpos(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(at.map_or(Reply::Nil, Reply::count))
 }
 
-/// Pops from the first list that has an element, and replies nil if none has.
+/// Pops from the first list that has an element. Replies nil if all lists are empty.
 fn blpop(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let (keys, _) = blocking_arguments(arguments)?;
     for key in keys {
@@ -154,12 +154,13 @@ fn blpop(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(Reply::Nil)
 }
 
-/// The reply of a BLPOP that received an element.
+/// Returns the reply of a BLPOP that received an element.
 pub(crate) fn popped(key: Bytes, element: Bytes) -> Reply {
     Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(element)])
 }
 
-/// The lists and the timeout of a BLPOP; without a timeout it waits without a limit.
+/// Returns the lists and the timeout of a BLPOP. Without a timeout, the BLPOP waits without a
+/// limit.
 pub(crate) fn blocking_arguments(
     arguments: &[Vec<u8>],
 ) -> Result<(&[Bytes], Option<Duration>), CommandError> {

@@ -1,4 +1,4 @@
-//! The commands: one family in each file, and the table that finds them.
+//! The commands, with one family in each file, and the table that finds them.
 
 #![expect(
     clippy::unnecessary_wraps,
@@ -25,12 +25,12 @@ mod strings;
 mod zrange;
 mod zsets;
 
-/// The reply of a command, or its refusal.
+/// The reply of a command, or the reason why it was refused.
 pub(crate) type Outcome = Result<Reply, CommandError>;
 
-/// A command that is implemented.
+/// An implemented command.
 pub(crate) struct Command {
-    /// In lower case, as in error texts.
+    /// The name in lower case, as in error texts.
     pub(crate) name: &'static str,
     pub(crate) arity: Arity,
     pub(crate) effect: Effect,
@@ -48,17 +48,19 @@ pub(crate) enum Arity {
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Effect {
     Reads,
-    /// Writes without a need for memory: removals, and changes of an expiry.
+    /// Writes, but needs no memory: a removal, or a change of an expiry.
     Writes,
-    /// Writes, and is refused if the store is full.
+    /// Writes and needs memory, so it is refused if the store is full.
     Grows,
 }
 
-/// How a command runs. Each form gets the arguments, with the name first.
+/// How a command runs. Each kind of function gets the arguments, including the name as the first
+/// one.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Keyspace(fn(&mut Keyspace, &[Vec<u8>]) -> Outcome),
-    /// Replies nil if it would have to wait; the connection then waits. Not allowed in scripts.
+    /// Replies nil if the command would have to wait. In this case, the connection waits. Not
+    /// allowed in scripts.
     Blocking(fn(&mut Keyspace, &[Vec<u8>]) -> Outcome),
     /// Not allowed in scripts.
     Engine(fn(&mut Engine, &[Vec<u8>]) -> Outcome),
@@ -107,7 +109,7 @@ static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> = LazyLock::n
     all.map(|command| (command.name.as_bytes(), command)).collect()
 });
 
-/// The command that the first argument names, in upper or lower case.
+/// Returns the command that the first argument names, in upper or lower case.
 pub(crate) fn find(arguments: &[Vec<u8>]) -> Result<&'static Command, CommandError> {
     let name = arguments.first().map_or(&[][..], Vec::as_slice);
     BY_NAME
@@ -116,17 +118,18 @@ pub(crate) fn find(arguments: &[Vec<u8>]) -> Result<&'static Command, CommandErr
         .ok_or_else(|| CommandError::unimplemented(name))
 }
 
-/// Whether the command waits if it has no reply yet.
+/// Returns whether the command waits if it has no reply yet.
 pub(crate) fn blocks(arguments: &[Vec<u8>]) -> bool {
     find(arguments).is_ok_and(|command| matches!(command.run, Run::Blocking(_)))
 }
 
-/// The option or subcommand in upper case, for a match with literals.
+/// Returns the option or subcommand in upper case, so that it can be compared with literals.
 fn upper(argument: &[u8]) -> Vec<u8> {
     argument.to_ascii_uppercase()
 }
 
-/// The position of a possibly negative index in a sequence: `None` before its start.
+/// Returns the position of a possibly negative index in a sequence. Returns `None` if the position
+/// is before the start.
 fn position(index: i64, len: usize) -> Option<usize> {
     if index >= 0 {
         Some(usize::try_from(index).unwrap_or(usize::MAX))
@@ -136,7 +139,8 @@ fn position(index: i64, len: usize) -> Option<usize> {
     }
 }
 
-/// The positions from `start` to `stop`, both inclusive and possibly negative; clamped.
+/// Returns the positions from `start` to `stop`, both inclusive and possibly negative, clamped to
+/// the sequence.
 fn span(start: i64, stop: i64, len: usize) -> std::ops::Range<usize> {
     let start = position(start, len).unwrap_or(0);
     let end = position(stop, len).map_or(0, |stop| stop.saturating_add(1)).min(len);

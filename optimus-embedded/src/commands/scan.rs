@@ -16,16 +16,16 @@ impl Cursor {
     }
 }
 
-/// The reply of a scan of a key that does not exist, whatever its options.
+/// Returns the reply of a scan of a key that does not exist. The options have no effect.
 pub(super) fn nothing() -> Reply {
     Reply::Array(vec![Reply::bulk("0"), Reply::Array(Vec::new())])
 }
 
 /// A step of a scan.
 ///
-/// It goes from the highest position down, and the cursor is the number of positions left. A
-/// removal moves the last element into the gap, so always to a lower position. So an element that
-/// stays is never missed, though it may be returned twice, as with Redis.
+/// A scan goes from the highest position down, and the cursor is the number of positions left. A
+/// removal moves the last element into the gap, which is always a lower position. So a scan misses
+/// no element that stays. As in Redis, it may return an element twice.
 pub(super) struct Scan {
     cursor: usize,
     count: usize,
@@ -53,12 +53,12 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Whether the pattern matches.
+    /// Returns whether the pattern matches.
     pub(super) fn wants(&self, name: &[u8]) -> bool {
         self.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, name))
     }
 
-    /// The reply of one step over `len` positions. `visit` adds what it finds.
+    /// Returns the reply of one step over `len` positions. `visit` adds the elements that it finds.
     pub(super) fn over(&self, len: usize, mut visit: impl FnMut(usize, &mut Vec<Reply>)) -> Reply {
         let from = if self.cursor == 0 { len } else { self.cursor.min(len) };
         let to = from.saturating_sub(self.count);

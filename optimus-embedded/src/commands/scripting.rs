@@ -1,4 +1,4 @@
-//! Scripts: EVAL, EVALSHA and SCRIPT.
+//! The commands for scripts: EVAL, EVALSHA and SCRIPT.
 
 use super::Arity::AtLeast;
 use super::Effect::Reads;
@@ -9,7 +9,8 @@ use crate::error::CommandError;
 use crate::number;
 use crate::reply::Reply;
 
-// A script is refused when it calls a writing command, so these commands count as reading.
+// These commands count as reading, because the refusal comes only when a script calls a writing
+// command.
 pub(super) const COMMANDS: &[Command] = &[
     Command::new("eval", AtLeast(3), Reads, On(eval)),
     Command::new("evalsha", AtLeast(3), Reads, On(evalsha)),

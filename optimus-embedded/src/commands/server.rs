@@ -1,4 +1,4 @@
-//! The commands about the server.
+//! The commands that show or change the server.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::Reads;
@@ -115,7 +115,7 @@ fn client(client: &Client, arguments: &[Vec<u8>]) -> Outcome {
             let name = client.name();
             Ok(Reply::bulk_or_nil((!name.is_empty()).then_some(&*name)))
         }
-        // Both only affect what a server shows or which client it spares.
+        // Both commands only affect what a server shows, or which clients it does not evict.
         (b"SETINFO", [_, _]) | (b"NO-EVICT", [_]) => Ok(Reply::ok()),
         (b"ID" | b"SETNAME" | b"GETNAME" | b"SETINFO" | b"NO-EVICT", _) => {
             Err(CommandError::Arity("client"))

@@ -1,4 +1,4 @@
-//! Sets.
+//! The commands of sets.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::{Grows, Reads, Writes};

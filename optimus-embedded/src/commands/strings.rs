@@ -1,4 +1,4 @@
-//! Strings: GET, SET, MGET, MSET, STRLEN, INCR and INCRBY.
+//! The commands of strings: GET, SET, MGET, MSET, STRLEN, INCR and INCRBY.
 
 use super::Arity::{AtLeast, Exactly};
 use super::Effect::{Grows, Reads};
@@ -80,7 +80,7 @@ fn set(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     Ok(before)
 }
 
-/// The options after the value in SET.
+/// The options of SET, which follow the value.
 struct SetOptions<'a> {
     /// True for XX, false for NX.
     only_if_exists: Option<bool>,
@@ -130,7 +130,7 @@ impl<'a> SetOptions<'a> {
 }
 
 impl Expiry<'_> {
-    /// The expiry of the key; used only after all options are known to be compatible.
+    /// Returns the expiry of the key. It is used only after all options are known to be compatible.
     fn due_ms(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<u64>, CommandError> {
         let positive = |amount| match number::integer(amount)? {
             amount @ 1.. => Ok(amount),

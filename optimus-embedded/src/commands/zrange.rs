@@ -1,4 +1,4 @@
-//! Sorted sets: ZRANGE in all its forms, and its two older relatives.
+//! The range commands of sorted sets: ZRANGE in all its forms, ZREVRANGE and ZRANGEBYSCORE.
 
 use super::{Outcome, span, upper};
 use crate::error::CommandError;
@@ -7,10 +7,10 @@ use crate::number;
 use crate::reply::Reply;
 use crate::zset::{ScoreRange, ZSet};
 
-/// The count of a LIMIT without an effect, as for every negative count.
+/// The count of a LIMIT that has no effect. Every negative count has none.
 const NO_LIMIT: i64 = -1;
 
-/// The options of a range command in addition to its bounds.
+/// The options of a range command, without its bounds.
 #[derive(Clone, Copy, Default)]
 struct Options {
     by_score: bool,
@@ -49,7 +49,7 @@ pub(super) fn zrangebyscore(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> O
 }
 
 impl Options {
-    /// Reads the options that all three commands have, and passes others to `own`.
+    /// Reads the options that all three commands have, and passes other options to `own`.
     fn parse(
         &mut self,
         words: &[Vec<u8>],
@@ -88,11 +88,11 @@ impl Options {
             let ranks = span(start, stop, zset.len());
             return Ok(self.reply(zset.iter(), ranks.start, ranks.len()));
         }
-        // In reverse, the higher bound comes first.
+        // In reverse order, the higher bound comes first.
         let (min, max) = if self.reverse { (stop, start) } else { (start, stop) };
         let range = ScoreRange::parse(min, max)?;
         let Some(zset) = keyspace.read::<ZSet>(key)? else { return Ok(Reply::Array(Vec::new())) };
-        // A negative offset returns nothing, a negative count returns all.
+        // A negative offset returns no members, and a negative count returns all members.
         let Ok(offset) = usize::try_from(offset) else { return Ok(Reply::Array(Vec::new())) };
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Ok(self.reply(zset.range(range), offset, count))

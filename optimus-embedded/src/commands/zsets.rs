@@ -27,9 +27,9 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("zpopmin", AtLeast(2), Writes, On(zpopmin)),
 ];
 
-/// The options between the key of ZADD and its first score.
+/// The options of ZADD, which are between its key and its first score.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
+#[expect(clippy::struct_excessive_bools, reason = "each field is an option of the command")]
 struct Conditions {
     nx: bool,
     xx: bool,
@@ -82,7 +82,7 @@ fn zincrby(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
 }
 
 impl Conditions {
-    /// The options and the (score, member) pairs after them.
+    /// Reads the options and the (score, member) pairs that follow them.
     fn parse(arguments: &[Vec<u8>]) -> Result<(Self, &[Vec<u8>]), CommandError> {
         let mut conditions = Self::default();
         let is_condition = |argument: &&Vec<u8>| {
@@ -142,7 +142,7 @@ impl Conditions {
 }
 
 impl Change {
-    /// The new score of the member, unless an option prevents the change.
+    /// Returns the new score of the member, unless an option prevents the change.
     fn score(self) -> Option<f64> {
         match self {
             Self::Added { score } | Self::Moved { score } | Self::Same { score } => Some(score),
@@ -201,7 +201,7 @@ fn zremrangebyscore(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     })
 }
 
-/// Removes the members that `chosen` returns, and counts them.
+/// Removes the members that `chosen` returns. Replies how many there were.
 fn remove_all(
     keyspace: &mut Keyspace,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! Replies to Lua values and back, by the rules of Redis.
+//! Converts replies to Lua values and back, by the rules of Redis.
 
 use mlua::{Lua, Table, Value};
 
@@ -6,14 +6,14 @@ use crate::commands::Outcome;
 use crate::error::CommandError;
 use crate::reply::Reply;
 
-/// Tables with deeper nesting count as endless.
+/// The limit of nesting. A table with deeper nesting counts as endless.
 const MAX_DEPTH: usize = 100;
 
-/// The value that `redis.call` returns for a reply.
+/// Returns the value that `redis.call` returns for a reply.
 pub(super) fn to_lua(lua: &Lua, reply: &Reply) -> mlua::Result<Value> {
     Ok(match reply {
         Reply::Nil => Value::Boolean(false),
-        #[expect(clippy::cast_precision_loss, reason = "Lua 5.1 has no other number than a double")]
+        #[expect(clippy::cast_precision_loss, reason = "Lua 5.1 has only doubles")]
         Reply::Integer(integer) => Value::Number(*integer as f64),
         Reply::Bulk(bytes) => Value::String(lua.create_string(bytes)?),
         Reply::Status(text) => Value::Table(status_table(lua, text)?),
@@ -34,7 +34,7 @@ pub(super) fn error_table(lua: &Lua, text: impl AsRef<[u8]>) -> mlua::Result<Tab
     lua.create_table_from([("err", lua.create_string(text)?)])
 }
 
-/// The reply for the value that a script returned.
+/// Returns the reply for the value that a script returned.
 pub(super) fn to_reply(value: &Value) -> Outcome {
     nested_to_reply(value, 0)
 }
@@ -70,21 +70,24 @@ fn table_to_reply(table: &Table, depth: usize) -> Outcome {
     }
 }
 
-/// A number of either mlua type; Lua 5.1 itself has only doubles.
+/// Reads a number of either mlua type. Lua 5.1 itself has only doubles.
 pub(super) fn double(value: &Value) -> Option<f64> {
     match value {
-        #[expect(clippy::cast_precision_loss, reason = "it was a double before mlua converted it")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "the number was a double before mlua converted it"
+        )]
         Value::Integer(integer) => Some(*integer as f64),
         Value::Number(number) => Some(*number),
         _ => None,
     }
 }
 
-/// The result of a C cast to `long long` on the machines that Redis runs on.
+/// Returns the result of a C cast to `long long` on the machines on which Redis runs.
 fn truncate(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) {
-        #[expect(clippy::cast_possible_truncation, reason = "dropping the fraction is the rule")]
+        #[expect(clippy::cast_possible_truncation, reason = "Redis drops the fraction, too")]
         return number as i64;
     }
     i64::MIN

@@ -1,4 +1,4 @@
-//! Errors that leave a script.
+//! The errors that a script raises and returns.
 
 use mlua::{Lua, Table, Value};
 
@@ -12,10 +12,10 @@ pub(super) const CHUNK_NAME: &str = "@user_script";
 /// An error that a function of this crate raises in a script.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Raised {
-    /// A refused command; its text begins with a code.
+    /// A refused command. The text begins with a code.
     #[error("{0}")]
     Command(CommandError),
-    /// A misused function; its text begins with the place in the script.
+    /// A misused function. The text begins with the place in the script.
     #[error("{0}")]
     Message(String),
 }
@@ -26,7 +26,7 @@ impl From<Raised> for mlua::Error {
     }
 }
 
-/// An error of the current function, at the place that called it.
+/// Returns an error of the current function, at the place of the call.
 pub(super) fn raise(lua: &Lua, message: impl std::fmt::Display) -> mlua::Error {
     let place = lua.inspect_stack(1, |caller| {
         let source = caller.source().short_src.map(std::borrow::Cow::into_owned);
@@ -39,14 +39,14 @@ pub(super) fn raise(lua: &Lua, message: impl std::fmt::Display) -> mlua::Error {
     Raised::Message(message).into()
 }
 
-/// The line that called the current function, from 1; 0 if it is unknown.
+/// Returns the line that called the current function, from 1, or 0 if the line is unknown.
 #[cfg(feature = "simulation")]
 pub(super) fn line_of_caller(lua: &Lua) -> usize {
     lua.inspect_stack(1, |caller| caller.current_line().unwrap_or(0)).unwrap_or(0)
 }
 
-/// The value that a script's `pcall` catches. For a refused command it is the text, as in Redis,
-/// and never an error object of this crate.
+/// Returns the value that a script's `pcall` catches. For a refused command, as in Redis, it is the
+/// text, and never an error object of this crate.
 pub(super) fn to_caught(lua: &Lua, error: Value) -> mlua::Result<Value> {
     match &error {
         Value::Error(failure) => {
@@ -64,8 +64,9 @@ pub(super) fn to_caught(lua: &Lua, error: Value) -> mlua::Result<Value> {
     }
 }
 
-/// The value that a script's `xpcall` passes to the handler: the same as [`to_caught`], but for a
-/// refused command it is the table that `redis.pcall` would return.
+/// Returns the value that a script's `xpcall` passes to the handler. It is the same value as in
+/// [`to_caught`], except that for a refused command it is the table that `redis.pcall` would
+/// return.
 pub(super) fn to_handled(lua: &Lua, error: Value) -> mlua::Result<Value> {
     match &error {
         Value::Error(failure) => match failure.downcast_ref() {
@@ -78,11 +79,11 @@ pub(super) fn to_handled(lua: &Lua, error: Value) -> mlua::Result<Value> {
     }
 }
 
-/// The error handler of a script: the text of the error with the line that raised it.
+/// The error handler of a script. Returns the text of the error with the line that raised it.
 pub(super) fn locate(lua: &Lua, error: Value) -> mlua::Result<Table> {
     let located = convert::error_table(lua, text(&error)?)?;
-    // Level 1 is the function that raised the error. If it is a function of the host, its caller
-    // counts.
+    // Level 1 is the function that raised the error. If the host provides this function, the line
+    // of its caller counts.
     let place = |level| {
         lua.inspect_stack(level, |frame| {
             let source = frame.source();
@@ -98,7 +99,7 @@ pub(super) fn locate(lua: &Lua, error: Value) -> mlua::Result<Table> {
     Ok(located)
 }
 
-/// The error that ended a script, from the result of [`locate`].
+/// Returns the error that ended a script, from the result of [`locate`].
 pub(super) fn to_error(located: &Value, sha: &str) -> CommandError {
     let Value::Table(located) = located else {
         return CommandError::general("the script failed, and so did its error handler");
@@ -113,7 +114,7 @@ pub(super) fn to_error(located: &Value, sha: &str) -> CommandError {
     })
 }
 
-/// The text of an error, with the code first.
+/// Returns the text of an error, with the code first.
 fn text(error: &Value) -> mlua::Result<Vec<u8>> {
     let message = match error {
         Value::Error(error) => match error.downcast_ref() {

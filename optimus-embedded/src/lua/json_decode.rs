@@ -1,6 +1,7 @@
 //! `cjson.decode`: JSON to Lua values, by the rules of the library that Redis ships.
 //!
-//! That library also accepts numbers that are not JSON (`0x10`, `inf`). This module refuses them.
+//! The library also accepts numbers that are not JSON (`0x10`, `inf`). This module refuses such
+//! numbers.
 
 use mlua::{Lua, LuaString, Table, Value};
 
@@ -25,8 +26,8 @@ pub(super) fn decode(lua: &Lua, json: Value) -> mlua::Result<Value> {
     })
 }
 
-/// Keeps the open arrays and objects itself: a thousand levels are too many for the stack of a
-/// thread.
+/// The decoder. It keeps the open arrays and objects in a list, because a thousand levels of calls
+/// are too many for the stack of a thread.
 struct Decoder<'a> {
     lua: &'a Lua,
     tokens: Tokens<'a>,
@@ -61,8 +62,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// The value that begins with the token. `None` if the token opens a nonempty array or object;
-    /// the token is then the first one inside.
+    /// Returns the value that begins with the token. Returns `None` if the token opens a nonempty
+    /// array or object. In this case, the token becomes the first one inside.
     fn begin(&mut self, token: &mut Token) -> Result<Option<Value>, Problem> {
         Ok(Some(match token {
             Token::String(bytes) => Value::String(self.lua.create_string(bytes)?),
@@ -140,7 +141,7 @@ impl Decoder<'_> {
         Ok(self.lua.create_table()?)
     }
 
-    /// The name in the token, after which a colon must follow.
+    /// Returns the name in the token. A colon must follow the name.
     fn name(&mut self, token: &Token) -> Result<LuaString, Problem> {
         let Token::String(name) = token else {
             return Err(self.expected("object key string", token));
@@ -157,9 +158,9 @@ impl Decoder<'_> {
     }
 }
 
-/// What follows a value.
+/// The next step after a value.
 enum Ended {
     Document(Value),
-    /// Another value, which begins with this token.
+    /// Another value follows. It begins with this token.
     Element(Token),
 }

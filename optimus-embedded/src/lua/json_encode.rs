@@ -6,7 +6,8 @@ use super::{convert, failure};
 use crate::number;
 
 const MAX_DEPTH: usize = 1000;
-/// An array may have gaps up to this length, or if half of it is filled.
+/// The length up to which an array may have gaps. A longer array may have gaps only if at least
+/// half of it is filled.
 const GAPS_ALLOWED_BELOW: usize = 10;
 
 /// The function `cjson.encode`.
@@ -22,10 +23,11 @@ pub(super) fn encode(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString
 
 /// A table that is being written.
 ///
-/// The open tables are in a list: a thousand levels are too many for the stack of a thread.
+/// The open tables are in a list, because a thousand levels of calls are too many for the stack of
+/// a thread.
 struct Open {
     is_array: bool,
-    /// The entries that are not yet written, with their names in an object.
+    /// The entries that are not written yet. In an object, each entry has its name.
     items: std::vec::IntoIter<(Value, Value)>,
 }
 
@@ -51,7 +53,7 @@ fn document(value: &Value) -> Result<Vec<u8>, String> {
     Ok(json)
 }
 
-/// Writes a value; for a table only the opening bracket.
+/// Writes a value. Of a table, it writes only the opening bracket.
 fn begin(json: &mut Vec<u8>, value: &Value, depth: usize) -> Result<Option<Open>, String> {
     match value {
         Value::Nil => json.extend(b"null"),
@@ -72,7 +74,7 @@ fn begin(json: &mut Vec<u8>, value: &Value, depth: usize) -> Result<Option<Open>
     Ok(None)
 }
 
-/// The entries of a table in the order of writing.
+/// Returns the entries of a table in the order in which they are written.
 fn read(table: &Table) -> Result<Open, String> {
     let entries: mlua::Result<Vec<(Value, Value)>> = table.pairs().collect();
     let entries = entries.map_err(|error| error.to_string())?;
@@ -84,7 +86,8 @@ fn read(table: &Table) -> Result<Open, String> {
     Ok(Open { is_array: true, items: items.map_err(|error| error.to_string())?.into_iter() })
 }
 
-/// The length of a table that has only positive whole numbers as keys; an empty table is an object.
+/// Returns the length of a table that has only positive whole numbers as keys. An empty table is an
+/// object.
 fn array_len(entries: &[(Value, Value)]) -> Result<Option<usize>, String> {
     let mut len = 0;
     for (key, _) in entries {
@@ -98,7 +101,7 @@ fn array_len(entries: &[(Value, Value)]) -> Result<Option<usize>, String> {
     Ok((len > 0).then_some(len))
 }
 
-/// A number with 14 significant digits, if JSON can express it.
+/// Writes a number with 14 significant digits, if JSON can express it.
 fn number_text(value: &Value) -> Result<Vec<u8>, String> {
     let number = convert::double(value).filter(|number| number.is_finite());
     let number = number.ok_or("Cannot serialise number: must not be NaN or Inf")?;

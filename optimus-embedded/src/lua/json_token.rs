@@ -41,7 +41,7 @@ pub(super) struct Tokens<'a> {
     text: &'a [u8],
     /// The start of the last token.
     start: usize,
-    /// The position where the next token is read.
+    /// The position at which the next token is read.
     at: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Tokens<'a> {
         Self { text, start: 0, at: 0 }
     }
 
-    /// The position of the last token, counted from one.
+    /// Returns the position of the last token, counted from one.
     pub(super) fn character(&self) -> usize {
         self.start + 1
     }
@@ -124,7 +124,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// An error inside a string, reported at its position.
+    /// Returns an error inside a string, with its position.
     fn invalid(&mut self, reason: &'static str) -> Token {
         self.start = self.at;
         Token::Invalid(reason)
@@ -152,8 +152,8 @@ fn unescape(text: &[u8], string: &mut Vec<u8>) -> Result<usize, &'static str> {
     Ok(2)
 }
 
-/// The character of a `\u` with its four digits, or of two that are a surrogate pair, and the total
-/// length.
+/// Returns the character of a `\u` escape with its four digits, or of two such escapes that are a
+/// surrogate pair, and the total length.
 fn unicode(text: &[u8]) -> Option<(char, usize)> {
     let unit = |text: &[u8]| {
         let digits = text.strip_prefix(b"\\u")?.get(..4)?;

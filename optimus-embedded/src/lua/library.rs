@@ -1,4 +1,4 @@
-//! The globals of a script, all of them read-only.
+//! The globals of a script. All of them are read-only.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,8 @@ use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 use super::{convert, failure, json_decode, json_encode};
 use crate::error::CommandError;
 
-/// The functions of Lua's base library that scripts may use; `rawset` could circumvent the locks.
+/// The functions of Lua's base library that scripts may use. `rawset` is not among them, because it
+/// could circumvent the locks.
 const BASE: [&str; 15] = [
     "_VERSION",
     "assert",
@@ -39,7 +40,7 @@ pub(super) struct Library {
 /// Builds the globals of scripts.
 ///
 /// Lua 5.1 has no read-only tables. So the environment is an empty table in front of the real one.
-/// Every assignment is then one to a new name, which the metatable refuses. The libraries are
+/// Every assignment then creates a new name, and the metatable refuses that. The libraries are
 /// locked in the same way.
 pub(super) fn install(lua: &Lua) -> mlua::Result<Library> {
     let globals = lua.globals();
@@ -86,7 +87,7 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<Library> {
     Ok(Library { environment, base, redis })
 }
 
-/// A table that allows reads of `table`, but no writes.
+/// Returns a table that allows reads of `table`, but no writes.
 fn locked(lua: &Lua, table: Table, read_only: &Function) -> mlua::Result<Table> {
     let metatable = lua.create_table()?;
     metatable.raw_set("__index", table)?;
@@ -97,14 +98,14 @@ fn locked(lua: &Lua, table: Table, read_only: &Function) -> mlua::Result<Table> 
     Ok(front)
 }
 
-/// The table `redis`, without `call` and `pcall`, which each run provides.
+/// Returns the table `redis`, without `call` and `pcall`, which each run provides.
 fn redis(lua: &Lua) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
     redis.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
     redis.raw_set("error_reply", lua.create_function(error_reply)?)?;
     redis.raw_set("status_reply", lua.create_function(status_reply)?)?;
     redis.raw_set("log", lua.create_function(log)?)?;
-    // Since Redis 5, scripts are replicated by their effects; this call does nothing.
+    // Since Redis 5, scripts are replicated by their effects, so this call does nothing.
     redis.raw_set("replicate_commands", lua.create_function(|_, ()| Ok(true))?)?;
     for (name, level) in LOG_LEVELS {
         redis.raw_set(name, level)?;
@@ -123,7 +124,7 @@ fn sha1hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<String> {
     Ok(digest.digest().to_string())
 }
 
-/// The one string argument of a function that returns an error table for misuse.
+/// Reads the one string argument of a function that returns an error table if it is misused.
 fn only_string(arguments: &MultiValue) -> Option<&LuaString> {
     match (arguments.front(), arguments.len()) {
         (Some(Value::String(text)), 1) => Some(text),
@@ -175,7 +176,8 @@ fn cjson(lua: &Lua) -> mlua::Result<Table> {
     Ok(cjson)
 }
 
-/// Replaces C's random numbers, whose sequence the whole process shares, with the store's own.
+/// Replaces C's random numbers, whose sequence the whole process shares, with random numbers of the
+/// store.
 fn seed_random(lua: &Lua, math: &Table) -> mlua::Result<()> {
     let rng = Arc::new(Mutex::new(fastrand::Rng::with_seed(0)));
     let seeded = rng.clone();

@@ -1,4 +1,4 @@
-//! The Lua side: one VM that compiles each script once and runs it against the keyspace.
+//! The Lua side of a store. One VM compiles each script once and runs it against the keyspace.
 
 #![expect(clippy::needless_pass_by_value, reason = "Lua passes arguments by value")]
 

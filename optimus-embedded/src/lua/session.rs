@@ -1,4 +1,4 @@
-//! One run of a script, for its calls.
+//! The state of one run of a script.
 
 use mlua::{MultiValue, Value};
 
@@ -8,10 +8,11 @@ use crate::error::CommandError;
 use crate::keyspace::Keyspace;
 use crate::number;
 
-/// The state from the first call of a script to its last.
+/// The state of a script run, from the first call to the last.
 pub(super) struct Session<'a> {
     keyspace: &'a mut Keyspace,
-    /// Whether a writing command was called; from then on a full store refuses nothing.
+    /// Whether a writing command was called. After such a call, a full store refuses no command of
+    /// the script.
     wrote: bool,
     /// The line of the call.
     #[cfg(feature = "simulation")]
@@ -36,7 +37,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Shows the call to the observer of the store, and fails if the observer wants that.
+    /// Shows the call to the observer of the store. Fails if the observer returns an error.
     #[cfg(feature = "simulation")]
     fn observe(&mut self, writes: bool, arguments: &[Vec<u8>]) -> Result<(), CommandError> {
         let Some(observer) = &mut self.keyspace.observer else { return Ok(()) };
@@ -75,9 +76,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The bytes of a Lua value as an argument of a command.
+/// Returns the bytes of a Lua value as an argument of a command.
 fn argument(value: &Value) -> Option<Vec<u8>> {
-    /// Above this value `%.17g` no longer writes every digit of a whole number.
+    /// The greatest value for which `%.17g` writes every digit of a whole number.
     const PLAIN: mlua::Integer = 100_000_000_000_000_000;
     match value {
         Value::String(string) => Some(string.as_bytes().to_vec()),

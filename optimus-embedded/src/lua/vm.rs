@@ -101,7 +101,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Whether the script succeeded, and what it returned or raised.
+    /// Runs the script. Returns whether it succeeded, and the value that it returned or raised.
     fn invoke(&self, keyspace: &mut Keyspace, script: &Function) -> mlua::Result<(bool, Value)> {
         let session = RefCell::new(Session::new(keyspace));
         self.lua.scope(|scope| {

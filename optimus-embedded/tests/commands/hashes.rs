@@ -1,4 +1,4 @@
-//! Hashes.
+//! Tests of the commands of hashes.
 
 use crate::support::transcript;
 

@@ -1,4 +1,4 @@
-//! Keys of any type.
+//! Tests of the commands for keys of any type.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn a_scan_misses_no_key_that_stays_while_others_are_removed() {
         let (next, found): (u64, Vec<(u32, u32)>) =
             step.query_async(&mut connection).await.unwrap();
         seen.extend(found.iter().map(|(field, _)| *field));
-        // Odd keys are removed when they are found, which moves other keys into their places.
+        // The loop removes odd keys when it finds them, which moves other keys into their places.
         for (field, _) in found.iter().filter(|(field, _)| field % 2 == 1) {
             let _: () = connection.hdel("h", *field).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! Lists.
+//! Tests of the commands of lists.
 
 use crate::support::transcript;
 

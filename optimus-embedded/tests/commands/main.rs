@@ -1,4 +1,4 @@
-//! Each family of commands, as transcripts of a conversation with an empty store.
+//! Tests of each family of commands, as transcripts of a conversation with an empty store.
 
 mod hashes;
 mod keys;

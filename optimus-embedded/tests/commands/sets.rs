@@ -1,4 +1,4 @@
-//! Sets.
+//! Tests of the commands of sets.
 
 use crate::support::transcript;
 

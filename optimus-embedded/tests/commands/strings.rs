@@ -1,4 +1,4 @@
-//! GET, SET and similar commands.
+//! Tests of GET, SET and similar commands.
 
 use crate::support::transcript;
 

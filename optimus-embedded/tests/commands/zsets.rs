@@ -1,4 +1,4 @@
-//! Sorted sets.
+//! Tests of the commands of sorted sets.
 
 use crate::support::transcript;
 

@@ -1,4 +1,5 @@
-//! Random commands on few keys, so that types conflict and collections are created and removed.
+//! Random commands. They use few keys, so that types conflict, and collections are created and
+//! removed.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use proptest::sample::select;
 
 use crate::scripts::SCRIPTS;
 
-/// A command, which displays as typed text.
+/// A command. Its display is typed text.
 #[derive(Clone)]
 pub(crate) struct Step(pub(crate) Vec<Vec<u8>>);
 
@@ -19,7 +20,7 @@ impl fmt::Debug for Step {
     }
 }
 
-/// One command. In the templates, a capitalized word in braces is drawn each time.
+/// Draws one command. In the templates, a capitalized word in braces is drawn each time.
 pub(crate) fn step() -> BoxedStrategy<Step> {
     prop_oneof![
         9 => select(TEMPLATES).prop_flat_map(fill),
@@ -164,7 +165,7 @@ fn word(word: &'static str) -> BoxedStrategy<Vec<u8>> {
             "9223372036854775807",
             "-9223372036854775808",
         ]),
-        // Long enough that a key cannot expire on one side first.
+        // The lifetimes are long, so that a key can't expire on one side first.
         "{LIFETIME}" => of(&[
             "100000",
             "200000",
@@ -188,7 +189,7 @@ fn word(word: &'static str) -> BoxedStrategy<Vec<u8>> {
     }
 }
 
-/// A few short texts that repeat, and sometimes any bytes.
+/// Draws one of a few short texts that repeat, or sometimes random bytes.
 fn text() -> BoxedStrategy<Vec<u8>> {
     prop_oneof![
         12 => select(&["m", "n", "o", "p", "7", ""][..]).prop_map(|text| text.as_bytes().to_vec()),
@@ -197,7 +198,7 @@ fn text() -> BoxedStrategy<Vec<u8>> {
     .boxed()
 }
 
-/// One of the scripts, with two keys and three arguments.
+/// Draws one of the scripts, with two keys and three arguments.
 fn script() -> BoxedStrategy<Step> {
     let arguments = ["{KEY}", "{KEY}", "{TEXT}", "{INT}", "{SCORE}"].map(word).to_vec();
     (select(SCRIPTS), arguments)

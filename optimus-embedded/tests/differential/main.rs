@@ -1,6 +1,6 @@
-//! The same random commands and scripts on the embedded store and on a real server: every reply and
-//! all remaining keys must be equal. The comparison applies to servers of the release that the
-//! store follows; other releases differ, for example in error texts.
+//! Runs the same random commands and scripts on the embedded store and on a real server. Every
+//! reply and all remaining keys must be equal. The comparison applies to servers of the release
+//! that the store follows. Other releases differ, for example in error texts.
 
 mod generate;
 mod scripts;
@@ -20,7 +20,7 @@ use support::{send, show, words};
 
 /// The release that the store follows.
 const RELEASE: &str = "7.0.";
-/// Each case is a sequence of up to this many steps.
+/// The longest sequence of steps in one case.
 const STEPS: usize = 40;
 const CASES: u32 = 400;
 
@@ -64,17 +64,17 @@ fn every_script_answers_as_on_a_real_server() {
     }
 }
 
-/// Prints a message if it is not.
+/// Returns whether the server is of that release. If it is not, prints a message.
 async fn is_of_the_release(real: &mut impl ConnectionLike) -> bool {
     let info = show(&send(real, &words("INFO server")).await);
     let same = info.contains(&format!("redis_version:{RELEASE}"));
     if !same {
-        eprintln!("nothing was compared: the server here is not Redis {RELEASE}x");
+        eprintln!("the test compared nothing: the server here is not Redis {RELEASE}x");
     }
     same
 }
 
-/// Runs the steps on both, from an empty store.
+/// Runs the steps on both sides, starting with an empty store.
 async fn compare(real: &mut impl ConnectionLike, steps: &[Step]) -> Result<(), String> {
     let mut embedded = Store::new(Clock::system()).connection();
     send(real, &words("FLUSHALL")).await;
@@ -94,7 +94,7 @@ async fn compare(real: &mut impl ConnectionLike, steps: &[Step]) -> Result<(), S
 fn same(step: &Step, ours: &Value, theirs: &Value) -> Result<(), String> {
     let name = String::from_utf8_lossy(&step.0[0]).to_ascii_uppercase();
     if let ("TTL" | "PTTL", Value::Int(ours), Value::Int(theirs)) = (&*name, ours, theirs) {
-        // Time passes between the two calls.
+        // The reply depends on the time, which passes between the two calls.
         let slack = if name == "TTL" { 2 } else { 2000 };
         if (*ours > 0) == (*theirs > 0) && (ours - theirs).abs() <= slack {
             return Ok(());
@@ -104,7 +104,7 @@ fn same(step: &Step, ours: &Value, theirs: &Value) -> Result<(), String> {
     if ours == theirs { Ok(()) } else { Err(format!("answered {ours}, should be {theirs}")) }
 }
 
-/// The reply, sorted where Redis defines no order.
+/// Returns the reply, sorted where Redis defines no order.
 fn ordered(name: &str, value: &Value) -> Value {
     let Value::Array(items) = value else { return value.clone() };
     let mut items = items.clone();
@@ -124,10 +124,10 @@ fn pairs(items: &[Value]) -> Value {
     Value::Array(pairs)
 }
 
-/// Every key with its type, whether it expires, and its value.
+/// Returns every key with its type, whether it expires, and its value.
 async fn dump(connection: &mut impl ConnectionLike) -> Vec<String> {
     let keys = send(connection, &words("KEYS *")).await;
-    let Value::Array(keys) = ordered("KEYS", &keys) else { panic!("KEYS gives an array") };
+    let Value::Array(keys) = ordered("KEYS", &keys) else { panic!("KEYS replies an array") };
     let mut lines = Vec::new();
     for key in keys {
         let Value::BulkString(key) = key else { panic!("a key is a bulk string") };

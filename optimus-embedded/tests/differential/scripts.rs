@@ -1,6 +1,7 @@
 //! Scripts that test conversions, errors and the locked globals.
 
-/// Each script gets two keys, a text, an integer and a score, any of which may be invalid.
+/// The scripts. Each script gets two keys, a text, an integer and a score. Each of these may be
+/// invalid.
 pub(crate) const SCRIPTS: &[&str] = &[
     // Conversions to replies.
     "return {1.9, -1.9, 1e19, 0/0, true, 'x', {err='MY error'}, {ok='fine'}, {{}}, false, 3}",

@@ -45,7 +45,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has no valuable data, and may have ended by itself.
+        // The server has no valuable data, and may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,10 +1,10 @@
-//! A client with lines of text, as Redis' command line has.
+//! A client that sends lines of text, as the command line of Redis does.
 
 use optimus_embedded::{Clock, Store};
 use redis::Value;
 use redis::aio::ConnectionLike;
 
-/// Splits at spaces; `""` is an empty word.
+/// Splits a line at spaces. `""` is an empty word.
 pub(crate) fn words(line: &str) -> Vec<Vec<u8>> {
     let plain = |word: &str| if word == "\"\"" { Vec::new() } else { word.as_bytes().to_vec() };
     line.split(' ').map(plain).collect()
@@ -16,10 +16,7 @@ pub(crate) async fn send(connection: &mut impl ConnectionLike, words: &[Vec<u8>]
     for word in words {
         command.arg(word);
     }
-    connection
-        .req_packed_command(&command)
-        .await
-        .expect("only the server refuses, not the connection")
+    connection.req_packed_command(&command).await.expect("the connection itself does not fail")
 }
 
 /// Formats a reply: `nil`, `1`, `"bulk"`, `+STATUS`, `!ERROR`, `[a b]`.
@@ -41,7 +38,7 @@ pub(crate) fn show(value: &Value) -> String {
 }
 
 /// Sends the lines to a new store and compares each reply with the expected one.
-#[allow(dead_code, reason = "not every test that shares this file uses it")]
+#[allow(dead_code, reason = "some tests that share this file do not use it")]
 pub(crate) async fn transcript(lines: &[(&str, &str)]) {
     let store = Store::new(Clock::manual(1_000_000));
     let mut connection = store.connection();
