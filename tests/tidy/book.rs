@@ -1,4 +1,4 @@
-//! Rules of the documents: each page is in the book, its code is run, and its links are valid.
+//! Rules for the documents: each page is in the book, its code is run, and its links are valid.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,10 +8,10 @@ use crate::files::{File, repository, root};
 use crate::{Finding, hold, none};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// Turns the code of pages into doctests.
+/// The file that turns the code of pages into doctests.
 const DOCTESTS: &str = "examples/lib.rs";
 
-/// The lines outside of code blocks, by their index, without code in backticks.
+/// Returns the lines outside of code blocks, by their index, without code in backticks.
 fn prose(text: &str) -> Vec<(usize, String)> {
     let mut in_code = false;
     let mut prose = Vec::new();
@@ -25,7 +25,7 @@ fn prose(text: &str) -> Vec<(usize, String)> {
     prose
 }
 
-/// The targets of a page's links, with their lines.
+/// Returns the targets of a page's links, with their lines.
 fn links(text: &str) -> Vec<(usize, String)> {
     let of = |(index, line): (usize, String)| {
         let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -34,7 +34,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     prose(text).into_iter().flat_map(of).collect()
 }
 
-/// The texts after `#` that link to the headings of a page.
+/// Returns the anchors after `#` that link to the headings of a page.
 fn anchors(text: &str) -> HashSet<String> {
     let mut in_code = false;
     let heading = |line: &&str| {
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// The pages that the list of the book omits or names twice.
+/// Returns the pages that the list of the book omits or names twice.
 fn unlisted(summary: &File, pages: &[&str]) -> Vec<Finding> {
     let listed: Vec<String> = links(&summary.text).into_iter().map(|(_, page)| page).collect();
     let times = |page: &str| listed.iter().filter(|listed| *listed == page).count();
@@ -85,7 +85,7 @@ fn unlisted(summary: &File, pages: &[&str]) -> Vec<Finding> {
     odd.map(|page| format!("docs/{page}: is in {SUMMARY} {} times", times(page))).collect()
 }
 
-/// Pages with Rust that no doctest compiles.
+/// Returns the pages with Rust that no doctest compiles.
 fn untested(doctests: &File, page: &File) -> Vec<Finding> {
     let has_rust = is_page(&page.path) && page.text.contains("```rust");
     let is_run = doctests.text.contains(&format!("\"../{}\"", page.path));

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::files::{File, root};
 use crate::{Finding, hold, none};
 
-/// The crates of Optimus, each with those that it may depend on. A crate that is not in this table
-/// is refused, so that adding one is a deliberate decision.
+/// The crates of Optimus, each with the crates that it may depend on. A crate that is not in this
+/// table is refused, so that a new crate is a deliberate decision.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-macros", &[]),
     ("optimus-tasks-embedded", &[]),
@@ -47,7 +47,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("xtask", &["optimus-testkit"]),
 ];
 
-/// An example uses only what users have.
+/// An example uses only the crates that users have.
 const EXAMPLES_KNOW: &[&str] = &["optimus-tasks"];
 
 const KNOW_REDIS: [&str; 8] = [
@@ -82,8 +82,8 @@ fn named_redis(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// The files that may call the user's subscriber: on the runtime of handlers or on the task that
-/// submits, guarded, or on the thread for it.
+/// The files that may call the user's subscriber. They call it on the runtime of handlers or in the
+/// task that submits, with a guard, or on the log's thread.
 const SPEAKERS: [&str; 5] = [
     "optimus-core/src/client/submit_log.rs",
     "optimus-core/src/log.rs",
@@ -106,7 +106,7 @@ fn called_subscriber(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a path in the line begins with the crate.
+/// Returns whether a path in the line begins with the crate.
 fn names_crate(code: &str, name: &str) -> bool {
     let starts_path = |before: &str| {
         let before = before.strip_suffix("::").unwrap_or(before);
@@ -117,8 +117,8 @@ fn names_crate(code: &str, name: &str) -> bool {
         || code.trim_start().trim_start_matches("pub ").starts_with(&format!("use {name};"))
 }
 
-/// The dependencies that the table does not allow, from packages as `cargo metadata` describes
-/// them. Dependencies that only tests have are ignored.
+/// Returns the dependencies that the table does not allow, from packages as `cargo metadata`
+/// describes them. Dependencies that only tests have are ignored.
 fn strange_edges(packages: &[Value]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages {
@@ -159,12 +159,15 @@ fn packages() -> Vec<Value> {
 
 #[test]
 fn only_the_broker_names_redis() {
-    hold("add a method to the broker and call it", named_redis);
+    hold("add a method to the broker, and call that method", named_redis);
 }
 
 #[test]
 fn only_the_log_and_the_executor_call_the_subscriber() {
-    hold("a subscriber may block or panic; log it through `log_event!`", called_subscriber);
+    hold(
+        "log the event through `log_event!`, because a subscriber may block or panic",
+        called_subscriber,
+    );
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn an_event_on_a_thread_of_a_role_is_found() {
 }
 
 #[test]
-fn an_edge_that_nobody_allowed_is_found() {
+fn an_edge_that_the_table_does_not_allow_is_found() {
     let package = |name: &str, folder: &str, needs: &[(&str, Value)]| {
         let needs: Vec<Value> = needs
             .iter()

@@ -13,7 +13,8 @@ pub(crate) struct File {
     /// The path relative to the root, with forward slashes.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// For Rust only: the code of each line, without comments and contents of strings.
+    /// The code of each line, without comments and the contents of strings. Only Rust files have
+    /// it.
     pub(crate) code: Vec<Line>,
 }
 
@@ -23,8 +24,8 @@ impl File {
         Self { path: path.to_owned(), text: text.to_owned(), code }
     }
 
-    /// Whether it is Rust code. The cases of a compile-fail suite do not count: they contain
-    /// mistakes.
+    /// Returns whether the file is Rust code. The cases of a compile-fail suite do not count,
+    /// because they contain mistakes.
     pub(crate) fn is_rust(&self) -> bool {
         has_extension(&self.path, "rs") && !self.path.contains("/tests/ui/")
     }
@@ -33,16 +34,16 @@ impl File {
         has_extension(&self.path, "lua")
     }
 
-    /// Whether it is a script, not an include of scripts.
+    /// Returns whether the file is a script, and not an include of scripts.
     pub(crate) fn is_script(&self) -> bool {
         self.is_lua() && self.path.starts_with("lua/") && self.path.matches('/').count() == 1
     }
 
-    /// Whether the whole file is test code: it is in a crate's `tests` folder, or a module of
-    /// tests (`tests.rs`, `record_tests.rs`).
+    /// Returns whether the whole file is test code. Such a file is in a crate's `tests` folder, or
+    /// is a module of tests (`tests.rs`, `record_tests.rs`).
     pub(crate) fn is_test(&self) -> bool {
         let stem = self.stem();
-        // The packages in `tests` have a `src` of helpers, which are not tests.
+        // The packages in `tests` have a `src` with helpers, which are not tests.
         let inner = self.path.strip_prefix("tests/").unwrap_or(&self.path);
         stem == "tests"
             || stem.ends_with("_tests")
@@ -50,19 +51,19 @@ impl File {
             || inner.contains("/tests/")
     }
 
-    /// The name without folders and extension.
+    /// Returns the name without folders and extension.
     pub(crate) fn stem(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         name.split('.').next().unwrap_or_default()
     }
 
-    /// A finding at the line with this index, which counts from 0.
+    /// Returns a finding at the line with this index, which counts from 0.
     pub(crate) fn at(&self, index: usize, what: impl std::fmt::Display) -> Finding {
         format!("{}:{}: {what}", self.path, index + 1)
     }
 }
 
-/// All text files, read only once.
+/// Returns all text files, which are read only once.
 pub(crate) fn repository() -> &'static [File] {
     static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         let paths = listed_by_git().unwrap_or_else(walked);
@@ -74,7 +75,7 @@ pub(crate) fn repository() -> &'static [File] {
     &FILES
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).expect("this package is two folders below the root").to_owned()
@@ -92,7 +93,7 @@ fn listed_by_git() -> Option<Vec<String>> {
     Some(list.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
-/// For a copy without git: all files except build output.
+/// Lists all files except build output, for a copy without git.
 fn walked() -> Vec<String> {
     let (mut paths, mut folders) = (Vec::new(), vec![String::new()]);
     while let Some(folder) = folders.pop() {

@@ -10,7 +10,7 @@ pub(crate) struct Function {
     pub(crate) lines: usize,
 }
 
-/// The functions of a file, nested ones included.
+/// Returns the functions of a file, including nested ones.
 pub(crate) fn functions(file: &File) -> Vec<Function> {
     let starts = file.code.iter().enumerate().flat_map(|(index, line)| {
         names(&line.code).into_iter().map(move |(column, name)| (index, column, name))
@@ -23,7 +23,7 @@ pub(crate) fn functions(file: &File) -> Vec<Function> {
         .collect()
 }
 
-/// The names after `fn` in a line, with the column after each.
+/// Returns the names after `fn` in a line, with the column after each name.
 fn names(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -40,7 +40,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '#'
 }
 
-/// The index of the line with the closing brace; `None` for a function without a body.
+/// Returns the index of the line with the closing brace, or `None` for a function without a body.
 fn end(file: &File, first: usize, column: usize) -> Option<usize> {
     let (mut braces, mut brackets) = (0_usize, 0_usize);
     for (index, line) in file.code.iter().enumerate().skip(first) {

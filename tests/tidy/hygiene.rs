@@ -1,4 +1,4 @@
-//! Rules about what a file must not contain.
+//! Rules about text that a file must not contain.
 
 use crate::files::File;
 use crate::{Finding, hold};
@@ -27,7 +27,7 @@ fn unreasoned_allowances(file: &File) -> Vec<Finding> {
 }
 
 fn postponed(file: &File) -> Vec<Finding> {
-    // Written so that this file is not a finding.
+    // The pattern is split, so that this file is not a finding.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     let lines = file.text.lines().enumerate().filter(|_| file.is_rust() || file.is_lua());
     lines
@@ -49,7 +49,7 @@ fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a path begins with the folder, and not only contains it.
+/// Returns whether a path begins with the folder, and does not only contain it.
 fn is_absolute_in(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -64,12 +64,12 @@ fn nothing_is_unwrapped_outside_tests() {
 
 #[test]
 fn every_allowance_has_its_reason() {
-    hold("add `reason = \"…\"` to the attribute, or do what the lint says", unreasoned_allowances);
+    hold("add `reason = \"…\"` to the attribute, or follow the lint", unreasoned_allowances);
 }
 
 #[test]
 fn nothing_is_left_for_later() {
-    hold("do it now, or remove the mark and open an issue", postponed);
+    hold("do the work now, or remove the mark and open an issue", postponed);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How a Rust file begins, and what each package declares.
+//! Rules about the beginning of a Rust file, and about the manifest of each package.
 
 use crate::files::File;
 use crate::{Finding, hold};
@@ -20,7 +20,10 @@ fn unlinted(file: &File) -> Vec<Finding> {
 
 #[test]
 fn every_rust_file_begins_with_a_description() {
-    hold("begin it with a //! sentence: what the file is and why it exists", unopened);
+    hold(
+        "begin the file with a //! sentence that states what the file is and why it exists",
+        unopened,
+    );
 }
 
 #[test]

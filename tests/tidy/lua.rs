@@ -1,5 +1,5 @@
-//! Rules of the scripts: a header, one block that names every key and argument, and a place in the
-//! table and on the page.
+//! Rules for the scripts. Each script has a header and one block that names every key and argument,
+//! and is in the table and on the page.
 
 use crate::files::{File, repository};
 use crate::{Finding, hold, none};
@@ -14,8 +14,8 @@ fn headless(file: &File) -> Vec<Finding> {
     headless.then(|| file.at(0, format!("does not begin with {header:?}"))).into_iter().collect()
 }
 
-/// Uses of `KEYS` and `ARGV` by number below the naming block. A batch may iterate over them from a
-/// base that the block names: `ARGV[base + i]`.
+/// Returns the uses of `KEYS` and `ARGV` by number below the naming block. A batch may iterate over
+/// them from a base that the block names: `ARGV[base + i]`.
 fn late_numbers(file: &File) -> Vec<Finding> {
     if !file.is_script() {
         return Vec::new();
@@ -36,7 +36,7 @@ fn has_number(line: &str, list: &str) -> bool {
     line.split(list).skip(1).any(numbered)
 }
 
-/// Whether the page mentions the script, as `claim` or `claim.lua` in code style.
+/// Returns whether the page mentions the script, as `claim` or `claim.lua` in code style.
 fn is_on_page(page: &str, name: &str) -> bool {
     [format!("`{name}`"), format!("`{name}.lua`"), format!("`lua/{name}.lua`")]
         .iter()
@@ -53,13 +53,17 @@ fn text_of(path: &str) -> &'static str {
 
 #[test]
 fn every_lua_file_begins_with_its_name() {
-    hold("begin it with `-- <name>: <what it does>`, where the name is the file's name", headless);
+    hold(
+        "begin the script with `-- <name>: <what it does>`, where the name is the file's name",
+        headless,
+    );
 }
 
 #[test]
 fn keys_and_arguments_are_named_once_above_the_checks() {
     hold(
-        "name it in the block above `-- Checks.`, and use that name after the block",
+        "name the key or argument in the block above `-- Checks.`, and use that name after the \
+         block",
         late_numbers,
     );
 }

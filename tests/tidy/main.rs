@@ -19,7 +19,7 @@ mod words;
 
 use files::{File, repository};
 
-/// One offence, as `path:line: description`.
+/// One offence, in the form `path:line: description`.
 type Finding = String;
 
 /// Applies a rule to every file of the repository.

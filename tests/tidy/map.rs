@@ -1,4 +1,4 @@
-//! The paths that documents name exist.
+//! Checks that the paths that documents name exist.
 
 use crate::files::{File, root};
 use crate::{Finding, hold};
@@ -6,7 +6,7 @@ use crate::{Finding, hold};
 /// The documents whose paths in backticks begin at the root of the repository.
 const MAPS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/RELIABILITY.md"];
 
-/// Where such a path begins, so that other words in backticks are none.
+/// The beginnings of such a path. Other words in backticks are not paths.
 const FOLDERS: [&str; 8] =
     ["benches/", "docs/", "examples/", "lua/", "optimus", "tests/", "xtask/", "SECURITY.md"];
 
@@ -22,7 +22,8 @@ fn missing_paths(file: &File) -> Vec<Finding> {
     missing.map(|(index, word)| file.at(index, format!("there is no {word}"))).collect()
 }
 
-/// A place with a variable part, such as `lua/<verb>.lua`, is not looked up.
+/// Returns whether a place has a variable part, such as `lua/<verb>.lua`. Such a place is not
+/// looked up.
 fn is_path(word: &str) -> bool {
     FOLDERS.iter().any(|folder| word.starts_with(folder))
         && word.contains(['/', '.'])

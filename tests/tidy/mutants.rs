@@ -1,4 +1,4 @@
-//! Keeps the mutants usable: each has its head, names tests that exist, and still applies.
+//! Keeps the mutants usable. Each of them has its head, names tests that exist, and still applies.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +8,14 @@ use optimus_testkit::Mutant;
 use crate::files::{repository, root};
 use crate::{Finding, none};
 
-/// With fewer, a class of bugs that other queues had is missing.
+/// The least number of mutants. With fewer, a class of bugs that other queues had is missing.
 const MUTANTS_MIN: usize = 30;
 
 fn mutants() -> Vec<Mutant> {
     Mutant::all(&root().join("tests/mutants")).unwrap_or_else(|problem| panic!("{problem}"))
 }
 
-/// The error of `git apply`, if there is one.
+/// Returns the error of `git apply`, if there is one.
 fn misfit(patch: &Path) -> Option<Finding> {
     let mut git = Command::new("git");
     let git = git.args(["apply", "--check"]).arg(patch).current_dir(root());
@@ -24,7 +24,7 @@ fn misfit(patch: &Path) -> Option<Finding> {
     (!output.status.success()).then(|| format!("{}: {complaint}", patch.display()))
 }
 
-/// The folder of the package whose tests must fail.
+/// Returns the folder of the package whose tests must fail.
 fn folder(mutant: &Mutant) -> Option<String> {
     let package = &mutant.killed_by[1];
     let published = package.replacen("optimus-tasks", "optimus", 1);
@@ -40,7 +40,7 @@ fn untested(mutant: &Mutant) -> Option<Finding> {
     (!exists).then(|| format!("{}: there is no {}", mutant.name, package.display()))
 }
 
-/// The filters that match no test, so that nothing would fail.
+/// Returns the filters that match no test. With such a filter, no test would fail.
 fn unmatched(mutant: &Mutant) -> Vec<Finding> {
     let folder = folder(mutant).unwrap_or_default() + "/";
     let files = || repository().iter().filter(|file| file.path.starts_with(&folder));
@@ -66,7 +66,7 @@ fn there_are_enough_mutants_and_each_has_its_head() {
 
 #[test]
 fn every_mutant_still_applies() {
-    let remedy = "rewrite it for the current code; it must break the same thing";
+    let remedy = "rewrite the patch for the current code; it must cause the same bug";
     none(remedy, mutants().iter().filter_map(|mutant| misfit(&mutant.path)));
 }
 

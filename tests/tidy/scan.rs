@@ -1,25 +1,25 @@
-//! Parses Rust only to distinguish code from comments, strings and tests.
+//! Parses Rust only as far as necessary to distinguish code from comments, strings and tests.
 
 /// One line of a Rust file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     /// The line with its comments and the contents of its strings blanked.
     pub(crate) code: String,
-    /// Whether it belongs to an item under `#[cfg(test)]`.
+    /// Whether the line belongs to an item under `#[cfg(test)]`.
     pub(crate) test: bool,
 }
 
 enum Mode {
     Code,
     LineComment,
-    /// With this nesting depth.
+    /// A block comment with this nesting depth.
     BlockComment(usize),
     Text,
-    /// Ends with a quote and this many `#`.
+    /// A raw string. It ends with a quote and this many `#`.
     RawText(usize),
 }
 
-/// The lines of a Rust file.
+/// Returns the lines of a Rust file.
 pub(crate) fn scan(text: &str) -> Vec<Line> {
     let code = blank(text);
     let mut marker = TestMarker::default();
@@ -41,8 +41,8 @@ fn blank(text: &str) -> String {
     code
 }
 
-/// The token that begins at `at`: the next mode if it changes, its number of characters, and
-/// whether they are code.
+/// Returns the token that begins at `at`: the next mode if it changes, the number of characters,
+/// and whether they are code.
 fn step(mode: &Mode, chars: &[char], at: usize) -> (Option<Mode>, usize, bool) {
     let two = (chars[at], chars.get(at + 1).copied().unwrap_or('\0'));
     match (mode, two) {
@@ -71,7 +71,7 @@ fn step(mode: &Mode, chars: &[char], at: usize) -> (Option<Mode>, usize, bool) {
     }
 }
 
-/// The width of a character literal at `at`, or 1 for the quote of a lifetime.
+/// Returns the width of a character literal at `at`, or 1 for the quote of a lifetime.
 fn quoted_char(chars: &[char], at: usize) -> usize {
     match (chars.get(at + 1), chars.get(at + 2)) {
         (Some('\\'), _) => chars[at + 3..].iter().position(|&c| c == '\'').map_or(1, |end| end + 4),
@@ -93,7 +93,7 @@ fn closes(chars: &[char], at: usize, hashes: usize) -> bool {
 /// Follows an item under `#[cfg(test)]` to its end.
 #[derive(Default)]
 struct TestMarker {
-    /// Within such an item, how many braces are open.
+    /// The number of open braces in such an item.
     inside: Option<usize>,
 }
 

@@ -36,12 +36,12 @@ fn wide_lines(file: &File) -> Vec<Finding> {
 
 #[test]
 fn no_file_is_above_400_lines() {
-    hold("split it: one noun, one role or one verb in each file", long_file);
+    hold("split the file: one noun, one role or one verb in each file", long_file);
 }
 
 #[test]
 fn no_function_is_above_70_lines() {
-    hold("give its steps names, as functions below it", long_functions);
+    hold("move the steps of the function into functions with names", long_functions);
 }
 
 #[test]

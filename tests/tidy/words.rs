@@ -1,4 +1,4 @@
-//! Words that this repository no longer uses: each thing has one name.
+//! Finds words that this repository no longer uses, because each thing has one name.
 
 use crate::files::File;
 use crate::{Finding, hold};
@@ -22,7 +22,7 @@ const RETIRED: [(&[&str], &str); 15] = [
     (&["whoever", "thereby"], "anyone who, what"),
 ];
 
-/// Another meaning of a word, where it is meant: where, the word, and what it is there.
+/// The places where a retired word has another meaning: the place, the word, and that meaning.
 const ALLOWED: [(&str, &str, &str); 9] = [
     ("Cargo.lock", "ring", "the crate for cryptography"),
     ("benches/peers/Cargo.lock", "ring", "the crate for cryptography"),
@@ -31,7 +31,7 @@ const ALLOWED: [(&str, &str, &str); 9] = [
     ("optimus-core/src/broker/tls/mod.rs", "ring", "the crate for cryptography"),
     ("docs/PRODUCTION.md", "ring", "the crate for cryptography"),
     ("tests/kit/src/tls/front.rs", "ring", "the crate for cryptography"),
-    ("CHANGELOG.md", "", "it names things as they were called"),
+    ("CHANGELOG.md", "", "the page names things as they were called at that time"),
     ("tests/tidy/words.rs", "", "this list"),
 ];
 
@@ -40,7 +40,7 @@ fn retired(file: &File) -> Vec<Finding> {
     let is_allowed =
         |found: &str| ALLOWED.iter().any(|(at, word, _)| *at == path && [found, ""].contains(word));
     let mut findings = Vec::new();
-    // The name of the file counts as its line 0.
+    // The name of the file counts as line 0.
     for (number, line) in std::iter::once(path).chain(file.text.lines()).enumerate() {
         let line = spread(line);
         for (words, instead) in RETIRED {
@@ -52,8 +52,8 @@ fn retired(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// The words of a line in lower case, with a space on each side: also those of `isRung` and
-/// `is_rung`. Punctuation stays between them.
+/// Returns the words of a line in lower case, with a space on each side, including the words of
+/// `isRung` and `is_rung`. Punctuation stays between them.
 fn spread(line: &str) -> String {
     let (mut spread, mut before) = (" ".to_owned(), ' ');
     for c in line.chars() {

@@ -1,9 +1,9 @@
-//! No unknown key exists, and no temporary key stays without an expiry.
+//! Checks that no unknown key exists, and that each temporary key has an expiry.
 
 use super::view::View;
 use crate::Dump;
 
-/// The keys of a queue; those that end in a colon have an owner.
+/// The keys of a queue. A key that ends in a colon has an owner.
 const NAMES: [&str; 29] = [
     "meta",
     "tasks",
@@ -64,9 +64,9 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// Checks the expiry of each key. `left` has the ms that each key of the dump has left, in the
-/// dump's order; -1 for a key that stays. Hints, results and marks of successes must expire; no
-/// other key may.
+/// Checks the expiry of each key. `left` has the remaining ms of each key, in the order of the
+/// dump, or -1 for a key without an expiry. Hints, results and marks of successes must expire. No
+/// other key may expire.
 pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {

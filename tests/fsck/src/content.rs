@@ -5,16 +5,16 @@ use std::{collections::BTreeMap, fmt};
 /// Every key of the queue, without their common prefix, and its content.
 pub type Dump = BTreeMap<String, Content>;
 
-/// The content of a key. Sorted if Redis keeps it without order.
+/// The content of a key. It is sorted if Redis keeps it without an order.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
     /// A string.
     Text(Vec<u8>),
     /// A list, in its order.
     List(Vec<Vec<u8>>),
-    /// Field and value.
+    /// The fields and values of a hash.
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
-    /// Member and score.
+    /// The members and scores of a sorted set.
     Zset(Vec<(Vec<u8>, Vec<u8>)>),
 }
 

@@ -1,14 +1,14 @@
-//! What is kept in addition to records belongs to existing tasks and is bounded.
+//! Checks that all data besides the records belongs to existing tasks and is bounded.
 
 use std::collections::BTreeMap;
 
 use super::view::View;
 
-/// The hashes by id that go with a task.
+/// The hashes with data of a task, by its id.
 const SIDES: [&str; 6] = ["blobs", "priorities", "tries", "errors", "cancel", "waiters"];
 
 const ERRORS_MAX: usize = 10;
-/// 1,000, plus those that are not cut off yet.
+/// The most summaries: 1,000, plus those that are not removed yet.
 const SUCCESS_MAX: usize = 1_128;
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
@@ -22,7 +22,9 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     for (id, record) in &records {
         let beside = blobs.contains_key(id);
         if record.lines().next().is_some_and(|header| header.contains("\"x\":true")) != beside {
-            wrong.push(format!("{id}: its record and `blobs` disagree on where its payload is"));
+            wrong.push(format!(
+                "{id}: the record and `blobs` disagree about the place of the payload"
+            ));
         }
     }
     let held: Vec<_> = view.owners("working:").map(|worker| view.held(worker)).collect();
@@ -47,7 +49,9 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         }
     }
     for id in errors_without_tries(view) {
-        wrong.push(format!("{id} has an error history and no tries, so no report would drop it"));
+        wrong.push(format!(
+            "{id} has an error history and no tries, so no report would remove the history"
+        ));
     }
     check_bytes(view, wrong);
     let success = view.items("success");
@@ -62,7 +66,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// The bytes of what is dead and of what is cancelled are counted.
+/// Checks that the bytes of dead and of cancelled tasks are counted.
 fn check_bytes(view: &View<'_>, wrong: &mut Vec<String>) {
     let kept = ["tasks", "blobs", "errors"].map(|key| {
         let sizes = view.bytes(key).into_iter().map(|(id, value)| (id, value.len() as u64));
@@ -74,7 +78,7 @@ fn check_bytes(view: &View<'_>, wrong: &mut Vec<String>) {
         let stored: u64 = ids.map(bytes).sum();
         let counted = view.meta(&format!("{state}_bytes"));
         if counted != stored {
-            wrong.push(format!("{state} tasks take {stored} bytes and {counted} are counted"));
+            wrong.push(format!("{state} tasks have {stored} bytes, but {counted} are counted"));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Checks that the content of a queue is sound: each task is in one state, each index agrees with
-//! the records, and everything has a bound. The checks know only the keys, not the calls that wrote
-//! them.
+//! Checks that the content of a queue is sound. Each task is in one state, each index agrees with
+//! the records, and everything has a bound. The checks know only the keys, and not the calls that
+//! wrote them.
 
 mod bounds;
 mod content;
@@ -15,7 +15,7 @@ pub use self::{
     content::{Content, Dump},
 };
 
-/// The problems, one sentence each; empty for a sound store.
+/// Returns the problems of a store, one sentence for each. A sound store has none.
 pub fn fsck(dump: &Dump) -> Vec<String> {
     let view = view::View::new(dump);
     let mut wrong = Vec::new();

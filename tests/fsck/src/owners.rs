@@ -1,4 +1,5 @@
-//! Workers own tasks, tasks own biz ids, clients own ledgers: both directions must agree.
+//! Checks owners: workers own tasks, tasks own biz ids, and clients own ledgers. Both directions
+//! must agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,13 +25,13 @@ fn check_workers(view: &View<'_>, wrong: &mut Vec<String>) {
     }
     for kind in ["worker:", "working:"] {
         for worker in view.owners(kind).filter(|worker| !registered.contains_key(*worker)) {
-            wrong.push(format!("{kind}{worker} is left of a worker that is not registered"));
+            wrong.push(format!("{kind}{worker} belongs to a worker that is not registered"));
         }
     }
 }
 
-/// Each claim has its own fence: a worker's tasks of one claim share it, and no other worker has
-/// it.
+/// Checks that each claim has its own fence. The tasks of one claim have the same fence, and no
+/// other worker has it.
 fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
     let mut holders: BTreeMap<u64, (&str, u64)> = BTreeMap::new();
     for worker in view.owners("working:") {
@@ -39,7 +40,7 @@ fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
         let Some(last) = Token::parse(padded.trim_end().trim_end_matches(" alone"))
             .filter(|_| padded.len() > 64)
         else {
-            wrong.push(format!("{worker} holds tasks and its last claim is {padded:?}"));
+            wrong.push(format!("{worker} holds tasks, but its last claim is {padded:?}"));
             continue;
         };
         for (id, token) in view.held(worker) {
@@ -58,8 +59,8 @@ fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// A live mark names a task that has exactly this biz id. Every task with a biz id that is not
-/// cancelled has its mark.
+/// Checks the marks of biz ids. A live mark names a task that has exactly this biz id. Every task
+/// with a biz id that is not cancelled has its mark.
 fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
     let mut of_tasks: BTreeMap<String, String> = BTreeMap::new();
     let cancelled = view.pairs("cancelled");
@@ -100,7 +101,7 @@ fn check_ledgers(view: &View<'_>, wrong: &mut Vec<String>) {
             let is_gap = slot != field;
             let mut numbers: Vec<_> = stored.split(' ').map(str::parse::<u64>).collect();
             if !is_gap {
-                // Words may follow the number of an answer.
+                // More words may follow the number of an answer.
                 numbers.truncate(1);
             }
             let fits = |number: &Result<u64, _>| match number {

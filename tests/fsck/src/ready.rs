@@ -1,4 +1,5 @@
-//! The ready list: its entries are tasks and tombstones, and its wakeup list has at most one token.
+//! Checks the ready list. Its entries are tasks and tombstones, and its wakeup list has at most one
+//! token.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,9 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let count: u64 = count.parse().unwrap_or(0);
         let there = entries.get(id.as_str()).copied().unwrap_or(0);
         if count < 1 || count > there {
-            wrong.push(format!("{count} entries of {id} are to be skipped, and it has {there}"));
+            wrong.push(format!(
+                "{count} entries of {id} must be skipped, but the ready list has {there}"
+            ));
         }
         tombstones += count;
     }
@@ -23,20 +26,20 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let counted = view.meta("tombstones");
         wrong.push(format!("meta counts {counted} tombstones, skips {tombstones}"));
     }
-    // A tombstone is skipped, whatever happened to its task; for example, it may have been
+    // A tombstone is skipped, whatever happened to its task. The task may, for example, have been
     // requeued.
     let (tried, skipped) = (view.pairs("tries"), view.pairs("skips"));
     let is_skipped = |entry: &String| skipped.contains_key(entry);
     let plain = line.iter().filter(|entry| !is_skipped(entry));
     for entry in plain.filter(|entry| tried.contains_key(*entry)) {
-        wrong.push(format!("{entry} was tried, and its entry does not show it"));
+        wrong.push(format!("{entry} was tried, but the entry does not show that"));
     }
     let ranked = view.pairs("priorities");
     for entry in line.iter().filter(|entry| ranked.contains_key(entry_id(entry))) {
         wrong.push(format!("{entry} is in the ready list and has a priority"));
     }
     for id in view.pairs("priority").keys().filter(|id| !ranked.contains_key(*id)) {
-        wrong.push(format!("{id} is ranked and has no priority"));
+        wrong.push(format!("{id} is in `ranked` and has no priority"));
     }
     let tokens = view.items("wake").len();
     if tokens > 1 {

@@ -1,10 +1,10 @@
-//! Each task is in exactly one state, and each task in a state has its record.
+//! Checks that each task is in exactly one state, and that each task in a state has its record.
 
 use std::collections::BTreeMap;
 
 use super::view::{View, entry_id};
 
-/// The zsets that are a state: each member is in that state.
+/// The zsets that represent a state. Each member is in that state.
 const ZSETS: [&str; 5] = ["delayed", "retry", "dead", "cancelled", "priority"];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
@@ -25,7 +25,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// No claim reads the due tasks before `due` in `meta`.
+/// Checks the due times. No claim reads the due tasks before `due` in `meta`.
 fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
     let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
     for name in ["delayed", "retry"] {
@@ -38,7 +38,8 @@ fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// The places of each task: its zsets, its holders, and its entries that are not tombstones.
+/// Returns the places of each task: its zsets, its holders, and its entries that are not
+/// tombstones.
 fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |id: String, place: String| places.entry(id).or_default().push(place);
@@ -57,7 +58,9 @@ fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
         let id = entry_id(&entry);
         let left = skips.get_mut(id).filter(|left| left.parse().is_ok_and(|left: u32| left > 0));
         match left {
-            Some(left) => *left = (left.parse::<u32>().expect("it is a number") - 1).to_string(),
+            Some(left) => {
+                *left = (left.parse::<u32>().expect("the score is a number") - 1).to_string()
+            }
             None => add(id.to_owned(), "ready".to_owned()),
         }
     }

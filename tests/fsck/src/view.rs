@@ -12,17 +12,18 @@ impl<'a> View<'a> {
         Self(dump)
     }
 
-    /// The names of all keys.
+    /// Returns the names of all keys.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The owners of keys of a kind, such as `working:`.
+    /// Returns the owners of keys of a kind, such as `working:`.
     pub(crate) fn owners(&self, kind: &'static str) -> impl Iterator<Item = &'a str> {
         self.names().filter_map(move |name| name.strip_prefix(kind))
     }
 
-    /// A hash, or a zset with its scores, by field or member; empty if there is none.
+    /// Returns a hash, or a zset with its scores, by field or member. Returns an empty map if the
+    /// key does not exist.
     pub(crate) fn pairs(&self, name: &str) -> BTreeMap<String, String> {
         match self.0.get(name) {
             Some(Content::Hash(pairs) | Content::Zset(pairs)) => {
@@ -32,7 +33,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A hash's values, unchanged.
+    /// Returns the values of a hash, unchanged.
     pub(crate) fn bytes(&self, name: &str) -> Vec<(String, Vec<u8>)> {
         match self.0.get(name) {
             Some(Content::Hash(pairs)) => {
@@ -42,7 +43,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A list's items.
+    /// Returns the items of a list.
     pub(crate) fn items(&self, name: &str) -> Vec<String> {
         match self.0.get(name) {
             Some(Content::List(items)) => items.iter().map(|item| text(item)).collect(),
@@ -50,7 +51,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A string.
+    /// Returns a string.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
         match self.0.get(name) {
             Some(Content::Text(value)) => Some(text(value)),
@@ -58,12 +59,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A number of `meta`; 0 if it is absent.
+    /// Returns a number of `meta`, or 0 if it is absent.
     pub(crate) fn meta(&self, field: &str) -> u64 {
         self.pairs("meta").get(field).and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
-    /// The tasks that a worker holds, without the field that is not a task.
+    /// Returns the tasks that a worker holds, without the field that is not a task.
     pub(crate) fn held(&self, worker: &str) -> BTreeMap<String, String> {
         let mut held = self.pairs(&format!("working:{worker}"));
         held.remove(LAST_CLAIM);
@@ -74,7 +75,7 @@ impl<'a> View<'a> {
 /// The field of `working:<worker>` with its last claim.
 pub(crate) const LAST_CLAIM: &str = "#";
 
-/// The id of an entry of the ready list.
+/// Returns the id of an entry of the ready list.
 pub(crate) fn entry_id(entry: &str) -> &str {
     entry.split_once(':').map_or(entry, |(_, id)| id)
 }

@@ -15,13 +15,13 @@ impl<'a> Draw<'a> {
         self.byte() % 2 == 1
     }
 
-    /// A number of up to 64 bits; small numbers are as likely as large ones.
+    /// Draws a number of up to 64 bits. Small numbers are as likely as large ones.
     pub(crate) fn number(&mut self) -> u64 {
         let count = usize::from(self.byte() % 9);
         self.bytes(count).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// From 0.0 to 1.0.
+    /// Draws a number from 0.0 to 1.0.
     pub(crate) fn share(&mut self) -> f64 {
         f64::from(self.byte()) / 255.0
     }
@@ -30,18 +30,18 @@ impl<'a> Draw<'a> {
         Duration::from_millis(self.number())
     }
 
-    /// Up to 255 bytes, as text.
+    /// Draws up to 255 bytes, as text.
     pub(crate) fn text(&mut self) -> String {
         let count = usize::from(self.byte());
         String::from_utf8_lossy(self.bytes(count)).into_owned()
     }
 
-    /// A value or none.
+    /// Draws a value or none.
     pub(crate) fn option<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.is().then(|| draw(self))
     }
 
-    /// Up to this many bytes.
+    /// Draws up to this many bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (drawn, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

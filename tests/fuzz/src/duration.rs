@@ -1,4 +1,4 @@
-//! Durations as `#[task]` takes them, `"1h30m"`: a printed duration is read back.
+//! Durations in the syntax of `#[task]`, such as `"1h30m"`. A printed duration is read back.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ mod parser;
 
 use parser::{LONGEST, parse};
 
-/// Any text is read as a duration, or refused with the reason.
+/// Checks that any text is read as a duration, or refused with a reason.
 pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match parse(&text) {
@@ -22,7 +22,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// In the largest units, as the parser requires.
+/// Prints a duration in the largest units, as the parser requires.
 fn print(duration: Duration) -> String {
     let mut left = duration.as_millis();
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! The patterns of the embedded store: they match as a simple definition does.
+//! The patterns of the embedded store. They match like a simple definition.
 
 use crate::draw::Draw;
 
@@ -7,10 +7,11 @@ mod matcher;
 
 use matcher::matches;
 
-/// The definition takes exponential time for many stars.
+/// The most stars, because the definition takes exponential time for many stars.
 const DEFINED_BYTES_MAX: usize = 12;
 
-/// A literal matches only itself, a star matches anything, and no other pattern panics.
+/// Checks that a literal matches only itself, that a star matches any text, and that no other
+/// pattern panics.
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
     let (pattern_bytes, other_bytes) = (usize::from(draw.byte()), usize::from(draw.byte()));
@@ -31,7 +32,7 @@ fn escaped(text: &[u8]) -> Vec<u8> {
     text.iter().flat_map(|byte| [b'\\', *byte]).collect()
 }
 
-/// The meaning of `*` and `?`.
+/// Defines the meaning of `*` and `?`.
 fn is_match(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], _) => text.is_empty(),

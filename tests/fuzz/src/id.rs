@@ -1,8 +1,8 @@
-//! Names and ids: what is read is printed unchanged, and no name can escape its key.
+//! Names and ids. A name that is read is printed unchanged, and no name can escape its key.
 
 use optimus_core::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, Token, WorkerId};
 
-/// Each form of name, read from any text.
+/// Checks each form of name, read from any text.
 pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let is_plain =

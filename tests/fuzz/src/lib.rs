@@ -1,8 +1,8 @@
 //! Properties that hold for all bytes, one decoder in each file: [`PROPERTIES`].
 //!
 //! Each property is a function of bytes that panics if the property does not hold. `tests/short.rs`
-//! tries each on its seeds and on some thousands of mutations of them. `libfuzzer/` runs the same
-//! functions with coverage for as long as needed:
+//! tries each property on its seeds and on some thousands of mutations of the seeds. `libfuzzer/`
+//! runs the same functions with coverage for as long as needed:
 //!
 //! ```sh
 //! mkdir -p tests/fuzz/libfuzzer/corpus/record
@@ -23,9 +23,9 @@ mod wait;
 
 /// A property that holds for all bytes.
 pub struct Property {
-    /// The name of its target and of its folder of seeds.
+    /// The name of the target of this property, and of its folder of seeds.
     pub name: &'static str,
-    /// Panics if the property does not hold.
+    /// The function that panics if the property does not hold.
     pub check: fn(&[u8]),
 }
 
@@ -47,8 +47,8 @@ pub const PROPERTIES: [Property; 10] = [
 ///
 /// # Panics
 ///
-/// If the property does not hold, and if no property has that name.
+/// If the property does not hold, or if no property has that name.
 pub fn check(name: &str, data: &[u8]) {
     let property = PROPERTIES.iter().find(|property| property.name == name);
-    (property.expect("a property of that name").check)(data);
+    (property.expect("a property with that name exists").check)(data);
 }

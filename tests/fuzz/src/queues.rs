@@ -1,9 +1,12 @@
-//! `OPTIMUS_QUEUES`: printed queues are read back, and no idle slot is offered twice.
+//! `OPTIMUS_QUEUES`. Printed queues are read back, and no idle slot is offered twice.
 
 use crate::draw::Draw;
 
 #[path = "../../../optimus-worker/src/config.rs"]
-#[allow(dead_code, reason = "what is parsed goes into a worker's settings, which have no parser")]
+#[allow(
+    dead_code,
+    reason = "the parsed queues become settings of a worker, which this test does not use"
+)]
 mod config;
 #[path = "../../../optimus-worker/src/shares.rs"]
 #[allow(dead_code, reason = "this test divides one turn and has no answers to it")]
@@ -15,10 +18,10 @@ use config::{Order, parse_queues};
 use optimus_core::QueueName;
 use shares::{Open, Shares};
 
-/// More than a real worker has.
+/// The most queues. It is more than a real worker has.
 const IDLE_MAX: u64 = 100_000;
 
-/// Any text is read as queues, or refused with the error and the syntax.
+/// Checks that any text is read as queues, or refused with the error and the syntax.
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
     let (idle, running) = (draw.number() % IDLE_MAX, draw.number() % IDLE_MAX);
@@ -33,12 +36,12 @@ pub(crate) fn check(data: &[u8]) {
         }
     };
     let printed = print(order, &queues);
-    let again = parse_queues(&printed).expect("it was read once");
+    let again = parse_queues(&printed).expect("the text was read once");
     // A single queue has the same order in both forms.
     assert!(again.0 == order || queues.len() == 1);
     assert_eq!(again.1, queues);
 
-    let slots = |number| usize::try_from(number).expect("it is small");
+    let slots = |number| usize::try_from(number).expect("the number is small");
     let (idle, running) = (slots(idle), slots(running));
     let mut shares = Shares::new(order, queues.iter().map(|(_, weight)| *weight));
     let open: Vec<Open> = (0..queues.len()).map(|at| Open { at, running }).collect();
@@ -48,7 +51,7 @@ pub(crate) fn check(data: &[u8]) {
     assert!(given.iter().all(|(at, want)| *at < queues.len() && *want > 0), "{given:?}");
 }
 
-/// The text that `OPTIMUS_QUEUES` takes.
+/// Returns the text that `OPTIMUS_QUEUES` accepts.
 fn print(order: Order, queues: &[(QueueName, u32)]) -> String {
     let strict = queues.iter().map(|(name, _)| name.to_string());
     let weighted = queues.iter().map(|(name, weight)| format!("{name}={weight}"));

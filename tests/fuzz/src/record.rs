@@ -1,4 +1,4 @@
-//! Stored records: a written record is read back, and other bytes are refused.
+//! Stored records. A written record is read back, and other bytes are refused.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ impl Task for Echo {
     }
 }
 
-/// Any bytes are a record with its payload unchanged, or refused with their version or the error.
+/// Checks that any bytes are a record with its payload unchanged, or are refused with their version
+/// or the error.
 pub(crate) fn check(data: &[u8]) {
     match TaskRecord::decode(data.to_vec()) {
         Ok(record) => {
@@ -41,7 +42,8 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// Any call is refused with the name of the wrong option, or stored and read back unchanged.
+/// Checks that any call is refused with the name of the wrong option, or is stored and read back
+/// unchanged.
 pub(crate) fn check_submission(data: &[u8]) {
     let mut draw = Draw(data);
     let (call, options) = call(&mut draw);
@@ -53,14 +55,14 @@ pub(crate) fn check_submission(data: &[u8]) {
             return;
         }
     };
-    let read = TaskRecord::decode(submission.stored()).expect("this code wrote it");
+    let read = TaskRecord::decode(submission.stored()).expect("this code wrote the record");
     assert_eq!(read.task, "echo");
     assert_eq!((read.priority, read.timeout), (options.priority, options.timeout));
     assert_eq!((read.max_retry, read.biz_id), (options.max_retry, options.biz_id));
     assert_eq!((read.biz_window, read.expires_in), (options.biz_window, options.expires_in));
     assert!(read.headers.iter().eq(options.header.iter().map(|(name, value)| (name, value))));
     assert_eq!((read.result_ttl, read.on_lost), (options.result_ttl, options.on_lost));
-    let backoff = read.backoff.expect("none is a function");
+    let backoff = read.backoff.expect("no back-off here is a function");
     for (n, random) in [(1, 0.0), (2, 0.9), (u32::MAX, 0.5)] {
         let wait = |backoff: Backoff| backoff.wait(n, &std::fmt::Error, random);
         assert_eq!(wait(backoff), wait(options.backoff));
@@ -69,7 +71,7 @@ pub(crate) fn check_submission(data: &[u8]) {
     assert_eq!(read.payload, if read.has_blob { Vec::new() } else { argument });
 }
 
-/// The options of a call.
+/// Draws the options of a call.
 struct Said {
     argument: String,
     priority: i8,

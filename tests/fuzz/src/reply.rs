@@ -1,4 +1,4 @@
-//! Replies of scripts, as Redis sends them.
+//! The replies of scripts, in the form in which Redis sends them.
 
 use std::fmt::Debug;
 
@@ -12,8 +12,8 @@ use crate::draw::Draw;
 /// The number of tasks in the batch of a submit.
 const TASKS: usize = 3;
 
-/// Any bytes are a reply to each script, a refusal, or an unexpected reply. A correct reply to a
-/// claim is read as it was written.
+/// Checks that any bytes are a reply to each script, a refusal, or an unexpected reply. A correct
+/// reply to a claim is read as it was written.
 pub(crate) fn check(data: &[u8]) {
     let queue = QueueName::new("q").expect("a plain name");
     let reply = || Reply::from_bytes("verb", data);
@@ -33,7 +33,7 @@ pub(crate) fn check(data: &[u8]) {
     check_claim(&queue, &mut Draw(data));
 }
 
-/// The value that was read. An error names the script or the wrong value.
+/// Returns the value that was read. An error names the script or the wrong value.
 fn tried<T: Debug>(read: Result<T, BrokerError>) -> Option<T> {
     match read {
         Ok(value) => Some(value),
@@ -75,7 +75,7 @@ fn check_claim(queue: &QueueName, draw: &mut Draw<'_>) {
     }
 }
 
-/// An array of byte strings in Redis' protocol.
+/// Returns an array of byte strings in Redis' protocol.
 fn written(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

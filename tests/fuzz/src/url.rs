@@ -1,16 +1,16 @@
-//! URLs of stores: an invalid URL is refused with a reason, and no password is ever printed.
+//! URLs of stores. An invalid URL is refused with a reason, and no password is ever printed.
 
 use optimus_core::broker::Endpoint;
 
-/// A text that does not occur by chance.
+/// A secret text that does not occur by chance.
 const SECRET: &str = "5ecret";
 
-/// Any text, and any text with a password in the middle.
+/// Checks any text, and any text with a password in the middle.
 pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if text.contains(SECRET) || text.starts_with("memory:") {
-        // A text with the secret proves nothing. A `memory:` URL creates a store that is never
-        // freed.
+        // A text that already contains the secret proves nothing. A `memory:` URL creates a store
+        // that is never freed.
         return;
     }
     read(&text);

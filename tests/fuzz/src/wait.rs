@@ -1,4 +1,4 @@
-//! Waits: no formula overflows, and none retries earlier than requested.
+//! Waits. No formula overflows, and no wait is shorter than requested.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use optimus_core::{BACKOFF_MAX, Backoff, interval};
 
 use crate::draw::Draw;
 
-/// The back-offs and the interval of upkeep, with any numbers.
+/// Checks the back-offs and the interval of upkeep, with any numbers.
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
     let (base, cap, jitter) = (draw.duration(), draw.duration(), draw.share());
@@ -23,7 +23,7 @@ pub(crate) fn check(data: &[u8]) {
         let asked = if backoff == Backoff::Sidekiq { BACKOFF_MAX } else { base.min(cap) };
         assert!(wait >= asked.min(BACKOFF_MAX) || backoff == Backoff::Sidekiq, "{backoff:?}");
         let unhurried = backoff.wait(n, &fmt::Error, 0.0);
-        assert!(wait >= unhurried, "{backoff:?}: jitter brought it forward");
+        assert!(wait >= unhurried, "{backoff:?}: the jitter made the wait shorter");
     }
     let size = usize::try_from(draw.number()).unwrap_or(usize::MAX);
     let (early, late) = (interval(base, size, 0.0), interval(base, size, random));

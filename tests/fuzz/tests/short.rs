@@ -1,4 +1,5 @@
-//! Each property on its seeds and on mutations of them: the short form of `tests/fuzz/libfuzzer/`.
+//! Tests each property on its seeds and on mutations of them. This is the short form of
+//! `tests/fuzz/libfuzzer/`.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use fastrand::Rng;
 use optimus_fuzz::{PROPERTIES, Property, check};
 
-/// Mutations of each seed.
+/// The number of mutations of each seed.
 const MUTATIONS: usize = 1_000;
 const MUTANT_BYTES_MAX: usize = 4_096;
 
@@ -18,7 +19,7 @@ fn seeds(property: &Property) -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// One to four changes of kinds that often break decoders.
+/// Makes one to four changes of kinds that often break decoders.
 fn mutated(seed: &[u8], others: &[Vec<u8>], random: &mut Rng) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..random.usize(1..=4) {

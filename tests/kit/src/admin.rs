@@ -15,10 +15,10 @@ impl RedisServer {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(patience)
             .set_response_timeout(patience);
-        let client = redis::Client::open(self.url()).expect("the test kit made the address");
+        let client = redis::Client::open(self.url()).expect("the address of a server is valid");
         client
             .get_multiplexed_async_connection_with_config(&config)
             .await
-            .expect("the server answered when it was started")
+            .expect("the server has answered before")
     }
 }

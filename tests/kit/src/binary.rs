@@ -9,8 +9,8 @@ pub const REDIS_SERVER_VAR: &str = "OPTIMUS_REDIS_SERVER";
 /// Servers with the commands that Optimus needs, in the order of preference.
 const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 
-/// The Redis server's program: `$OPTIMUS_REDIS_SERVER`, else the first of `redis-server` and
-/// `valkey-server` in `PATH`.
+/// Finds the Redis server's program: `$OPTIMUS_REDIS_SERVER` if it is set, otherwise the first of
+/// `redis-server` and `valkey-server` in `PATH`.
 pub fn find_redis_server() -> Option<PathBuf> {
     if let Some(named) = env::var_os(REDIS_SERVER_VAR).filter(|value| !value.is_empty()) {
         return Some(named.into());

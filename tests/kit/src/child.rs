@@ -11,8 +11,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-/// `$1` is a directory to remove after an orphan's death ('' for none), the rest is the program.
-/// The watcher closes the program's output, because readers of that output wait for its end.
+/// The script of the shell. `$1` is a directory to remove after an orphan's death ('' for none),
+/// and the rest is the program. The watcher closes the program's output, because readers of that
+/// output wait for its end.
 const SCRIPT: &str = r#"
 leftovers=$1
 shift
@@ -27,7 +28,7 @@ exec 3<&0
 exec "$@" </dev/null 3<&-
 "#;
 
-/// A running child that dies with this process and on drop.
+/// A running child. It dies with this process, and when this value is dropped.
 #[derive(Debug)]
 pub struct ChildGuard {
     child: Child,
@@ -35,9 +36,9 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    /// The command that runs `program` with such a watcher. Add arguments, environment and output
-    /// as to any other command, then [`spawn`](Self::spawn) it. `leftovers` is a directory to
-    /// remove if this process dies first.
+    /// Returns the command that runs `program` with a watcher. Add arguments, environment and
+    /// output as to any other command, then [`spawn`](Self::spawn) it. `leftovers` is a directory
+    /// to remove if this process dies first.
     pub fn command(program: impl AsRef<OsStr>, leftovers: Option<&Path>) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "child"]);
@@ -58,17 +59,17 @@ impl ChildGuard {
         Ok(Self { child, watcher })
     }
 
-    /// The process id of the program itself.
+    /// Returns the process id of the program itself.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What the program prints, if the command piped it and no earlier call took it.
+    /// Returns the program's output, if the command piped it and no earlier call took it.
     pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// How the program ended, or `None` while it runs.
+    /// Returns how the program ended, or `None` while it runs.
     ///
     /// # Errors
     ///
@@ -88,8 +89,8 @@ impl ChildGuard {
     /// When the operating system refuses.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.child.kill()?;
-        // This comes before the wait that frees the pid: the watcher must not kill a later process
-        // with the same pid.
+        // This comes before the wait that frees the pid, because the watcher must not kill a later
+        // process with the same pid.
         self.release();
         self.child.wait()
     }
@@ -100,7 +101,7 @@ impl ChildGuard {
     ///
     /// When the program has ended or the name is unknown.
     pub fn signal(&self, name: &str) -> io::Result<()> {
-        // This uses the shell's builtin `kill`: small systems lack the separate program.
+        // This uses the shell's builtin `kill`, because small systems have no separate program.
         let kill = r#"kill -s "$1" "$2""#;
         let pid = self.pid().to_string();
         let status = Command::new("sh").args(["-c", kill, "kill", name, &pid]).status()?;
@@ -112,7 +113,7 @@ impl ChildGuard {
     }
 
     fn release(&mut self) {
-        // It fails when the watcher is already gone, which is the desired state.
+        // This fails if the watcher is already gone, which is the desired state.
         let _ = self.watcher.write_all(b"released\n");
     }
 }

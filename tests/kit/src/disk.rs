@@ -1,4 +1,4 @@
-//! A disk that is full for one server.
+//! Fills the disk of one server.
 
 use std::io;
 
@@ -7,8 +7,9 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use crate::RedisServer;
 
 impl RedisServer {
-    /// Fails every write of the server to a file from now on, as a full disk does. The server must
-    /// be started with [`survives_a_full_disk`](crate::RedisServerBuilder::survives_a_full_disk).
+    /// Makes every write of the server to a file fail from now on, as on a full disk. The server
+    /// must be started with
+    /// [`survives_a_full_disk`](crate::RedisServerBuilder::survives_a_full_disk).
     ///
     /// # Errors
     ///

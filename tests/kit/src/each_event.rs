@@ -8,23 +8,23 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// An event as a log would show it.
+/// An event, as a log would show it.
 #[derive(Debug, Clone)]
 pub struct LogEvent {
-    /// Where it was logged: a module, unless the event names another target.
+    /// The place of the event: a module, unless the event names another target.
     pub target: &'static str,
-    /// How severe it is.
+    /// The level of the event.
     pub level: Level,
     fields: BTreeMap<&'static str, String>,
 }
 
 impl LogEvent {
-    /// The text of a field; empty if the event does not have it.
+    /// Returns the text of a field, or an empty text if the event does not have it.
     pub fn get(&self, field: &str) -> &str {
         self.fields.get(field).map_or("", String::as_str)
     }
 
-    /// Its text, without its fields.
+    /// Returns the text of the event, without its fields.
     pub fn message(&self) -> &str {
         self.get("message")
     }
@@ -39,18 +39,19 @@ pub struct EachEvent {
 }
 
 impl EachEvent {
-    /// All events. The function may block or panic: it runs where a subscriber would.
+    /// Passes on all events. The function may block or panic, because it runs where a subscriber
+    /// would.
     pub fn new(each: impl Fn(LogEvent) + Send + Sync + 'static) -> Self {
         Self { target: "", level: Level::TRACE, each: Arc::new(each) }
     }
 
-    /// Only those whose target begins with this.
+    /// Passes on only the events whose target begins with this.
     #[must_use]
     pub fn of(self, target: &'static str) -> Self {
         Self { target, ..self }
     }
 
-    /// Only those of this level or a more severe one.
+    /// Passes on only the events of this level or a more severe one.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }

@@ -1,10 +1,11 @@
-//! Awaits a condition that has no signal.
+//! Waits for a condition that has no signal.
 
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-/// Short enough that a test is not slowed, long enough to leave the cores to the tested code.
+/// The interval of the checks. It is short, so that a test is not slower, and long enough to leave
+/// the cores to the tested code.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Checks `condition` repeatedly until it holds. Prefer a [`Signal`](crate::Signal) if the tested
@@ -12,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 ///
-/// If it does not hold `within` the bound. The message names `what` was awaited.
+/// If the condition does not hold `within` the bound. The message contains `what`.
 pub async fn eventually(what: &str, within: Duration, mut condition: impl AsyncFnMut() -> bool) {
     let polling = async {
         while !condition().await {

@@ -1,4 +1,4 @@
-//! libfaketime, which gives a process a wrong clock.
+//! libfaketime, which changes the clock of a process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,34 +7,36 @@ use std::thread;
 use std::time::Duration;
 use std::{fs, io};
 
-/// The variant for programs with several threads.
+/// The file of the library for programs with several threads.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
-/// Folders in which systems keep libraries. Debian has a folder for each architecture in the last
-/// one.
+/// Folders in which systems keep libraries. In the last one, Debian has a folder for each
+/// architecture.
 const FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/local/lib", "/usr/lib"];
 
-/// A server that reads the time before the library is ready never stops trying.
+/// The time limit of a test start. A server that reads the time before the library is ready never
+/// stops trying.
 const TRY_FOR: Duration = Duration::from_secs(5);
 
-/// Setting a clock changes only the time of day, not the monotonic clock.
+/// With this setting, a change of the clock affects only the time of day and not the monotonic
+/// clock.
 const KEEP_MONOTONIC: [(&str, &str); 2] =
     [("FAKETIME_DONT_FAKE_MONOTONIC", "1"), ("DONT_FAKE_MONOTONIC", "1")];
 
-/// The library to preload, if the system has it.
+/// Returns the library to preload, if the system has it.
 fn library() -> Option<PathBuf> {
     let inner = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = FOLDERS.iter().map(|folder| Path::new(folder).to_owned()).chain(inner);
     folders.map(|folder| folder.join(LIBRARY)).find(|library| library.is_file())
 }
 
-/// Whether this system can give a process a wrong clock.
+/// Returns whether this system can change the clock of a process.
 pub fn has_faketime() -> bool {
     library().is_some()
 }
 
-/// Gives the process that this command starts a clock that is wrong by `offset`, such as `+1d`, if
-/// the library is available.
+/// Changes the clock of the process that this command starts by `offset`, such as `+1d`, if the
+/// library is available.
 pub fn fake_clock(command: &mut Command, offset: &str) {
     if let Some(library) = library() {
         command.env("LD_PRELOAD", library).env("FAKETIME", offset).envs(KEEP_MONOTONIC);
@@ -45,13 +47,14 @@ pub fn fake_clock(command: &mut Command, offset: &str) {
 #[derive(Debug)]
 pub(crate) struct Clock {
     preload: String,
-    /// The file that the library reads for each request of the time.
+    /// The file that the library reads each time the server asks for the time.
     file: PathBuf,
     off_s: i64,
 }
 
 impl Clock {
-    /// A correct clock, kept in that folder, if this server works with the library.
+    /// Returns a correct clock, whose file is in that folder, if this server works with the
+    /// library.
     pub(crate) fn new(server: &Path, folder: &Path) -> Option<Self> {
         let preload = preload_for(server)?;
         let clock = Self { preload, file: folder.join("clock"), off_s: 0 };
@@ -64,7 +67,7 @@ impl Clock {
     }
 
     /// Sets the clock to this many seconds off the machine's clock. Returns by how many seconds
-    /// that moves it.
+    /// this changes the clock.
     pub(crate) fn set(&mut self, off_s: i64) -> io::Result<i64> {
         let by_s = off_s - std::mem::replace(&mut self.off_s, off_s);
         self.write()?;
@@ -79,9 +82,9 @@ impl Clock {
     }
 }
 
-/// What to preload so that this server's clock can be set, if the server works with it. The C
-/// library is preloaded too, for its allocator: jemalloc reads the time before the library is
-/// ready.
+/// Returns what to preload so that this server's clock can be set, if the server works with the
+/// library. The C library is preloaded, too, for its allocator, because jemalloc reads the time
+/// before the library is ready.
 fn preload_for(server: &Path) -> Option<String> {
     let preload = format!("{}:libc.so.6", library()?.to_str()?);
     let mut command = Command::new(server);

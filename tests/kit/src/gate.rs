@@ -4,10 +4,10 @@ use tokio::sync::watch;
 
 use crate::Signal;
 
-/// Closed at first. Clones share one gate.
+/// A gate, which is closed at first. Clones share one gate.
 ///
-/// A handler calls [`pass`](Self::pass); the test awaits its [`arrivals`](Self::arrivals),
-/// does what must happen meanwhile, and [`open`](Self::open)s.
+/// A handler calls [`pass`](Self::pass); the test awaits its [`arrivals`](Self::arrivals), does its
+/// work, and calls [`open`](Self::open).
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     arrivals: Signal,
@@ -15,20 +15,20 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A closed gate without arrivals.
+    /// Returns a closed gate without arrivals.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts an arrival, then waits until the gate is open. The wait has no bound: the tested code
-    /// waits here, and the test must open the gate.
+    /// Counts an arrival, then waits until the gate is open. The wait has no bound, so the test
+    /// must open the gate.
     pub async fn pass(&self) {
         let mut opened = self.opened.subscribe();
         self.arrivals.hit();
-        opened.wait_for(|opened| *opened).await.expect("this gate itself holds the sender");
+        opened.wait_for(|opened| *opened).await.expect("this gate holds the sender");
     }
 
-    /// Lets everyone pass from now on.
+    /// Lets every arrival pass from now on.
     pub fn open(&self) {
         self.opened.send_replace(true);
     }
@@ -38,7 +38,7 @@ impl Gate {
         self.opened.send_replace(false);
     }
 
-    /// The signal that each arrival hits.
+    /// Returns the signal that each arrival hits.
     pub fn arrivals(&self) -> &Signal {
         &self.arrivals
     }

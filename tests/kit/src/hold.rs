@@ -1,4 +1,4 @@
-//! A gate for code that blocks: it keeps the threads that arrive until the test releases them.
+//! A gate for code that blocks. It holds the threads that arrive until the test releases them.
 
 use std::{
     sync::{Arc, Condvar, Mutex},
@@ -7,13 +7,13 @@ use std::{
 
 use crate::Signal;
 
-/// No thread is kept for longer, so that a test that fails ends, too.
+/// The longest time that a thread is held. With this limit, a test that fails also ends.
 const KEPT_MAX: Duration = Duration::from_secs(40);
 
-/// What [`Gate`](crate::Gate) is for tasks, this is for threads. Clones share one state.
+/// A [`Gate`](crate::Gate) for threads. Clones share one state.
 ///
 /// The tested code calls [`keep_thread`](Self::keep_thread); the test awaits the
-/// [`arrivals`](Self::arrivals), does what must happen meanwhile, and [`release`](Self::release)s.
+/// [`arrivals`](Self::arrivals), does its work, and calls [`release`](Self::release).
 #[derive(Clone, Debug, Default)]
 pub struct Hold {
     arrivals: Signal,
@@ -21,7 +21,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Keeps every thread that arrives.
+    /// Holds every thread that arrives.
     pub fn new() -> Self {
         Self::default()
     }
@@ -34,14 +34,14 @@ impl Hold {
         drop(released.wait_timeout_while(is_released, KEPT_MAX, |is| !*is));
     }
 
-    /// Lets every thread go, and keeps no more.
+    /// Releases every thread, and holds no more threads.
     pub fn release(&self) {
         let (is_released, released) = &*self.released;
         *is_released.lock().expect("no holder of this lock panics") = true;
         released.notify_all();
     }
 
-    /// The signal that each arrival hits.
+    /// Returns the signal that each arrival hits.
     pub fn arrivals(&self) -> &Signal {
         &self.arrivals
     }

@@ -1,4 +1,4 @@
-//! How a private server is set up: its options, its folder and its address.
+//! The setup of a private server: its options, its folder and its address.
 
 use std::fs::{self, File, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,22 +13,24 @@ use crate::faketime::Clock;
 use crate::ping::Address;
 use crate::{REDIS_SERVER_VAR, RedisServer, find_redis_server};
 
-/// Below the ports that the system gives to outgoing connections, so that a restarted server finds
-/// its port free.
+/// The range of ports. It is below the ports that the system gives to outgoing connections, so that
+/// a restarted server finds its port free.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Two tests may choose the same port at the same moment; the second test then tries another.
+/// The number of tries. Two tests may choose the same port at the same moment, and the second one
+/// then tries another port.
 const PORT_ATTEMPTS: usize = 20;
 
-/// The server's own log, and its output before it has read where to log.
+/// The files of the server's own log, and of its output before it has read where to log.
 const LOG: &str = "redis.log";
 const COMPLAINTS: &str = "stderr.log";
 
-/// A program inherits the ignored signals of the process that it replaces.
+/// Ignores the signal of a write beyond the limit. A program inherits the ignored signals of the
+/// process that it replaces.
 const IGNORE_LIMIT: &str = r#"trap '' XFSZ; exec "$@""#;
 
-/// Options of a private server. Without any, it listens on a Unix socket in a folder that only this
-/// user can enter, and stores nothing on disk.
+/// The options of a private server. By default, the server listens on a Unix socket in a folder
+/// that only this user can enter, and stores nothing on disk.
 #[derive(Clone, Debug, Default)]
 pub struct RedisServerBuilder {
     under: Vec<String>,
@@ -42,11 +44,11 @@ pub struct RedisServerBuilder {
 /// The TLS files of a server, and its requirement for clients.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// Its certificate.
+    /// The certificate of the server.
     pub cert: PathBuf,
     /// The key of the certificate.
     pub key: PathBuf,
-    /// With this, clients must present a certificate of this CA.
+    /// The CA. If it is set, clients must present a certificate of this CA.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -64,31 +66,33 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Writes each command to disk before answering it, so answered commands survive
+    /// Writes each command to disk before answering it, so that answered commands survive
     /// [`RedisServer::kill`].
     pub fn appendonly_always(self) -> Self {
         self.arg("--appendonly", "yes").arg("--appendfsync", "always")
     }
 
-    /// Listens on a free port of the loopback interface instead of a socket.
+    /// Listens on a free port of the loopback interface, and not on a socket.
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
         self
     }
 
-    /// Treats a [full disk](RedisServer::fill_disk) as a failed write. Otherwise the system kills
-    /// the server at the first byte above the limit.
+    /// Treats a [full disk](RedisServer::fill_disk) as a failed write. Without this option, the
+    /// system kills the server at the first byte above the limit.
     pub fn survives_a_full_disk(self) -> Self {
         self.under(&["sh", "-c", IGNORE_LIMIT, "sh"].map(str::to_owned))
     }
 
-    /// Runs with a clock that [can be set](RedisServer::set_clock), if the system supports that.
+    /// Runs the server with a clock that [can be set](RedisServer::set_clock), if the system
+    /// supports that.
     pub fn settable_clock(mut self) -> Self {
         self.settable_clock = true;
         self
     }
 
-    /// Requires this password of every client. Letters and digits only: it is part of the URL.
+    /// Requires this password of every client. The password may have only letters and digits,
+    /// because it is part of the URL.
     pub fn password(mut self, password: &str) -> Self {
         let plain = password.chars().all(|c| c.is_ascii_alphanumeric());
         assert!(plain && !password.is_empty(), "a test's password has only letters and digits");
@@ -96,13 +100,13 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Also accepts TLS, on a separate [port](RedisServer::tls_port). Not every server can.
+    /// Also accepts TLS, on a separate [port](RedisServer::tls_port). Some servers can't do that.
     pub fn tls(mut self, files: TlsFiles) -> Self {
         self.tls = Some(files);
         self.tcp()
     }
 
-    /// Starts the server and waits, at most 10 s, until it answers.
+    /// Starts the server and waits up to 10 s until it answers.
     ///
     /// # Panics
     ///
@@ -126,7 +130,7 @@ impl RedisServerBuilder {
     }
 }
 
-/// Everything that is needed to start one server, also repeatedly.
+/// The values that are needed to start one server, once or repeatedly.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) address: Address,
@@ -142,7 +146,10 @@ pub(crate) struct Launch {
 impl Launch {
     fn prepare(options: &RedisServerBuilder) -> Self {
         let program = find_redis_server().unwrap_or_else(|| {
-            panic!("no redis-server: `cargo xtask redis` installs it, ${REDIS_SERVER_VAR} names it")
+            panic!(
+                "no redis-server: install it with `cargo xtask redis`, or set \
+                 ${REDIS_SERVER_VAR} to its path"
+            )
         });
         let folder = tempfile::Builder::new()
             .prefix("optimus-redis-")
@@ -189,7 +196,7 @@ impl Launch {
             command.arg("--tls-port").arg(port.to_string());
             command.arg("--tls-cert-file").arg(&files.cert).arg("--tls-key-file").arg(&files.key);
             let asks = if files.client_ca.is_some() { "yes" } else { "no" };
-            // The server requires a CA in any case.
+            // The server needs a CA even if it does not check clients.
             let ca = files.client_ca.as_ref().unwrap_or(&files.cert);
             command.args(["--tls-auth-clients", asks, "--tls-ca-cert-file"]).arg(ca);
         }
@@ -210,7 +217,7 @@ impl Launch {
         }
     }
 
-    /// The end of the server's log, which explains why it did not start.
+    /// Returns the end of the server's log, which explains why the server did not start.
     pub(crate) fn log(&self) -> String {
         let read = |name| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         let log = read(LOG) + &read(COMPLAINTS);

@@ -1,10 +1,10 @@
 //! Helpers for the tests of Optimus: real Redis servers that end with the test, real
 //! processes to kill, and signals to wait on instead of sleeping.
 //!
-//! It depends on no other Optimus crate, so every crate can use it in its tests. In reading order:
-//! [`RedisServer`] is a private server to kill, pause and restart. [`shared_redis`] is a running
-//! one that no test may disturb; each test uses its own [`namespace`]. [`Signal`], [`Gate`] and
-//! [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
+//! This crate depends on no other Optimus crate, so every crate can use it in its tests. In reading
+//! order: [`RedisServer`] is a private server to kill, pause and restart. [`shared_redis`] is a
+//! running one that no test may disturb; each test uses its own [`namespace`]. [`Signal`], [`Gate`]
+//! and [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
 //! polling can detect, [`EachEvent`] reads the log, and [`Proc`] runs a program. A [`ChildGuard`]
 //! process, such as a server or a program, dies with the test. A [`hanging_file`] is one whose
 //! reads hang. A [`FaultProxy`] stands between a client and a server and causes network faults. A

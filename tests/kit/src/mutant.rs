@@ -1,5 +1,5 @@
-//! The deliberate bugs of `tests/mutants/`: patch files that state what they break, which project
-//! had that bug (a peer or Optimus), and which tests must notice.
+//! The deliberate bugs of `tests/mutants/`. Each patch file states what it breaks, which project
+//! had that bug (a peer or Optimus), and which tests must notice it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,21 @@ const KILLED_BY: &str = "Killed by: ";
 /// A deliberate bug: one patch file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutant {
-    /// The name of its file, without the extension: what it breaks.
+    /// The name of the patch file, without the extension. It shows what the mutant breaks.
     pub name: String,
-    /// The patch.
+    /// The path of the patch file.
     pub path: PathBuf,
     /// What is broken, in one sentence.
     pub breaks: String,
-    /// Its origin: `project#number, what happened there`, or the Optimus commit with the fix.
+    /// The origin of the bug: `project#number, what happened there`, or the Optimus commit with the
+    /// fix.
     pub had_by: String,
-    /// Arguments of `cargo test` for the tests that must fail.
+    /// The arguments of `cargo test` for the tests that must fail.
     pub killed_by: Vec<String>,
 }
 
 impl Mutant {
-    /// All mutants of a folder, by name.
+    /// Reads all mutants of a folder, sorted by name.
     ///
     /// # Errors
     ///
@@ -51,7 +52,8 @@ impl Mutant {
     ///
     /// Names the line that is missing.
     pub fn parse(path: PathBuf, text: &str) -> Result<Self, String> {
-        let missing = |what: &str| format!("{}: its head has no {what}", path.display());
+        let missing =
+            |what: &str| format!("{}: the head of the patch has no {what}", path.display());
         let mut head = text.lines();
         let breaks = head.next().filter(|line| line.ends_with('.'));
         let breaks = breaks.ok_or_else(|| missing("sentence that states what is broken"))?;
@@ -78,7 +80,7 @@ impl Mutant {
     }
 }
 
-/// Whether it begins with a commit hash, as in `1a2b3c4, `, and text follows.
+/// Returns whether the text begins with a commit hash, as in `1a2b3c4, `, and more text follows.
 fn names_a_commit(ours: &str) -> bool {
     ours.split_once(", ").is_some_and(|(commit, what)| {
         let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -86,7 +88,7 @@ fn names_a_commit(ours: &str) -> bool {
     })
 }
 
-/// Whether it begins with `project#number, ` and text follows.
+/// Returns whether the text begins with `project#number, ` and more text follows.
 fn names_a_thread(peer: &str) -> bool {
     let thread = peer.split_once(", ").and_then(|(thread, what)| {
         let (project, number) = thread.split_once('#')?;

@@ -1,19 +1,19 @@
-//! The lines that a process has printed so far, and the wait for one of them.
+//! The lines that a process has printed so far. A test can wait for one of them.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::thread;
 
 use tokio::sync::watch;
 
-/// Lines of both streams, each stream in its own order. Clones share them.
+/// The lines of both streams. The lines of each stream are in order. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     lines: watch::Sender<Vec<String>>,
 }
 
 impl Output {
-    /// Collects from `stream` until its end, on its own thread: a process blocks if nobody reads
-    /// its pipe.
+    /// Collects lines from `stream` until its end, on a separate thread, because a process blocks
+    /// if its pipe is not read.
     pub(crate) fn collect(&self, stream: impl Read + Send + 'static) {
         let lines = self.lines.clone();
         thread::spawn(move || {
@@ -29,11 +29,11 @@ impl Output {
         self.lines.borrow().clone()
     }
 
-    /// The first line that contains `part`, whether it is already printed or still to come.
+    /// Returns the first line that contains `part`, whether it is already printed or not.
     pub(crate) async fn line_with(&self, part: &str) -> String {
         let has = |lines: &Vec<String>| lines.iter().any(|line| line.contains(part));
         let mut lines = self.lines.subscribe();
-        let lines = lines.wait_for(has).await.expect("this output itself holds the sender");
+        let lines = lines.wait_for(has).await.expect("this output holds the sender");
         lines.iter().find(|line| line.contains(part)).expect("awaited above").clone()
     }
 }

@@ -1,4 +1,5 @@
-//! Asks a server whether it is ready, in the inline form of its protocol: no client crate needed.
+//! Checks whether a server is ready. It uses the inline form of the protocol, so it needs no client
+//! crate.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,10 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server that loads its data or is paused does not answer; the caller tries again.
+/// The time limit of one try. A server that loads its data or is paused does not answer, and the
+/// caller tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     /// A Unix socket.
@@ -18,7 +20,7 @@ pub(crate) enum Address {
     Port(u16),
 }
 
-/// Succeeds when the server at `address` takes commands. Fails while it starts or loads.
+/// Succeeds when the server at `address` accepts commands. Fails while the server starts or loads.
 pub(crate) fn ping(address: &Address, password: Option<&str>) -> io::Result<()> {
     match address {
         Address::Socket(path) => {
@@ -43,6 +45,6 @@ fn exchange(mut stream: impl Read + Write, password: Option<&str>) -> io::Result
     if answer.lines().any(|line| line == "+PONG") {
         Ok(())
     } else {
-        Err(io::Error::other(format!("it answers {answer:?}")))
+        Err(io::Error::other(format!("the server answers {answer:?}")))
     }
 }

@@ -1,4 +1,5 @@
-//! A program under test, as its own process: to read, to signal, to kill.
+//! A program under test that runs as a separate process. A test can read its output, send it
+//! signals and kill it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,23 +27,23 @@ pub struct ProcBuilder {
 }
 
 impl Proc {
-    /// The program at `path`, usually `env!("CARGO_BIN_EXE_…")`.
+    /// Returns the program at `path`, usually `env!("CARGO_BIN_EXE_…")`.
     pub fn program(path: impl AsRef<Path>) -> ProcBuilder {
         let path = path.as_ref();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ProcBuilder { name, command: ChildGuard::command(path, None) }
     }
 
-    /// An example or a binary of the workspace, by its name: cargo builds it in a folder next to
-    /// the running test.
+    /// Returns an example or a binary of the workspace by its name. Cargo builds it in a folder
+    /// next to the running test.
     ///
     /// # Panics
     ///
-    /// If there is none; the message names the command that builds it.
+    /// If no such program exists. The message contains the command that builds it.
     pub fn built(name: &str) -> ProcBuilder {
         let test = std::env::current_exe().expect("the running test has a file");
-        // target/<profile>/deps/<test>: examples and binaries are next to `deps`.
-        let profile = test.ancestors().nth(2).expect("cargo puts tests two folders deep");
+        // The test is target/<profile>/deps/<test>, and examples and binaries are next to `deps`.
+        let profile = test.ancestors().nth(2).expect("cargo puts tests into target/<profile>/deps");
         let places: [PathBuf; 2] = [profile.join("examples").join(name), profile.join(name)];
         let found = places.iter().find(|place| place.is_file());
         Self::program(found.unwrap_or_else(|| {
@@ -51,21 +52,22 @@ impl Proc {
         }))
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// All lines so far, of standard output and standard error.
+    /// Returns all lines of standard output and standard error so far.
     pub fn lines(&self) -> Vec<String> {
         self.output.lines()
     }
 
-    /// The first line that contains `part`, already printed or printed `within` the bound.
+    /// Returns the first line that contains `part`. The line is already printed, or printed
+    /// `within` the bound.
     ///
     /// # Panics
     ///
-    /// If there is no such line; the message contains what was printed instead.
+    /// If there is no such line. The message contains the output.
     pub async fn wait_for_line(&self, part: &str, within: Duration) -> String {
         let Ok(line) = timeout(within, self.output.line_with(part)).await else {
             panic!("no {part:?} within {within:?} from {}", self.transcript())
@@ -77,12 +79,14 @@ impl Proc {
     ///
     /// # Panics
     ///
-    /// If it still runs after the bound; the message contains what it printed.
+    /// If the program still runs after the bound. The message contains its output.
     pub async fn wait(&mut self, within: Duration) -> ExitStatus {
         let process = &mut self.process;
         let ending = async {
             loop {
-                if let Some(status) = process.try_wait().expect("it is a child of this process") {
+                if let Some(status) =
+                    process.try_wait().expect("the program is a child of this process")
+                {
                     return status;
                 }
                 sleep(Duration::from_millis(2)).await;
@@ -108,7 +112,7 @@ impl Proc {
     ///
     /// # Panics
     ///
-    /// If the program has ended; the message contains what it printed.
+    /// If the program has ended. The message contains its output.
     pub fn signal(&self, name: &str) {
         if let Err(error) = self.process.signal(name) {
             panic!("{error}, {}", self.transcript());
@@ -133,7 +137,7 @@ impl ProcBuilder {
         self
     }
 
-    /// Starts the program, with nothing on its standard input.
+    /// Starts the program. Its standard input is empty.
     ///
     /// # Panics
     ///
@@ -143,8 +147,8 @@ impl ProcBuilder {
         let mut process = ChildGuard::spawn(&mut self.command).expect("a process can be started");
         let output = Output::default();
         let (stdout, stderr) = process.output();
-        output.collect(stdout.expect("it was piped"));
-        output.collect(stderr.expect("it was piped"));
+        output.collect(stdout.expect("the output is a pipe"));
+        output.collect(stderr.expect("the output is a pipe"));
         Proc { name: self.name, process, output }
     }
 }

@@ -9,7 +9,7 @@ use crate::child::ChildGuard;
 use crate::launch::{Launch, RedisServerBuilder};
 use crate::ping::ping;
 
-/// A server that takes longer is broken, not slow.
+/// The time limit of a start. A server that takes longer is broken, not slow.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
 /// A private Redis server. When it is dropped or this process dies, the server is killed and its
@@ -26,12 +26,12 @@ impl RedisServer {
     ///
     /// # Panics
     ///
-    /// If it does not answer within 10 s; the message contains the server's log.
+    /// If the server does not answer within 10 s. The message contains the server's log.
     pub fn start() -> Self {
         Self::builder().start()
     }
 
-    /// Options for a server, for example `RedisServer::builder().tcp().start()`.
+    /// Returns the options of a server, for example for `RedisServer::builder().tcp().start()`.
     pub fn builder() -> RedisServerBuilder {
         RedisServerBuilder::default()
     }
@@ -43,23 +43,23 @@ impl RedisServer {
         Ok(server)
     }
 
-    /// The address to connect to: `unix:///…/redis.sock` or `redis://127.0.0.1:…/`, with the
-    /// password if there is one. It stays the same through a restart.
+    /// Returns the address for clients: `unix:///…/redis.sock` or `redis://127.0.0.1:…/`, with the
+    /// password if there is one. A restart does not change the address.
     pub fn url(&self) -> String {
         self.launch.url()
     }
 
-    /// The port with [TLS](RedisServerBuilder::tls).
+    /// Returns the port with [TLS](RedisServerBuilder::tls).
     pub fn tls_port(&self) -> Option<u16> {
         self.launch.tls.as_ref().map(|(port, _)| *port)
     }
 
-    /// The folder with the server's log and its data.
+    /// Returns the folder with the server's log and its data.
     pub fn folder(&self) -> &Path {
         self.launch.folder.path()
     }
 
-    /// The server's process id.
+    /// Returns the server's process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -81,7 +81,7 @@ impl RedisServer {
     ///
     /// # Panics
     ///
-    /// If it does not answer within 10 s; the message contains the server's log.
+    /// If the server does not answer within 10 s. The message contains the server's log.
     pub fn restart(&mut self) {
         self.kill();
         self.process = self.launch.spawn().expect("the server started before");
@@ -90,24 +90,25 @@ impl RedisServer {
         }
     }
 
-    /// Whether the server has ended by itself.
+    /// Returns whether the server has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Freezes the server (SIGSTOP): connections stay open and no command gets a reply.
+    /// Freezes the server (SIGSTOP). Connections stay open, but no command gets a reply.
     pub fn pause(&self) {
         self.process.signal("STOP").expect("the server runs");
         self.await_frozen();
     }
 
-    /// Lets a paused server continue, with the commands that it received meanwhile.
+    /// Lets a paused server continue. It executes the commands that it received during the pause.
     pub fn resume(&self) {
         self.process.signal("CONT").expect("the server is paused, not dead");
     }
 
-    /// Sets its clock to this many seconds off the machine's clock. Returns by how many seconds
-    /// that moves it; none if it has no [settable clock](RedisServerBuilder::settable_clock).
+    /// Sets the server's clock to this many seconds off the machine's clock. Returns by how many
+    /// seconds this changes the clock, or none if the server has no [settable
+    /// clock](RedisServerBuilder::settable_clock).
     ///
     /// # Errors
     ///
@@ -128,15 +129,15 @@ impl RedisServer {
                         continue;
                     }
                 },
-                Ok(Some(status)) => format!("it ended with {status}"),
+                Ok(Some(status)) => format!("the server ended with {status}"),
                 Err(error) => error.to_string(),
             };
             return Err(format!("no Redis server: {failure}; its log:\n{}", self.launch.log()));
         }
     }
 
-    /// The system delivers a signal a moment after the call. If the system shows the state of a
-    /// process, this waits for that moment, so that no command is executed after `pause`.
+    /// Waits until a signal was delivered, which happens a moment after the call. If the system
+    /// shows the state of a process, no command is executed after `pause`.
     fn await_frozen(&self) {
         let state = format!("/proc/{}/stat", self.pid());
         while let Ok(stat) = std::fs::read_to_string(&state) {

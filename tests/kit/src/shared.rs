@@ -4,27 +4,27 @@ use std::env;
 
 use crate::RedisServer;
 
-/// The environment variable with the URL of the shared server; `cargo xtask test` sets it.
+/// The environment variable with the URL of the shared server. `cargo xtask test` sets it.
 pub const SHARED_REDIS_VAR: &str = "OPTIMUS_TEST_REDIS";
 
-/// A Redis server to use but not to disturb: no `FLUSHALL`, no `CONFIG SET`, no restart, and only
-/// keys of the test's own [`namespace`](crate::namespace).
+/// A Redis server that tests share and must not disturb. A test may not use `FLUSHALL`, `CONFIG
+/// SET` or a restart, and may use only keys of its own [`namespace`](crate::namespace).
 #[derive(Debug)]
 pub struct SharedRedis {
     url: String,
-    // Kept only for its drop.
+    // This field only keeps the server alive.
     _own: Option<RedisServer>,
 }
 
 impl SharedRedis {
-    /// The address to connect to.
+    /// Returns the address for clients.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// The server that `$OPTIMUS_TEST_REDIS` names. Without it, a private server that lives as long as
-/// the handle, so that a single `cargo test` works too.
+/// Returns the server that `$OPTIMUS_TEST_REDIS` names. Without this variable, returns a private
+/// server that lives as long as the handle, so that a single `cargo test` works, too.
 pub fn shared_redis() -> SharedRedis {
     if let Some(url) = env::var(SHARED_REDIS_VAR).ok().filter(|url| !url.is_empty()) {
         return SharedRedis { url, _own: None };

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// In a correct test no signal takes this long, and a broken test must fail soon.
+/// The time limit of a wait. In a correct test no signal takes this long, and a broken test must
+/// fail soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counts hits. Clones share the count.
@@ -15,7 +16,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// A signal without hits.
+    /// Returns a signal without hits.
     pub fn new() -> Self {
         Self::default()
     }
@@ -25,7 +26,7 @@ impl Signal {
         self.hits.send_modify(|hits| *hits += 1);
     }
 
-    /// How often it was hit.
+    /// Returns how often the signal was hit.
     pub fn hits(&self) -> u64 {
         *self.hits.borrow()
     }
@@ -34,7 +35,7 @@ impl Signal {
     ///
     /// # Panics
     ///
-    /// After 30 s; the message contains the number of hits.
+    /// After 30 s. The message contains the number of hits.
     pub async fn wait_for(&self, n: u64) {
         let mut hits = self.hits.subscribe();
         let arrival = timeout(PATIENCE, hits.wait_for(|hits| *hits >= n)).await.is_ok();

@@ -7,7 +7,7 @@ use optimus_testkit::{FaultProxy, RedisServer, SharedRedis, Way, namespace, shar
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands as _, AsyncConnectionConfig, RedisResult};
 
-/// Longer than any reply takes: a longer silence means that the reply is held up.
+/// A time that is longer than any reply takes. A longer silence means that the reply is held up.
 const SILENCE: Duration = Duration::from_millis(150);
 const SOON: Duration = Duration::from_secs(10);
 
@@ -27,7 +27,7 @@ async fn count(connection: &mut MultiplexedConnection, key: &str) -> u64 {
     connection.get::<_, Option<u64>>(key).await.unwrap().unwrap_or(0)
 }
 
-/// Whether it does not finish within [`SILENCE`]. If it finishes, the test fails.
+/// Checks that the future does not finish within [`SILENCE`].
 async fn is_held_up(action: impl Future) -> bool {
     tokio::time::timeout(SILENCE, action).await.is_err()
 }
@@ -132,9 +132,9 @@ async fn cut_and_reset_connections_fail_at_once_and_new_ones_work() {
         let _: Option<u64> = client.get(namespace()).await.unwrap();
         let begun = Instant::now();
         end(&proxy);
-        // The end of the connection may not have reached the client when it sends.
+        // The client may send before it has received the end of the connection.
         while client.get::<_, Option<u64>>(namespace()).await.is_ok() {
-            assert!(begun.elapsed() < SOON, "the connection goes on");
+            assert!(begun.elapsed() < SOON, "the connection still works");
         }
         assert!(begun.elapsed() < SOON);
     }
@@ -154,7 +154,7 @@ async fn slices_and_delays_change_nothing_but_the_time() {
     proxy.delay(each);
     let begun = Instant::now();
     assert_eq!(client.get::<_, String>(&key).await.unwrap(), value);
-    assert!(begun.elapsed() >= 2 * each, "once up and once down");
+    assert!(begun.elapsed() >= 2 * each, "the delay applies once in each direction");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! The helpers keep the promises that other tests rely on: above all, no process outlives a test.
+//! The helpers keep the promises that other tests rely on. The most important promise is that no
+//! process outlives a test.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use redis::AsyncCommands as _;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A process that was killed but not yet collected by its parent no longer runs.
+/// Returns whether a process runs. A process that was killed but not yet collected by its parent
+/// does not run.
 fn runs(pid: u32) -> bool {
     let seen = std::process::Command::new("sh")
         .args(["-c", r#"kill -0 "$1" 2>/dev/null && ! grep -qs '^State:.Z' "/proc/$1/status""#])
@@ -120,7 +122,8 @@ async fn a_server_dies_with_its_parent_even_if_that_is_killed() {
 
     parent.kill9();
     eventually("the orphaned server is dead", SOON, async || !runs(pid)).await;
-    eventually("its folder is gone", SOON, async || !Path::new(&folder).exists()).await;
+    eventually("the folder of the server is removed", SOON, async || !Path::new(&folder).exists())
+        .await;
 }
 
 #[tokio::test]
@@ -195,12 +198,12 @@ async fn a_full_disk_fails_writes_until_it_is_freed() {
     let mut server = persistent.start();
     let mut admin = server.admin().await;
     server.fill_disk().unwrap();
-    // The first ones succeed before the server notices.
+    // The first writes succeed before the server notices the full disk.
     let refused = async || admin.set::<_, _, ()>("key", "value").await.is_err();
     eventually("writes are refused", SOON, refused).await;
     assert!(!server.has_ended());
     server.free_disk().unwrap();
     let mut admin = server.admin().await;
     let taken = async || admin.set::<_, _, ()>("key", "value").await.is_ok();
-    eventually("writes are taken again", SOON, taken).await;
+    eventually("the server accepts writes again", SOON, taken).await;
 }

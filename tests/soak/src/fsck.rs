@@ -1,4 +1,4 @@
-//! The structure of a queue at rest: every index agrees with every other.
+//! Checks the structure of a queue at rest: all indexes must agree with each other.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use optimus::{Inspector, QueueName};
 use crate::agent::QUEUE;
 use crate::store::Store;
 
-/// Keys with data of a task, by id: none of it may outlive the task's record.
+/// The keys with data of a task, by id. This data must not outlive the task's record.
 const TASK_DATA: [&str; 5] = ["blobs", "priorities", "tries", "errors", "cancel"];
 
-/// The problems, one sentence each, in a queue in which nothing waits or runs.
+/// Returns the problems of a queue in which no task waits or runs, one sentence for each.
 ///
 /// # Errors
-/// When Redis is away.
+/// When Redis is not available.
 pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Result<Vec<String>> {
     let queue = QueueName::new(QUEUE)?;
     let mut wrong = Vec::new();
     let counts = inspector.counts(&queue).await?;
     if counts.ready + counts.delayed + counts.retry + counts.working > 0 {
-        wrong.push(format!("something waits or runs: {counts:?}"));
+        wrong.push(format!("tasks still wait or run: {counts:?}"));
     }
     for worker in inspector.workers(&queue).await? {
         if !worker.running.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Resul
     Ok(wrong)
 }
 
-/// A biz id belongs to an existing task.
+/// Checks that each biz id belongs to an existing task.
 async fn marks(
     store: &Store,
     prefix: &str,
@@ -69,7 +69,7 @@ async fn marks(
     Ok(())
 }
 
-/// A worker's held tasks are removed with it, except for the field of its last claim.
+/// Checks that the tasks of a worker are removed with it, except for the field of its last claim.
 async fn held_by_nobody(
     store: &Store,
     prefix: &str,

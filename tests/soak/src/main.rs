@@ -1,5 +1,5 @@
-//! Breaks everything around Optimus while it works, and checks the fate of every task. `cargo xtask
-//! soak` builds and runs it.
+//! Causes faults around a running Optimus, and checks the outcome of every task. `cargo xtask soak`
+//! builds and runs it.
 
 mod agent;
 mod fsck;

@@ -1,4 +1,4 @@
-//! The command line.
+//! The options of the command line.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use crate::profile::{PROFILES, Profile, QUICK};
 
-/// What to break, and for how long.
+/// The faults of the run, and its duration.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) profile: Profile,

@@ -1,4 +1,4 @@
-//! The fate of every task, after all faults are repaired: [`Outcome`].
+//! The outcome of every task, after all faults are removed: [`Outcome`].
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -16,7 +16,8 @@ use crate::fsck;
 use crate::nemesis::Done;
 use crate::scene::Environment;
 
-/// A backlog drains at thousands of tasks per second; a longer time is a hang.
+/// The time limit of the drain. A backlog drains at thousands of tasks per second, so a longer time
+/// is a hang.
 const DRAIN_WITHIN: Duration = Duration::from_secs(180);
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// The number of concurrent checks.
@@ -26,7 +27,7 @@ const CHECKS: usize = 128;
 pub(crate) struct Outcome {
     verdict: Verdict,
     done: Done,
-    /// Problems of the structure, and errors that no user should see.
+    /// The problems of the structure, and the errors that no user should see.
     wrong: Vec<String>,
     redis: String,
     drained: Duration,
@@ -58,7 +59,7 @@ impl Display for Outcome {
 ///
 /// # Errors
 ///
-/// When Redis or the histories cannot be read.
+/// When Redis or the histories can't be read.
 pub(crate) async fn find(
     environment: &Environment,
     folder: &Path,
@@ -96,8 +97,8 @@ async fn drain(environment: &Environment, client: &Client) -> anyhow::Result<()>
     }
 }
 
-/// Records the state of each task that has an id. A success is kept only for a short time. A task
-/// in no other state has succeeded or never existed, and the history must show which.
+/// Records the state of each task that has an id. A success is kept only for a short time, so a
+/// task in no state has succeeded or never existed. The history must show which of the two is true.
 async fn record_states(
     environment: &Environment,
     client: &Client,
@@ -134,7 +135,7 @@ async fn record_states(
     Ok(())
 }
 
-/// All tasks in a state.
+/// Returns all tasks in a state.
 async fn list(client: &Client, state: TaskState) -> anyhow::Result<Vec<TaskId>> {
     let (queue, mut all, mut after) = (QueueName::new(QUEUE)?, Vec::new(), None);
     loop {

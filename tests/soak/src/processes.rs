@@ -11,28 +11,28 @@ use optimus_testkit::{ChildGuard, fake_clock};
 
 use crate::agent::{Role, Settings};
 
-/// The output of agents, such as why they ended.
+/// The file for the output of agents, which shows why they ended.
 const OUTPUT: &str = "agents.log";
-/// An agent that is asked to end and does not end within this time hangs.
+/// The time limit of an end. An agent that takes longer after it is asked to end hangs.
 const LEAVE_WITHIN: Duration = Duration::from_secs(60);
 const CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// A place where one agent runs at a time.
+/// A place in which one agent runs at a time.
 struct Place {
     settings: Settings,
     agent: Option<ChildGuard>,
-    /// Its work is done.
+    /// Whether the agent has done all its work.
     is_done: bool,
 }
 
-/// All agents: first the workers, then the clients.
+/// All agents: the workers first, then the clients.
 pub(crate) struct Processes {
     folder: PathBuf,
     workers: Vec<Place>,
     clients: Vec<Place>,
 }
 
-/// Names one agent.
+/// The name of one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Worker(usize),
@@ -44,7 +44,7 @@ impl Processes {
     ///
     /// # Errors
     ///
-    /// When a process cannot be started.
+    /// When a process can't be started.
     pub(crate) fn start(
         folder: &Path,
         workers: Vec<Settings>,
@@ -67,18 +67,18 @@ impl Processes {
         self.clients.len()
     }
 
-    /// Whether every client has submitted all its tasks.
+    /// Returns whether every client has submitted all its tasks.
     pub(crate) fn has_submitted_all(&self) -> bool {
         self.clients.iter().all(|place| place.is_done)
     }
 
-    /// The process there, if it runs.
+    /// Returns the process in that place, if it runs.
     pub(crate) fn pid(&self, who: Who) -> Option<u32> {
         self.place(who).agent.as_ref().map(ChildGuard::pid)
     }
 
-    /// Starts the agents that do not run. An agent ends by itself only if Redis is away at its
-    /// start, or if its work is done.
+    /// Starts the agents that do not run. An agent ends by itself only if Redis is not available at
+    /// its start, or if its work is done.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Kills it with -9. [`tend`](Self::tend) starts another.
+    /// Kills the agent with -9. [`tend`](Self::tend) starts another one in its place.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Processes {
         agent.kill()?;
         log.write(What::Killed { victim: agent.pid() });
         if let Role::Client { first, count, .. } = &mut place.settings.role {
-            // Its successor must not use the same numbers.
+            // The next process in this place must not use the same numbers.
             *first += NUMBERS_EACH;
             place.is_done = count.is_some();
         }
@@ -123,10 +123,11 @@ impl Processes {
         agent.is_some_and(|agent| agent.signal(name).is_ok())
     }
 
-    /// Asks an agent to end (SIGTERM) and returns it, to be [awaited](leave).
+    /// Asks an agent to end (SIGTERM). Returns its process, so that the caller can [wait for
+    /// it](leave).
     pub(crate) fn dismiss(&mut self, who: Who) -> Option<ChildGuard> {
         let agent = self.place_mut(who).agent.take()?;
-        // It fails only if the process has ended, which is the desired state.
+        // This fails only if the process has ended, which is the desired state.
         let _ = agent.signal("TERM");
         Some(agent)
     }
@@ -161,14 +162,14 @@ impl Processes {
     }
 }
 
-/// The range of task numbers of each client process.
+/// The range of task numbers of each process of a client.
 pub(crate) const NUMBERS_EACH: u64 = 1 << 32;
 
 /// Waits until a worker that was asked to end has ended.
 ///
 /// # Errors
 ///
-/// When it hangs.
+/// When the worker hangs.
 pub(crate) fn leave(worker: ChildGuard, asked: u64, log: &HistoryLog) -> anyhow::Result<()> {
     let pid = worker.pid();
     await_end(worker).context("a worker")?;
@@ -179,7 +180,7 @@ pub(crate) fn leave(worker: ChildGuard, asked: u64, log: &HistoryLog) -> anyhow:
 fn await_end(mut agent: ChildGuard) -> anyhow::Result<()> {
     let begun = Instant::now();
     while agent.try_wait()?.is_none() {
-        ensure!(begun.elapsed() < LEAVE_WITHIN, "it was asked to end and still runs");
+        ensure!(begun.elapsed() < LEAVE_WITHIN, "the worker was asked to end and still runs");
         std::thread::sleep(CHECK_EVERY);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a run breaks, how often, and when it ends: [`Profile`].
+//! The kinds of runs: their faults, how frequent these are, and when a run ends: [`Profile`].
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ pub(crate) struct Profile {
     pub(crate) workers: usize,
     pub(crate) slots: usize,
     pub(crate) clients: usize,
-    /// Submits per second, over all clients.
+    /// The submits per second, over all clients.
     pub(crate) per_s: u64,
-    /// The run ends after this many submitted tasks; none: after the disturbances.
+    /// The run ends after this many submitted tasks. If none is set, it ends after the
+    /// disturbances.
     pub(crate) tasks: Option<u64>,
-    /// The time of the disturbances; none: until the acts are done.
+    /// The time of the disturbances. If none is set, they end when all acts are done.
     pub(crate) time: Option<Duration>,
-    /// Acts on processes, and acts on Redis and its connections. Both run at the same time.
+    /// The acts on processes, and the acts on Redis and its connections. Both run at the same time.
     pub(crate) plans: [Plan; 2],
     pub(crate) sync: Sync,
 }
@@ -28,18 +29,19 @@ pub(crate) struct Profile {
 /// The acts of one nemesis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Acts, each with the number of times that it occurs before the order starts again.
+    /// The acts, each with the number of times that it occurs before the order starts again.
     pub(crate) acts: &'static [(u32, Act)],
-    /// The number of acts; none: as many as fit into the time.
+    /// The number of acts. If none is set, as many acts run as fit into the time.
     pub(crate) count: Option<u64>,
     /// The average pause between two acts.
     pub(crate) pause: Duration,
 }
 
-/// When Redis' append-only file is synced.
+/// When Redis syncs its append-only file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sync {
-    /// With each write in the first half of the time, then once a second.
+    /// Redis syncs with each write in the first half of the time, and once a second in the second
+    /// half.
     Both,
     EverySec,
 }
@@ -70,7 +72,7 @@ const ON_REDIS: &[(u32, Act)] = &[
 
 const EVERYTHING: Profile = Profile {
     name: "mixed",
-    about: "everything, half of the time with AOF always and half with everysec (10 min)",
+    about: "every fault, half of the time with AOF always and half with everysec (10 min)",
     lease: Duration::from_secs(2),
     workers: 4,
     slots: 16,
@@ -85,10 +87,10 @@ const EVERYTHING: Profile = Profile {
     sync: Sync::Both,
 };
 
-/// A short version of everything, for each change.
+/// A short version of everything. It runs for each change.
 pub(crate) const QUICK: Profile = Profile {
     name: "quick",
-    about: "the same in 45 s, as a step of the tests",
+    about: "the same faults in 45 s, as a step of the tests",
     time: Some(Duration::from_secs(45)),
     per_s: 200,
     plans: [
@@ -98,7 +100,7 @@ pub(crate) const QUICK: Profile = Profile {
     ..EVERYTHING
 };
 
-/// All profiles; the first is the default.
+/// All profiles. The first one is the default.
 pub(crate) const PROFILES: &[Profile] = &[
     EVERYTHING,
     Profile {
@@ -188,12 +190,12 @@ pub(crate) const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// All its acts.
+    /// Returns all acts of the profile.
     pub(crate) fn acts(&self) -> impl Iterator<Item = Act> {
         self.plans.iter().flat_map(|plan| plan.acts).map(|(_, act)| *act)
     }
 
-    /// The same profile for another time, without its other limits.
+    /// Returns the same profile for another time, without its other limits.
     pub(crate) fn lasting(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self.tasks = None;

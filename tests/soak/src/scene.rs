@@ -22,7 +22,7 @@ use crate::profile::{Profile, Sync};
 use crate::stall::StallWatch;
 use crate::store::Store;
 
-/// The range of task numbers of a client's place, for all its processes.
+/// The range of task numbers of a client's place. All processes in that place share it.
 const NUMBERS_A_PLACE: u64 = NUMBERS_EACH << 16;
 /// The clock errors of one worker and of one client.
 const AHEAD: &str = "+1d";
@@ -30,12 +30,12 @@ const BEHIND: &str = "-1d";
 const TEND_EVERY: Duration = Duration::from_millis(100);
 const SAY_EVERY: Duration = Duration::from_secs(30);
 
-/// Everything that a nemesis can reach.
+/// Everything on which a nemesis can act.
 pub(crate) struct Environment {
     pub(crate) store: Store,
     /// The workers' lease.
     pub(crate) lease: Duration,
-    /// Some agents reach Redis through one of these.
+    /// The proxies. Some agents reach Redis through one of them.
     pub(crate) proxies: Vec<(Who, FaultProxy)>,
     pub(crate) log: Arc<HistoryLog>,
     /// The number of acts so far.
@@ -53,11 +53,11 @@ impl Environment {
         self.synced_always.load(Ordering::Relaxed)
     }
 
-    /// Sets when Redis syncs its file. A restarted Redis forgets that setting.
+    /// Sets when Redis syncs its file. A restarted Redis loses this setting.
     ///
     /// # Errors
     ///
-    /// When Redis is away.
+    /// When Redis is not available.
     pub(crate) async fn apply_sync(&self) -> anyhow::Result<()> {
         if !self.is_synced_always() {
             let words = ["CONFIG", "SET", "appendfsync", "everysec"];
@@ -71,7 +71,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// When the clock's file cannot be written.
+    /// When the clock's file can't be written.
     pub(crate) async fn set_clock(&self, off_s: i64) -> anyhow::Result<bool> {
         let since = now_ns();
         let Some(by_s) = self.store.server().await.set_clock(off_s)? else { return Ok(false) };
@@ -79,7 +79,7 @@ impl Environment {
         Ok(true)
     }
 
-    /// From now on a kill within two seconds may lose acknowledged writes.
+    /// Records that a kill may now lose the acknowledged writes of the last two seconds.
     async fn sync_every_second(&self) -> anyhow::Result<()> {
         self.synced_always.store(false, Ordering::Relaxed);
         let _server = self.store.server().await;
@@ -87,11 +87,11 @@ impl Environment {
     }
 }
 
-/// Breaks things and checks the tasks; `false` if a promise was broken.
+/// Causes the faults and checks the tasks. Returns `false` if a promise was broken.
 ///
 /// # Errors
 ///
-/// When the run itself cannot be carried out.
+/// When the run itself can't be carried out.
 pub(crate) fn run_scene(options: &Options) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new().prefix("optimus-soak-").tempdir()?;
     println!("profile {}, seed {}", options.profile.name, options.seed);
@@ -122,7 +122,7 @@ async fn run(options: &Options, folder: &Path) -> anyhow::Result<Outcome> {
     }
     let _watch = StallWatch::start(environment.log.clone());
     let done = disturb(&environment, profile, &mut random).await?;
-    println!("healing and draining after {:.0?}", begun.elapsed());
+    println!("the disturbances have ended after {:.0?}; now the backlog drains", begun.elapsed());
     heal(&environment).await?;
     outcome::find(&environment, folder, done, begun).await
 }
@@ -172,7 +172,8 @@ async fn set(
     Ok(Environment { store, lease: profile.lease, proxies, log, acts, processes, synced_always })
 }
 
-/// The last of several agents has a wrong clock: the clock of an agent must not matter.
+/// Returns the error of an agent's clock. The last of several agents has a wrong clock, because the
+/// clock of an agent must not matter.
 fn wrong_clock(index: usize, count: usize, offset: &str) -> Option<String> {
     (index > 0 && index + 1 == count).then(|| offset.to_owned())
 }

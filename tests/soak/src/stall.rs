@@ -1,4 +1,4 @@
-//! Notices when the machine itself stalls, which explains a lease that was not renewed.
+//! Notices when the machine itself stalls, because a stall explains a lease that was not renewed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use optimus_testkit::history::{HistoryLog, What, now_ns};
 
 const CHECK_EVERY: Duration = Duration::from_millis(20);
-/// Anything shorter is ordinary scheduling.
+/// The shortest stall. A shorter delay is ordinary scheduling.
 const STALL_MIN_NS: u64 = 250_000_000;
 
 /// A thread that sleeps for short times, and records when a sleep took too long.
@@ -38,7 +38,7 @@ impl Drop for StallWatch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It ends within one sleep, and has no result.
+            // The thread ends within one sleep, and has no result.
             let _ = thread.join();
         }
     }

@@ -7,10 +7,10 @@ use optimus_testkit::{RedisServer, find_redis_server};
 use redis::{AsyncConnectionConfig, FromRedisValue, RedisResult};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// As long as the longest act on Redis.
+/// The time limit of a command. It is as long as the longest act on Redis.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Redis closes connections after this many idle seconds.
+/// Redis closes connections that were idle for this many seconds.
 const CLOSES_IDLE_AFTER_S: &str = "2";
 
 /// A private Redis with an append-only file, on a port of the loopback interface.
@@ -20,8 +20,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Starts it. It syncs its file with each write until another setting. A settable clock makes
-    /// it slower.
+    /// Starts the server. It syncs its file with each write until the setting is changed. A
+    /// settable clock makes the server slower.
     pub(crate) fn start(sets_clock: bool) -> Self {
         let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
         options = options.arg("--timeout", CLOSES_IDLE_AFTER_S);
@@ -39,7 +39,7 @@ impl Store {
         &self.url
     }
 
-    /// The process. While the caller holds it, no other task kills or stops it.
+    /// Returns the process. While the caller holds it, no other task kills or stops it.
     pub(crate) async fn server(&self) -> MutexGuard<'_, RedisServer> {
         self.server.lock().await
     }
@@ -48,7 +48,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When Redis is away, or replies with an error.
+    /// When Redis is not available, or replies with an error.
     pub(crate) async fn command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))
@@ -62,11 +62,11 @@ impl Store {
         command.query_async(&mut connection).await
     }
 
-    /// A number from Redis' `INFO`.
+    /// Returns a number from Redis' `INFO`.
     ///
     /// # Errors
     ///
-    /// When Redis is away.
+    /// When Redis is not available.
     pub(crate) async fn info(&self, name: &str) -> RedisResult<Option<u64>> {
         let info: String = self.command(&["INFO"]).await?;
         let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -74,7 +74,7 @@ impl Store {
     }
 }
 
-/// From Redis 7 on, a setting must allow DEBUG.
+/// Returns whether a setting must allow DEBUG, as Redis 7 and later require.
 fn needs_leave_to_debug() -> bool {
     let program = find_redis_server().unwrap_or_else(|| "redis-server".into());
     let output = Command::new(program).arg("--version").output();

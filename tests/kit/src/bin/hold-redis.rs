@@ -1,5 +1,6 @@
-//! Starts a private Redis server, prints its pid, folder and address, and keeps it until killed.
-//! Use it as a Redis to experiment with. A test uses it as the parent process to kill.
+//! Starts a private Redis server, prints its pid, folder and address, and keeps the server until
+//! this program is killed. Use it for experiments with Redis. A test uses it as the parent process
+//! to kill.
 
 use optimus_testkit::RedisServer;
 

@@ -11,7 +11,7 @@ pub(super) struct Account {
     pub(super) cancels: Requests,
     pub(super) requeues: Requests,
     pub(super) deletes: Requests,
-    /// Ordered by fence, once [sorted](Self::sort).
+    /// The executions, ordered by fence once they are [sorted](Self::sort).
     pub(super) executions: Vec<Execution>,
     pub(super) found: Option<(Found, u64)>,
     /// Events that are impossible, such as the end of an execution that never began.
@@ -25,7 +25,7 @@ pub(super) struct Invoked {
     pub(super) delay_ms: u64,
 }
 
-/// The answer that its client received.
+/// The answer that the client of the task received.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Acked { id: String },
@@ -34,7 +34,7 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// One execution of its handler.
+/// One execution of the task's handler.
 #[derive(Debug)]
 pub(super) struct Execution {
     pub(super) pid: u32,
@@ -83,7 +83,7 @@ impl Account {
         self.executions.sort_by_key(|execution| (execution.fence, execution.begun));
     }
 
-    /// When its submit was acknowledged as a new task.
+    /// Returns when the submit was acknowledged as a new task.
     pub(super) fn acked_at(&self) -> Option<u64> {
         match &self.answer {
             Some((at, Answer::Acked { .. })) => Some(*at),
@@ -91,7 +91,7 @@ impl Account {
         }
     }
 
-    /// Its id in the queue, as its client received it.
+    /// Returns the id of the task in the queue, as its client received it.
     pub(super) fn acked_id(&self) -> Option<&str> {
         match &self.answer {
             Some((_, Answer::Acked { id })) => Some(id),
@@ -101,17 +101,18 @@ impl Account {
 
     fn invoke(&mut self, invoked: Invoked) {
         if self.invoked.replace(invoked).is_some() {
-            self.oddities.push("was submitted twice under one number: the client is wrong");
+            self.oddities
+                .push("was submitted twice under one number, which is a bug of the client");
         }
     }
 
     fn answer(&mut self, at: u64, answer: Answer) {
         if self.answer.replace((at, answer)).is_some() {
-            self.oddities.push("was answered twice: the client is wrong");
+            self.oddities.push("was answered twice, which is a bug of the client");
         }
     }
 
-    /// The latest request of this operator had the answer that nothing was done.
+    /// Notes that the latest request of this operator changed nothing, according to the answer.
     fn undone(&mut self, pid: u32, at: u64) {
         let all = [&mut self.cancels, &mut self.requeues, &mut self.deletes];
         if let Some(last) = all.into_iter().max_by_key(|requests| requests.last_of(pid)) {
@@ -119,7 +120,7 @@ impl Account {
         }
     }
 
-    /// A process records the begin of an execution before its end.
+    /// Adds the end of an execution. A process records the begin of an execution before its end.
     fn end(&mut self, at: u64, pid: u32, fence: u64, how: How) {
         let mut open = self.executions.iter_mut().rev();
         match open.find(|run| run.pid == pid && run.fence == fence && run.end.is_none()) {

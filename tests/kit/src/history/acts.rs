@@ -1,4 +1,4 @@
-//! What the nemesis did, and what each process may have suffered from it: [`Acts`].
+//! The acts of the nemesis, and their possible effects on each process: [`Acts`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::account::Execution;
 use super::{Event, How, What, Why};
 
-/// How long a worker takes at most to deliver a report while nothing is wrong.
+/// The longest time in which a worker delivers a report while no fault is active.
 const REPORT_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long it may take after an outage: a lost reply is given up after 8 s, and the wait for a new
-/// connection grows to 3 s.
+/// The longest time for a report after an outage. A lost reply is given up after 8 s, and the wait
+/// for a new connection grows to 3 s.
 const REPORT_AFTER_OUTAGE: Duration = Duration::from_secs(12);
 
-/// A worker that was frozen or away may begin a task this long after its claim.
+/// A worker that was frozen or disconnected may begin a task this long after its claim.
 pub(super) const LATE_BEGIN: Duration = Duration::from_secs(30);
 
 /// An interval in ns.
@@ -28,13 +28,13 @@ impl Span {
         self.since <= until && since <= self.until
     }
 
-    /// How much of it is inside another interval.
+    /// Returns how much of it is inside another interval.
     fn within(self, other: Self) -> u64 {
         self.until.min(other.until).saturating_sub(self.since.max(other.since))
     }
 
-    /// A client that tries to connect waits for up to as long again as the outage lasts, within
-    /// limits.
+    /// Returns the interval with the effects of an outage. A client that tries to connect waits for
+    /// up to as long again as the outage lasts, within limits.
     fn works_on(self, lease: Duration) -> Self {
         Self { until: self.until + self.lasts().min(ns(lease * 5 / 8)), ..self }
     }
@@ -44,20 +44,20 @@ impl Span {
     }
 }
 
-/// The acts, by the process that they affected.
+/// The acts, grouped by the process that they affected.
 #[derive(Debug, Default)]
 pub(super) struct Acts {
-    /// When a process was killed.
+    /// The times at which processes were killed.
     pub(super) killed: HashMap<u32, u64>,
     pub(super) left: HashMap<u32, Span>,
     pub(super) frozen: HashMap<u32, Vec<Span>>,
-    /// The process, or none for all of them.
+    /// The process, or none for all processes.
     pub(super) outages: Vec<(Span, Option<u32>)>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
-    /// The leases of the workers that reported one.
+    /// The leases that workers reported.
     leases: HashMap<u32, Duration>,
-    /// When the clock of Redis was set forward.
+    /// The times at which the clock of Redis was set forward.
     pub(super) hastened: Vec<Span>,
 }
 
@@ -86,8 +86,8 @@ impl Acts {
         self.outages.sort_by_key(|(span, _)| span.since);
     }
 
-    /// Until when the worker may have held the report of this execution; without bound if it has
-    /// not ended.
+    /// Returns until when the worker may have held the report of this execution. The time is
+    /// unlimited if the execution has not ended.
     pub(super) fn held_until(&self, execution: &Execution) -> u64 {
         let Some((ended, how)) = execution.end else { return u64::MAX };
         let mut until = ended + ns(REPORT_WITHIN);
@@ -106,10 +106,10 @@ impl Acts {
         if how == How::Stopped { u64::MAX } else { until }
     }
 
-    /// What kept a process from its heartbeats in this interval, if it lasted so long that the
-    /// lease may have run out. Several short hindrances that follow each other count together. One
-    /// that has just ended counts until the next heartbeat. The lease is `usual` unless the worker
-    /// reported another.
+    /// Returns what kept a process from its heartbeats in this interval, if that lasted so long
+    /// that the lease may have ended. Several short faults that follow each other count together. A
+    /// fault that has just ended counts until the next heartbeat. The lease is `usual` unless the
+    /// worker reported another.
     pub(super) fn kept(&self, pid: u32, since: u64, until: u64, usual: Duration) -> Option<Why> {
         let lease = self.leases.get(&pid).copied().unwrap_or(usual);
         let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
@@ -126,7 +126,7 @@ impl Acts {
         spans.iter().find(too_long).map(|(_, why)| *why)
     }
 
-    /// Whether some worker may have lost, in this interval, a task that it had claimed and not
+    /// Returns whether, in this interval, a worker may have lost a task that it had claimed and not
     /// begun.
     pub(super) fn may_have_lost(&self, since: u64, until: u64, usual: Duration) -> bool {
         let killed = self.killed.values().any(|at| (since..=until).contains(at));
@@ -140,13 +140,13 @@ impl Acts {
         outages.filter(move |(_, of)| of.is_none_or(|of| of == pid)).map(|(span, _)| span)
     }
 
-    /// Whether the clock moved forward, so that a task with a later due time may have been due at
-    /// once.
+    /// Returns whether the clock moved forward, so that a task with a later due time may have been
+    /// due at once.
     pub(super) fn hastened(&self, since: u64, until: u64) -> bool {
         self.hastened.iter().any(|span| span.meets(since, until))
     }
 
-    /// Whether something that was acknowledged in this interval may be gone.
+    /// Returns whether Redis may have lost a write that it acknowledged in this interval.
     pub(super) fn rolled_back(&self, since: u64, until: u64) -> bool {
         self.rollbacks.iter().any(|span| span.meets(since, until))
     }

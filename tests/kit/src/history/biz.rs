@@ -1,4 +1,4 @@
-//! Checks that of all tasks with one biz id at most one is alive.
+//! Checks that at most one of all tasks with one biz id is alive.
 
 use std::collections::{HashMap, HashSet};
 
@@ -49,17 +49,17 @@ fn admission(task: u64, account: &Account) -> Option<Admitted> {
     let (invoked, acked) = (account.invoked?.at, account.acked_at()?);
     let done = account.executions.iter().filter(|run| run.ended_as(How::Ok));
     let done = done.filter_map(|run| run.end).map(|(at, _)| at).min();
-    // A dead task keeps its biz id. A task that ended in another state may have ended at any time.
+    // A dead task keeps its biz id. A task in another final state may have ended at any time.
     let keeps = account.requeues.possible().next().is_none()
         && account.found.is_some_and(|(state, _)| state == Found::Dead);
-    // A cancelled or deleted task gave its biz id away, even if a requeue took it again later.
+    // The biz id of a cancelled or deleted task became free, even if a requeue took it again later.
     let until = done.unwrap_or(if keeps { u64::MAX } else { acked });
     let may_be_free = account.cancels.possible().chain(account.deletes.possible()).next().is_some();
     let alive_until = if may_be_free { acked } else { until };
     Some(Admitted { task, invoked, acked, alive_until })
 }
 
-/// A duplicate names an owner that exists and has the biz id.
+/// Checks that a duplicate names an owner that exists and has the biz id.
 fn known_owners(biz: u64, tasks: &[(u64, &Account)], acts: &Acts, findings: &mut Findings) {
     let mut known: HashSet<&str> = tasks.iter().filter_map(|(_, task)| task.acked_id()).collect();
     known.extend(tasks.iter().flat_map(|(_, task)| &task.executions).map(|run| run.id.as_str()));

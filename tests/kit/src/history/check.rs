@@ -1,4 +1,4 @@
-//! The invariants, over a whole history: [`check`].
+//! Checks the invariants over a whole history: [`check`].
 
 use std::collections::HashMap;
 use std::io;
@@ -12,13 +12,13 @@ use super::queues::Queues;
 use super::verdict::{Findings, Verdict};
 use super::{Event, Found, How, Why, biz, read_history};
 
-/// Delays are rounded to ms on their way.
+/// The tolerance of due times. Delays are rounded to ms when they are sent.
 const EARLY_NS_MAX: u64 = 3_000_000;
 
-/// What the checker must know about the run.
+/// The facts about a run that the checker must know.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// The lease of a worker that reported none. A hindrance of up to half a lease is harmless.
+    /// The lease of a worker that reported none. A fault that lasts up to half a lease is harmless.
     pub lease: Duration,
 }
 
@@ -26,7 +26,7 @@ pub struct Rules {
 ///
 /// # Errors
 ///
-/// When they cannot be read. A broken invariant is in the verdict, not an error.
+/// When they can't be read. A broken invariant is not an error, but part of the verdict.
 pub fn check(folder: &Path, rules: &Rules) -> io::Result<Verdict> {
     let mut all = All::default();
     read_history(folder, |event| all.add(event))?;
@@ -40,7 +40,7 @@ pub fn check_events(events: impl IntoIterator<Item = Event>, rules: &Rules) -> V
     all.check_all(rules)
 }
 
-/// A whole history: what happened to each task, to queues and to processes.
+/// A whole history: all events of tasks, queues and processes.
 #[derive(Default)]
 struct All {
     accounts: HashMap<u64, Account>,
@@ -102,7 +102,7 @@ fn count(account: &Account, verdict: &mut Verdict) {
     verdict.executions += account.executions.len() as u64;
 }
 
-/// The time from a worker's kill until another worker began its running tasks.
+/// Returns the time from a worker's kill until another worker began its running tasks.
 fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
     for pair in account.executions.windows(2) {
         let [lost, next] = pair else { continue };
@@ -123,7 +123,7 @@ pub(super) struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Only submitted tasks run, and one submit makes one task.
+    /// Checks that only submitted tasks run, and that one submit makes one task.
     fn submit(&self, findings: &mut Findings) {
         let account = self.account;
         for oddity in &account.oddities {
@@ -131,7 +131,7 @@ impl Checker<'_> {
         }
         let Some(first) = account.executions.first() else { return };
         if account.invoked.is_none() {
-            findings.add(self.task, "ran, but nobody submitted it");
+            findings.add(self.task, "ran, but no client submitted it");
         }
         match &account.answer {
             Some((_, Answer::Refused)) => findings.add(self.task, "ran, but was refused"),
@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Each attempt has its own fence, higher than those before.
+    /// Checks that each attempt has its own fence, which is higher than the fences before it.
     fn fences(&self, findings: &mut Findings) {
         for pair in self.account.executions.windows(2) {
             let [lower, higher] = pair else { continue };
@@ -161,25 +161,24 @@ impl Checker<'_> {
         }
     }
 
-    /// An operator's requeue sets the count to zero.
+    /// Returns whether an operator's requeue has set the count to zero.
     fn counts_from_zero(&self, lower: &Execution, higher: &Execution) -> bool {
         self.account.requeues.possible().any(|requeue| requeue.asked <= higher.begun)
             || self.acts.rolled_back(lower.begun, higher.begun)
     }
 
-    /// Whether its worker missed its heartbeats meanwhile, so that another worker may have the
-    /// task.
+    /// Returns whether the worker missed its heartbeats, so that another worker may have the task.
     pub(super) fn may_be_taken_over(&self, run: &Execution, until: u64) -> bool {
         self.acts.kept(run.pid, run.begun, until, self.rules.lease).is_some()
     }
 
-    /// Whether its worker was kept from beginning a claimed task until its lease was over.
+    /// Returns whether the worker could not begin a claimed task until its lease was over.
     pub(super) fn may_begin_late(&self, run: &Execution) -> bool {
         let since = run.begun.saturating_sub(ns(LATE_BEGIN));
         self.acts.kept(run.pid, since, run.begun, self.rules.lease).is_some()
     }
 
-    /// Each repeated execution has a reason.
+    /// Checks that each repeated execution has a reason.
     fn second_executions(&self, verdict: &mut Verdict, findings: &mut Findings) {
         for pair in self.account.executions.windows(2) {
             let [previous, next] = pair else { continue };
@@ -195,7 +194,7 @@ impl Checker<'_> {
         explain(self.account, previous, until, self.acts, self.rules)
     }
 
-    /// Nothing runs before its due time.
+    /// Checks that no task runs before its due time.
     fn times(&self, findings: &mut Findings) {
         let account = self.account;
         if let (Some(invoked), Some(first)) = (account.invoked, account.executions.first()) {
@@ -210,13 +209,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Each acknowledged task has ended once, in the state of its last attempt.
+    /// Checks that each acknowledged task has ended once, in the state of its last attempt.
     fn ending(&self, verdict: &mut Verdict, findings: &mut Findings) {
         let account = self.account;
         let last = account.executions.last();
         let Some((state, fence)) = account.found else {
             if account.acked_at().is_some() {
-                findings.add(self.task, "was acknowledged, and nobody checked its end");
+                findings.add(self.task, "was acknowledged, and its end was not checked");
             }
             return;
         };
@@ -235,14 +234,14 @@ impl Checker<'_> {
                 findings.add(self.task, "is dead, though nothing failed");
             }
             Found::Cancelled if account.cancels.possible().next().is_none() => {
-                findings.add(self.task, "is cancelled, though nobody asked for it");
+                findings.add(self.task, "is cancelled, though no operator requested that");
             }
             Found::Dead | Found::Cancelled => {}
         }
     }
 
-    /// Whether its last attempt may have failed or been lost. A task that never began was lost with
-    /// the worker that had claimed it.
+    /// Returns whether the last attempt may have failed or been lost. A task that never began was
+    /// lost with the worker that had claimed it.
     fn may_have_died(&self) -> bool {
         let Self { account, acts, rules, .. } = self;
         match (account.executions.last(), &account.invoked) {
@@ -252,14 +251,15 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the stored result may belong to an earlier attempt, because of a rollback.
+    /// Returns whether the stored result may belong to an earlier attempt, because of a rollback.
     fn may_be_of_earlier(&self, fence: u64) -> bool {
         let mut runs = self.account.executions.iter();
         let kept = runs.find(|run| run.fence == fence && run.ended_as(How::Ok));
         kept.is_some_and(|run| self.acts.rolled_back(run.begun, u64::MAX))
     }
 
-    /// The stored result belongs to the last attempt: a late one was refused.
+    /// Checks that the stored result belongs to the last attempt, because Redis refuses a late
+    /// result.
     fn recorded(&self, last: &Execution, fence: u64, findings: &mut Findings) {
         if fence == 0 || fence == last.fence {
             return;
@@ -274,13 +274,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether it may be forgotten because an operator deleted it.
+    /// Returns whether the task may be forgotten because an operator deleted it.
     fn may_be_deleted(&self, state: Found) -> bool {
         state == Found::Forgotten && self.account.deletes.possible().next().is_some()
     }
 
-    /// Whether a Redis that rolled back may have acknowledged its submit, even before the answer
-    /// arrived.
+    /// Returns whether a Redis that rolled back may have acknowledged the submit, even before the
+    /// answer arrived.
     fn may_be_gone(&self) -> bool {
         let since = |at| self.account.invoked.map_or(at, |invoked| invoked.at);
         self.account.acked_at().is_some_and(|at| self.acts.rolled_back(since(at), at))

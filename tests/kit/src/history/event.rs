@@ -1,13 +1,14 @@
-//! One thing that happened: [`Event`].
+//! One event of a history: [`Event`].
 
-/// One thing that happened, when and in which process.
+/// An event, with its time and its process.
 ///
-/// As a line: `<ns> <pid> <word> <its words…>`, for example `17 4711 begin 1 mail/0a1b 1 4096`.
+/// Its form as a line is `<ns> <pid> <word> <its words…>`, for example `17 4711 begin 1 mail/0a1b 1
+/// 4096`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The time by the machine's monotonic clock, in ns.
     pub at: u64,
-    /// The process that recorded it.
+    /// The process that recorded the event.
     pub pid: u32,
     /// What happened.
     pub what: What,
@@ -17,122 +18,122 @@ pub struct Event {
 /// the identity of a task does not depend on the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// `invoke <task> <biz id or -> <delay ms>`: a client is about to submit it.
+    /// `invoke <task> <biz id or -> <delay ms>`: a client is about to submit the task.
     Invoke {
-        /// Its number.
+        /// The number of the task.
         task: u64,
-        /// Its biz id, if it has one.
+        /// The biz id, if the task has one.
         biz: Option<u64>,
-        /// The delay before it may run.
+        /// The delay before the task may run.
         delay_ms: u64,
     },
     /// `acked <task> <id>`: the submit was acknowledged with this id.
     Acked {
-        /// Its number.
+        /// The number of the task.
         task: u64,
-        /// The id that it has.
+        /// The id of the task.
         id: String,
     },
-    /// `duplicate <task> <owner's id>`: its biz id was taken; it does not exist.
+    /// `duplicate <task> <owner's id>`: the biz id was taken, so the task does not exist.
     Duplicate {
-        /// Its number.
+        /// The number of the task.
         task: u64,
         /// The id of the task that has the biz id.
         owner: String,
     },
     /// `refused <task>`: the client received the answer that nothing was done.
     Refused {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
     /// `unknown <task>`: the client does not know the outcome.
     Unknown {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `cancel <task>`: an operator requests its cancel.
+    /// `cancel <task>`: an operator requests a cancel of the task.
     Cancel {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `cancelled <task>`: an operator received the answer that it is cancelled.
+    /// `cancelled <task>`: an operator received the answer that the task is cancelled.
     Cancelled {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `stopping <task>`: an operator who requested a cancel received the answer that its worker is
-    /// asked to stop it.
+    /// `stopping <task>`: an operator who requested a cancel received the answer that the worker
+    /// must stop the task.
     Stopping {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `requeue <task>`: an operator requests its requeue.
+    /// `requeue <task>`: an operator requests a requeue of the task.
     Requeue {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `requeued <task>`: an operator received the answer that it will run again.
+    /// `requeued <task>`: an operator received the answer that the task will run again.
     Requeued {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `delete <task>`: an operator requests its deletion.
+    /// `delete <task>`: an operator requests a deletion of the task.
     Delete {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
-    /// `deleted <task>`: an operator received the answer that it is deleted.
+    /// `deleted <task>`: an operator received the answer that the task is deleted.
     Deleted {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
     /// `undone <task>`: an operator received the answer that the last request changed nothing.
     Undone {
-        /// Its number.
+        /// The number of the task.
         task: u64,
     },
     /// `pause <queue>`: an operator requests a pause of the queue.
     Pause {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
-    /// `paused <queue>`: an operator received the answer that nothing is claimed from it.
+    /// `paused <queue>`: an operator received the answer that the queue is paused.
     Paused {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
-    /// `resume <queue>`: an operator requests that its claims go on.
+    /// `resume <queue>`: an operator requests that the claims of the queue continue.
     Resume {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
-    /// `begin <task> <id> <attempt> <fence>`: its handler begins.
+    /// `begin <task> <id> <attempt> <fence>`: the handler begins.
     Begin {
-        /// Its number.
+        /// The number of the task.
         task: u64,
-        /// Its id in the queue.
+        /// The id of the task in the queue.
         id: String,
         /// The number of the attempt, as the handler received it.
         attempt: u32,
         /// The attempt's fence.
         fence: u64,
     },
-    /// `end <task> <fence> <how>`: its handler is about to return.
+    /// `end <task> <fence> <how>`: the handler is about to return.
     End {
-        /// Its number.
+        /// The number of the task.
         task: u64,
         /// The attempt's fence.
         fence: u64,
-        /// How it ended.
+        /// How the attempt ended.
         how: How,
     },
-    /// `found <task> <state> <fence>`: its state at the end of the run.
+    /// `found <task> <state> <fence>`: the state of the task at the end of the run.
     Found {
-        /// Its number.
+        /// The number of the task.
         task: u64,
         /// The state.
         state: Found,
-        /// The fence of the attempt whose result was kept; 0 for none.
+        /// The fence of the attempt whose result was kept, or 0.
         fence: u64,
     },
     /// `killed <pid>`: a process was killed with -9 and is dead.
@@ -144,47 +145,47 @@ pub enum What {
     Left {
         /// The process.
         worker: u32,
-        /// When it was asked.
+        /// When the worker was asked.
         since: u64,
     },
     /// `frozen <pid> <since ns>`: a process was stopped from `since` until now.
     Frozen {
         /// The process.
         victim: u32,
-        /// When it was stopped.
+        /// When the process was stopped.
         since: u64,
     },
-    /// `outage <since ns> <pid or ->`: from `since` until now Redis was dead or silent, or
-    /// connections to it broke: for one process, or for all.
+    /// `outage <since ns> <pid or ->`: from `since` until now, Redis was dead or silent, or
+    /// connections to it broke. This affected one process or all processes.
     Outage {
-        /// When it began.
+        /// When the event began.
         since: u64,
-        /// The process; none for all of them.
+        /// The process, or none for all processes.
         of: Option<u32>,
     },
     /// `stalled <since ns>`: the machine ran no process from `since` until now.
     Stalled {
-        /// When it began.
+        /// When the event began.
         since: u64,
     },
     /// `clock <since ns> <ms>`: between `since` and now the clock of Redis was set forward by this
     /// much, or back.
     ClockSet {
-        /// When it was asked to be set.
+        /// When the change of the clock was requested.
         since: u64,
-        /// The difference; negative for back.
+        /// The difference. A negative one sets the clock back.
         by_ms: i64,
     },
     /// `lease <pid> <ms>`: a worker keeps its tasks for this long after its last heartbeat.
     Lease {
         /// The process.
         worker: u32,
-        /// Its lease.
+        /// The lease of the worker.
         ms: u64,
     },
     /// `rollback <since ns>`: what Redis acknowledged from `since` until now may be gone.
     Rollback {
-        /// When it began.
+        /// When the event began.
         since: u64,
     },
 }
@@ -192,11 +193,11 @@ pub enum What {
 /// How a handler ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// `ok`: with success.
+    /// `ok`: the handler succeeded.
     Ok,
-    /// `failed`: with an error of its own, or a panic.
+    /// `failed`: the handler returned an error of its own, or panicked.
     Failed,
-    /// `stopped`: it was asked to stop, or dropped.
+    /// `stopped`: the handler was asked to stop, or was dropped.
     Stopped,
 }
 
@@ -209,15 +210,16 @@ pub enum Found {
     Dead,
     /// `cancelled`.
     Cancelled,
-    /// `forgotten`: it succeeded so long ago that nothing is kept of it, or it was deleted, or it
+    /// `forgotten`: the store has no data of the task. It succeeded long ago, or was deleted, or
     /// never existed.
     Forgotten,
-    /// `live`: it has not ended.
+    /// `live`: the task has not ended.
     Live,
 }
 
 impl What {
-    /// The number of the task that the event is about; none for an event of a queue or a process.
+    /// Returns the number of the task that the event is about, or none for an event of a queue or a
+    /// process.
     pub fn task(&self) -> Option<u64> {
         match *self {
             Self::Invoke { task, .. }

@@ -6,8 +6,8 @@ use super::account::{Account, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
 use super::{How, Rules};
 
-/// A task may begin this long after its claim: the reply to the claim waits for the reports that
-/// were sent with it, and one of those may get no reply.
+/// A task may begin this long after its claim. The reply to the claim waits for the replies to the
+/// reports that were sent with it, and one of those may be lost.
 const TAKEN_IN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The reason of a second execution.
@@ -23,13 +23,13 @@ pub enum Why {
     Frozen,
     /// Redis was unavailable for so long that a lease may have run out.
     Outage,
-    /// The machine stalled for so long.
+    /// The machine stalled for so long that a lease may have run out.
     Stalled,
-    /// An operator requeued it.
+    /// An operator requeued the task.
     Requeued,
     /// Redis came back without its last acknowledged writes.
     RolledBack,
-    /// None of these reasons: the queue is wrong.
+    /// None of these reasons applies, so the queue has a bug.
     Unexplained,
 }
 
@@ -47,7 +47,7 @@ impl Why {
         Self::Unexplained,
     ];
 
-    /// Its name in the table.
+    /// Returns the name of the reason in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Failure => "after a failure",
@@ -63,7 +63,8 @@ impl Why {
     }
 }
 
-/// The reason why this execution did not finish the task: what happened until that instant.
+/// Returns the reason why this execution did not finish the task. Only events before that instant
+/// count.
 pub(super) fn explain(
     account: &Account,
     previous: &Execution,
@@ -71,7 +72,8 @@ pub(super) fn explain(
     acts: &Acts,
     rules: &Rules,
 ) -> Why {
-    // It began late if it was claimed before the next one and its worker was then hindered.
+    // The execution began late if it was claimed before the next one and a fault then delayed its
+    // worker.
     let late = previous.begun > until;
     let since = if late { until.saturating_sub(ns(LATE_BEGIN)) } else { previous.begun };
     if account.requeues.possible().any(|requeue| (since..=until).contains(&requeue.asked)) {
@@ -80,7 +82,7 @@ pub(super) fn explain(
     if previous.end.is_some_and(|(ended, how)| how == How::Failed && ended <= until) {
         return Why::Failure;
     }
-    // Only until its report is delivered does the queue hold the task as running.
+    // The queue holds the task as running only until its report is delivered.
     let held = until.min(acts.held_until(previous));
     if acts.killed.get(&previous.pid).is_some_and(|at| (since..=held).contains(at)) {
         return Why::Killed;

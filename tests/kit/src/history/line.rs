@@ -46,7 +46,7 @@ impl Display for Event {
     }
 }
 
-/// A number, or `-` for none.
+/// Returns a number, or `-` for none.
 struct Optional<T>(Option<T>);
 
 impl<T: Display> Display for Optional<T> {
@@ -142,7 +142,7 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
     Some(Event { at, pid, what })
 }
 
-/// Each variant's word, both ways.
+/// Defines the word of each variant, for writing and reading.
 macro_rules! words {
     ($type:ident: $($variant:ident = $word:literal),*) => {
         impl $type {

@@ -1,4 +1,4 @@
-//! Writes one process' part of the history, and reads all parts: [`HistoryLog`].
+//! Writes the part of the history of one process, and reads all parts: [`HistoryLog`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,8 @@ use super::{Event, What};
 /// The extension of history files.
 const EXTENSION: &str = "history";
 
-/// The machine's monotonic clock in ns. It is the same for all processes and is never set.
+/// Returns the machine's monotonic clock in ns. This clock is the same for all processes, and is
+/// never set.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let (s, ns) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
@@ -42,7 +43,7 @@ impl HistoryLog {
     ///
     /// # Panics
     ///
-    /// If the disk is full: a history with holes proves nothing.
+    /// If the disk is full, because a history with holes proves nothing.
     pub fn write(&self, what: What) {
         self.write_all([what]);
     }
@@ -51,12 +52,12 @@ impl HistoryLog {
     ///
     /// # Panics
     ///
-    /// As [`write`](Self::write).
+    /// In the same cases as [`write`](Self::write).
     pub fn write_all(&self, all: impl IntoIterator<Item = What>) {
         let (at, pid) = (now_ns(), process::id());
         let mut lines = String::new();
         for what in all {
-            writeln!(lines, "{}", Event { at, pid, what }).expect("a string takes everything");
+            writeln!(lines, "{}", Event { at, pid, what }).expect("writing to a string can't fail");
         }
         (&self.file).write_all(lines.as_bytes()).expect("the history can be written");
     }
@@ -66,8 +67,8 @@ impl HistoryLog {
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or a line is not an event. A last line without its end is skipped:
-/// the process was killed while it wrote that line.
+/// When a file cannot be read, or a line is not an event. A last line without its end is skipped,
+/// because the process was killed while it wrote that line.
 pub fn read_history(folder: &Path, mut take: impl FnMut(Event)) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -3,8 +3,8 @@
 //! Every process appends its events to its own file, each event with one write, so that the events
 //! survive a kill -9. [`check`] replays all files of a folder. No acknowledged task may be lost. No
 //! task may run that was not submitted. Each repeated execution must have a reason in the history.
-//! If a client or an operator received no answer, the action may or may not have happened. If it
-//! received an answer, the answer must be true.
+//! If a client or an operator received no answer, the action may or may not have happened. If the
+//! client or the operator received an answer, the answer must be true.
 
 mod account;
 mod acts;

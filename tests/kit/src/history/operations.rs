@@ -23,7 +23,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A cancelled task does not run, and stays cancelled.
+    /// Checks that a cancelled task does not run, and stays cancelled.
     fn cancelled(&self, cancel: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let ran = account.executions.iter().any(|run| {
@@ -41,11 +41,11 @@ impl Checker<'_> {
             && !account.deletes.may_come_within(cancel.asked, u64::MAX)
             && !cancel.may_be_lost(self.acts)
         {
-            findings.add(self.task, "was cancelled, and did not stay so");
+            findings.add(self.task, "was cancelled, and did not stay cancelled");
         }
     }
 
-    /// A deleted task does not run, and no call finds it.
+    /// Checks that a deleted task does not run, and that no call finds it.
     fn deleted(&self, delete: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let ran = account.executions.iter().any(|run| {
@@ -63,7 +63,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Its worker was asked to stop it: no attempt follows the current one.
+    /// Checks a task whose worker was asked to stop it. No attempt may follow the current one.
     fn stopping(&self, cancel: &Request, told: u64, findings: &mut Findings) {
         for pair in self.account.executions.windows(2) {
             let [held, next] = pair else { continue };
@@ -80,7 +80,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A requeued task runs again, and was dead or cancelled before.
+    /// Checks that a requeued task runs again, and was dead or cancelled before.
     fn requeued(&self, requeue: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let runs = |at: &dyn Fn(&Execution) -> bool| account.executions.iter().any(at);

@@ -34,7 +34,8 @@ impl Queues {
 }
 
 impl Checker<'_> {
-    /// A task that was submitted while its queue was paused is claimed only after a resume.
+    /// Checks that a task that was submitted while its queue was paused is claimed only after a
+    /// resume.
     pub(super) fn pauses(&self, queues: &Queues, findings: &mut Findings) {
         let Some(invoked) = self.account.invoked else { return };
         let Some(run) = self.account.executions.first() else { return };

@@ -1,4 +1,4 @@
-//! What a history proves: [`Verdict`].
+//! The result of checking a history: [`Verdict`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use super::Why;
 
-/// At most this many findings are printed in full.
+/// The most findings that are printed in full.
 const FINDINGS_MAX: usize = 50;
 
 /// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Tasks that a client tried to submit.
+    /// The number of tasks that a client tried to submit.
     pub submitted: u64,
-    /// The acknowledged ones among them.
+    /// The number of acknowledged tasks.
     pub acked: u64,
-    /// The ones that were not admitted because their biz id was taken.
+    /// The number of tasks that were not admitted because their biz id was taken.
     pub duplicates: u64,
-    /// The ones whose client received the answer that nothing was done.
+    /// The number of tasks whose client received the answer that nothing was done.
     pub refused: u64,
-    /// The ones whose outcome the client does not know.
+    /// The number of tasks whose outcome the client does not know.
     pub unknown: u64,
-    /// Tasks that ran at least once.
+    /// The number of tasks that ran at least once.
     pub executed: u64,
     /// How often handlers began.
     pub executions: u64,
-    /// Acknowledged tasks that are lost because Redis rolled back.
+    /// The number of acknowledged tasks that are lost because Redis rolled back.
     pub rolled_back: u64,
     /// The repeated executions, by their reason.
     pub second: BTreeMap<Why, u64>,
@@ -36,19 +36,20 @@ pub struct Verdict {
     pub freezes: u64,
     /// The time from a worker's kill until another worker began each of its running tasks.
     pub recoveries: Vec<Duration>,
-    /// The broken invariants, the first ones in full.
+    /// The broken invariants. Only the first ones are kept in full.
     pub findings: Vec<String>,
     /// The number of broken invariants.
     pub found: u64,
 }
 
 impl Verdict {
-    /// Whether no invariant is broken.
+    /// Returns whether no invariant is broken.
     pub fn is_good(&self) -> bool {
         self.found == 0
     }
 
-    /// The recovery time that this share (0.0 to 1.0) of all recoveries stays within.
+    /// Returns the longest recovery time within this share (0.0 to 1.0) of all recoveries, the
+    /// fastest first.
     pub fn recovery(&self, share: f64) -> Option<Duration> {
         let mut sorted = self.recoveries.clone();
         sorted.sort_unstable();
@@ -62,7 +63,7 @@ impl Verdict {
         sorted.get(at).copied()
     }
 
-    /// The number of repeated executions with this reason.
+    /// Returns the number of repeated executions with this reason.
     pub fn second_by(&self, why: Why) -> u64 {
         self.second.get(&why).copied().unwrap_or(0)
     }
@@ -78,7 +79,7 @@ impl Display for Verdict {
         row("outcome unknown", &self.unknown)?;
         row("tasks executed", &self.executed)?;
         row("executions", &self.executions)?;
-        row("lost with a Redis that rolled back", &self.rolled_back)?;
+        row("lost because Redis rolled back", &self.rolled_back)?;
         for why in Why::ALL {
             let name = format!("second: {}", why.name());
             row(&name, &self.second_by(why))?;

@@ -1,4 +1,4 @@
-//! One connection through the proxy: requests up, replies down.
+//! Carries one connection through the proxy: requests to the server, and replies to the client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,18 +13,18 @@ use super::flow::{Paced, Way};
 use super::frame::frame_len;
 use super::{Ending, Shared};
 
-/// What happens to the next reply.
+/// The treatment of the next reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Relay,
     Swallow,
-    /// The proxy drops it and ends the connection.
+    /// The proxy drops the reply and ends the connection.
     SwallowAndCut,
-    /// There is no reply: the connection ends here.
+    /// There is no reply, because the connection ends here.
     Cut,
 }
 
-/// What happens to the next replies, in the order of the requests.
+/// The treatment of the next replies, in the order of the requests.
 #[derive(Default)]
 struct Fates {
     queue: Mutex<VecDeque<Fate>>,
@@ -45,7 +45,7 @@ impl Fates {
 /// Carries one client's connection until its end.
 pub(super) async fn carry(shared: Arc<Shared>, mut client: TcpStream) {
     let mut ending = shared.ending.subscribe();
-    // An error in either direction shows as the end of the connection, as it does without a proxy.
+    // As without a proxy, an error in either direction shows as the end of the connection.
     let _ = client.set_nodelay(true);
     let upstream = shared.upstream.borrow().clone();
     let Ok(server) = upstream.connect().await else { return };
@@ -115,7 +115,8 @@ async fn replies(
     loop {
         while let Some(length) = frame_len(&read) {
             let reply: Vec<u8> = read.drain(..length).collect();
-            // A push is not a reply. A server that refuses a connection sends no reply either.
+            // A push is not a reply. Without a request, data from the server means that it refuses
+            // the connection.
             let fate = if reply[0] == b'>' { None } else { fates.queue().pop_front() };
             match fate.unwrap_or(Fate::Relay) {
                 Fate::Relay => ready.extend(&reply),

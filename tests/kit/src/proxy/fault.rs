@@ -8,7 +8,7 @@ use super::frame::first_words;
 /// of the client.
 const SET_UP: [&str; 6] = ["AUTH", "CLIENT", "COMMAND", "HELLO", "PING", "SELECT"];
 
-/// What happens to one request.
+/// The treatment of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     DropRequest,
@@ -16,7 +16,7 @@ pub(super) enum Fault {
     Duplicate,
 }
 
-/// Counts over all connections of a proxy.
+/// Counts the requests over all connections of a proxy.
 #[derive(Debug, Default)]
 pub(super) struct Counter(Mutex<State>);
 
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Counter {
-    /// Hits the `k`-th request from now, in place of a fault that was set before.
+    /// Sets the fault of the `k`-th request from now. It replaces a fault that was set before.
     pub(super) fn arm(&self, k: u64, fault: Fault) {
         *self.state() = State { armed: Some((k, fault)), ..State::default() };
     }

@@ -1,4 +1,4 @@
-//! How bytes pass in each direction: [`Flow`].
+//! Controls how bytes pass in each direction: [`Flow`].
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-/// The number of writes each second that make up a rate.
+/// The number of writes per second with which a rate is produced.
 const RATE_PARTS: usize = 20;
 
 /// One direction, or both.
@@ -22,14 +22,14 @@ pub enum Way {
     Both,
 }
 
-/// What happens to what is sent.
+/// The treatment of the bytes that are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pace {
     #[default]
     Pass,
     Delay(Duration),
     Slices,
-    /// Bytes per second, for each connection.
+    /// A rate in bytes per second, for each connection.
     Rate(usize),
     Hole,
 }
@@ -56,7 +56,7 @@ impl Flow {
     }
 }
 
-/// One direction of one connection: writes at the current pace.
+/// One direction of one connection. It writes at the current pace.
 pub(super) struct Paced<W> {
     pub(super) way: Way,
     pub(super) flow: watch::Receiver<Flow>,
@@ -64,7 +64,7 @@ pub(super) struct Paced<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Paced<W> {
-    /// Delivers everything in `bytes`, which is empty afterwards.
+    /// Delivers everything in `bytes`. Afterwards, `bytes` is empty.
     pub(super) async fn deliver(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());

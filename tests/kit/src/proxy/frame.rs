@@ -1,6 +1,7 @@
 //! Finds commands and replies in a stream of Redis' protocol (RESP 2 and 3).
 
-/// The length of the first command or reply in `bytes`; `None` while it is not whole.
+/// Returns the length of the first command or reply in `bytes`. Returns `None` while it is not
+/// complete.
 pub(super) fn frame_len(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut items) = (0, 1_usize);
     while items > 0 {
@@ -23,7 +24,7 @@ pub(super) fn frame_len(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The first `most` words of a command.
+/// Returns the first `most` words of a command.
 pub(super) fn first_words(command: &[u8], most: usize) -> Vec<String> {
     let (mut at, mut words) = (0, Vec::new());
     while let Some(line) = line_at(command, at)
@@ -37,7 +38,7 @@ pub(super) fn first_words(command: &[u8], most: usize) -> Vec<String> {
                 words.push(String::from_utf8_lossy(word).into_owned());
                 at += length + 2;
             }
-            // The inline form: a line of words.
+            // The inline form of a command is a line of words.
             _ => {
                 let line = String::from_utf8_lossy(line);
                 words.extend(line.split_whitespace().take(most).map(str::to_owned));
@@ -47,14 +48,14 @@ pub(super) fn first_words(command: &[u8], most: usize) -> Vec<String> {
     words
 }
 
-/// The line that begins at `at`, without its end; `None` while that is missing.
+/// Returns the line that begins at `at`, without its end. Returns `None` while the end is missing.
 fn line_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let rest = bytes.get(at..)?;
     let end = rest.windows(2).position(|two| two == b"\r\n")?;
     Some(&rest[..end])
 }
 
-/// The number after a line's first byte; `None` for -1, which means nothing.
+/// Returns the number after a line's first byte. Returns `None` for -1, which means nil.
 fn number(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(line.get(1..)?).ok()?.parse().ok()
 }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_found_when_it_is_whole_and_not_before() {
+    fn a_frame_is_found_only_when_it_is_complete() {
         let frames: [&[u8]; 8] = [
             b"+OK\r\n",
             b":12\r\n",

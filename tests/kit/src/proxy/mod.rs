@@ -24,7 +24,8 @@ use upstream::Upstream;
 pub use flow::Way;
 
 /// A proxy on a free port of the loopback interface. All settings can change while it runs, and
-/// apply to what is sent from then on. When dropped, it ends and closes its connections.
+/// apply to bytes that are sent later. When the proxy is dropped, it ends and closes its
+/// connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
@@ -36,24 +37,24 @@ pub struct FaultProxy {
 struct Shared {
     upstream: watch::Sender<Upstream>,
     flow: watch::Sender<Flow>,
-    /// How the current connections end; every connection receives each change.
+    /// How the current connections end. Every connection receives each change.
     ending: watch::Sender<Ending>,
     counter: Counter,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// With a normal close (FIN).
+    /// The connections end with a normal close (FIN).
     Close,
-    /// With RST.
+    /// The connections end with a reset (RST).
     Reset,
-    /// Never: nothing passes any more, and neither side receives an end.
+    /// The connections never end: no byte passes any more, and neither side receives an end.
     Freeze,
 }
 
 impl FaultProxy {
-    /// A proxy to the server at `url` (`redis://host:port/` or `unix:///path`), which passes
-    /// everything at first. It runs on the caller's runtime.
+    /// Starts a proxy to the server at `url` (`redis://host:port/` or `unix:///path`). At first, it
+    /// passes everything. It runs on the caller's runtime.
     ///
     /// # Panics
     ///
@@ -72,12 +73,12 @@ impl FaultProxy {
         Self { address, shared, accepting }
     }
 
-    /// The address for clients: `redis://127.0.0.1:…/`.
+    /// Returns the address for clients: `redis://127.0.0.1:…/`.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address)
     }
 
-    /// Connects new clients to that server from now on, as a name does after a failover.
+    /// Connects new clients to that server from now on, as a name service does after a failover.
     ///
     /// # Panics
     ///
@@ -86,7 +87,7 @@ impl FaultProxy {
         self.shared.upstream.send_replace(Upstream::parse(url));
     }
 
-    /// Ends every delay, rate, hole and slicing.
+    /// Removes every delay, rate, hole and slicing.
     pub fn pass(&self) {
         self.shared.flow.send_replace(Flow::default());
     }
@@ -96,7 +97,7 @@ impl FaultProxy {
         self.set(Way::Both, Pace::Delay(by));
     }
 
-    /// Delivers byte by byte, each in its own packet.
+    /// Delivers byte by byte, with each byte in its own packet.
     pub fn slices(&self) {
         self.set(Way::Both, Pace::Slices);
     }
@@ -106,8 +107,8 @@ impl FaultProxy {
         self.set(way, Pace::Rate(per_second));
     }
 
-    /// Delivers nothing in that direction. As in a network that lost its packets, the data arrives
-    /// late, after [`pass`](Self::pass), unless the connection ends first.
+    /// Delivers nothing in that direction until [`pass`](Self::pass) is called. As in a network
+    /// that lost packets, the data then arrives late, unless the connection has ended.
     pub fn black_hole(&self, way: Way) {
         self.set(way, Pace::Hole);
     }
@@ -122,8 +123,8 @@ impl FaultProxy {
         self.shared.ending.send_replace(Ending::Reset);
     }
 
-    /// Makes every connection half-open: it stays, and nothing passes it again. New connections are
-    /// accepted.
+    /// Makes every connection half-open: the connection stays, but no byte passes it again. New
+    /// connections are accepted.
     pub fn half_open(&self) {
         self.shared.ending.send_replace(Ending::Freeze);
     }
@@ -134,24 +135,25 @@ impl FaultProxy {
         self.shared.counter.arm(k, Fault::DropRequest);
     }
 
-    /// Drops the reply to the `k`-th request from now, and ends its connection: the command was
-    /// executed, and the client cannot know that.
+    /// Drops the reply to the `k`-th request from now, and ends its connection. The command was
+    /// executed, but the client can't know that.
     pub fn drop_reply(&self, k: u64) {
         self.shared.counter.arm(k, Fault::DropReply);
     }
 
-    /// Sends the `k`-th request from now twice; the client receives the second reply.
+    /// Sends the `k`-th request from now twice. The client receives the second reply.
     pub fn duplicate(&self, k: u64) {
         self.shared.counter.arm(k, Fault::Duplicate);
     }
 
-    /// The requests since the last call of one of the three methods above, without those that set
-    /// up a connection. Each is its command; a script call also has the script's hash.
+    /// Returns the requests since the last call of one of the three methods above, without the
+    /// requests that set up a connection. A request is its command, and for a script call also the
+    /// script's hash.
     pub fn requests(&self) -> Vec<String> {
         self.shared.counter.requests()
     }
 
-    /// Whether that fault has happened.
+    /// Returns whether that fault has happened.
     pub fn struck(&self) -> bool {
         self.shared.counter.struck()
     }

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 /// The names of the test's machine.
 const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// Signs certificates, and keeps them as files in a folder that is removed with it.
+/// A CA. It signs certificates, and keeps them as files in a folder that is removed with this
+/// value.
 #[derive(Debug)]
 pub struct Authority {
     folder: TempDir,
@@ -24,13 +25,13 @@ pub struct Authority {
 pub struct Issued {
     /// The file of the certificate.
     pub cert: PathBuf,
-    /// The file of its key.
+    /// The file of the certificate's key.
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// A new CA, which no machine trusts.
-    #[expect(clippy::new_without_default, reason = "each one is different")]
+    /// Creates a new CA, which no machine trusts.
+    #[expect(clippy::new_without_default, reason = "each CA is different")]
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("optimus-ca-").tempdir();
         let folder = folder.expect("the system's folder for temporary files is writable");
@@ -45,22 +46,22 @@ impl Authority {
         authority
     }
 
-    /// The file of its own certificate.
+    /// Returns the file of the CA's own certificate.
     pub fn ca(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
-    /// A certificate for a server of this machine.
+    /// Signs a certificate for a server of this machine.
     pub fn server(&self) -> Issued {
         self.issue("server", &params(&HERE))
     }
 
-    /// A certificate for a server with another name.
+    /// Signs a certificate for a server with another name.
     pub fn server_named(&self, name: &str) -> Issued {
         self.issue("named", &params(&[name]))
     }
 
-    /// A certificate for a server of this machine, which expired in 2001.
+    /// Signs a certificate for a server of this machine that expired in 2001.
     pub fn expired_server(&self) -> Issued {
         let mut params = params(&HERE);
         params.not_before = date_time_ymd(2000, 1, 1);
@@ -68,7 +69,7 @@ impl Authority {
         self.issue("expired", &params)
     }
 
-    /// A certificate for a client.
+    /// Signs a certificate for a client.
     pub fn client(&self) -> Issued {
         let mut params = params(&["client"]);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

@@ -15,8 +15,8 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use crate::TlsFiles;
 use crate::proxy::upstream::Upstream;
 
-/// Accepts TLS on a free port of the loopback interface and passes the content on. When dropped, it
-/// ends and closes its connections.
+/// Accepts TLS on a free port of the loopback interface and passes the content on. When this value
+/// is dropped, the front ends and closes its connections.
 #[derive(Debug)]
 pub struct TlsFront {
     port: u16,
@@ -24,8 +24,8 @@ pub struct TlsFront {
 }
 
 impl TlsFront {
-    /// A front of the server at `url` (`redis://host:port/` or `unix:///path`), on the caller's
-    /// runtime.
+    /// Starts a front of the server at `url` (`redis://host:port/` or `unix:///path`), on the
+    /// caller's runtime.
     ///
     /// # Panics
     ///
@@ -38,7 +38,7 @@ impl TlsFront {
         Self { port, accepting }
     }
 
-    /// The port on which it listens.
+    /// Returns the port on which the front listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -63,9 +63,9 @@ async fn accept(listener: TcpListener, files: TlsFiles, upstream: Upstream) {
     }
 }
 
-/// An error on either side shows as the end of the connection.
+/// Carries one connection. An error on either side shows as the end of the connection.
 async fn carry(client: TcpStream, files: TlsFiles, upstream: Upstream) {
-    // The files may have changed, as before the restart of a server.
+    // The files are read for each connection, because a test may replace them.
     let acceptor = TlsAcceptor::from(Arc::new(config(&files)));
     let _ = client.set_nodelay(true);
     let Ok(mut client) = acceptor.accept(client).await else { return };
@@ -80,19 +80,21 @@ fn config(files: &TlsFiles) -> ServerConfig {
         .expect("ring knows the usual versions");
     let certificates = |path| -> Vec<CertificateDer<'static>> {
         let all = CertificateDer::pem_file_iter(path).expect("the file can be read");
-        all.map(|certificate| certificate.expect("it is PEM")).collect()
+        all.map(|certificate| certificate.expect("the file is PEM")).collect()
     };
     let config = match &files.client_ca {
         None => config.with_no_client_auth(),
         Some(ca) => {
             let mut roots = RootCertStore::empty();
             for ca in certificates(ca) {
-                roots.add(ca).expect("it is of a CA");
+                roots.add(ca).expect("the certificate is of a CA");
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
-            config.with_client_cert_verifier(verifier.build().expect("there is a CA"))
+            config.with_client_cert_verifier(verifier.build().expect("the file has a CA"))
         }
     };
     let key = PrivateKeyDer::from_pem_file(&files.key).expect("the file has a key");
-    config.with_single_cert(certificates(&files.cert), key).expect("key and certificate fit")
+    config
+        .with_single_cert(certificates(&files.cert), key)
+        .expect("the key and the certificate belong together")
 }

@@ -2,11 +2,11 @@
 
 use crate::{RedisServer, RedisServerBuilder, TlsFiles, TlsFront};
 
-/// The error of a server for an option that it was built without.
+/// The error of a server for an option without which it was built.
 const UNKNOWN_OPTION: &str = "Bad directive";
 
-/// A private Redis server with TLS: its own if it was built with it, otherwise through a
-/// [`TlsFront`].
+/// A private Redis server with TLS. If the server was built without TLS, a [`TlsFront`] provides
+/// it.
 #[derive(Debug)]
 pub struct TlsServer {
     redis: RedisServer,
@@ -14,11 +14,11 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// Starts it with these options. It also has another port without TLS.
+    /// Starts the server with these options. It also has a port without TLS.
     ///
     /// # Panics
     ///
-    /// If the server does not start; the message contains its log.
+    /// If the server does not start. The message contains its log.
     pub async fn start(options: RedisServerBuilder, files: TlsFiles) -> Self {
         match options.clone().tls(files.clone()).try_start() {
             Ok(redis) => Self { redis, front: None },
@@ -31,18 +31,18 @@ impl TlsServer {
         }
     }
 
-    /// The port with TLS.
+    /// Returns the port with TLS.
     pub fn port(&self) -> u16 {
         let port = self.front.as_ref().map(TlsFront::port).or_else(|| self.redis.tls_port());
         port.expect("one of the two has a port")
     }
 
-    /// `rediss://localhost:…/` with these parameters.
+    /// Returns `rediss://localhost:…/` with these parameters.
     pub fn url(&self, parameters: &str) -> String {
         format!("rediss://localhost:{}/?{parameters}", self.port())
     }
 
-    /// The server itself; its URL has the port without TLS.
+    /// Returns the server itself, whose URL has the port without TLS.
     pub fn redis(&mut self) -> &mut RedisServer {
         &mut self.redis
     }

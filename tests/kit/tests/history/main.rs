@@ -1,7 +1,8 @@
-//! The history checker rejects hand-made bad histories, each for its reason, and accepts good ones.
+//! The history checker rejects each hand-made bad history for the right reason, and accepts good
+//! histories.
 //!
-//! The first word of a line is a time in ms, the second a process: 1 submits, 2 and 3 work, 4 is
-//! the nemesis.
+//! The first word of a line is a time in ms, and the second word is a process: 1 submits, 2 and 3
+//! work, and 4 is the nemesis.
 
 mod operators;
 
@@ -12,7 +13,7 @@ use optimus_testkit::history::{Event, HistoryLog, Rules, Verdict, What, Why, che
 
 const LEASE: Duration = Duration::from_secs(2);
 
-/// A task that was submitted, acknowledged, run and found.
+/// The history of a task that was submitted, acknowledged, run and found.
 const PLAIN: &str = "
     0 1 invoke 7 - 0
     5 1 acked 7 q/a
@@ -32,7 +33,7 @@ fn checked(history: &str) -> Verdict {
     check(folder.path(), &Rules { lease: LEASE }).unwrap()
 }
 
-/// The first word of a line is a time, and so is a word that ends in `ms`.
+/// Converts the times of a line. The first word is a time, and so is each word that ends in `ms`.
 fn in_ns((at, word): (usize, &str)) -> String {
     let ms = if at == 0 { Some(word) } else { word.strip_suffix("ms") };
     let ns = ms.map(|ms| (ms.parse::<u64>().unwrap() * 1_000_000).to_string());
@@ -93,7 +94,7 @@ fn each_repeated_execution_is_counted_by_its_reason() {
     ran_again(&format!("{began}5000 4 stalled 1000ms"), Why::Stalled);
     ran_again(&format!("{began}50 2 end 7 100 stopped\n60 4 left 2 40ms"), Why::GivenBack);
     ran_again(&format!("{PLAIN}500 4 rollback 15ms"), Why::RolledBack);
-    // It was claimed before and began just after.
+    // The task was claimed before the rollback and began just after it.
     ran_again(&format!("{PLAIN}9 4 rollback 6ms"), Why::RolledBack);
     ran_again(&format!("{PLAIN}8000 1 requeue 7"), Why::Requeued);
 }
@@ -161,7 +162,7 @@ fn an_acknowledged_task_that_is_gone_is_lost() {
     is_bad(&format!("{began}90 1 found 7 forgotten 0"), "is lost");
     is_bad(&format!("{began}90 1 found 7 success 0"), "is lost");
     is_bad(&format!("{began}90 1 found 7 live 0"), "has not ended");
-    is_bad(&began, "nobody checked its end");
+    is_bad(&began, "its end was not checked");
 }
 
 #[test]
@@ -188,14 +189,14 @@ fn a_submit_without_an_answer_may_have_happened_or_not() {
     assert_eq!(is_good(unknown).unknown, 1);
     is_good(&format!("{unknown}10 2 begin 7 q/a 1 100\n20 2 end 7 100 ok"));
     is_good(&format!("{unknown}90 1 found 7 forgotten 0"));
-    // Its client was killed before it received an answer.
+    // The client of the task was killed before it received an answer.
     assert_eq!(is_good("0 1 invoke 7 - 0").unknown, 1);
 }
 
 #[test]
 fn nothing_runs_that_was_not_submitted() {
     let ran = "10 2 begin 7 q/a 1 100\n20 2 end 7 100 ok\n";
-    is_bad(ran, "nobody submitted it");
+    is_bad(ran, "no client submitted it");
     is_bad(&format!("0 1 invoke 7 - 0\n5 1 refused 7\n{ran}"), "was refused");
     is_bad(&format!("0 1 invoke 7 3 0\n5 1 duplicate 7 q/b\n{ran}"), "was a duplicate");
     is_bad("0 1 invoke 7 - 0\n20 2 end 7 100 ok", "never began");
@@ -273,7 +274,7 @@ fn nothing_runs_before_it_is_due_or_after_it_was_cancelled() {
 fn an_end_that_is_not_success_has_a_cause() {
     is_bad(&format!("{PLAIN}90 1 found 7 dead 0"), "nothing failed");
     is_good(&format!("{}90 1 found 7 dead 0", PLAIN.replace("100 ok", "100 failed")));
-    is_bad(&format!("{PLAIN}90 1 found 7 cancelled 0"), "nobody asked");
+    is_bad(&format!("{PLAIN}90 1 found 7 cancelled 0"), "no operator requested that");
     is_bad("0 1 invoke 7 - 0\n5 1 acked 7 q/a\n90 1 found 7 dead 0", "nothing failed");
 }
 

@@ -3,17 +3,17 @@
 use super::{PLAIN, is_bad, is_good};
 
 #[test]
-fn a_cancelled_task_stays_so_unless_somebody_requeues_it() {
+fn a_cancelled_task_stays_cancelled_unless_an_operator_requeues_it() {
     let cancelled = "6 1 cancel 7\n7 1 cancelled 7\n";
     let delayed = "0 1 invoke 7 - 500\n5 1 acked 7 q/a\n";
     is_good(&format!("{delayed}{cancelled}90 1 found 7 cancelled 0"));
     let ran = PLAIN.replace("10 2", "6 2");
     let found = "90 1 found 7 success 100\n";
-    is_bad(&format!("{ran}{cancelled}{found}"), "did not stay so");
-    is_bad(&format!("{delayed}{cancelled}90 1 found 7 forgotten 0"), "did not stay so");
+    is_bad(&format!("{ran}{cancelled}{found}"), "did not stay cancelled");
+    is_bad(&format!("{delayed}{cancelled}90 1 found 7 forgotten 0"), "did not stay cancelled");
     is_good(&format!("{ran}{cancelled}8 3 requeue 7\n{found}"));
     is_good(&format!("{ran}{cancelled}500 4 rollback 7ms\n{found}"));
-    is_bad(&format!("{ran}{cancelled}500 4 rollback 9ms\n{found}"), "did not stay so");
+    is_bad(&format!("{ran}{cancelled}500 4 rollback 9ms\n{found}"), "did not stay cancelled");
 }
 
 #[test]
@@ -87,7 +87,10 @@ fn a_request_that_was_answered_as_undone_explains_nothing() {
     is_bad(&format!("{PLAIN}{undone}{again}"), "ran once more without a reason");
     let delayed = "0 1 invoke 7 - 500\n5 1 acked 7 q/a\n6 1 cancel 7\n";
     is_good(&format!("{delayed}90 1 found 7 cancelled 0"));
-    is_bad(&format!("{delayed}7 1 undone 7\n90 1 found 7 cancelled 0"), "nobody asked for it");
+    is_bad(
+        &format!("{delayed}7 1 undone 7\n90 1 found 7 cancelled 0"),
+        "no operator requested that",
+    );
     is_good(&format!("{delayed}7 1 undone 7\n8 1 cancel 7\n90 1 found 7 cancelled 0"));
 }
 
@@ -102,14 +105,14 @@ fn nothing_is_claimed_from_a_queue_that_is_paused() {
     };
     let paused = "10000 3 pause q\n10010 3 paused q\n";
     is_bad(&format!("{}{paused}", life(10_020)), "while its queue was paused");
-    // It may have been claimed before.
+    // The task may have been claimed before the pause.
     is_good(&format!("{}{paused}", life(10_005)));
     is_good(&format!("{}{}", life(10_020), paused.replace("pause q", "pause p")));
     is_good(&format!("{}10000 3 pause q\n", life(10_020)));
     is_good(&format!("{}{paused}10025 2 resume q\n", life(10_020)));
     is_bad(&format!("{}{paused}10050 2 resume q\n", life(10_020)), "while its queue was paused");
     is_good(&format!("{}{paused}10022 4 rollback 10005ms\n", life(10_020)));
-    // An earlier resume may arrive late, but not so late.
+    // An earlier resume may arrive late, but not that late.
     is_good(&format!("{}{paused}100 2 resume q\n", life(10_020)));
     let later = paused.replace("100", "300");
     is_bad(&format!("{}{later}100 2 resume q\n", life(30_020)), "while its queue was paused");

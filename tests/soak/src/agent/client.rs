@@ -1,4 +1,4 @@
-//! The agent that submits: a client as in any program.
+//! The agent that submits tasks. It is a client as in any program.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -18,15 +18,15 @@ use super::{Role, Settings};
 /// The file for errors that no user should ever see.
 pub(crate) const COMPLAINTS: &str = "complaints";
 
-/// Batches per second.
+/// The number of batches per second.
 const TICKS_PER_S: u64 = 20;
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The number of doomed tasks that are remembered, to be requeued.
+/// The number of failing tasks that are remembered, so that they can be requeued.
 const DOOMED_MAX: usize = 64;
 
 struct Submitter<'a> {
     client: Client,
-    /// Mostly idle, so that Redis closes its connection.
+    /// The interval of a client that is mostly idle, so that Redis closes its connection.
     operator: Client,
     log: HistoryLog,
     settings: &'a Settings,
@@ -34,7 +34,7 @@ struct Submitter<'a> {
     doomed: VecDeque<(u64, TaskId)>,
 }
 
-/// Runs until it is asked to end, or has submitted all its tasks.
+/// Runs until the agent is asked to end, or has submitted all its tasks.
 pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let Role::Client { first, count, per_s, seed } = settings.role else { bail!("it submits") };
     let log = HistoryLog::open(&settings.folder)?;
@@ -99,7 +99,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// The meaning of a failed submit: nothing was done, or the outcome is unknown.
+    /// Records the outcome of a failed submit: either nothing was done, or the outcome is unknown.
     fn failed(&self, task: u64, problem: &Error) -> What {
         if problem.is_unavailable() || problem.is_full() {
             return What::Refused { task };
@@ -119,7 +119,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// Sometimes an operator requeues a dead task.
+    /// Sometimes requeues a dead task, like an operator.
     async fn operate(&mut self) {
         if self.random.u8(..) > 12 {
             return;
@@ -138,7 +138,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// An answer that Redis is away means that nothing was done.
+    /// Returns whether the answer shows that nothing was done, because Redis was not available.
     fn refused(&self, task: u64, problem: &Error) {
         if problem.is_unavailable() {
             self.log.write(What::Undone { task });
@@ -146,7 +146,8 @@ impl Submitter<'_> {
         self.excuse(problem);
     }
 
-    /// An operator's call may find Redis away or full, or a task in another state.
+    /// Ignores the expected errors of an operator's call: Redis may be unavailable or full, or the
+    /// task may be in another state.
     fn excuse(&self, problem: &Error) {
         let expected = problem.is_unavailable()
             || problem.is_full()

@@ -1,44 +1,44 @@
 //! The mix of tasks. A task's number determines its kind, so that every process knows it.
 
-/// One in this many tasks of the kinds that leave a record is used.
+/// One in this many tasks has a kind that leaves a record.
 const RARE: u64 = 4;
 
 /// The behaviour of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Returns at once.
+    /// The handler returns at once.
     Nothing,
-    /// Waits a few ms.
+    /// The handler waits a few ms.
     Short,
-    /// Waits a second or two.
+    /// The handler waits a second or two.
     Long,
-    /// Fails in the first one or two attempts.
+    /// The handler fails in the first one or two attempts.
     Flaky,
-    /// Panics in its first attempt.
+    /// The handler panics in its first attempt.
     Panicking,
-    /// Fails in every attempt.
+    /// The handler fails in every attempt.
     Doomed,
-    /// Returns its fence as a kept result.
+    /// The handler returns its fence as a kept result.
     Answering,
-    /// Blocks its thread for a while.
+    /// The handler blocks its thread for a while.
     Blocking,
-    /// Keeps its thread busy for a while.
+    /// The handler keeps its thread busy for a while.
     Spinning,
-    /// Runs beyond its timeout on its own thread, in every attempt.
+    /// The handler runs beyond its timeout on a separate thread, in every attempt.
     Overrunning,
-    /// Has a biz id that other tasks also have.
+    /// The task has a biz id that other tasks also have.
     Unique,
-    /// Runs some time after its submit.
+    /// The task runs some time after its submit.
     Delayed,
-    /// Runs so late that there is time to cancel it.
+    /// The task runs so late that there is time to cancel it.
     Cancelled,
 }
 
 impl Kind {
-    /// The kind of the task with this number.
+    /// Returns the kind of the task with this number.
     pub(crate) fn of(number: u64) -> Self {
         match number % 32 {
-            // Few enough that none is purged: a queue keeps 10,000 of them.
+            // These tasks are so few that none is purged, because a queue keeps 10,000 of them.
             21 | 31 if !(number / 32).is_multiple_of(RARE) => Self::Short,
             0..8 => Self::Nothing,
             16 => match number / 32 % 32 {
@@ -59,28 +59,29 @@ impl Kind {
         }
     }
 
-    /// The biz id of the task with this number. There are sixteen, each for many tasks.
+    /// Returns the biz id of the task with this number. There are sixteen biz ids, each for many
+    /// tasks.
     pub(crate) fn biz(self, number: u64) -> Option<u64> {
         (self == Self::Unique).then_some(number / 64 % 16)
     }
 
-    /// How long its handler waits.
+    /// Returns how long the handler of the task waits.
     pub(crate) fn wait_ms(self, number: u64) -> u64 {
         let turn = number / 32;
         match self {
             Self::Short => 1 + turn % 40,
             Self::Long => 500 + turn % 1_500,
-            // Short enough that a worker with every thread blocked does not report late.
+            // The time is short, so that a worker with every thread blocked does not report late.
             Self::Blocking => 50 + turn % 350,
             Self::Spinning => 20 + turn % 100,
             Self::Overrunning => 700 + turn % 500,
-            // Some are long enough for a worker to lose its lease meanwhile.
+            // Some times are long enough for a worker to lose its lease during the wait.
             Self::Answering if turn.is_multiple_of(2) => 300 + turn % 1_000,
             _ => 0,
         }
     }
 
-    /// How long after its submit it is due.
+    /// Returns how long after its submit the task is due.
     pub(crate) fn delay_ms(self, number: u64) -> u64 {
         match self {
             Self::Delayed => 20 + number / 32 * 37 % 1_500,

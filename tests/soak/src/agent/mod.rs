@@ -1,7 +1,7 @@
-//! The processes that submit and work: this program, started again.
+//! The processes that submit and work. Each of them is this program, started again.
 //!
 //! They end when they are asked to (SIGTERM), or when they are killed. The parent process reads
-//! from their histories what they did.
+//! their histories.
 
 mod client;
 mod mix;
@@ -27,16 +27,16 @@ pub(crate) struct Settings {
     pub(crate) url: String,
     /// The folder for its history.
     pub(crate) folder: PathBuf,
-    /// The error of its clock, such as `+1d`, if the system supports that.
+    /// The error of the agent's clock, such as `+1d`, if the system supports that.
     pub(crate) clock: Option<String>,
     pub(crate) role: Role,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// Submits tasks, numbered from `first`.
+    /// The agent submits tasks, numbered from `first`.
     Client { first: u64, count: Option<u64>, per_s: u64, seed: u64 },
-    /// Runs tasks.
+    /// The agent runs tasks.
     Worker { slots: usize, lease_ms: u64 },
 }
 
@@ -44,10 +44,11 @@ pub(crate) enum Role {
 ///
 /// # Errors
 ///
-/// When the settings cannot be read, or Redis is away at the start.
+/// When the settings can't be read, or Redis is not available at the start.
 pub(crate) fn serve(args: &[String]) -> anyhow::Result<()> {
     let [settings] = args else { bail!("an agent has one argument; the soak starts it") };
-    let settings: Settings = serde_json::from_str(settings).context("an agent's settings")?;
+    let settings: Settings =
+        serde_json::from_str(settings).context("can't read the settings of the agent")?;
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     match settings.role {
         Role::Client { .. } => runtime.block_on(client::run(&settings)),

@@ -29,7 +29,8 @@ impl std::fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Most kinds. No task here is marked Dead for its lost workers, because many workers are killed.
+/// Runs most kinds of tasks. No task here is marked Dead because of lost workers, because many
+/// workers are killed.
 #[optimus::task(
     queue = "soak",
     max_retry = 5,
@@ -44,7 +45,7 @@ pub(super) async fn work(
     run(number, &log, &ctx).await
 }
 
-/// Its result is the fence of the attempt that was recorded.
+/// Returns the fence of the recorded attempt as the result.
 #[optimus::task(
     queue = "soak",
     max_losses = 100_000,
@@ -60,7 +61,7 @@ pub(super) async fn answer(
     Ok(ctx.fence())
 }
 
-/// One task at a time for each biz id.
+/// Runs one task at a time for each biz id.
 #[optimus::task(
     queue = "soak",
     max_losses = 100_000,
@@ -77,7 +78,7 @@ pub(super) async fn unique(
     run(number, &log, &ctx).await
 }
 
-/// Runs on its own thread and never ends in time, so it always fails.
+/// Runs on a separate thread and never ends in time, so it always fails.
 #[optimus::task(
     queue = "soak",
     timeout = "300ms",
@@ -91,7 +92,7 @@ pub(super) fn overrun(number: u64, #[data] log: Arc<HistoryLog>, ctx: Context) {
     run.how = How::Failed;
 }
 
-/// One execution, recorded from its begin to its end, however it ends.
+/// One execution, which is recorded from its begin to its end, however it ends.
 struct Run<'a> {
     number: u64,
     fence: u64,
@@ -136,8 +137,8 @@ async fn run(number: u64, log: &HistoryLog, ctx: &Context) -> Result<(), Problem
             }
         }
     }
-    // Killed workers also count as attempts, so a task that fails by this number fails rarely
-    // enough.
+    // Attempts of killed workers count, too. So a task that fails up to a given attempt rarely runs
+    // out of retries.
     let fails = match kind {
         Kind::Flaky => u64::from(attempt) <= 1 + number / 32 % 2,
         Kind::Doomed => true,

@@ -1,4 +1,4 @@
-//! The agent that works: a worker as in any program.
+//! The agent that runs tasks. It is a worker as in any program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use optimus_testkit::history::HistoryLog;
 use super::tasks::QUEUE;
 use super::{Role, Settings};
 
-/// How long the tasks of a worker may run after it is asked to end.
+/// How long tasks may still run after the worker is asked to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
-    let Role::Worker { slots, lease_ms } = settings.role else { bail!("this agent works") };
+    let Role::Worker { slots, lease_ms } = settings.role else { bail!("this agent runs a worker") };
     // Deliberate panics are part of the run and are not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let log = Arc::new(HistoryLog::open(&settings.folder)?);

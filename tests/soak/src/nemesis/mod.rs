@@ -1,4 +1,4 @@
-//! Breaks things, one after the other, in an order from its seed: [`Nemesis`].
+//! Causes faults, one after the other, in an order that follows from its seed: [`Nemesis`].
 
 mod network;
 mod operator;
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::profile::Plan;
 use crate::scene::Environment;
 
-/// One thing that a nemesis can do.
+/// One act of a nemesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     /// kill -9 of a worker.
@@ -57,7 +57,7 @@ pub(crate) enum Act {
     DisturbNetwork,
 }
 
-/// The number of each act, by its victims.
+/// The number of victims of each act.
 pub(crate) type Done = BTreeMap<Act, u64>;
 
 /// Performs one plan.
@@ -67,9 +67,9 @@ pub(crate) struct Nemesis {
     random: fastrand::Rng,
     /// The acts that remain before any act is repeated.
     bag: Vec<Act>,
-    /// The end of its time, if it does not end by its count.
+    /// When the nemesis ends, if it does not end by its count of acts.
     until: Option<Instant>,
-    /// Set to make it end now.
+    /// Set to end the nemesis now.
     stop: Arc<AtomicBool>,
 }
 
@@ -84,11 +84,11 @@ impl Nemesis {
         Self { environment, plan, random, bag: Vec::new(), until, stop }
     }
 
-    /// Runs to the end, and repairs what it broke.
+    /// Runs to the end, and removes the faults that it caused.
     ///
     /// # Errors
     ///
-    /// When the operating system refuses, which is not under test.
+    /// When the operating system refuses an act, which is not under test.
     pub(crate) async fn run(mut self) -> anyhow::Result<Done> {
         let (mut done, mut count) = (Done::new(), 0);
         while !self.is_over(count) {
@@ -144,13 +144,14 @@ impl Nemesis {
         }
     }
 
-    /// A time of this many leases.
+    /// Returns the duration of this many leases.
     fn leases(&mut self, range: Range<f64>) -> Duration {
         let share = self.random.f64();
         self.environment.lease.mul_f64(range.start + (range.end - range.start) * share)
     }
 
-    /// A short duration: below half a lease, so that it is no reason for a second execution.
+    /// Returns a short duration. It is below half a lease, so it is no reason for a second
+    /// execution.
     fn shortly(&mut self) -> Duration {
         self.leases(0.05..0.45)
     }

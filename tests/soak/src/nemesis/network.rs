@@ -1,4 +1,4 @@
-//! Acts on the connections of one agent, through its proxy.
+//! Network faults on the connections of one agent, through its proxy.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tokio::time::sleep;
 
 use super::Nemesis;
 
-/// A lost or doubled request is one of this many.
+/// The number of next requests, of which the fault hits a random one.
 const REQUESTS: u64 = 6;
-/// This many faults follow each other, each within this time.
+/// The number of faults that follow each other, and the time limit of each.
 const TIMES: u32 = 15;
 const EACH_WITHIN: Duration = Duration::from_millis(50);
 

@@ -12,7 +12,7 @@ use crate::agent::QUEUE;
 const AGAIN: Duration = Duration::from_millis(100);
 
 impl Nemesis {
-    /// Pauses the queue, and resumes it until the resume is acknowledged.
+    /// Pauses the queue, and repeats the resume until it is acknowledged.
     pub(super) async fn pause_queue(&mut self) -> anyhow::Result<u64> {
         let lasting = self.shortly();
         let Ok(client) = Client::connect(self.environment.store.url()).await else { return Ok(0) };

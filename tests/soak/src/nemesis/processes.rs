@@ -61,7 +61,7 @@ impl Nemesis {
         }
         sleep(lasting).await;
         for (victim, pid, since) in &victims {
-            // It may have been killed meanwhile.
+            // The process may have been killed in the meantime.
             self.environment.processes().signal(*victim, *pid, "CONT");
             self.environment.log.write(What::Frozen { victim: *pid, since: *since });
         }

@@ -1,4 +1,4 @@
-//! Acts on Redis itself. A failure because Redis is already away is ignored.
+//! Acts on Redis itself. A failure because Redis is already unavailable is ignored.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use tokio::time::sleep;
 
 use super::Nemesis;
 
-/// Redis syncs its file once a second, and postpones that while an earlier sync runs.
+/// Redis syncs its file once a second, and postpones a sync while an earlier one runs.
 const UNSYNCED_NS: u64 = 2_000_000_000;
-/// The memory that a full Redis may still use: less than a batch of submits.
+/// The memory that a full Redis may still use. It is smaller than a batch of submits.
 const ROOM: u64 = 64 * 1024;
-/// The maximum error of Redis' clock, in s: more than a lease, and so little that delayed tasks do
-/// not hold up the run.
+/// The largest error of Redis' clock, in s. It is longer than a lease, but so short that delayed
+/// tasks do not hold up the run.
 const CLOCK_OFF_S: [i64; 5] = [-9, -3, 0, 3, 9];
 const FULL_FOR: Duration = Duration::from_millis(1_200);
 
 impl Nemesis {
     pub(super) async fn kill_redis(&mut self) -> anyhow::Result<u64> {
-        // Sometimes longer than the lease.
+        // Sometimes the pause is longer than the lease.
         let away = if self.random.u8(..4) == 0 { 1.1..1.6 } else { 0.0..0.3 };
         let away = self.leases(away);
         let mut server = self.environment.store.server().await;
@@ -112,7 +112,8 @@ impl Nemesis {
         Ok(slept)
     }
 
-    /// A full Redis refuses submits and nothing else: it is not an outage.
+    /// Makes Redis full. A full Redis refuses submits and nothing else, so this act is not an
+    /// outage.
     pub(super) async fn fill_redis(&mut self) -> anyhow::Result<u64> {
         let store = &self.environment.store;
         let Ok(Some(used)) = store.info("used_memory").await else { return Ok(0) };
@@ -123,7 +124,8 @@ impl Nemesis {
         Ok(filled)
     }
 
-    /// A Redis that syncs always ends when its disk is full; then this act is a kill with a reason.
+    /// Fills the disk. A Redis that syncs with each write ends when its disk is full, and this act
+    /// then counts as a kill.
     pub(super) async fn fill_disk(&mut self) -> anyhow::Result<u64> {
         let lasting = self.shortly();
         let mut server = self.environment.store.server().await;
@@ -134,7 +136,7 @@ impl Nemesis {
             block_in_place(|| server.restart());
         } else {
             server.free_disk()?;
-            // It notices at its next attempt, once a second.
+            // Redis notices this at its next attempt, which it makes once a second.
             sleep(Duration::from_millis(1_500)).await;
         }
         drop(server);
@@ -143,7 +145,7 @@ impl Nemesis {
         Ok(1)
     }
 
-    /// Whether Redis accepted the command.
+    /// Returns whether Redis accepted the command.
     async fn struck(&self, words: &[&str]) -> u64 {
         u64::from(self.environment.store.command::<Value>(words).await.is_ok())
     }
