@@ -1,4 +1,4 @@
-//! The keys of all queues, in the form that fsck takes.
+//! Reads the keys of all queues in the form that fsck requires.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use optimus_fsck::{Content, Dump};
 
 use crate::world::NAMESPACE;
 
-/// A key's name within its queue, its content, and the ms that it has left.
+/// A key: its name within its queue, its content, and its remaining ms.
 type Key = (String, Held, Option<u64>);
 
 /// All keys of one queue.
 pub struct QueueDump {
-    /// Their content.
+    /// The content of the keys.
     pub keys: Dump,
-    /// The ms that each has left, in their order; -1 for a key that stays.
+    /// The remaining ms of each key, in the order of the keys. -1 for a key without an expiry.
     pub lifetimes: Vec<i64>,
 }
 
-/// The keys of each queue that has keys, by its name.
+/// Returns the keys of each queue that has keys, by the queue's name.
 pub fn dump(store: &Store) -> BTreeMap<String, QueueDump> {
     let prefix = format!("{{{NAMESPACE}:");
     let mut queues: BTreeMap<String, Vec<Key>> = BTreeMap::new();
@@ -52,6 +52,6 @@ fn content(name: &str, held: Held) -> Content {
             pairs.sort();
             Content::Hash(pairs)
         }
-        Held::Set(_) => unreachable!("no queue has a set, and {name} is one"),
+        Held::Set(_) => unreachable!("{name} is a set, which no queue has"),
     }
 }

@@ -19,14 +19,15 @@ use crate::queues::ALL;
 use crate::user::Shared;
 use crate::world::{LEASE, Member, Setup, World};
 
-/// A task that no worker knows waits for up to a minute; everything else is far quicker.
+/// The time limit of a drain. A task that no worker knows waits for up to a minute, and all other
+/// tasks are far quicker.
 const DRAINS_WITHIN: Duration = Duration::from_secs(180);
-/// A handle checks every 5 s.
+/// The time limit of a wait for a result, because a handle checks every 5 s.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 const CHECK_EVERY: Duration = Duration::from_millis(500);
-/// The time for workers that were asked to end.
+/// The time limit for workers that were asked to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
-/// A worker that always exists.
+/// A helper: a worker that always exists.
 const HELPER: Setup = Setup {
     concurrency: 8,
     poll: Duration::from_secs(5),
@@ -36,8 +37,8 @@ const HELPER: Setup = Setup {
     serves: ALL,
 };
 
-/// Nothing goes wrong from here on. Waits until no task is left, and complains if that does not
-/// happen. Workers that may stay do so: earlier faults must have no effect. Returns the helper.
+/// Removes all faults and waits until no task is left. Complains if tasks remain. Workers that may
+/// stay do so, because earlier faults must have no effect. Returns the helper.
 pub async fn drain(
     world: &Arc<World>,
     shared: &Shared,
@@ -53,7 +54,7 @@ pub async fn drain(
     for queue in world.queues.names() {
         network.journal.write(0, What::Resume { queue: queue.to_string() });
         if let Err(problem) = client.resume(queue).await {
-            network.complain(format!("queue {queue} cannot be resumed: {problem}"));
+            network.complain(format!("queue {queue} can't be resumed: {problem}"));
         }
     }
     nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
@@ -71,7 +72,7 @@ pub async fn drain(
     }
     for (process, task, wait) in shared.take_waits() {
         if network.is_alive(process) && timeout(ANSWERS_WITHIN, wait).await.is_err() {
-            network.complain(format!("the handle of task {task} receives nothing"));
+            network.complain(format!("the handle of task {task} receives no result"));
         }
     }
     helper
@@ -83,11 +84,13 @@ pub async fn dismiss(world: &Arc<World>, nemesis: &mut Nemesis, helper: Member) 
     world.ask_to_end(helper.process);
     match timeout(Duration::from_secs(40), helper.main).await {
         Ok(Ok(Ok(()))) => {}
-        other => world.network.complain(format!("a worker does not end well: {other:?}")),
+        other => {
+            world.network.complain(format!("a worker does not end without an error: {other:?}"))
+        }
     }
 }
 
-/// A queue that is not empty, and its counts; none if all are empty.
+/// Returns a queue that is not empty, and its counts. Returns none if all queues are empty.
 async fn is_left(world: &World, client: &Client) -> Option<String> {
     for queue in world.queues.names() {
         match client.inspector().counts(queue).await {
@@ -103,7 +106,7 @@ pub async fn check_run(world: &Arc<World>) {
     let network = &world.network;
     let client = observer(world).await;
     if let Err(problem) = record_states(network, &client).await {
-        network.complain(format!("the states of tasks cannot be read: {problem}"));
+        network.complain(format!("the states of tasks can't be read: {problem}"));
     }
     check_structure(network);
     let events = events(network);
@@ -114,28 +117,28 @@ pub async fn check_run(world: &Arc<World>) {
     }
 }
 
-/// The events, except those of a trial, which checks its tasks itself.
+/// Returns the events without those of a trial, which checks its tasks itself.
 fn events(network: &Network) -> impl Iterator<Item = Event> {
     let events = network.journal.events().into_iter();
     events.filter(|event| event.what.task().is_none_or(|task| task < TRIAL))
 }
 
-/// Complains about what is wrong with the keys.
+/// Complains about each problem of the keys.
 pub fn check_structure(network: &Network) {
     for (queue, dump) in dump(&network.store) {
         let lifetimes = check_lifetimes(&dump.keys, &dump.lifetimes);
         let wrong = fsck(&dump.keys).into_iter().chain(lifetimes);
-        // A script adds a wakeup only if the list is empty. A worker that passes a wakeup on does
-        // not check.
+        // A script adds a wakeup only if the list is empty. But a worker that passes a wakeup on
+        // does not check that.
         for wrong in wrong.filter(|wrong| !wrong.starts_with("the wakeup list holds")) {
             network.complain(format!("fsck: {queue}: {wrong}"));
         }
     }
 }
 
-/// The client that observes the run from outside.
+/// Connects the client that observes the run from outside.
 async fn observer(world: &Arc<World>) -> Client {
-    world.client(0).await.expect("nothing goes wrong for the observer")
+    world.client(0).await.expect("the observer has no faults")
 }
 
 /// Records the state of each task that has an id.

@@ -1,24 +1,25 @@
-//! What can go wrong between a process and its store: [`Fault`].
+//! The faults between a process and its store: [`Fault`].
 
 use std::time::Duration;
 
-/// What happens to one exchange: the commands that a process sends in one write, and their replies.
+/// A fault of one exchange. An exchange is the commands that a process sends in one write, and
+/// their replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The commands do not arrive.
     RequestLost(Silence),
-    /// They are done, and the replies do not arrive.
+    /// The commands are executed, but the replies do not arrive.
     ReplyLost(Silence),
-    /// Only some of them arrive before the connection breaks.
+    /// Only some of the commands arrive before the connection breaks.
     Torn {
         /// The number of commands that arrive.
         arrive: usize,
     },
     /// Each script is called twice, and the second reply arrives.
     Doubled,
-    /// They arrive this late, and their replies arrive.
+    /// The commands arrive this late, and their replies arrive.
     Delayed(Duration),
-    /// The connection breaks, and they still arrive this late.
+    /// The connection breaks, and the commands still arrive this late.
     Late(Duration),
     /// One `redis.call` of a script is refused.
     CallFails {
@@ -29,9 +30,9 @@ pub enum Fault {
         /// Whether the refusal is temporary.
         passing: bool,
     },
-    /// The process dies before it sends them.
+    /// The process dies before it sends the commands.
     DiesBefore,
-    /// The process dies before their replies arrive.
+    /// The process dies before the replies arrive.
     DiesAfter,
     /// The store loses the last script calls, and every connection breaks.
     RolledBack {
@@ -43,14 +44,14 @@ pub enum Fault {
 /// How a process notices that a reply does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// At once: the connection breaks.
+    /// At once, because the connection breaks.
     Broken,
-    /// By its own timeout.
+    /// By the process' own timeout.
     Kept,
 }
 
 impl Fault {
-    /// The names of all kinds, in the order of the table.
+    /// The names of all kinds of faults, in the order of the table.
     pub const KINDS: [&'static str; 10] = [
         "request lost",
         "reply lost",
@@ -64,7 +65,7 @@ impl Fault {
         "rolled back",
     ];
 
-    /// Its index in [`KINDS`](Self::KINDS).
+    /// Returns the index of the fault in [`KINDS`](Self::KINDS).
     pub fn kind(self) -> usize {
         match self {
             Self::RequestLost(_) => 0,

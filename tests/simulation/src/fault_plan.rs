@@ -1,4 +1,4 @@
-//! Decides what goes wrong: [`FaultPlan`].
+//! Decides which faults occur: [`FaultPlan`].
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use crate::fault::{Fault, Silence};
 pub struct Exchange {
     /// The number of exchanges before it, over all processes.
     pub number: u64,
-    /// The number of its commands.
+    /// The number of commands in the exchange.
     pub commands: usize,
-    /// The number of its script calls.
+    /// The number of script calls in the exchange.
     pub scripts: usize,
-    /// Its first script or command.
+    /// The first script or command of the exchange.
     pub verb: &'static str,
 }
 
-/// How long an exchange travels, to the store and back.
+/// The latency of an exchange, to the store and back.
 pub type Latency = (Duration, Duration);
 
 /// One ms in each direction.
 pub const SHORT: Option<Latency> = Some((Duration::from_millis(1), Duration::from_millis(1)));
 
-/// Decides what happens to each exchange.
+/// Decides about the fault and the latency of each exchange.
 pub trait FaultPlan: Send {
-    /// The fault of this exchange, if there is one.
+    /// Returns the fault of this exchange, if there is one.
     fn fault(&mut self, exchange: &Exchange) -> Option<Fault>;
 
-    /// How long it travels; none for no time at all.
+    /// Returns the latency of this exchange. None means no time at all.
     fn latency(&mut self) -> Option<Latency> {
         None
     }
 }
 
-/// A plan without faults.
+/// Returns a plan without faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Fair;
 
@@ -44,12 +44,12 @@ impl FaultPlan for Fair {
     }
 }
 
-/// A plan without faults, in which exchanges take up to some ms.
+/// Returns a plan without faults in which exchanges take up to some ms.
 #[derive(Clone, Debug)]
 pub struct Calm(fastrand::Rng);
 
 impl Calm {
-    /// A plan whose latencies come from this random generator.
+    /// Returns a plan whose latencies come from this random generator.
     pub fn new(random: fastrand::Rng) -> Self {
         Self(random)
     }
@@ -66,12 +66,12 @@ impl FaultPlan for Calm {
     }
 }
 
-/// One fault, at one exchange.
+/// A plan with one fault, at one exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Once {
     /// The number of the exchange.
     pub at: u64,
-    /// What happens to it.
+    /// The fault of that exchange.
     pub fault: Fault,
 }
 
@@ -85,7 +85,7 @@ impl FaultPlan for Once {
     }
 }
 
-/// No heartbeat arrives; all other exchanges do.
+/// A plan in which no heartbeat arrives, but all other exchanges do.
 #[derive(Clone, Copy, Debug)]
 pub struct NoHeartbeats;
 
@@ -95,11 +95,11 @@ impl FaultPlan for NoHeartbeats {
     }
 }
 
-/// Random faults; some seeds have more of them.
+/// A plan with random faults. Some seeds have more of them.
 #[derive(Debug)]
 pub struct Rough {
     random: fastrand::Rng,
-    /// Faults in 1,000 exchanges.
+    /// The number of faults in 1,000 exchanges.
     rate: u32,
     /// The number of processes that may still die.
     deaths: u32,
@@ -107,7 +107,7 @@ pub struct Rough {
 }
 
 impl Rough {
-    /// The plan of that seed.
+    /// Returns the plan of that seed.
     pub fn new(seed: u64, lease: Duration) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let rate = [2, 10, 30, 80, 200][random.usize(..5)];
@@ -156,7 +156,7 @@ impl FaultPlan for Rough {
     }
 
     fn latency(&mut self) -> Option<Latency> {
-        // Half of the exchanges take no time, so that much happens at the same instant.
+        // Half of the exchanges take no time, so that many events have the same instant.
         if self.random.bool() {
             return None;
         }

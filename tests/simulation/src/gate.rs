@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::fault::{Fault, Silence};
 use crate::network::{Network, Passage, is_script};
 
-/// When a reply is given up while nothing moves, as in `broker/pulse.rs`.
+/// The time after which a reply is given up while no byte arrives, as in `broker/pulse.rs`.
 const SILENCE_MAX: Duration = Duration::from_secs(8);
 
 /// Applies the fault plan to the exchanges of a process.
@@ -24,7 +24,7 @@ pub struct ProcessGate {
     process: u32,
 }
 
-/// Commands to send, and their connection.
+/// The commands to send, and their connection.
 struct Request {
     number: u64,
     behind: Connection,
@@ -32,7 +32,7 @@ struct Request {
     blocks: bool,
 }
 
-/// Records, when it is over, that a process was cut off from the store.
+/// When it is dropped, records that a process was cut off from the store.
 struct Hindrance<'a> {
     gate: &'a ProcessGate,
     since: u64,
@@ -46,7 +46,7 @@ impl Drop for Hindrance<'_> {
 }
 
 impl ProcessGate {
-    /// The gate of the process with this number. The gate of number 0 is always open.
+    /// Returns the gate of the process with this number. The gate of number 0 is always open.
     pub fn new(network: Arc<Network>, process: u32) -> Self {
         Self { network, process }
     }
@@ -88,8 +88,8 @@ impl ProcessGate {
                 Err(broken())
             }
             Fault::CallFails { script, nth, passing } => {
-                // It takes as long as without the fault. Otherwise the script meets another state
-                // than the one that was seen.
+                // The failing call takes as long as without the fault. Otherwise the script meets
+                // another state than in the run that was observed.
                 let (there, back) = passage.latency.unwrap_or_default();
                 sleep(there).await;
                 let answers = self.with_failing_call(&request, script, (nth, passing)).await;
@@ -113,8 +113,8 @@ impl ProcessGate {
         self.network.perform((self.process, request.number), &request.behind, commands).await
     }
 
-    /// Travels to the store and back. A sent command arrives even if its reply is no longer
-    /// awaited.
+    /// Sends an exchange to the store and returns the replies. A sent command arrives even if the
+    /// caller no longer waits for its reply.
     async fn deliver(&self, request: Request, passage: &Passage) -> RedisResult<Vec<Value>> {
         let Some((there, back)) = passage.latency else {
             return self.perform(&request, &request.commands).await;
@@ -214,7 +214,7 @@ impl Gate for ProcessGate {
     }
 }
 
-/// The error that a client reports for a lost reply. A blocking command has no timeout.
+/// Returns the error that a client reports for a lost reply. A blocking command has no timeout.
 async fn lost<T>(silence: Silence, blocks: bool) -> RedisResult<T> {
     match silence {
         Silence::Broken => Err(broken()),

@@ -20,23 +20,23 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// The place of the panic.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Place {
-    /// When its error is formatted.
+    /// The task panics when its error is formatted.
     ErrorText,
-    /// When its error is dropped.
+    /// The task panics when its error is dropped.
     ErrorDrop,
-    /// When its panic payload is dropped.
+    /// The task panics, and so does the drop of its panic payload.
     PanicDrop,
-    /// When its future is dropped.
+    /// The task panics when its future is dropped.
     FutureDrop,
-    /// When its return value is dropped.
+    /// The task panics when its return value is dropped.
     OutputDrop,
-    /// In its back-off.
+    /// The back-off of the task panics.
     Backoff,
-    /// When a value of the worker is cloned for it.
+    /// The task panics when a value of the worker is cloned for it.
     DataClone,
 }
 
-/// The error of such a task.
+/// The error of a hostile task.
 const ASKED: &str = "asked to fail";
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
         Self::DataClone,
     ];
 
-    /// The recorded reason and text of an attempt that panics there.
+    /// Returns the recorded reason and text of an attempt that panics in that place.
     fn recorded(self) -> (Reason, &'static str) {
         match self {
             Self::ErrorText => (Reason::Failed, "(the text of the error panicked: asked to panic)"),
@@ -63,14 +63,14 @@ impl Place {
     }
 }
 
-/// What is wrong with the error history of a dead task of this type: each attempt must have the
+/// Returns the problem in the error history of a dead hostile task. Each attempt must have the
 /// reason of its place, unless its worker was lost.
 pub(crate) fn misrecorded(task: &TaskView) -> Option<String> {
     let Some(Ok(record)) = task.record.as_ref() else { return None };
     if record.task != Hostile::NAME {
         return None;
     }
-    // Its arguments are JSON, which contains the name of the place.
+    // The arguments of the task are JSON, which contains the name of the place.
     let arguments = String::from_utf8_lossy(&record.payload);
     let named = |place: &Place| arguments.contains(&format!("\"{place:?}\""));
     let place = Place::ALL.into_iter().find(named)?;
@@ -86,14 +86,14 @@ pub(crate) fn misrecorded(task: &TaskView) -> Option<String> {
 /// A task that panics at this place in each attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hostile {
-    /// Its number in the history.
+    /// The number of the task in the history.
     pub number: u64,
-    /// The place of its panic.
+    /// The place of the panic.
     pub place: Place,
 }
 
 impl Hostile {
-    /// A call of it that ends soon.
+    /// Returns a call of a hostile task that ends soon.
     pub fn new(number: u64, place: Place) -> Call<Self> {
         Self { number, place }.call().timeout(TIMEOUT).max_retry(1)
     }
@@ -158,7 +158,7 @@ impl fmt::Display for BadError {
 
 impl Error for BadError {}
 
-/// Panics when it is dropped, except during a panic: that would end the process.
+/// Panics when it is dropped, except during a panic, because a second panic would end the process.
 #[derive(Debug)]
 pub struct Bomb;
 

@@ -1,4 +1,4 @@
-//! The events of clients, handlers and the nemesis, for the history checker: [`Journal`].
+//! Records the events of clients, handlers and the nemesis for the history checker: [`Journal`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use optimus_testkit::history::{Event, How, What};
 use tokio::time::Instant;
 
-/// The checker looks back from the first events, so their time is not zero.
+/// The time of the first event. It is not zero, because the checker looks back from the first
+/// events.
 const START_NS: u64 = 1_000_000_000_000;
 
 /// The history of one run, in memory.
 #[derive(Debug)]
 pub struct Journal {
     origin: Instant,
-    /// Prints each event as it comes.
+    /// Whether each event is printed when it is recorded.
     loud: AtomicBool,
     written: Mutex<Written>,
 }
@@ -27,7 +28,7 @@ struct Written {
 }
 
 impl Journal {
-    /// An empty history that begins now.
+    /// Returns an empty history that begins now.
     pub fn new() -> Self {
         let loud = AtomicBool::new(false);
         Self { origin: Instant::now(), loud, written: Mutex::default() }
@@ -42,7 +43,7 @@ impl Journal {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current time in the ns of the events.
+    /// Returns the current time in the ns of the events.
     pub fn now_ns(&self) -> u64 {
         START_NS + u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX / 2)
     }
@@ -61,12 +62,12 @@ impl Journal {
         written.events.push(event);
     }
 
-    /// How often the task's handler has begun.
+    /// Returns how often the task's handler has begun.
     pub fn begun(&self, task: u64) -> u32 {
         self.written().begun.get(&task).copied().unwrap_or(0)
     }
 
-    /// The process in which the task last began.
+    /// Returns the process in which the task last began.
     pub fn runner(&self, task: u64) -> Option<u32> {
         let written = self.written();
         let mut events = written.events.iter().rev();
@@ -75,13 +76,13 @@ impl Journal {
         events.find(begin).map(|event| event.pid)
     }
 
-    /// Whether the task succeeded under that fence.
+    /// Returns whether the task succeeded under that fence.
     pub fn ended_well(&self, task: u64, fence: u64) -> bool {
         let well = What::End { task, fence, how: How::Ok };
         self.written().events.iter().any(|event| event.what == well)
     }
 
-    /// Whether any attempt of the task succeeded.
+    /// Returns whether any attempt of the task succeeded.
     pub fn has_succeeded(&self, number: u64) -> bool {
         let is_well = |event: &Event| match event.what {
             What::End { task, how, .. } => task == number && how == How::Ok,
@@ -90,13 +91,13 @@ impl Journal {
         self.written().events.iter().any(is_well)
     }
 
-    /// Whether the store was rolled back.
+    /// Returns whether the store was rolled back.
     pub fn was_rolled_back(&self) -> bool {
         let back = |event: &Event| matches!(event.what, What::Rollback { .. });
         self.written().events.iter().any(back)
     }
 
-    /// All events.
+    /// Returns all events.
     pub fn events(&self) -> Vec<Event> {
         self.written().events.clone()
     }

@@ -1,15 +1,17 @@
-//! Whole clients and workers on the embedded store and on virtual time. One seed decides
-//! everything: ids, jitter, the order of tasks, and faults.
+//! Runs whole clients and workers on the embedded store and on virtual time. One seed decides ids,
+//! jitter, the order of tasks, and faults.
 //!
 //! In reading order: [`world`] is a store with all its processes, on one thread, and its
-//! [`queues`]. [`network`] and [`gate`] connect them; there [`fault_plan`] decides about each
-//! [`fault`]. [`probe`] sees each `redis.call` of each script, and [`sites`] lists them. [`work`]
-//! and [`hostile`] are the tasks, a [`user`] submits and operates, a [`nemesis`] causes harm, and
-//! [`ending`] removes faults, drains and checks. [`calm`] then runs plain tasks and checks shares.
-//! [`run`] is all of that from a seed; [`sweep`] is one fault at each place of short scenes.
+//! [`queues`]. [`network`] and [`gate`] connect the processes to the store, and [`fault_plan`]
+//! decides about each [`fault`] there. [`probe`] observes each `redis.call` of each script, and
+//! [`sites`] lists these calls. [`work`] and [`hostile`] contain the tasks. A [`user`] submits and
+//! operates, a [`nemesis`] causes harm, and [`ending`] removes faults, drains the queues and checks
+//! the run. [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.
+//! [`sweep`] causes one fault at each place of short scenes.
 //!
-//! Limits: handlers never block their thread, and a connection is never refused, only broken. A
-//! store that is rolled back never has its clock set back, too: then a fence could be given twice.
+//! The simulation has limits. Handlers never block their thread. Connections break but are never
+//! refused. The clock of a store that is rolled back is never set back, because the store could
+//! then give a fence twice.
 
 pub mod calm;
 pub mod dump;

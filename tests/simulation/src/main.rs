@@ -1,4 +1,5 @@
-//! `cargo xtask simulate` runs this: seeds, one after the other, until enough scripts were called.
+//! The program behind `cargo xtask simulate`. It runs one seed after the other until enough scripts
+//! were called.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,20 +13,21 @@ use optimus_simulation::run::{Outcome, Voice, run};
 use optimus_simulation::tally::Tally;
 
 const CALLS: u64 = 10_000_000;
-/// Runs at once; each has a thread, and no more than that.
+/// The number of runs at once. Each run has one thread.
 const THREADS: usize = 2;
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// A run takes a tenth of a second to some seconds, and far longer on a machine that is busy.
+/// The time limit of a run. A run takes a tenth of a second to some seconds, and far longer on a
+/// busy machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(180);
 
-/// The options.
+/// The options of the command line.
 struct Options {
     seed: u64,
     calls: u64,
     voice: Voice,
 }
 
-/// The sum of all threads.
+/// The sum of the results of all threads.
 #[derive(Default)]
 struct Sum {
     seeds: u64,
@@ -62,7 +64,7 @@ fn run_all(options: &Options, begun: Instant) -> Sum {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     let outcome = watched(seed, || run(seed, options.voice));
-                    let mut sum = sum.lock().expect("nothing panics while it adds up");
+                    let mut sum = sum.lock().expect("no thread panics while it holds the sum");
                     sum.add(outcome);
                     sum.print_progress(begun);
                     if sum.tally.script_calls >= options.calls {
@@ -75,13 +77,13 @@ fn run_all(options: &Options, begun: Instant) -> Sum {
     sum.into_inner().expect("no thread panicked")
 }
 
-/// Ends the whole program if a run does not end: virtual time stops while a task is busy, so a busy
-/// loop never ends.
+/// Ends the whole program if a run does not end. Virtual time stops while a task is busy, so a run
+/// with a busy loop never ends.
 fn watched<T>(seed: u64, work: impl FnOnce() -> T) -> T {
     let (ended, waits) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
         if waits.recv_timeout(ENDS_WITHIN) == Err(RecvTimeoutError::Timeout) {
-            println!("VIOLATION a busy loop, and virtual time stops\n  {}", replay(seed));
+            println!("VIOLATION a busy loop stops virtual time\n  {}", replay(seed));
             process::exit(1);
         }
     });
@@ -115,15 +117,16 @@ impl Sum {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "it is printed without decimals")]
+#[expect(clippy::cast_precision_loss, reason = "the number is printed without decimals")]
 fn rate(tally: &Tally, took: Duration) -> f64 {
     tally.script_calls as f64 / took.as_secs_f64()
 }
 
-/// `--seed S`, `--calls N`, `--loud`.
+/// Reads the options `--seed S`, `--calls N` and `--loud`.
 fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Options> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Every run explores other seeds, unless a seed is given; the seeds are far apart.
+    // Every run explores other seeds, unless a seed is given. The distance between such seeds is
+    // large.
     let seed = since_epoch.as_secs() * 1_000_000;
     let mut options = Options { seed, calls: CALLS, voice: Voice::Quiet };
     while let Some(arg) = args.next() {

@@ -1,4 +1,4 @@
-//! Harms processes and the store while users go on: [`Nemesis`].
+//! Harms processes and the store while users work: [`Nemesis`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::queues::ALL;
 use crate::world::{Member, Setup, World};
 
-/// How many tasks a worker runs at once; most run few, so that they compete for slots.
+/// The slots of a worker. Most workers have few, so that tasks compete for slots.
 const SLOTS: [usize; 10] = [1, 1, 2, 4, 4, 16, 16, 64, 256, 4_096];
 
 /// The harm in a run, in addition to its [fault plan](crate::fault_plan).
@@ -18,11 +18,12 @@ pub struct Plan {
     pub workers: usize,
     /// Whether the store may be rolled back.
     pub fails_over: bool,
-    /// Whether the store's clock may be set. Never both: then a fence could be given twice.
+    /// Whether the store's clock may be set. A run never allows both, because a fence could then be
+    /// given twice.
     pub sets_clock: bool,
-    /// The setup of each worker; random if absent.
+    /// The setup of each worker. It is random if absent.
     pub setup: Option<Setup>,
-    /// One in this many checks does harm; none if it is 0.
+    /// One in this many checks does harm. No check does if this is 0.
     pub rarity: u32,
 }
 
@@ -36,7 +37,7 @@ pub struct Nemesis {
 }
 
 impl Nemesis {
-    /// A nemesis with a whole set of workers.
+    /// Returns a nemesis with a whole set of workers.
     pub fn new(world: Arc<World>, plan: Plan, random: fastrand::Rng) -> Self {
         let (processes, leaving) = (Vec::new(), Vec::new());
         let mut nemesis = Self { world, plan, random, processes, leaving };
@@ -55,7 +56,7 @@ impl Nemesis {
         }
     }
 
-    /// Starts a worker for each one that has ended.
+    /// Starts a new worker in place of each worker that has ended.
     pub fn tend(&mut self) {
         self.processes.retain(|member| !member.main.is_finished());
         while self.processes.len() < self.plan.workers {
@@ -111,12 +112,12 @@ impl Nemesis {
         }
     }
 
-    /// Shorter than a lease, or longer.
+    /// Returns a duration that is shorter or longer than a lease.
     fn moment(&mut self) -> Duration {
         Duration::from_millis(self.random.u64(50..5_000))
     }
 
-    /// Asks the workers with a matching setup to end, and waits for it.
+    /// Asks the workers with a matching setup to end, and waits until they have ended.
     pub async fn dismiss(&mut self, whose: impl Fn(&Setup) -> bool, within: Duration) {
         while let Some(at) = self.processes.iter().position(|member| whose(&member.setup)) {
             self.ask_to_leave(at);

@@ -1,4 +1,4 @@
-//! Observes each `redis.call` of each script, and makes one fail: [`Probe`].
+//! Observes each `redis.call` of each script, and can make one of them fail: [`Probe`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use optimus_embedded::simulation::{Observer, RedisCall};
 
 use crate::sites::{Coverage, Place};
 
-/// The error that replaces the reply of the failing call, by the kind of the command.
+/// The error that replaces the reply of the failing call. It depends on the kind of the command.
 const READS_FAIL: [&str; 2] = [
     "NOPERM this user has no permissions to run a command or to access a key",
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -18,7 +18,7 @@ const WRITES_FAIL: [&str; 2] = [
     "READONLY You can't write against a read only replica.",
 ];
 
-/// Clones observe the same store.
+/// An observer. Clones observe the same store.
 #[derive(Clone, Debug, Default)]
 pub struct Probe(Arc<Mutex<State>>);
 
@@ -27,7 +27,7 @@ pub struct Probe(Arc<Mutex<State>>);
 pub struct Sighting {
     /// The number of the exchange.
     pub exchange: u64,
-    /// The index of its script in the exchange.
+    /// The index of the script in the exchange.
     pub script: usize,
     /// The index of the call in the script.
     pub nth: usize,
@@ -38,11 +38,11 @@ struct State {
     names: HashMap<&'static str, &'static str>,
     script: &'static str,
     calls: usize,
-    /// The call of the next script that must fail, and whether the refusal is temporary.
+    /// The call of the next script that must fail, and whether the failure is temporary.
     armed: Option<(usize, bool)>,
     /// The current exchange, and its current script.
     moment: (u64, usize),
-    /// Where each call was first seen before its script had written.
+    /// The first position of each call that a script made before its first write.
     sightings: BTreeMap<(Place, String), Sighting>,
     coverage: Coverage,
 }
@@ -67,8 +67,9 @@ impl Probe {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes call `nth` of the next script fail, counted from 0, if it comes before the first
-    /// write. A later call cannot fail: Redis refuses nothing to a script that has written.
+    /// Makes call `nth` of the next script fail, counted from 0, if it comes before the script's
+    /// first write. A later call can't fail, because Redis refuses nothing to a script that has
+    /// written.
     pub fn arm(&self, nth: usize, passing: bool) {
         self.state().armed = Some((nth, passing));
     }
@@ -78,17 +79,17 @@ impl Probe {
         self.state().armed = None;
     }
 
-    /// Notes that a script of an exchange is about to run.
+    /// Notes that a script of an exchange starts next.
     pub(crate) fn enter(&self, exchange: u64, script: usize) {
         self.state().moment = (exchange, script);
     }
 
-    /// Where each call was first made before its script had written.
+    /// Returns the first position of each call that a script made before its first write.
     pub fn sightings(&self) -> BTreeMap<(Place, String), Sighting> {
         self.state().sightings.clone()
     }
 
-    /// The calls that were seen and failed so far.
+    /// Returns the calls that were observed and failed so far.
     pub fn coverage(&self) -> Coverage {
         self.state().coverage.clone()
     }

@@ -1,13 +1,13 @@
-//! The queues of a world, and how its workers share them: [`Queues`].
+//! The queues of a world, and the way in which its workers share them: [`Queues`].
 
 use std::sync::Arc;
 
 use optimus_core::QueueName;
 use optimus_worker::WorkerBuilder;
 
-/// The first queue of each world, and the queue of tasks that name none.
+/// The first queue of each world. Tasks that name no queue use it.
 pub const QUEUE: &str = "work";
-/// The maximum number of queues in a world; a worker selects its queues by the bits of a number.
+/// The maximum number of queues in a world. A worker selects its queues by the bits of a number.
 pub const QUEUES_MAX: usize = 40;
 /// Selects all queues of a world.
 pub const ALL: u64 = u64::MAX;
@@ -19,12 +19,12 @@ const WEIGHTS: [u32; 8] = [1, 1, 1, 2, 3, 5, 10, 100];
 pub struct Queues {
     names: Arc<[QueueName]>,
     weights: Arc<[u32]>,
-    /// Whether a queue gets only the slots that earlier queues leave.
+    /// Whether the order is strict, so that a queue gets only the slots that earlier queues leave.
     pub strict: bool,
 }
 
 impl Queues {
-    /// One queue for each weight.
+    /// Returns one queue for each weight.
     ///
     /// # Panics
     /// If there are more than [`QUEUES_MAX`].
@@ -34,7 +34,7 @@ impl Queues {
         Self { names, weights: weights.into(), strict: false }
     }
 
-    /// A random choice: half of all worlds have one queue, the others have up to [`QUEUES_MAX`].
+    /// Draws queues. Half of all worlds have one queue, and the others have up to [`QUEUES_MAX`].
     pub fn random(random: &mut fastrand::Rng) -> Self {
         let count = match random.u8(..8) {
             0..4 => 1,
@@ -47,24 +47,24 @@ impl Queues {
         Self { strict: random.u8(..4) == 0, ..Self::of(&weights) }
     }
 
-    /// Their names.
+    /// Returns the names of the queues.
     pub fn names(&self) -> &[QueueName] {
         &self.names
     }
 
-    /// Their weights.
+    /// Returns the weights of the queues.
     pub fn weights(&self) -> &[u32] {
         &self.weights
     }
 
-    /// One of the queues. The first ones are more likely, so that they have many tasks.
+    /// Draws one of the queues. The first ones are more likely, so that they have many tasks.
     pub fn pick(&self, random: &mut fastrand::Rng) -> &QueueName {
         let all = self.names.len();
         let among = if random.bool() { all.min(2) } else { all };
         &self.names[random.usize(..among)]
     }
 
-    /// The index of the queue with that name.
+    /// Returns the index of the queue with that name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|queue| queue.as_str() == name)
     }
@@ -87,7 +87,7 @@ impl Default for Queues {
     }
 }
 
-/// The first queue of each world.
+/// Returns the first queue of each world.
 pub fn queue() -> QueueName {
     name(0)
 }

@@ -1,4 +1,4 @@
-//! One run: a seed decides about users, workers and faults, and the run has an outcome.
+//! Performs one run. A seed decides about users, workers and faults, and the run has an outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::tally::Tally;
 use crate::user::{NUMBERS, Shared, User};
 use crate::world::{LEASE, World, simulate};
 
-/// The time in which every user's call ends, once nothing goes wrong any more.
+/// The time limit of every user's call after all faults have ended.
 const USERS_END_WITHIN: Duration = Duration::from_secs(120);
 
 /// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The seed that repeats it.
+    /// The seed with which the run can be repeated.
     pub seed: u64,
-    /// The hash of everything that passed.
+    /// The hash of all commands and replies.
     pub trace: u64,
     /// The counts.
     pub tally: Tally,
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub wrong: Vec<String>,
 }
 
-/// Whether a run prints everything that passes.
+/// Whether a run prints all commands, replies and faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
     /// Prints nothing.
@@ -40,10 +40,10 @@ pub enum Voice {
     Loud,
 }
 
-/// Runs a seed.
+/// Runs the simulation with a seed.
 pub fn run(seed: u64, voice: Voice) -> Outcome {
     simulate(seed, async |mut world| {
-        // Another seed than that of the product's own random numbers.
+        // The seed differs from that of the product's own random numbers.
         let mut random = fastrand::Rng::with_seed(!seed);
         world.queues = Queues::random(&mut random);
         let world = Arc::new(world);
@@ -59,7 +59,8 @@ pub fn run(seed: u64, voice: Voice) -> Outcome {
 async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     let network = &world.network;
     let fails_over = random.u8(..4) == 0;
-    // Many workers share the polls of a queue, and have longer leases while they are idle.
+    // Many workers share the polls of a queue, and their leases are longer while they are
+    // idle.
     let workers = if random.u8(..4) == 0 { random.usize(9..17) } else { random.usize(1..4) };
     let plan = Plan {
         workers,
@@ -90,7 +91,7 @@ async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     if timeout(USERS_END_WITHIN, ended).await.is_err() {
         network.complain("a user's call does not end");
     }
-    // Workers that do not know every task could hold up those that do.
+    // Workers that do not know every task could delay those that do.
     let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
     let running = || nemesis.processes().chain([(helper.process, helper.setup)]).collect();
     trial(world, running, random).await;
@@ -98,7 +99,7 @@ async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     check_run(world).await;
 }
 
-/// Starts a user in its own process. A user that cannot connect starts again.
+/// Starts a user in its own process. If the user can't connect, it starts again.
 fn enlist(
     world: &Arc<World>,
     shared: &Arc<Shared>,

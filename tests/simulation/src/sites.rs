@@ -1,4 +1,5 @@
-//! The `redis.call`s of the scripts, and which of them were made and failed: [`Coverage`].
+//! Lists the `redis.call`s of the scripts, and shows which of them were made and failed:
+//! [`Coverage`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -6,19 +7,19 @@ use std::sync::LazyLock;
 use optimus_core::broker::script_texts;
 use optimus_embedded::simulation::RedisCall;
 
-/// A line of a script's joined text.
+/// The place of a line in a script's joined text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The script.
     pub script: &'static str,
-    /// Counted from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
 }
 
-/// The calls of one line. A line may contain several calls; they differ in command or key.
+/// The calls of one line. A line may contain several calls, which differ in their command or key.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Command and key of each call that was made.
+    /// The command and the key of each call that was made.
     made: BTreeSet<String>,
     /// The calls that were made before the script's first write.
     early: BTreeSet<String>,
@@ -38,23 +39,23 @@ pub struct Coverage {
 pub struct Site {
     /// The place of the line.
     pub place: Place,
-    /// Its text.
+    /// The text of the line.
     pub text: &'static str,
-    /// The number of its calls.
+    /// The number of calls in the line.
     pub calls: usize,
-    /// How many of them were made.
+    /// The number of calls that were made.
     pub made: usize,
-    /// How many were made before the script's first write.
+    /// The number of calls that were made before the script's first write.
     pub early: usize,
-    /// How many failed because of an injected error.
+    /// The number of calls that failed because of an injected error.
     pub failed: usize,
 }
 
 impl Coverage {
-    /// Adds a call. Returns what distinguishes it from other calls of its line.
+    /// Adds a call. Returns the text that distinguishes it from other calls of its line.
     pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>, fails: bool) -> String {
         let seen = self.seen.entry(place).or_default();
-        // Most lines have one call and run a thousand times: they need no text.
+        // Most lines have one call and run a thousand times, so they need no such text.
         let what = if is_crowded(place) { what(call.arguments) } else { String::new() };
         if !call.wrote && !seen.early.contains(&what) {
             seen.early.insert(what.clone());
@@ -69,12 +70,12 @@ impl Coverage {
         what
     }
 
-    /// Whether a call has failed.
+    /// Returns whether a call has failed.
     pub fn has_failed(&self, place: Place, what: &str) -> bool {
         self.seen.get(&place).is_some_and(|seen| seen.failed.contains(what))
     }
 
-    /// The number of calls that failed.
+    /// Returns the number of calls that failed.
     pub fn failures(&self) -> u64 {
         self.failures
     }
@@ -90,7 +91,7 @@ impl Coverage {
         }
     }
 
-    /// Every line of every script that has calls and can be reached.
+    /// Returns every reachable line with calls, for every script.
     pub fn sites(&self) -> Vec<Site> {
         let site = |(place, (text, calls)): (&Place, &(&'static str, usize))| {
             let seen = self.seen.get(place).cloned().unwrap_or_default();
@@ -102,7 +103,7 @@ impl Coverage {
     }
 }
 
-/// The text of each line that has calls and can be reached, and its number of calls.
+/// Returns the text of each reachable line with calls, and its number of calls.
 static ALL: LazyLock<BTreeMap<Place, (&'static str, usize)>> = LazyLock::new(|| {
     let mut all = BTreeMap::new();
     for (script, text, _) in script_texts() {
@@ -117,8 +118,8 @@ fn is_crowded(place: Place) -> bool {
     ALL.get(&place).is_some_and(|(_, calls)| *calls > 1)
 }
 
-/// The command and the kind of key: the names of keys differ after the queue's prefix, and after
-/// that by owners.
+/// Returns the command and the kind of key. Key names that differ only after the queue's prefix, by
+/// their owner, are one kind.
 fn what(arguments: &[Vec<u8>]) -> String {
     let text = |at: usize| arguments.get(at).map(|bytes| String::from_utf8_lossy(bytes));
     let key = text(1).unwrap_or_default();
@@ -127,8 +128,8 @@ fn what(arguments: &[Vec<u8>]) -> String {
     format!("{} {kind}", text(0).unwrap_or_default())
 }
 
-/// The lines with calls in a joined text, without those of functions that it never calls. A
-/// function begins and ends at the first column.
+/// Returns the lines with calls in a joined text, without those of functions that it never calls.
+/// The first and the last line of a function begin at the first column.
 fn reachable_calls(text: &'static str) -> Vec<(usize, &'static str, usize)> {
     let mut functions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let (mut main, mut inside) = (Vec::new(), None);
@@ -161,12 +162,12 @@ fn reachable_calls(text: &'static str) -> Vec<(usize, &'static str, usize)> {
         .collect()
 }
 
-/// A line without its comment.
+/// Returns a line without its comment.
 fn code(line: &str) -> &str {
     line.split("--").next().unwrap_or_default()
 }
 
-/// Whether the code has this word.
+/// Returns whether the code contains this word.
 fn names(code: &str, word: &str) -> bool {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
 }

@@ -1,4 +1,4 @@
-//! The sum of what was done in runs: [`Tally`].
+//! Counts the events of runs: [`Tally`].
 
 use std::fmt::{self, Display};
 
@@ -8,23 +8,23 @@ use crate::sites::Coverage;
 /// The counts of one run, or of many.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Commands that the store performed, including script calls.
+    /// The commands that the store performed, including script calls.
     pub commands: u64,
-    /// Script calls that the store performed.
+    /// The script calls that the store performed.
     pub script_calls: u64,
-    /// Faults by [kind](Fault::kind).
+    /// The faults, by [kind](Fault::kind).
     pub faults: [u64; Fault::KINDS.len()],
-    /// Processes killed.
+    /// The killed processes.
     pub deaths: u64,
-    /// Rollbacks of the store.
+    /// The rollbacks of the store.
     pub rollbacks: u64,
-    /// Settings of a clock.
+    /// The changes of a clock.
     pub clock_steps: u64,
-    /// Tasks that a user tried to submit.
+    /// The tasks that a user tried to submit.
     pub submitted: u64,
     /// How often handlers began.
     pub executions: u64,
-    /// The `redis.call`s that were made, and that failed.
+    /// The `redis.call`s that were made, and those that failed.
     pub coverage: Coverage,
 }
 

@@ -1,4 +1,4 @@
-//! Everything that passed between processes and the store, as one hash: [`Trace`].
+//! Combines all commands and replies between processes and the store into one hash: [`Trace`].
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -6,11 +6,11 @@ use redis::{Cmd, Value};
 
 /// A running hash of each command, its reply and its virtual time.
 ///
-/// Two runs with equal hashes did the same: the hasher has no random key.
+/// Two runs with equal hashes are equal, because the hasher has no random key.
 #[derive(Debug, Default)]
 pub struct Trace {
     hasher: DefaultHasher,
-    /// Prints each line as it comes.
+    /// Whether each line is printed when it is added.
     pub loud: bool,
 }
 
@@ -38,7 +38,7 @@ impl Trace {
         self.line(|| format!("{at_us} {process} {what}"));
     }
 
-    /// The hash so far.
+    /// Returns the hash so far.
     pub fn hash(&self) -> u64 {
         self.hasher.finish()
     }

@@ -1,4 +1,4 @@
-//! A program that submits tasks, waits for some, and operates on others: [`User`].
+//! A program that submits tasks, waits for some of them, and operates on others: [`User`].
 
 mod cancel;
 mod delete;
@@ -21,7 +21,7 @@ use crate::work::{Kind, Mute, Poison, Rare, Work};
 
 /// Biz ids that tasks share.
 const BIZ_IDS: u64 = 4;
-/// A payload of this size is stored separately from its record.
+/// The size of a payload that is stored separately from its record.
 const LARGE: usize = 20 * 1024;
 const PAUSE_MS: u64 = 300;
 /// The range of numbers of one user's tasks.
@@ -30,9 +30,9 @@ pub const NUMBERS: u64 = 1_000_000;
 /// The state that users share.
 #[derive(Default)]
 pub struct Shared {
-    /// Tasks that a user may operate on.
+    /// The tasks that a user may operate on.
     known: Mutex<Vec<(u64, TaskId)>>,
-    /// Waits for results: the process, the task and the wait.
+    /// The waits for results: the process, the task and the wait.
     waits: Mutex<Vec<(u32, u64, JoinHandle<()>)>>,
 }
 
@@ -49,26 +49,26 @@ impl Shared {
 
 /// One user, in its own process.
 pub struct User {
-    /// Its connection.
+    /// The connection of the user.
     pub client: Client,
-    /// Its process.
+    /// The process of the user.
     pub process: u32,
-    /// The network between it and the store.
+    /// The network between the user and the store.
     pub network: Arc<Network>,
-    /// The state that it shares with others.
+    /// The state that the user shares with others.
     pub shared: Arc<Shared>,
-    /// The queues that it submits to.
+    /// The queues to which the user submits.
     pub queues: Queues,
-    /// Decides what it does.
+    /// The random numbers that decide what the user does.
     pub random: fastrand::Rng,
-    /// The number of its next task.
+    /// The number of the user's next task.
     pub next: u64,
-    /// The number of tasks that kill their workers and that it may still submit.
+    /// How many tasks that kill their workers the user may still submit.
     pub poisons: u32,
 }
 
 impl User {
-    /// Does this many acts, one after the other.
+    /// Performs this many acts, one after the other.
     pub async fn run(mut self, acts: u32) {
         for _ in 0..acts {
             self.act().await;
@@ -120,7 +120,7 @@ impl User {
         }
     }
 
-    /// A call with random options; its biz id and its delay.
+    /// Returns a call with random options, including its biz id and its delay.
     fn call(&mut self, number: u64) -> (Call<Work>, Option<u64>, u64) {
         let kind = self.kind();
         let padding = if self.random.u8(..40) == 0 { "x".repeat(LARGE) } else { String::new() };
@@ -158,7 +158,7 @@ impl User {
         self.write(What::Invoke { task, biz, delay_ms });
     }
 
-    /// Records how a submit ended.
+    /// Records the outcome of a submit.
     pub(crate) fn answered<T>(&self, task: u64, answer: &Result<TaskHandle<T>, Error>) {
         self.write(match answer {
             Ok(handle) if handle.is_duplicate() => {
@@ -182,7 +182,7 @@ impl User {
         }
     }
 
-    /// Submits a task; none if it was not submitted, or the outcome is unknown.
+    /// Submits a task. Returns none if it was not submitted, or if the outcome is unknown.
     pub(crate) async fn submit<C: Submit>(
         &self,
         number: u64,
@@ -196,7 +196,7 @@ impl User {
         answer.ok().filter(|handle| !handle.is_duplicate())
     }
 
-    /// Submits calls together. Returns the answer of each.
+    /// Submits calls together. Returns the answer for each call.
     pub(crate) async fn submit_all(
         &self,
         calls: Vec<Call<Work>>,
@@ -225,7 +225,7 @@ impl User {
 
     async fn submit_plain(&mut self, number: u64, call: impl Submit) {
         drop(self.submit(number, call, None, 0).await);
-        // No user operates on it.
+        // The user does not operate on this task.
         self.shared.known().retain(|(known, _)| *known != number);
     }
 
@@ -264,7 +264,7 @@ impl User {
 
     fn some_task(&mut self) -> Option<(u64, TaskId)> {
         let known = self.shared.known();
-        // Often one of the last tasks, which has not ended yet.
+        // Often draws one of the last tasks, which has not ended yet.
         let from = if self.random.bool() { known.len().saturating_sub(8) } else { 0 };
         (!known.is_empty()).then(|| known[self.random.usize(from..known.len())].clone())
     }
@@ -275,7 +275,7 @@ impl User {
         }
     }
 
-    /// An answer that the store is away means that nothing was done.
+    /// Returns whether the answer shows that nothing was done, because the store was not available.
     fn refused(&self, task: u64, problem: &Error) {
         if problem.is_unavailable() {
             self.write(What::Undone { task });

@@ -15,7 +15,8 @@ use crate::hostile::Bomb;
 use crate::network::Network;
 use crate::queues::QUEUE;
 
-/// Only a poisonous task is marked Dead for its lost workers, because many workers are killed.
+/// The limit of losses. Only a poisonous task is marked Dead for its lost workers, because many
+/// workers are killed.
 pub(crate) const LOSSES_MAX: u32 = 100_000;
 const SOON: Backoff = Backoff::Fixed { wait: Duration::from_millis(50), jitter: 1.0 };
 
@@ -36,79 +37,79 @@ pub fn be_quiet_about_panics() {
     });
 }
 
-/// What a handler does.
+/// The behaviour of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// Succeeds after this many ms.
+    /// The handler succeeds after this many ms.
     Lasts(u64),
-    /// Fails in this many first attempts.
+    /// The handler fails in this many first attempts.
     Fails(u32),
-    /// Panics in the first attempt.
+    /// The handler panics in the first attempt.
     Panics,
-    /// Never ends by itself.
+    /// The handler never ends by itself.
     Hangs,
-    /// Waits for a stop request in the first attempt.
+    /// The handler waits for a stop request in the first attempt.
     HangsOnce,
-    /// Snoozes once.
+    /// The handler snoozes once.
     Snoozes,
-    /// Requests a retry in the first attempt.
+    /// The handler asks for a retry in the first attempt.
     RetriesAfter,
-    /// Fails for good.
+    /// The handler fails for good.
     Fatal,
-    /// Cancels itself.
+    /// The handler cancels its task.
     GivesUp,
 }
 
-/// Most tasks. The result is the fence of the attempt that was recorded.
+/// Most tasks. The result of such a task is the fence of the recorded attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
-    /// Its number in the history.
+    /// The number of the task in the history.
     pub number: u64,
-    /// Its behaviour.
+    /// The behaviour of the task.
     pub kind: Kind,
-    /// Text that makes its arguments large.
+    /// Text that makes the arguments large.
     pub padding: String,
 }
 
-/// Kills its worker in each attempt.
+/// A task that kills its worker in each attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Poison {
-    /// Its number in the history.
+    /// The number of the task in the history.
     pub number: u64,
 }
 
-/// Runs next to a poisonous task, and may be marked Dead for its lost workers, too.
+/// A task that runs next to a poisonous task. It may be marked Dead for its lost workers, too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// Its number in the history.
+    /// The number of the task in the history.
     pub number: u64,
 }
 
-/// Returns nothing, so nothing is kept of its success.
+/// A task that returns nothing, so the store keeps no data of its success.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mute {
-    /// Its number in the history.
+    /// The number of the task in the history.
     pub number: u64,
 }
 
 /// A task that some workers do not know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rare {
-    /// Its number in the history.
+    /// The number of the task in the history.
     pub number: u64,
 }
 
-/// What a worker's handlers know about their process.
+/// The facts that a worker's handlers know about their process.
 #[derive(Clone)]
 pub struct Desk {
-    /// The network between it and the store.
+    /// The network between the process and the store.
     pub network: Arc<Network>,
-    /// Its number.
+    /// The number of the process.
     pub process: u32,
 }
 
 impl Work {
-    /// A call of it with the common options.
+    /// Returns a call of the task with the common options.
     pub fn new(number: u64, kind: Kind) -> Call<Self> {
         Self { number, kind, padding: String::new() }.call()
     }
@@ -213,14 +214,14 @@ impl Task for Rare {
     }
 }
 
-/// One execution, recorded from its begin to its end, however it ends.
+/// One execution, which is recorded from its begin to its end, however it ends.
 pub(crate) struct Run {
     number: u64,
     fence: u64,
     desk: Desk,
     deadline: Instant,
     how: How,
-    /// An execution that has already begun.
+    /// Returns an execution that has already begun.
     again: bool,
 }
 
@@ -235,7 +236,7 @@ impl Run {
         run
     }
 
-    /// A dead process records nothing.
+    /// Records an event, unless the process is dead.
     fn write(&self, what: What) {
         if self.desk.network.is_alive(self.desk.process) {
             self.desk.network.journal.write(self.desk.process, what);

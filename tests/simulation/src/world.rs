@@ -28,15 +28,15 @@ pub const NAMESPACE: &str = "simulation";
 /// The lease of a worker without another setting.
 pub const LEASE: Duration = Duration::from_secs(2);
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
-/// The instant at which every run begins, in ms since the epoch.
+/// The time at which every run begins, in ms since the epoch.
 const START_MS: u64 = 1_800_000_000_000;
 
-/// All threads share the names of stores.
+/// Counts the names of stores, because all threads share them.
 static WORLDS: AtomicU64 = AtomicU64::new(0);
 
 /// One store, and its processes.
 pub struct World {
-    /// The network between them.
+    /// The network between the processes and the store.
     pub network: Arc<Network>,
     /// The queues.
     pub queues: Queues,
@@ -47,17 +47,17 @@ pub struct World {
 
 /// A worker process that was started.
 pub struct Member {
-    /// Its number.
+    /// The number of the process.
     pub process: u32,
-    /// Its setup.
+    /// The setup of the worker.
     pub setup: Setup,
-    /// Asks it to end.
+    /// Asks the worker to end.
     pub stop: CancellationToken,
-    /// Its main task.
+    /// The main task of the worker.
     pub main: JoinHandle<Result<(), Error>>,
 }
 
-/// The name by which a process finds the store; forgotten when dropped.
+/// The name by which a process finds the store. The name is removed when this value is dropped.
 struct Published(String);
 
 impl Drop for Published {
@@ -69,29 +69,30 @@ impl Drop for Published {
 /// The setup of a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// The number of tasks that it runs at once.
+    /// The number of tasks that the worker runs at once.
     pub concurrency: usize,
-    /// The interval of its polls.
+    /// The interval of the worker's polls.
     pub poll: Duration,
-    /// How long its tasks may run after it is asked to end.
+    /// How long tasks may still run after the worker is asked to end.
     pub grace: Duration,
-    /// Whether it knows every task.
+    /// Whether the worker knows every task.
     pub knows_all: bool,
-    /// How long it keeps its tasks after its last heartbeat.
+    /// How long the worker keeps its tasks after its last heartbeat.
     pub lease: Duration,
-    /// The queues that it serves, as bits.
+    /// The queues that the worker serves, as bits.
     pub serves: u64,
 }
 
 impl Setup {
-    /// The setup of a worker of all queues with this many slots, which knows every task.
+    /// Returns the setup of a worker that serves all queues with this many slots, and knows every
+    /// task.
     pub fn of(concurrency: usize) -> Self {
         let (poll, grace) = (Duration::from_secs(1), Duration::from_secs(1));
         Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL }
     }
 }
 
-/// Runs a future on one thread, on virtual time, with all random numbers from the seed.
+/// Runs a future on one thread and on virtual time. All random numbers come from the seed.
 pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
     be_quiet_about_panics();
     let runtime = runtime::Builder::new_current_thread()
@@ -117,12 +118,12 @@ impl World {
         Self { network, queues, name, processes, stops: Mutex::default() }
     }
 
-    /// The number of a new process.
+    /// Returns the number of a new process.
     pub fn next_process(&self) -> u32 {
         self.processes.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The URL of the store for a process, valid for as long as `using` takes.
+    /// Provides the URL of the store for a process. The URL is valid for as long as `using` takes.
     async fn at_url<T>(&self, process: u32, using: impl AsyncFnOnce(&str) -> T) -> T {
         let name = format!("simulation-{}-{process}", self.name);
         let gate = Arc::new(ProcessGate::new(self.network.clone(), process));
@@ -136,7 +137,7 @@ impl World {
     ///
     /// # Errors
     ///
-    /// The same as for a client.
+    /// The errors of a client that connects.
     pub async fn client(&self, process: u32) -> Result<Client, Error> {
         self.at_url(process, async |url| {
             Client::builder(url)
@@ -148,7 +149,7 @@ impl World {
         .await
     }
 
-    /// The same, repeatedly until it is connected.
+    /// Connects a client, and repeats that until it is connected.
     pub async fn client_at_last(&self, process: u32) -> Client {
         loop {
             match self.client(process).await {
@@ -173,7 +174,7 @@ impl World {
         self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a worker to end, if the process is one.
+    /// Asks a worker to end, if the process is a worker.
     pub fn ask_to_end(&self, process: u32) {
         if let Some(stop) = self.stops().get(&process) {
             self.network.note_asked(process);

@@ -16,7 +16,8 @@ use optimus_simulation::{
 };
 use optimus_testkit::eventually;
 
-/// The number of script calls of a scene. A busy loop lets no virtual time pass, so it never ends.
+/// Returns the number of script calls of a scene. The scene never ends if a busy loop lets no
+/// virtual time pass.
 fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -34,7 +35,7 @@ fn due_in(number: u64, ms: u64) -> Call<Work> {
     Work::new(number, Kind::Lasts(0)).due(Due::In(Duration::from_millis(ms)))
 }
 
-/// The time that is left of the only worker's lease; none before it has one.
+/// Returns the remaining time of the only worker's lease, or none before the worker has a lease.
 async fn lease_left(client: &Client) -> Option<Duration> {
     let workers = client.inspector().workers(&queue()).await.unwrap();
     let until = UNIX_EPOCH + Duration::from_millis(workers.first()?.lease_until_ms);
@@ -49,7 +50,7 @@ fn a_worker_that_shuts_down_rests_though_a_task_falls_due() {
         client.submit(Work::new(1, Kind::Lasts(2_000))).await.unwrap();
         client.submit(due_in(2, 500)).await.unwrap();
         let begun = async || world.network.journal.begun(1) == 1;
-        eventually("the first begins", LEASE, begun).await;
+        eventually("the first task begins", LEASE, begun).await;
         worker.stop.cancel();
         worker.main.await.unwrap().unwrap();
     });
@@ -64,7 +65,7 @@ fn a_worker_whose_lease_is_in_doubt_claims_nothing_that_it_could_not_start() {
         let has_lease = async || lease_left(&client).await.is_some();
         eventually("the worker has a lease", LEASE, has_lease).await;
         world.network.set_fault_plan(NoHeartbeats);
-        // It is in doubt for its last tenth.
+        // The lease is in doubt for its last tenth.
         let in_doubt = async || lease_left(&client).await < Some(LEASE / 16);
         eventually("the lease is in doubt", LEASE, in_doubt).await;
         let handle = client.submit(Work::new(1, Kind::Lasts(0))).await.unwrap();
@@ -87,21 +88,21 @@ fn a_client_repeats_its_one_time_calls_after_a_failover_that_lost_them() {
         client.submit(Work::new(2, Kind::Lasts(0))).await.unwrap();
         check_structure(&world.network);
         assert_eq!(world.network.wrong(), [""; 0], "the ledger will be purged");
-        // The previous call found the connection broken, and this one knows that.
+        // The previous call found the connection broken, so the client knows about it now.
         client.submit(Work::new(3, Kind::Lasts(0))).await.unwrap();
         assert_eq!(client.inspector().queues().await.unwrap(), [queue()]);
     });
 }
 
 #[test]
-fn each_call_that_was_on_its_way_at_a_failover_repeats_one_time_calls() {
+fn each_call_that_was_under_way_at_a_failover_repeats_one_time_calls() {
     calls_of(async |world| {
         world.network.keep_copies();
         let client = world.client(world.next_process()).await.unwrap();
         let call = |number, queue: &'static str| Work::new(number, Kind::Lasts(0)).queue(queue);
         client.submit_all([call(1, "work"), call(2, "work1")]).await.unwrap();
         world.network.roll_back(8);
-        // The first call finds the connection broken, the second has a new one.
+        // The first call finds the connection broken, and the second call has a new connection.
         client.submit_all([call(3, "work"), call(4, "work1")]).await.unwrap();
         check_structure(&world.network);
         assert_eq!(world.network.wrong(), [""; 0], "the ledgers will be purged");

@@ -1,4 +1,4 @@
-//! Some seeds; `cargo xtask simulate` runs many.
+//! Tests some seeds. `cargo xtask simulate` runs many.
 
 use optimus_simulation::run::{Voice, run};
 

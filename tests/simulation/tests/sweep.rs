@@ -1,6 +1,7 @@
-//! One fault at each exchange of each scene.
+//! Causes one fault at each exchange of each scene.
 //!
-//! A part of all combinations, in some seconds; `cargo xtask simulate --sweep` runs all of them.
+//! These tests run some of all combinations, in some seconds. `cargo xtask simulate --sweep` runs
+//! all of them.
 
 use std::collections::HashSet;
 
@@ -23,7 +24,7 @@ fn sweep(scene: Scene) {
     let rehearsal = rehearse(scene);
     assert_eq!(rehearsal.outcome.wrong, [""; 0], "without any fault");
     // Otherwise a fault hits another exchange than the intended one.
-    assert_eq!(rehearsal.outcome.trace, rehearse(scene).outcome.trace, "it runs the same twice");
+    assert_eq!(rehearsal.outcome.trace, rehearse(scene).outcome.trace, "two runs are equal");
     let (mut wrong, mut played) = (Vec::new(), 0);
     let all = (0..rehearsal.exchanges).flat_map(|at| FAULTS.map(|fault| (at, fault)));
     let all = all.filter(|(_, fault)| scene.bears(*fault));
@@ -79,9 +80,9 @@ scenes! {
     crowd = Crowd;
 }
 
-/// Calls that no scene makes. Some need more tasks than fit: a call that cuts off what is above
-/// 1,128 successes, and one for more than 128 tasks due at once. One needs a key of another type,
-/// which only a foreign program would write.
+/// Calls that no scene makes. Two of them need more tasks than a scene has: one call removes
+/// successes above 1,128, and one call handles more than 128 tasks that are due at once. The third
+/// one needs a key of another type, which only a foreign program would write.
 const MADE_NOWHERE: [&str; 3] = [
     "redis.call('LTRIM', success",
     "local left = redis.call('ZRANGEBYSCORE', zset",
@@ -96,7 +97,7 @@ fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     let made: HashSet<&str> = made.map(|site| site.text).collect();
     for site in coverage.sites() {
         let is_excepted = MADE_NOWHERE.iter().any(|text| site.text.contains(text));
-        // Not every script that shares a function reaches each of its calls.
+        // A script that shares a function may not reach each call of this function.
         let is_shared = made.contains(site.text);
         let may_miss = is_excepted || is_shared;
         assert!(site.made == site.calls || may_miss, "never made: {site:?}");

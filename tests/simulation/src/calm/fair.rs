@@ -4,14 +4,14 @@
 use super::record::{Happened, Member, Record};
 use super::trial::LASTS_MS;
 
-/// The time that claims of an earlier queue may take before a later queue must wait.
+/// How long claims of an earlier queue may take. After this time, a later queue must wait.
 const STRICT_AFTER_NS: u64 = 200_000_000;
 
 /// A task that begins within 20 ms after the last queue has work may have been claimed before that.
-/// The other queues have a claim on its slot after it has ended.
+/// When it has ended, its slot belongs to the other queues.
 const HELD_BEFORE_NS: u64 = (20 + LASTS_MS.end) * 1_000_000;
 
-/// The problems, one sentence for each worker.
+/// Returns the problems, one sentence for each worker.
 pub(super) fn check(record: &Record, strict: bool) -> Vec<String> {
     let check = if strict { check_order } else { check_shares };
     let several = |worker: &Member| served(record, worker).len() > 1;
@@ -23,22 +23,23 @@ fn served(record: &Record, worker: &Member) -> Vec<usize> {
     (0..record.weights.len()).filter(|queue| worker.serves(*queue)).collect()
 }
 
-/// The deviation that one call can cause: it carries up to 128 tasks of one queue.
+/// Returns the deviation that one call can cause, because a call carries up to 128 tasks of one
+/// queue.
 fn slack(slots: usize) -> usize {
     slots.min(128) + 4
 }
 
-/// The number of starts that is enough to check the shares of this many queues.
+/// Returns the number of starts that is enough to check the shares of this many queues.
 pub(super) fn enough(slots: usize, queues: usize) -> usize {
     4 * queues * slack(slots)
 }
 
-/// The tasks of each queue that a worker began while all of its queues had work.
+/// The tasks of each queue that a worker began while all its queues had work.
 struct Window<'a> {
     record: &'a Record,
     worker: &'a Member,
     served: Vec<usize>,
-    /// Fewer starts are not checked.
+    /// Returns whether there are enough starts for a check.
     enough: usize,
     begun: Vec<usize>,
 }
@@ -48,7 +49,8 @@ impl Window<'_> {
         self.begun.iter().sum()
     }
 
-    /// The first queue whose share is wrong by more than a tenth plus what one call carries.
+    /// Returns the first queue whose share is wrong by more than a tenth plus the tasks that one
+    /// call carries.
     fn wrong(&self) -> Option<String> {
         let total = self.total();
         if total < self.enough {
@@ -77,7 +79,7 @@ impl Window<'_> {
     }
 }
 
-/// Checks all starts while all of the worker's queues had work, as a whole and in pieces.
+/// Checks all starts while all the worker's queues had work, as a whole and in pieces.
 fn check_shares(record: &Record, at: usize, worker: &Member) -> Option<String> {
     let served = served(record, worker);
     let enough = enough(worker.setup.concurrency, served.len());

@@ -2,11 +2,11 @@
 
 use super::record::{Happened, Member, Record};
 
-/// How long a worker may leave slots idle while there is work. It is a tenth of the poll, so a
-/// worker that only its poll saves is found.
+/// How long a worker may leave slots idle while there is work. This is a tenth of the poll
+/// interval, so the check finds a worker that receives work only by its poll.
 pub(super) const IDLE_NS_MAX: u64 = 500_000_000;
 
-/// The problems, one sentence for each worker.
+/// Returns the problems, one sentence for each worker.
 pub(super) fn check(record: &Record) -> Vec<String> {
     let mut waiting = vec![0_i64; record.weights.len()];
     let mut busy = vec![0_usize; record.workers.len()];
@@ -53,7 +53,7 @@ pub(super) fn check(record: &Record) -> Vec<String> {
         .collect()
 }
 
-/// The number of idle slots that counts: a few slots are always between two tasks.
+/// Returns the number of idle slots that counts. A few slots are always between two tasks.
 fn noticeable(worker: &Member) -> usize {
     (worker.setup.concurrency / 4).max(1)
 }

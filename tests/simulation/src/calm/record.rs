@@ -6,7 +6,7 @@ use optimus_testkit::history::{Event, What};
 
 use crate::world::Setup;
 
-/// A trial as its checks see it.
+/// A trial in the form for its checks.
 pub(super) struct Record {
     pub(super) workers: Vec<Member>,
     pub(super) weights: Vec<u32>,
@@ -47,7 +47,7 @@ pub(super) enum Happened {
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
     pub(super) queue: usize,
-    /// The time from which it can be claimed.
+    /// The time from which the task can be claimed.
     pub(super) since: u64,
 }
 
@@ -58,7 +58,7 @@ impl Member {
 }
 
 impl Record {
-    /// A record of these tasks and workers.
+    /// Returns the record of these tasks and workers.
     pub(super) fn new(
         (workers, weights): (Vec<Member>, Vec<u32>),
         tasks: &BTreeMap<u64, Plain>,
@@ -83,7 +83,7 @@ impl Record {
         steps.sort_by_key(|step| step.at);
         Self { workers, weights, steps }
     }
-    /// This many tasks may be claimed and not begun yet.
+    /// Returns whether this many tasks may be claimed and not begun yet.
     pub(super) fn under_way_max(&self) -> i64 {
         let slots: usize = self.workers.iter().map(|worker| worker.setup.concurrency).sum();
         i64::try_from(slots.min(256)).unwrap_or(i64::MAX)

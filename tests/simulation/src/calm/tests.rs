@@ -1,4 +1,4 @@
-//! Hand-made records: the checks find what is wrong in them, and accept what is right.
+//! Hand-made records. The checks find each problem in them, and accept correct records.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::world::Setup;
 
 const MS: u64 = 1_000_000;
 
-/// The events of a worker with one set of slots and queues with these weights.
+/// Records the events of a worker with one set of slots, and queues with these weights.
 struct Story(Record);
 
 impl Story {
@@ -23,7 +23,7 @@ impl Story {
         self.0.steps.push(Step { at: ms * MS, what });
     }
 
-    /// A story with this many tasks in each queue from the beginning.
+    /// Returns a story with this many tasks in each queue from the beginning.
     fn filled(slots: usize, weights: &[u32], each: usize) -> Self {
         let mut story = Self::of(slots, weights);
         for queue in 0..weights.len() {

@@ -1,4 +1,4 @@
-//! Plain tasks for workers after all faults: [`trial`].
+//! Submits plain tasks to workers after all faults: [`trial`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,12 +15,12 @@ use crate::fault_plan::{Calm, Fair};
 use crate::work::{Kind, Work};
 use crate::world::{Setup, World};
 
-/// The first number of the trials' tasks.
+/// The first number of a trial's tasks.
 pub const TRIAL: u64 = 1_000_000_000;
-/// The time after which a worker that was cut off works as usual again: a lost answer is given up
-/// after 8 s, and the wait for a connection grows to 3 s.
+/// The time after which a disconnected worker works as usual again. A lost answer is given up after
+/// 8 s, and the wait for a connection grows to 3 s.
 const SETTLES: Duration = Duration::from_secs(15);
-/// More tasks prove no more, and take long.
+/// The most tasks. More tasks would take longer and prove no more.
 const TASKS_MAX: usize = 8_000;
 const ALL_BEGIN_WITHIN: Duration = Duration::from_secs(300);
 const CHECK_EVERY: Duration = Duration::from_millis(250);
@@ -37,8 +37,9 @@ struct Trial {
     tasks: BTreeMap<u64, Plain>,
 }
 
-/// Lets workers run plain tasks, one by one and many at once, and checks them. `running` returns
-/// the workers: one that could not connect at its start ends while the others settle.
+/// Lets workers run plain tasks, first one by one and then many at once, and checks the workers.
+/// `running` returns the workers. A worker that could not connect at its start ends in the
+/// meantime.
 pub async fn trial(
     world: &Arc<World>,
     running: impl FnOnce() -> Vec<(u32, Setup)>,
@@ -46,7 +47,7 @@ pub async fn trial(
 ) {
     let (network, process) = (&world.network, world.next_process());
     let Ok(client) = world.client(process).await else {
-        network.complain("a client cannot connect, though nothing goes wrong");
+        network.complain("a client can't connect, though there is no fault");
         return;
     };
     sleep(SETTLES).await;
@@ -64,7 +65,7 @@ pub async fn trial(
 }
 
 impl Trial {
-    /// Few tasks, for workers that are idle.
+    /// Submits few tasks, for workers that are idle.
     async fn one_by_one(&mut self) {
         for _ in 0..self.random.usize(4..16) {
             let pause = PAUSES_MS[self.random.usize(..PAUSES_MS.len())];
@@ -76,7 +77,7 @@ impl Trial {
         self.all_begin().await;
     }
 
-    /// Enough tasks for each queue, by its weight, to show its share.
+    /// Submits so many tasks to each queue, by its weight, that its share is visible.
     async fn all_at_once(&mut self, workers: &[(u32, Setup)]) {
         let queues = self.world.queues.clone();
         let slots: Vec<usize> = workers.iter().map(|(_, setup)| setup.concurrency).collect();
@@ -111,7 +112,7 @@ impl Trial {
 
     fn operate<T>(&self, answer: Result<T, optimus_core::Error>) {
         if let Err(problem) = answer {
-            self.world.network.complain(format!("though nothing goes wrong: {problem}"));
+            self.world.network.complain(format!("though there is no fault: {problem}"));
         }
     }
 
@@ -127,7 +128,7 @@ impl Trial {
             })
             .collect();
         if let Err(problem) = self.client.submit_all(calls).await {
-            self.world.network.complain(format!("though nothing goes wrong: {problem}"));
+            self.world.network.complain(format!("though there is no fault: {problem}"));
         }
         let since = journal.now_ns();
         self.tasks.extend((from..from + count as u64).map(|task| (task, Plain { queue, since })));

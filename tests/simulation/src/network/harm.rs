@@ -1,4 +1,4 @@
-//! Deliberate harm to processes, to the store and to their connections.
+//! Causes deliberate harm to processes, to the store and to their connections.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Network {
         reset.cancel();
     }
 
-    /// For this time no exchange of that process arrives, or of any process.
+    /// Drops every exchange of that process, or of all processes, for this time.
     pub fn cut(&self, of: Option<u32>, lasting: Duration) {
         let at_us = self.time.now_us();
         let mut state = self.state();
@@ -57,7 +57,7 @@ impl Network {
         state.cuts.push(Cut { of, since, until });
     }
 
-    /// Ends lasting faults: no process is cut off, and the store's clock is right.
+    /// Ends lasting faults. Afterwards, no process is cut off, and the store's clock is correct.
     pub fn heal(&self) {
         let until = Instant::now();
         let mut state = self.state();
@@ -81,7 +81,7 @@ impl Network {
         }
     }
 
-    /// Sets the store's clock forward or back.
+    /// Sets the store's clock forward or backward.
     pub fn set_clock(&self, by_ms: i64) {
         let (at_us, now_ns) = (self.time.now_us(), self.journal.now_ns());
         let mut state = self.state();
@@ -90,12 +90,12 @@ impl Network {
         state.clock_ms += by_ms;
         self.time.set_by_ms(by_ms);
         self.journal.write(0, What::ClockSet { since: now_ns, by_ms });
-        // All leases become shorter by that.
+        // This change makes all leases shorter.
         let since = now_ns.saturating_sub(by_ms.max(0).unsigned_abs() * 1_000_000);
         self.journal.write(0, What::Stalled { since });
     }
 
-    /// The store forgets its loaded scripts.
+    /// Makes the store forget its loaded scripts.
     pub fn forget_scripts(&self) {
         self.store.forget_scripts();
     }

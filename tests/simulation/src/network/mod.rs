@@ -26,11 +26,11 @@ use crate::trace::Trace;
 /// The number of copies of the store that are kept for a rollback.
 const COPIES_MAX: usize = 8;
 
-/// The store as all processes reach it, with the faults on the way.
+/// The store as the processes reach it, with the faults of the network.
 pub struct Network {
     pub(crate) store: Store,
     pub(crate) time: Arc<VirtualTime>,
-    /// What has happened so far.
+    /// The changing part of the network.
     pub journal: Arc<Journal>,
     pub(crate) probe: Probe,
     state: Mutex<State>,
@@ -42,20 +42,21 @@ struct State {
     tally: Tally,
     exchanges: u64,
     lives: BTreeMap<u32, Life>,
-    /// Cancelled when every connection breaks; then a new one replaces it.
+    /// Cancelled when every connection breaks. A new token then replaces this one.
     reset: CancellationToken,
     /// The store before each of the last script calls, with the time.
     copies: Option<VecDeque<(u64, Snapshot)>>,
-    /// Connections, and the number of failovers when each was first used.
+    /// The connections, with the number of failovers before the first use of each.
     connections: HashMap<u64, u64>,
-    /// When each process was asked to end.
+    /// The times at which processes were asked to end.
     asked: BTreeMap<u32, u64>,
-    /// Commands that will still arrive, though no caller waits for their replies.
+    /// The number of commands that will still arrive, though no caller waits for their replies.
     late: usize,
     cuts: Vec<Cut>,
     /// The current offset of the store's clock.
     clock_ms: i64,
-    /// The keys are checked after each of this many script calls; never, if it is 0.
+    /// The keys are checked after each of this many script calls. They are never checked if this is
+    /// 0.
     check_every: u64,
     wrong: Vec<String>,
     verbs: HashMap<Vec<u8>, &'static str>,
@@ -68,7 +69,7 @@ struct Life {
     main: Option<AbortHandle>,
 }
 
-/// An interval in which nothing arrives.
+/// An interval in which no exchange arrives.
 struct Cut {
     of: Option<u32>,
     since: u64,
@@ -85,7 +86,7 @@ pub(crate) struct Passage {
 }
 
 impl Network {
-    /// A network without faults, with an empty store.
+    /// Returns a network without faults, with an empty store.
     pub fn new(store: Store, time: Arc<VirtualTime>, journal: Arc<Journal>) -> Arc<Self> {
         let probe = Probe::default();
         store.observe(probe.clone());
@@ -126,35 +127,35 @@ impl Network {
         self.state().copies = Some(VecDeque::new());
     }
 
-    /// Prints everything that passes.
+    /// Prints every command, reply and fault from now on.
     pub fn be_loud(&self) {
         self.state().trace.loud = true;
         self.journal.be_loud();
     }
 
-    /// The hash of everything that has passed.
+    /// Returns the hash of all commands and replies so far.
     pub fn trace(&self) -> u64 {
         self.state().trace.hash()
     }
 
-    /// The number of exchanges that have begun.
+    /// Returns the number of exchanges that have begun.
     pub fn exchanges(&self) -> u64 {
         self.state().exchanges
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn tally(&self) -> Tally {
         let mut tally = self.state().tally.clone();
         tally.coverage = self.probe.coverage();
         tally
     }
 
-    /// The number of faults.
+    /// Returns the number of faults.
     pub fn faults(&self) -> u64 {
         self.state().tally.faults.iter().sum()
     }
 
-    /// Whether commands without a waiting caller may still arrive.
+    /// Returns whether commands without a waiting caller may still arrive.
     pub fn is_late(&self) -> bool {
         self.state().late > 0
     }
@@ -170,12 +171,12 @@ impl Network {
         }
     }
 
-    /// The broken promises so far.
+    /// Returns the broken promises so far.
     pub fn wrong(&self) -> Vec<String> {
         self.state().wrong.clone()
     }
 
-    /// Registers a process with this main task. Its number was never used before.
+    /// Registers a process with this main task. The number of the process must be new.
     pub fn begin(&self, process: u32, main: AbortHandle) {
         self.state().lives.entry(process).or_default().main = Some(main);
     }
@@ -186,7 +187,7 @@ impl Network {
         self.state().asked.entry(process).or_insert(since);
     }
 
-    /// Whether the process has not been killed.
+    /// Returns whether the process has not been killed.
     pub fn is_alive(&self, process: u32) -> bool {
         self.state().lives.get(&process).is_none_or(|life| !life.death.is_cancelled())
     }
@@ -196,7 +197,8 @@ impl Network {
         self.state().check_every = calls;
     }
 
-    /// Keeps no more copies and checks no more keys: the coming load is large.
+    /// Stops the copies of the store and the checks of the keys, because the following load is
+    /// large.
     pub fn be_quick(&self) {
         let mut state = self.state();
         state.check_every = 0;
@@ -217,7 +219,7 @@ impl Network {
         let mut state = self.state();
         let scripts = commands.iter().filter(|command| is_script(command)).count();
         let number = state.exchanges;
-        // The observer is outside of the run.
+        // The observer is not part of the run.
         state.exchanges += u64::from(process != 0);
         let verb = commands.first().map_or("", |command| state.verb(command));
         let exchange = Exchange { number, commands: commands.len(), scripts, verb };
@@ -233,7 +235,8 @@ impl Network {
             state.tally.faults[fault.kind()] += 1;
             state.trace.note(at_us, process, &format!("{number} {fault:?}"));
         }
-        // A connection from before a failover is broken, even if its process has not noticed yet.
+        // A connection from before a failover is broken, even if its process has not noticed that
+        // yet.
         let failovers = state.tally.rollbacks;
         if *state.connections.entry(connection).or_insert(failovers) != failovers && process != 0 {
             fault = Some(Fault::RequestLost(Silence::Broken));
@@ -289,7 +292,7 @@ impl Network {
         state.verb(command)
     }
 
-    /// Adds to the number of commands without a waiting caller; `by` may be negative.
+    /// Adds to the number of commands without a waiting caller. `by` may be negative.
     pub(crate) fn count_late(&self, by: isize) {
         let mut state = self.state();
         state.late = state.late.saturating_add_signed(by);
@@ -297,7 +300,8 @@ impl Network {
 }
 
 impl State {
-    /// The name of the script that a command calls. Other commands are only `BLPOP` or `plain`.
+    /// Returns the name of the script that a command calls. For other commands, returns only
+    /// `BLPOP` or `plain`.
     fn verb(&self, command: &Cmd) -> &'static str {
         match word(command, 0) {
             b"BLPOP" => "BLPOP",

@@ -10,17 +10,17 @@ use crate::user::{Shared, User};
 use crate::work::{Kind, Work};
 use crate::world::World;
 
-/// Longer than any fault lasts; after this wait the scene goes on.
+/// The longest wait. It is longer than any fault lasts, and the scene then continues.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Performs a scene, step by step, whatever goes wrong.
+/// Performs a scene, step by step, despite all faults.
 pub struct Actor {
     pub(super) user: User,
     pub(super) world: Arc<World>,
 }
 
 impl Actor {
-    /// An actor that is connected.
+    /// Connects an actor.
     pub async fn new(world: Arc<World>, process: u32, shared: Arc<Shared>) -> Self {
         let client = world.client_at_last(process).await;
         let network = world.network.clone();
@@ -51,7 +51,7 @@ impl Actor {
         self.user.submit(number, call, Some(biz), 0).await
     }
 
-    /// Waits for a result in the background, and here for a limited time.
+    /// Waits for a result in the background. The actor itself waits only for a limited time.
     pub(super) async fn wait_for(&self, number: u64, handle: Option<TaskHandle<u64>>) {
         if let Some(handle) = handle {
             self.user.await_result(number, handle.clone());
@@ -59,7 +59,7 @@ impl Actor {
         }
     }
 
-    /// Waits until the task has begun this often. Returns the process in which it runs.
+    /// Waits until the task has begun this often. Returns the process in which the task runs.
     pub(super) async fn begun(&self, number: u64, times: u32) -> Option<u32> {
         let (journal, deadline) = (&self.world.network.journal, Instant::now() + PATIENCE);
         while journal.begun(number) < times {

@@ -1,4 +1,4 @@
-//! Each `redis.call` that is made before its script has written fails once.
+//! Makes each `redis.call` fail once that a script makes before its first write.
 
 use super::{Performance, Scene, run_scene};
 use crate::fault::{Fault, Silence};
@@ -7,10 +7,10 @@ use crate::probe::Sighting;
 use crate::run::Voice;
 use crate::sites::{Coverage, Place};
 
-/// Scenes in which a lost reply leads to calls that do not happen otherwise.
+/// Scenes in which a lost reply leads to calls that do not occur otherwise.
 const LOST_ANSWERS: [Scene; 3] = [Scene::Submit, Scene::CancelRunning, Scene::Release];
 
-/// The fault before a call fails.
+/// The fault that is active before a call fails.
 #[derive(Clone, Copy)]
 enum Before {
     Nothing,
@@ -53,8 +53,8 @@ struct Findings {
     wrong: Vec<String>,
 }
 
-/// Runs the scenes with one failing call each, until every call that they make before a script's
-/// first write has failed. Returns the coverage and the broken promises.
+/// Runs the scenes with one failing call each, until every call before a script's first write has
+/// failed. Returns the coverage and the broken promises.
 pub fn fail_each_call() -> (Coverage, Vec<String>) {
     let mut findings = Findings::default();
     for scene in Scene::ALL {
@@ -66,7 +66,7 @@ pub fn fail_each_call() -> (Coverage, Vec<String>) {
             }
         }
     }
-    // Without heartbeats, no worker has watched when the reaper comes.
+    // Without heartbeats, the reaper is the first call that notices the outage.
     findings.fail_calls(Scene::Reap, Before::Heartbeats(NoHeartbeats));
     (findings.coverage, findings.wrong)
 }
@@ -77,8 +77,8 @@ fn fails_at(seen: Sighting) -> Once {
 }
 
 impl Findings {
-    /// Runs the scene, and again for each of its calls that has not failed yet. Returns its number
-    /// of exchanges.
+    /// Runs the scene once, and once more for each of its calls that has not failed yet. Returns
+    /// its number of exchanges.
     fn fail_calls(&mut self, scene: Scene, before: Before) -> u64 {
         let performance = run_scene(scene, before, Voice::Quiet);
         self.add(scene, "no call fails", &performance);
@@ -90,7 +90,7 @@ impl Findings {
             let fails = Both(before, fails_at(*seen));
             let again = run_scene(scene, fails, Voice::Quiet);
             self.add(scene, &format!("{call:?} fails"), &again);
-            // Calls that happen only after another call has failed.
+            // These calls are made only after another call has failed.
             for (later, seen) in again.probe.sightings() {
                 if !usual.contains_key(&later) && self.is_to_fail(&later, seen, &again) {
                     let twice = run_scene(scene, Both(fails, fails_at(seen)), Voice::Quiet);
@@ -101,7 +101,7 @@ impl Findings {
         performance.exchanges
     }
 
-    /// Whether a call was seen in the scene itself, and has not failed yet.
+    /// Returns whether a call was observed in the scene itself, and has not failed yet.
     fn is_to_fail(&self, call: &(Place, String), seen: Sighting, during: &Performance) -> bool {
         seen.exchange < during.exchanges && !self.coverage.has_failed(call.0, &call.1)
     }

@@ -1,4 +1,4 @@
-//! An operator who reads everything, and requests that the state of a task does not allow.
+//! An operator who reads all data, and makes requests that the state of a task does not allow.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) async fn inspect(actor: &Actor) {
     refused(actor).await;
 }
 
-/// Pages of one row, so that each page except the first begins after another.
+/// Reads pages of one row, so that each page except the first begins after another.
 async fn turn_pages(actor: &Actor) {
     let inspector = actor.user.client.inspector();
     let paused = actor.user.pause_queue(&queue()).await;
@@ -57,7 +57,7 @@ async fn turn_pages(actor: &Actor) {
             }
         }
     }
-    // The cursor of a task that has left.
+    // This cursor belongs to a task that has left the list.
     for state in [TaskState::Cancelled, TaskState::Delayed] {
         let gone = format!("{}~{state}~5~20gone", queue()).parse::<PageCursor>();
         drop(inspector.list(&queue(), state, gone.as_ref().ok(), 1).await);

@@ -1,5 +1,5 @@
-//! One fault at each exchange of each scene, and at each `redis.call` of a script. This is
-//! exhaustive, while [`run`](crate::run) is random.
+//! Causes one fault at each exchange of each scene, and at each `redis.call` of a script. The sweep
+//! is exhaustive, while [`run`](crate::run) is random.
 
 mod actor;
 mod calls;
@@ -26,10 +26,10 @@ use crate::tally::Tally;
 use crate::user::Shared;
 use crate::world::{LEASE, Setup, World, simulate};
 
-/// Every scene is a run of this seed.
+/// The seed of every scene.
 const SEED: u64 = 1;
 const SCENE_ENDS_WITHIN: Duration = Duration::from_secs(120);
-/// No exchange has this number.
+/// A number that no exchange has.
 const NEVER: u64 = u64::MAX;
 
 /// The faults for each exchange.
@@ -51,7 +51,7 @@ pub const FAULTS: [Fault; 10] = [
 pub struct Performance {
     /// The outcome of the run.
     pub outcome: Outcome,
-    /// The number of exchanges until its end.
+    /// The number of exchanges until the end of the scene.
     pub exchanges: u64,
     /// The observer of each `redis.call`.
     pub probe: Probe,
@@ -91,7 +91,7 @@ fn run_scene(scene: Scene, fault_plan: impl FaultPlan + 'static, voice: Voice) -
     })
 }
 
-/// Runs it to its end. Returns the number of exchanges of the scene itself.
+/// Runs the scene to its end. Returns the number of exchanges of the scene itself.
 async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
     let (workers, grace, knows_all) = (scene.workers(), Duration::ZERO, scene.knows_all());
     let setup = Setup { grace, knows_all, ..Setup::of(4) };
@@ -115,7 +115,7 @@ async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
         world.network.complain("the scene does not end");
     }
     let exchanges = world.network.exchanges();
-    // A task that waits for a stop request receives one here.
+    // A task that waits for a stop request receives it here.
     let helper = drain(world, &shared, (&mut nemesis, |_| false)).await;
     dismiss(world, &mut nemesis, helper).await;
     check_run(world).await;

@@ -28,7 +28,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
         }
     }
     actor.wait_for(4, waits).await;
-    // Two tombstones of one task, far from each other in the ready list.
+    // This creates two tombstones of one task that are far from each other in the ready list.
     for number in 6..12 {
         let handle = actor.submit(number, Kind::Lasts(0)).await;
         if let Some(handle) = handle.filter(|_| number == 6) {
@@ -40,7 +40,7 @@ pub(super) async fn cancel_waiting(actor: &Actor) {
         actor.user.requeue_task(6, handle.id()).await;
         actor.user.cancel_task(6, handle.id()).await;
     }
-    // After all tombstones.
+    // This task is after all tombstones.
     let behind = actor.submit(5, Kind::Lasts(0)).await;
     actor.user.resume_queue(&queue()).await;
     actor.wait_for(5, behind).await;
@@ -62,7 +62,8 @@ pub(super) async fn cancel_running(actor: &Actor) {
     cancel_several(actor).await;
 }
 
-/// Cancels two of three tasks that a worker runs; then the third, and two that wait.
+/// Cancels two of three tasks that a worker runs. Then cancels the third one, and two tasks that
+/// wait.
 async fn cancel_several(actor: &Actor) {
     let mut running = Vec::new();
     for number in 3..6 {
@@ -90,8 +91,8 @@ async fn cancel_together(actor: &Actor, tasks: Vec<(u64, TaskHandle<u64>)>) {
     }
 }
 
-/// One of a worker's tasks is asked to stop and does not stop; heartbeats report the request
-/// meanwhile.
+/// Asks one of a worker's tasks to stop. The task does not stop, and heartbeats report the request
+/// during that time.
 pub(super) async fn cancel_deaf(actor: &Actor) {
     for number in 1..6 {
         drop(actor.submit(number, Kind::Lasts(1_200)).await);
@@ -105,7 +106,8 @@ pub(super) async fn cancel_deaf(actor: &Actor) {
     }
 }
 
-/// The attempt after a requeue must not stop, though the stop request may arrive late.
+/// Requeues a task. The attempt after the requeue must not stop, though the stop request may arrive
+/// late.
 pub(super) async fn cancel_requeue(actor: &Actor) {
     let handle = actor.submit(1, Kind::HangsOnce).await;
     actor.begun(1, 1).await;
@@ -124,7 +126,7 @@ pub(super) async fn requeue(actor: &Actor) {
         actor.user.requeue_task(1, handle.id()).await;
         actor.wait_for(1, Some(handle)).await;
     }
-    // Another task has its biz id when it is requeued.
+    // When the task is requeued, another task has its biz id.
     let late = || Due::In(ms(700));
     let call = Work::new(3, Kind::Lasts(0)).biz_id("b3").due(late());
     if let Some(handle) = actor.user.submit(3, call, Some(3), 700).await {
@@ -141,13 +143,15 @@ pub(super) async fn requeue(actor: &Actor) {
     }
 }
 
-/// One in each state; then several at once, one of which is working and one is unknown.
+/// Deletes one task in each state. Then deletes several at once, of which one is working and one is
+/// unknown.
 pub(super) async fn delete(actor: &Actor) {
     let dead = actor.user.submit(1, Work::new(1, Kind::Fatal).biz_id("b1"), Some(1), 0).await;
     if let Some(handle) = dead {
         drop(timeout(ms(5_000), handle.ended()).await);
         actor.user.delete_tasks(&[(1, handle.id().clone())]).await;
-        // Its biz id is free. A submit with an id of its own reads the ids that were deleted.
+        // The biz id of the deleted task is free. A submit with its own id reads the ids that were
+        // deleted.
         let again = Work::new(2, Kind::Lasts(0)).id(TaskId::new(queue())).biz_id("b1");
         let again = actor.user.submit(2, again, Some(1), 0).await;
         actor.wait_for(2, again).await;

@@ -1,4 +1,5 @@
-//! What a user does in a few seconds, with each feature in one of them: [`Scene`].
+//! The scenes. In each scene, a user needs a few seconds, and the scenes together use each feature:
+//! [`Scene`].
 
 use optimus_core::Call;
 use optimus_testkit::history::{Found, What};
@@ -15,7 +16,7 @@ use crate::world::{LEASE, World};
 /// A short scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// A task and its result.
+    /// A task, and a wait for its result.
     Submit,
     /// Several tasks of all kinds in one call.
     Batch,
@@ -25,7 +26,7 @@ pub enum Scene {
     Later,
     /// A task that fails twice.
     Retry,
-    /// A task that is cancelled while it waits, in each of the waiting states.
+    /// Tasks in each of the waiting states that are cancelled.
     CancelWaiting,
     /// A task that is cancelled while it runs.
     CancelRunning,
@@ -35,7 +36,7 @@ pub enum Scene {
     CancelRequeue,
     /// Tasks of several queues, one of which is paused.
     Queues,
-    /// Redis is away for longer than the workers' leases, which differ.
+    /// Redis does not answer for longer than the workers' leases, which differ.
     Outage,
     /// Tasks whose code panics outside their handlers.
     Hostile,
@@ -53,25 +54,25 @@ pub enum Scene {
     Timeout,
     /// A task whose worker is asked to end.
     Release,
-    /// Tasks whose worker is killed; some are asked to stop.
+    /// Tasks whose worker is killed. Some of them are asked to stop.
     Reap,
-    /// A task whose end two handles await.
+    /// A task for whose end two handles wait.
     Await,
     /// A task that kills its workers, next to others.
     Poison,
     /// A queue that is paused.
     Pause,
-    /// Tasks that return by themselves, or end for good.
+    /// Tasks that snooze, ask for a retry, cancel themselves, or fail for good.
     ControlWords,
-    /// An operator who reads everything.
+    /// An operator who reads all data.
     Inspect,
-    /// Old data is dropped.
+    /// The removal of old data.
     Purge,
     /// Tasks in each state that an operator deletes.
     Delete,
     /// A task that the workers do not know.
     Misfit,
-    /// The store's clock goes back repeatedly.
+    /// The store's clock is set backward repeatedly.
     Clock,
     /// A task that lasts longer than a lease, for a worker that was idle among many.
     Crowd,
@@ -112,10 +113,11 @@ impl Scene {
         Self::Crowd,
     ];
 
-    /// Whether that fault is meaningful in this scene.
+    /// Returns whether that fault is meaningful in this scene.
     pub fn bears(self, fault: Fault) -> bool {
         match self {
-            // A store that loses a fence and whose clock is set back would give it again.
+            // A store that loses a fence, and whose clock is set backward, would give the fence
+            // again.
             Self::Clock => !matches!(fault, Fault::RolledBack { .. }),
             // A submit that arrives a year late opens a ledger that its client does not know.
             Self::Purge => !matches!(fault, Fault::Late(_)),
@@ -123,22 +125,22 @@ impl Scene {
         }
     }
 
-    /// Whether its workers know every task.
+    /// Returns whether the workers know every task.
     pub(super) fn knows_all(self) -> bool {
         self != Self::Misfit
     }
 
-    /// Whether each of its tasks runs only once without faults.
+    /// Returns whether each task runs only once without faults.
     pub(super) fn runs_each_once(self) -> bool {
         matches!(self, Self::Submit | Self::Outage | Self::Crowd)
     }
 
-    /// The number of workers.
+    /// Returns the number of workers.
     pub(super) fn workers(self) -> usize {
         if self == Self::Crowd { 10 } else { 2 }
     }
 
-    /// The queues.
+    /// Returns the queues.
     pub(super) fn queues(self) -> Queues {
         if self == Self::Queues { Queues::of(&[1, 1, 100]) } else { Queues::default() }
     }
@@ -184,7 +186,7 @@ impl Scene {
             }
             Self::Clock => steps::clock(&actor).await,
             Self::Crowd => {
-                // Until then each worker has had a heartbeat together with all others.
+                // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;
                 let call = Work::new(1, Kind::Hangs).timeout(2 * LEASE).max_retry(0);
                 actor.wait_for(1, actor.call(1, call).await).await;
@@ -192,7 +194,7 @@ impl Scene {
         }
     }
 
-    /// The additional promises of this scene.
+    /// Checks the additional promises of this scene.
     pub(super) fn check(self, world: &World) {
         for event in world.network.journal.events() {
             let What::Found { task, state: Found::Dead, .. } = event.what else { continue };

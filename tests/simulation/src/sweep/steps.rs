@@ -16,7 +16,7 @@ use crate::world::{LEASE, Setup};
 const LARGE: usize = 20 * 1024;
 /// A queue that no worker serves.
 const UNSERVED: &str = "unserved";
-/// Longer than any retention time.
+/// A time that is longer than any retention time.
 const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1000;
 
 pub(super) fn ms(ms: u64) -> Duration {
@@ -41,7 +41,8 @@ pub(super) async fn batch(actor: &Actor) {
     let answers = actor.user.submit_all(calls).await;
     for (number, answer) in (0..12).zip(answers) {
         actor.user.answered(number, &answer);
-        // Some are awaited in turn, so that a check of one task includes the next.
+        // Some tasks are awaited one after another, so that the check of one task includes the
+        // next.
         if number < 3 || number % 4 == 3 {
             actor.wait_for(number, answer.ok()).await;
         }
@@ -60,12 +61,12 @@ pub(super) async fn biz_id(actor: &Actor) {
     drop(actor.unique(5, 2).await);
 }
 
-/// One id is one task while it is stored, also if it is submitted again.
+/// Checks that one id is one task while it is stored, even if it is submitted again.
 pub(super) async fn same_id(actor: &Actor) {
     let (id, delay_ms) = (TaskId::new(queue()), 10_000);
     for number in 1..3 {
-        // The delay is longer than a fault holds up the second submit: the first must still be
-        // stored, because after its success the id would be free.
+        // The delay is longer than a fault can delay the second submit. The first task must still
+        // be stored then, because its id is free after its success.
         let call = Work::new(number, Kind::Lasts(0)).id(id.clone()).due(Due::In(ms(delay_ms)));
         let handle = actor.user.submit(number, call, None, delay_ms).await;
         if number == 2 {
@@ -76,8 +77,8 @@ pub(super) async fn same_id(actor: &Actor) {
 }
 
 pub(super) async fn later(actor: &Actor) {
-    // A worker that waits for the only task finds none; one that waits for the first of two finds
-    // the second.
+    // A worker that waits for the only task finds none. A worker that waits for the first of two
+    // tasks finds the second.
     let only = Work::new(5, Kind::Lasts(0)).due(Due::In(ms(150)));
     if let Some(only) = actor.user.submit(5, only, None, 150).await {
         actor.user.cancel_task(5, only.id()).await;
@@ -98,7 +99,7 @@ pub(super) async fn later(actor: &Actor) {
             actor.wait_for(number, handle).await;
         }
     }
-    // More are due at once than there are slots.
+    // More tasks are due at once than there are slots.
     for number in 10..20 {
         // A submit takes 2 ms.
         let call = Work::new(number, Kind::Lasts(20)).due(Due::In(ms(440 - 2 * number)));
@@ -107,7 +108,7 @@ pub(super) async fn later(actor: &Actor) {
     sleep(ms(900)).await;
 }
 
-/// Each queue has its own biz ids, and a paused queue does not hold up the others.
+/// Checks that each queue has its own biz ids, and that a paused queue does not delay the others.
 pub(super) async fn queues(actor: &Actor) {
     let names = actor.world.queues.names().to_vec();
     actor.user.pause_queue(&names[1]).await;
@@ -125,8 +126,8 @@ pub(super) async fn queues(actor: &Actor) {
     }
 }
 
-/// Redis is away for longer than any lease, and one worker has a longer lease. The tasks do not
-/// stop when their leases are in doubt.
+/// Makes Redis unavailable for longer than any lease. One worker has a longer lease. The tasks do
+/// not stop when their leases are in doubt.
 pub(super) async fn outage(actor: &Actor) {
     let lease = 3 * LEASE;
     let patient = actor.world.worker(Setup { lease, ..Setup::of(4) });
@@ -145,7 +146,7 @@ pub(super) async fn outage(actor: &Actor) {
     actor.world.ask_to_end(patient.process);
 }
 
-/// The store is rolled back twice, for a client that goes on in one slot of its ledger.
+/// Rolls the store back twice, for a client that continues in one slot of its ledger.
 pub(super) async fn failover(actor: &Actor) {
     for number in 1..10 {
         let handle = actor.submit(number, Kind::Lasts(0)).await;
@@ -156,8 +157,9 @@ pub(super) async fn failover(actor: &Actor) {
     }
 }
 
-/// Tasks that return nothing, awaited after nothing is left of their success. Then more of them, of
-/// which a failover keeps the first and loses the last before any of them runs.
+/// Submits tasks that return nothing, and waits for them after the store has no data of their
+/// success. Then submits more of them. A failover keeps the first ones and loses the last ones
+/// before any of them runs.
 pub(super) async fn elimination(actor: &Actor) {
     let submit = async |number: u64| {
         let handle = actor.call(number, Mute { number }.call()).await;
@@ -179,7 +181,7 @@ pub(super) async fn elimination(actor: &Actor) {
     sleep(ms(2_500)).await;
 }
 
-/// Each task ends by itself, and the worker goes on.
+/// Runs a task of each kind that ends by itself. The worker continues after each of them.
 pub(super) async fn hostile(actor: &Actor) {
     for (number, place) in (1..).zip(Place::ALL) {
         drop(actor.call(number, Hostile::new(number, place)).await);
@@ -187,7 +189,8 @@ pub(super) async fn hostile(actor: &Actor) {
     actor.wait_for(20, actor.submit(20, Kind::Lasts(0)).await).await;
 }
 
-/// Returns when all have begun; the second is ranked, the third has a biz id.
+/// Returns when all three tasks have begun. The second one has a priority, and the third one has a
+/// biz id.
 async fn three_that_hang(actor: &Actor) -> [Option<TaskHandle<u64>>; 3] {
     let plain = actor.submit(1, Kind::HangsOnce).await;
     let ranked = actor.call(2, Work::new(2, Kind::HangsOnce).priority(1)).await;
@@ -229,7 +232,7 @@ pub(super) async fn reap(actor: &Actor) {
     actor.wait_for(2, ranked).await;
 }
 
-/// The numbers of the tasks next to the poison.
+/// The numbers of the tasks next to the poisonous task.
 pub(super) const NEIGHBOURS: u64 = 10;
 
 pub(super) async fn poison(actor: &Actor) {
@@ -245,7 +248,8 @@ pub(super) async fn poison(actor: &Actor) {
     }
 }
 
-/// The task has lost two workers, so it runs alone, and succeeds; its worker goes on with others.
+/// Runs a task that has lost two workers, so it runs alone, and succeeds. Then its worker continues
+/// with other tasks.
 pub(super) async fn quarantine(actor: &Actor) {
     drop(actor.call(1, Call::new(Neighbour { number: 1 })).await);
     for losses in 1..3 {
@@ -254,7 +258,7 @@ pub(super) async fn quarantine(actor: &Actor) {
         }
     }
     actor.begun(1, 3).await;
-    // Long enough for its worker to claim again, find nothing and remove the mark.
+    // The task runs so long that its worker claims again, finds nothing and removes the mark.
     sleep(ms(6_000)).await;
     actor.wait_for(2, actor.submit(2, Kind::Lasts(0)).await).await;
 }
@@ -286,8 +290,8 @@ impl Task for Misshapen {
     }
 }
 
-/// Not recorded in the journal: for the history checker, a forgotten task is lost. None of these
-/// tasks ever begins.
+/// Submits tasks without a record in the journal, because the history checker would count a
+/// forgotten task as lost. None of these tasks ever begins.
 pub(super) async fn purge(actor: &Actor) {
     let (client, network) = (&actor.user.client, &actor.world.network);
     let dead = Misshapen {}.call().biz_id("b1").priority(1).due(Due::In(ms(50)));
@@ -304,17 +308,17 @@ pub(super) async fn purge(actor: &Actor) {
     }
     sleep(ms(300)).await;
     network.set_clock(YEAR_MS);
-    // A worker that starts cleans up first.
+    // A worker cleans up at its start.
     network.kill(1);
     sleep(Duration::from_secs(1)).await;
     let is_gone = dump(&network.store).values().all(|queue| !queue.keys.contains_key("tasks"));
     if all && network.faults() == 0 && !is_gone {
-        network.complain("a task that is a year old is still kept");
+        network.complain("a task that is a year old still exists");
     }
     let names = client.inspector().queues().await.unwrap_or_default();
     let is_kept = names.iter().any(|name| name.as_str() == UNSERVED);
     if all && network.faults() == 0 && is_kept {
-        network.complain("a queue that nobody has used for a year is still kept");
+        network.complain("a queue that was unused for a year still exists");
     }
 }
 

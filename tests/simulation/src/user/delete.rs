@@ -7,7 +7,7 @@ use super::User;
 use crate::queues::queue;
 
 impl User {
-    /// Deletes some tasks; if there are several, also one that does not exist.
+    /// Deletes some tasks. If there are several, it also tries to delete one that does not exist.
     pub(crate) async fn delete_tasks(&self, tasks: &[(u64, TaskId)]) {
         for (task, _) in tasks {
             self.write(What::Delete { task: *task });

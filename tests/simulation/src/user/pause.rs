@@ -12,7 +12,8 @@ impl User {
     pub(super) async fn pause(&mut self) {
         let queue = self.queues.pick(&mut self.random).clone();
         if self.pause_queue(&queue).await {
-            // Sometimes so long that an earlier resume has arrived, if it ever does.
+            // The pause is sometimes so long that an earlier resume has arrived, if it ever
+            // arrives.
             let most = if self.random.u8(..4) == 0 { 15_000 } else { 500 };
             sleep(Duration::from_millis(self.random.u64(..most))).await;
         }
@@ -29,7 +30,7 @@ impl User {
         is_told
     }
 
-    /// Resumes a queue, repeatedly until that is acknowledged.
+    /// Resumes a queue. Repeats the request until it is acknowledged.
     pub(crate) async fn resume_queue(&self, name: &QueueName) {
         loop {
             self.write(What::Resume { queue: name.to_string() });

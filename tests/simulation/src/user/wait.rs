@@ -1,4 +1,4 @@
-//! A user that waits for the ends of tasks while it does other things.
+//! A user that waits for the ends of tasks while it performs other acts.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -31,8 +31,9 @@ impl User {
         self.keep_wait(number, wait);
     }
 
-    /// Waits, after this delay, for the end of a task that returns nothing. The handle reports its
-    /// success if it succeeded and no failover could lose it, and otherwise never.
+    /// Waits, after this delay, for the end of a task that returns nothing. If the task succeeded
+    /// and no failover could lose its success, the handle reports it. Otherwise the handle reports
+    /// no success.
     pub(crate) fn await_success(&self, number: u64, handle: TaskHandle<()>, late: Duration) {
         let network = self.network.clone();
         let wait = tokio::spawn(async move {
@@ -48,7 +49,7 @@ impl User {
             match told {
                 Ok(()) if !network.journal.has_succeeded(number) => {
                     network.complain(format!(
-                        "task {number} is reported as a success, and did not succeed"
+                        "task {number} is reported as a success, but did not succeed"
                     ));
                 }
                 Err(problem) if problem.is_forgotten() && !network.journal.was_rolled_back() => {

@@ -1,5 +1,5 @@
-//! Workers whose tasks last an hour, with many quarantined tasks that may have killed a worker: no
-//! worker stops claiming for them, and all of them run in the end.
+//! Workers whose tasks last an hour, with many quarantined tasks that may have killed a worker. No
+//! worker stops its claims because of them, and all of them run in the end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,14 +21,15 @@ const SLOTS: usize = 64;
 const HOUR: Duration = Duration::from_secs(3_600);
 const LEASE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(300);
-/// A worker receives a small task this often: its wait shows whether the worker claims.
+/// The interval at which a worker receives a small task. The wait of this task shows whether the
+/// worker claims.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// The longest time for which a worker may claim nothing because of quarantined tasks.
 const DRAIN_MAX: Duration = Duration::from_secs(300);
-/// A wake-up and the exchanges of a claim.
+/// The time that a wakeup and the exchanges of a claim need.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// Numbers of tasks: quarantined tasks, then long ones, then probes.
+/// The numbers of tasks: quarantined tasks first, then long ones, then small ones.
 const LONG: u64 = 1_000;
 const PROBES: u64 = 1_000_000;
 
@@ -44,7 +45,7 @@ fn call(world: &World, worker: usize, (number, lasts): (u64, Duration)) -> Call<
     Work::new(number, Kind::Lasts(ms)).queue(queue).timeout(HOUR * 2)
 }
 
-/// Tasks that were lost with two workers: the next loss would mark each of them Dead.
+/// Submits tasks that two workers lost. The next loss would mark each of them Dead.
 async fn quarantine(world: &Arc<World>, client: &Client, count: usize) -> Vec<TaskHandle<u64>> {
     let neighbours = (0..count as u64).map(|number| Call::new(Neighbour { number }));
     let quarantine = client.submit_all(neighbours).await.unwrap();
@@ -52,13 +53,13 @@ async fn quarantine(world: &Arc<World>, client: &Client, count: usize) -> Vec<Ta
         let victim = world.worker(Setup { lease: LEASE, serves: 1, ..Setup::of(count) });
         let all_begun =
             async || (0..count as u64).all(|number| world.network.journal.begun(number) == losses);
-        eventually("the victim has begun all", SOON, all_begun).await;
+        eventually("the victim has begun all tasks", SOON, all_begun).await;
         world.network.kill(victim.process);
     }
     quarantine
 }
 
-/// How long each probe of a worker waited, from its submit to its begin.
+/// Returns how long each small task of a worker waited, from its submit to its begin.
 fn waits(world: &World, submitted: &BTreeMap<u64, u64>) -> Vec<Vec<(u64, u64)>> {
     let mut waits = vec![Vec::new(); WORKERS];
     for event in world.network.journal.events() {
@@ -69,7 +70,7 @@ fn waits(world: &World, submitted: &BTreeMap<u64, u64>) -> Vec<Vec<(u64, u64)>> 
     waits
 }
 
-/// How long something waited: in total, and at once.
+/// The time of a pause: in total, and without a break.
 fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
     let (mut total, mut longest, mut until) = (0, 0, 0);
     for (since, begun) in waits.iter().collect::<BTreeSet<_>>() {
@@ -80,7 +81,7 @@ fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
     (Duration::from_nanos(total), Duration::from_nanos(longest))
 }
 
-/// Workers whose tasks last this long go on claiming, and then run the quarantined tasks.
+/// Checks that workers whose tasks last this long still claim, and then run the quarantined tasks.
 fn all_go_on_claiming(count: usize, lasts: Duration) {
     simulate(1, async |mut world| {
         world.queues = Queues::of(&[1; WORKERS + 1]);
@@ -115,8 +116,8 @@ fn all_go_on_claiming(count: usize, lasts: Duration) {
             (most, longest) = (most.max(total), longest.max(at_once));
         }
         println!(
-            "{count} quarantined: of {time:.0?} a worker paused for {most:.1?} at most, at once \
-             for {longest:.1?}"
+            "{count} quarantined: in {time:.0?}, a worker paused for {most:.1?} at most, and for \
+             {longest:.1?} without a break"
         );
         assert!(longest > PROBE_EVERY, "no worker drained");
         assert!(longest <= DRAIN_MAX + SLACK, "{longest:?}");

@@ -12,7 +12,7 @@ use optimus_testkit::eventually;
 use tokio::time::sleep;
 
 const SOON: Duration = Duration::from_secs(60);
-/// After this time, workers that started together are out of step.
+/// After this time, workers that started together no longer act together.
 const SETTLED: Duration = Duration::from_secs(300);
 const SECONDS: u32 = 300;
 
@@ -22,7 +22,7 @@ fn setup() -> Setup {
     Setup { poll, lease, ..Setup::of(1) }
 }
 
-/// Each worker runs a task for this time.
+/// A task that runs for this time.
 async fn fill_slots(world: &World, client: &Client, workers: usize) {
     let workers = workers as u64;
     let long = |number| Work::new(number, Kind::Lasts(1_000 * 3_600)).timeout(SOON * 60);
@@ -31,7 +31,8 @@ async fn fill_slots(world: &World, client: &Client, workers: usize) {
     eventually("each slot is filled", SOON, begun).await;
 }
 
-/// Commands per second of this many workers that serve this many queues, idle or with full slots.
+/// Returns the commands per second of this many workers that serve this many queues, idle or with
+/// full slots.
 fn rate(workers: usize, queues: usize, are_full: bool) -> f64 {
     simulate(1, async |mut world| {
         world.queues = Queues::of(&vec![1; queues]);
@@ -71,10 +72,10 @@ mod long {
     #[test]
     #[ignore = "minutes; cargo xtask scale runs it"]
     fn idle_workers_of_20_queues_send_so_little_that_a_thousand_send_600_commands_a_second() {
-        // Once in 15 s for each of the 20 queues and once for all other queues, for any number of
-        // workers.
+        // The workers send one poll in 15 s for each of the 20 queues and one for all other queues,
+        // for any number of workers.
         let upkeep = 21.0 / 15.0;
-        // From 80 workers on, each of them sends the same.
+        // From 80 workers on, each worker sends the same number of commands.
         let each = (rate(80, 20, false) - upkeep) / 80.0;
         let thousand = 1_000.0 * each + upkeep;
         assert!(thousand <= 600.0, "{thousand}");

@@ -1,4 +1,4 @@
-//! Many workers on virtual time. As in the worker's tests, each file has the tests that take
+//! Tests many workers on virtual time. As in the worker's tests, each file has the tests that take
 //! minutes in a module `long`, which `cargo xtask scale` runs.
 
 mod fleet;
