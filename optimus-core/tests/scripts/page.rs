@@ -55,7 +55,7 @@ fn each_script_has_its_keys_in_their_order() {
 
 #[test]
 fn the_list_of_refusals_is_that_of_the_broker() {
-    let rows = rows("| word | means | after it |");
+    let rows = rows("| word | meaning | words after it |");
     let words: Vec<String> = rows.iter().map(|row| row[0].replace('`', "")).collect();
     assert_eq!(words, Refusal::ALL.map(|(_, word)| word));
 }
@@ -69,7 +69,7 @@ fn each_include_is_on_the_page() {
         .filter_map(|path| Some(format!("`{}`", path.file_stem()?.to_str()?)))
         .collect();
     expected.sort();
-    let mut named: Vec<&str> = rows("| include | is about |").iter().map(|row| row[0]).collect();
+    let mut named: Vec<&str> = rows("| include | contents |").iter().map(|row| row[0]).collect();
     named.sort_unstable();
     assert_eq!(named, expected);
 }
