@@ -282,6 +282,7 @@ impl<T: Task> Call<T> {
             returns_nothing,
             options,
             biz_id,
+            lane: None,
             due: self.options.due,
             headers: self.headers.clone(),
             payload,

@@ -26,6 +26,7 @@ mod headers;
 mod id;
 mod inspect;
 mod interval;
+mod lane;
 mod layer;
 mod layers;
 mod lease;
@@ -56,6 +57,7 @@ pub use self::{
     context::AttemptFacts,
     credentials::AskCredentials,
     discard::panic_text,
+    lane::{Lane, LaneFailure},
     layers::Layers,
     threads::Threads,
 };

@@ -6,10 +6,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{options::OnLost, record_header::read_header, retry::Backoff};
+use crate::{lane::Lane, options::OnLost, record_header::read_header, retry::Backoff};
 
 /// The newest record version that this code reads.
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 
 /// The length of a stamp.
 const STAMP_BYTES: usize = 8;
@@ -32,6 +32,9 @@ pub struct TaskRecord {
     pub biz_id: Option<String>,
     /// How long the biz id stays taken.
     pub biz_window: Option<Duration>,
+    /// The lane, if it is in one.
+    #[doc(hidden)]
+    pub lane: Option<Lane>,
     /// How long a result is kept.
     pub result_ttl: Duration,
     /// If it has not started within this time of its submit or requeue, it is marked Dead.

@@ -1,12 +1,13 @@
 //! The header of a stored task as JSON: [`Header`], written from a [`Submission`] and read into a
 //! [`TaskRecord`]. It only has what differs from [`TaskOptions::DEFAULT`].
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, num::NonZeroU16, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     headers::Headers,
+    lane::{Lane, LaneFailure},
     options::{OnLost, TaskOptions},
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::Backoff,
@@ -16,6 +17,10 @@ use crate::{
 /// The lowest version that can run the records that this code writes. A field that older workers
 /// must not ignore gets the next version, only in the records that have the field.
 const LEAST_VERSION: u32 = 1;
+
+/// The lowest version that can run the records of tasks with a lane: a worker that ignores the lane
+/// would break its order.
+const LANE_VERSION: u32 = 2;
 
 /// Reads the header of a record.
 pub(crate) fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
@@ -68,6 +73,12 @@ pub(crate) struct Header<'a> {
     max_losses: Option<u32>,
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     priority: Option<i8>,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    lane: Option<Cow<'a, str>>,
+    #[serde(rename = "nw", default, skip_serializing_if = "Option::is_none")]
+    lane_width: Option<NonZeroU16>,
+    #[serde(rename = "nb", default, skip_serializing_if = "Option::is_none")]
+    lane_blocks: Option<u8>,
     #[serde(rename = "h", default, skip_serializing_if = "has_none")]
     headers: Cow<'a, Headers>,
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
@@ -95,8 +106,9 @@ const MILLIS_MAX: u64 = (1 << 53) - 1;
 impl<'a> Header<'a> {
     pub(crate) fn of(submission: &'a Submission) -> Self {
         let (options, default) = (&submission.options, TaskOptions::DEFAULT);
+        let lane = submission.lane.as_ref();
         Self {
-            v: LEAST_VERSION,
+            v: lane.map_or(LEAST_VERSION, |_| LANE_VERSION),
             t: Cow::Borrowed(&submission.task),
             timeout_ms: (options.timeout != default.timeout).then(|| millis(options.timeout)),
             max_retry: (options.max_retry != default.max_retry).then_some(options.max_retry),
@@ -109,6 +121,9 @@ impl<'a> Header<'a> {
             on_lost: (options.on_lost != default.on_lost).then_some(options.on_lost),
             max_losses: (options.max_losses != default.max_losses).then_some(options.max_losses),
             priority: (options.priority != default.priority).then_some(options.priority),
+            lane: lane.map(|lane| Cow::Borrowed(&*lane.key)),
+            lane_width: lane.map(|lane| lane.width).filter(|width| *width > NonZeroU16::MIN),
+            lane_blocks: lane.and_then(|lane| (lane.on_failure == LaneFailure::Block).then_some(1)),
             headers: Cow::Borrowed(&submission.headers),
             blob: submission.blob().is_some(),
         }
@@ -116,6 +131,15 @@ impl<'a> Header<'a> {
 
     fn into_record(self) -> Result<TaskRecord, RecordError> {
         let default = TaskOptions::DEFAULT;
+        let on_failure = match self.lane_blocks {
+            Some(1) => LaneFailure::Block,
+            _ => LaneFailure::Skip,
+        };
+        let lane = self.lane.map(|key| Lane {
+            key: key.into_owned(),
+            width: self.lane_width.unwrap_or(NonZeroU16::MIN),
+            on_failure,
+        });
         Ok(TaskRecord {
             task: self.t.into_owned(),
             accepted_ms: None,
@@ -124,6 +148,7 @@ impl<'a> Header<'a> {
             backoff: read_backoff(self.backoff.as_deref())?,
             biz_id: self.biz_id.map(Cow::into_owned),
             biz_window: self.biz_window_ms.map(Duration::from_millis),
+            lane,
             result_ttl: self.result_ttl_ms.map_or(default.result_ttl, Duration::from_millis),
             expires_in: self.expires_in_ms.map(Duration::from_millis),
             on_lost: self.on_lost.unwrap_or(default.on_lost),

@@ -1,5 +1,7 @@
 //! The record format: written records are read back, and other bytes are refused.
 
+use std::num::NonZeroU16;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -7,6 +9,7 @@ use crate::{
     broker::SizeLimit,
     headers::Headers,
     id::{QueueName, TaskId},
+    lane::LaneFailure,
     options::{Due, TaskOptions},
     record_header::{Header, millis},
     submission::{BLOB_BYTES_MIN, Submission},
@@ -20,6 +23,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         returns_nothing: false,
         options,
         biz_id,
+        lane: None,
         due: Due::Now,
         headers: Headers::new(),
         payload,
@@ -34,6 +38,22 @@ fn stored(submission: &Submission) -> Vec<u8> {
 fn a_record_of_defaults_has_only_its_name() {
     let plain = submission(TaskOptions::new(), None, b"{}".to_vec());
     assert_eq!(stored(&plain), b"{\"t\":\"charge\"}\n{}");
+}
+
+#[test]
+fn only_a_record_with_a_lane_has_version_2_and_the_lane_is_read_back() {
+    let in_lane = |lane| submission(TaskOptions::new(), None, b"{}".to_vec()).in_lane(lane);
+    let lane = Lane::new("user-\"7\"");
+    let header = "{\"v\":2,\"t\":\"charge\",\"n\":\"user-\\\"7\\\"\"}\n{}";
+    assert_eq!(stored(&in_lane(lane.clone())), header.as_bytes());
+    let wide = NonZeroU16::MAX;
+    for lane in [lane, Lane { key: "a".into(), width: wide, on_failure: LaneFailure::Block }] {
+        let read = TaskRecord::decode(stored(&in_lane(lane.clone()))).unwrap();
+        assert_eq!(read.lane, Some(lane));
+    }
+    assert!(in_lane(Lane::new("a\tb")).check(up_to(2), 0).unwrap_err().is_invalid());
+    let plain = TaskRecord::decode(b"{\"t\":\"charge\"}\n{}".to_vec()).unwrap();
+    assert_eq!(plain.lane, None);
 }
 
 #[test]
@@ -91,8 +111,8 @@ proptest! {
 
 #[test]
 fn a_record_of_a_newer_version_is_not_reported_as_damaged() {
-    let newer = TaskRecord::decode(b"mbq1x2y3{\"v\":2,\"new\":[1]}\n{}".to_vec());
-    assert_eq!(newer.unwrap_err(), RecordError::Newer(2));
+    let newer = TaskRecord::decode(b"mbq1x2y3{\"v\":3,\"new\":[1]}\n{}".to_vec());
+    assert_eq!(newer.unwrap_err(), RecordError::Newer(3));
     let damaged = TaskRecord::decode(b"mbq1x2y3{\"v\":1}\n{}".to_vec());
     assert!(matches!(damaged, Err(RecordError::Damaged(_))));
 }
@@ -171,8 +191,9 @@ fn the_first_version_is_not_stored() {
         TaskRecord::decode(bytes).map(|record| record.task)
     };
     assert_eq!(of(1), Ok("a".into()));
-    assert_eq!(of(2), Err(RecordError::Newer(2)));
-    // Records of this version have no version field; those of the next version have one.
+    assert_eq!(of(RECORD_VERSION), Ok("a".into()));
+    assert_eq!(of(RECORD_VERSION + 1), Err(RecordError::Newer(RECORD_VERSION + 1)));
+    // Records that any worker can run have no version field; others have one.
     let plain = submission(TaskOptions::new(), None, Vec::new());
     let mut later = Header::of(&plain);
     later.v = 2;

@@ -29,6 +29,7 @@ impl fmt::Debug for TaskRecord {
             backoff,
             biz_id,
             biz_window,
+            lane,
             result_ttl,
             expires_in,
             on_lost,
@@ -46,6 +47,7 @@ impl fmt::Debug for TaskRecord {
             .field("backoff", backoff)
             .field("biz_id", biz_id)
             .field("biz_window", biz_window)
+            .field("lane", lane)
             .field("result_ttl", result_ttl)
             .field("expires_in", expires_in)
             .field("on_lost", on_lost)

@@ -7,6 +7,7 @@ use crate::{
     broker::SizeLimit,
     headers::{self, Headers},
     id::{TaskId, validate_name},
+    lane::Lane,
     options::{Due, TaskOptions},
     record_header::Header,
 };
@@ -36,6 +37,7 @@ pub struct Submission {
     pub(crate) returns_nothing: bool,
     pub(crate) options: TaskOptions,
     pub(crate) biz_id: Option<String>,
+    pub(crate) lane: Option<Lane>,
     pub(crate) due: Due,
     pub(crate) headers: Headers,
     pub(crate) payload: Vec<u8>,
@@ -80,6 +82,12 @@ impl Submission {
         Self { id, ..self }
     }
 
+    /// Puts it into a lane; for tests.
+    #[doc(hidden)]
+    pub fn in_lane(self, lane: Lane) -> Self {
+        Self { lane: Some(lane), ..self }
+    }
+
     /// Whether the time in its id is that of its submit; `here_ms` is the client's clock. An id
     /// that we made was made for this call; a given one may have another time, or none.
     pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
@@ -104,6 +112,7 @@ impl Submission {
             return Err(Error::too_large(&self.task, self.payload.len(), payload_limit));
         }
         headers::check(&self.headers, &self.task)?;
+        self.lane.as_ref().map_or(Ok(()), |lane| lane.check(&self.task))?;
         match &self.biz_id {
             Some(id) if id.is_empty() || id.len() > BIZ_ID_BYTES_MAX => Err(Error::invalid(
                 format!("task {:?}: a biz id takes 1 to {BIZ_ID_BYTES_MAX} bytes", self.task),
