@@ -53,7 +53,8 @@ fn problem_of(key: &str) -> Option<String> {
     }
     if key.len() > KEY_BYTES_MAX {
         return Some(format!(
-            "the key of its lane has {} bytes; use at most {KEY_BYTES_MAX}, such as an id or a hash",
+            "the key of its lane has {} bytes; use at most \
+             {KEY_BYTES_MAX}, such as an id or a hash",
             key.len()
         ));
     }

@@ -210,7 +210,8 @@ fn settle(stream: &TcpStream, unread_max: Duration) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
 

@@ -59,7 +59,7 @@ fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
         let left = skips.get_mut(id).filter(|left| left.parse().is_ok_and(|left: u32| left > 0));
         match left {
             Some(left) => {
-                *left = (left.parse::<u32>().expect("the score is a number") - 1).to_string()
+                *left = (left.parse::<u32>().expect("the score is a number") - 1).to_string();
             }
             None => add(id.to_owned(), "ready".to_owned()),
         }

@@ -85,7 +85,7 @@ pub async fn dismiss(world: &Arc<World>, nemesis: &mut Nemesis, helper: Member) 
     match timeout(Duration::from_secs(40), helper.main).await {
         Ok(Ok(Ok(()))) => {}
         other => {
-            world.network.complain(format!("a worker does not end without an error: {other:?}"))
+            world.network.complain(format!("a worker does not end without an error: {other:?}"));
         }
     }
 }

@@ -79,10 +79,12 @@ async fn refused(actor: &Actor) {
             actor.user.cancel_task(number, handle.id()).await;
         }
     }
-    for handle in [mute, done].into_iter().flatten() {
+    for (number, handle) in [(5, mute), (6, done)] {
+        let Some(handle) = handle else { continue };
         drop(handle.status().await);
         drop(client.inspector().get(handle.id()).await);
-        drop(client.requeue(handle.id()).await);
+        // The cancel and the requeue take effect if a rollback has undone the success.
+        actor.user.requeue_task(number, handle.id()).await;
     }
     let unknown = TaskId::new(queue());
     drop(client.handle::<u64>(unknown.clone()).status().await);
