@@ -1,8 +1,8 @@
 //! A stored task that was read from Redis: [`TaskRecord`].
 //!
 //! A record is a JSON header ([`record_header`](crate::record_header)), a newline, and the user's
-//! bytes. If a task can expire, the submit script puts eight characters of base 36 before it: the
-//! ms at which Redis accepted the task. A record does not change after the submit.
+//! bytes. If a task can expire, the submit script puts eight characters of base 36 before the
+//! header: the ms at which Redis accepted the task. A record does not change after the submit.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,7 +19,7 @@ const STAMP_BYTES: usize = 8;
 pub struct TaskRecord {
     /// The task's name.
     pub task: String,
-    /// When Redis accepted it, in ms since the Unix epoch by Redis' clock. Only stored with
+    /// When Redis accepted the task, in ms since the Unix epoch by Redis' clock. Only stored with
     /// `expires_in`.
     pub accepted_ms: Option<u64>,
     /// How long one attempt may run.
@@ -28,7 +28,7 @@ pub struct TaskRecord {
     pub max_retry: u32,
     /// The wait before each retry; `None` means the definition's own function.
     pub backoff: Option<Backoff>,
-    /// The biz id, if it has one.
+    /// The biz id of the task, if it has one.
     pub biz_id: Option<String>,
     /// How long the biz id stays taken.
     pub biz_window: Option<Duration>,
@@ -37,11 +37,12 @@ pub struct TaskRecord {
     pub lane: Option<Lane>,
     /// How long a result is kept.
     pub result_ttl: Duration,
-    /// If it has not started within this time of its submit or requeue, it is marked Dead.
+    /// The time from the submit or a requeue within which the task must start; otherwise it is
+    /// marked Dead.
     pub expires_in: Option<Duration>,
-    /// What happens to it when its worker is lost.
+    /// What happens to the task when its worker is lost.
     pub on_lost: OnLost,
-    /// How many lost workers mark it Dead.
+    /// The number of lost workers after which the task is marked Dead.
     pub max_losses: u32,
     /// The priority of its submit.
     pub priority: i8,
@@ -57,12 +58,12 @@ pub struct TaskRecord {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// Newer code has written it.
+    /// Newer code has written the record.
     #[error(
         "the record has version {0}, and this worker knows {RECORD_VERSION} at most; upgrade it"
     )]
     Newer(u32),
-    /// Another program has written it, or it is damaged.
+    /// Another program has written the bytes, or they are damaged.
     #[error("the record is damaged: {0}")]
     Damaged(String),
 }

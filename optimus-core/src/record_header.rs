@@ -1,5 +1,5 @@
 //! The header of a stored task as JSON: [`Header`], written from a [`Submission`] and read into a
-//! [`TaskRecord`]. It only has what differs from [`TaskOptions::DEFAULT`].
+//! [`TaskRecord`]. The header has only the values that differ from [`TaskOptions::DEFAULT`].
 
 use std::{borrow::Cow, num::NonZeroU16, time::Duration};
 
@@ -14,8 +14,8 @@ use crate::{
     submission::Submission,
 };
 
-/// The lowest version that can run the records that this code writes. A field that older workers
-/// must not ignore gets the next version, only in the records that have the field.
+/// The lowest version that can run the records that this code writes. If older workers must not
+/// ignore a new field, only the records with that field get the next version.
 const LEAST_VERSION: u32 = 1;
 
 /// The lowest version that can run the records of tasks with a lane: a worker that ignores the lane
@@ -100,7 +100,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(ms).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)
 }
 
-/// 285,000 years: the largest whole number that Lua represents exactly.
+/// The largest whole number that Lua represents exactly: 285,000 years.
 const MILLIS_MAX: u64 = (1 << 53) - 1;
 
 impl<'a> Header<'a> {

@@ -16,7 +16,7 @@ use crate::{
 /// through Lua. A plain read fetches them.
 pub const BLOB_BYTES_MIN: usize = 16 * 1024;
 
-/// The longest biz id: it is part of a key.
+/// The maximum length of a biz id. The limit exists because the biz id is part of a key.
 const BIZ_ID_BYTES_MAX: usize = 512;
 
 /// How far the time of a given id may differ from the client's clock and still count as the time of
@@ -30,7 +30,7 @@ const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub(crate) id: TaskId,
-    /// The id was given. A task with this id may be stored already; then nothing is added.
+    /// Whether the id was given. A task with this id may be stored already; then nothing is added.
     pub(crate) may_exist: bool,
     pub(crate) task: Cow<'static, str>,
     /// The handler returns `()`, so no result of it is ever stored.
@@ -54,7 +54,7 @@ impl Submission {
         &self.task
     }
 
-    /// The header of that name.
+    /// The value of the header with that name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
@@ -70,12 +70,12 @@ impl Submission {
         self.headers.insert(name.into(), value.into());
     }
 
-    /// The bytes that it adds to a request.
+    /// The number of bytes that this submission adds to a request.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + headers::bytes(&self.headers)
     }
 
-    /// Replaces its id by a new one in the same queue; for tests.
+    /// Replaces the id by another id of the same queue; for tests.
     #[doc(hidden)]
     pub fn with_id(self, id: TaskId) -> Self {
         debug_assert_eq!(self.id.queue(), id.queue(), "the id is of the same queue");
@@ -88,13 +88,13 @@ impl Submission {
         Self { lane: Some(lane), ..self }
     }
 
-    /// Whether the time in its id is that of its submit; `here_ms` is the client's clock. An id
-    /// that we made was made for this call; a given one may have another time, or none.
+    /// Whether the time in the id is the time of the submit; `here_ms` is the client's clock. An id
+    /// that Optimus made has this time; a given id may have another time, or none.
     pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
         !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
     }
 
-    /// Refuses what can't be stored, according to this clock of the client.
+    /// Refuses a submission that can't be stored, according to this clock of the client.
     pub(crate) fn check(&self, payload_limit: SizeLimit, here_ms: u64) -> Result<(), Error> {
         // After a purge of this task, a later success of the queue could not be distinguished from
         // it.

@@ -12,12 +12,12 @@ use super::{Broker, BrokerError, inspect::get, reply};
 const SETTINGS: [&str; 2] = ["proto-max-bulk-len", "client-query-buffer-limit"];
 /// Their default values.
 const DEFAULTS: [usize; 2] = [512 * 1024 * 1024, 1024 * 1024 * 1024];
-/// What else the query buffer holds when an argument is read into it.
+/// The other bytes in the query buffer when an argument is read into it.
 const BUFFER_OVERHEAD: usize = 64 * 1024;
-/// Every server accepts this much, so no request is needed for less.
+/// The size that every server accepts. A lower limit needs no request.
 const ALWAYS_ACCEPTED: usize = 1024 * 1024;
 
-/// The most bytes that something may have: the limit of a setting of the program, or of the server.
+/// A maximum size in bytes, which comes from a setting of the program or of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimit {
     bytes: usize,
@@ -44,7 +44,7 @@ impl SizeLimit {
         self.bytes
     }
 
-    /// Which setting to raise for more.
+    /// The setting to raise for a higher limit.
     pub fn remedy(&self) -> String {
         if self.is_servers {
             let [argument, buffer] = SETTINGS;

@@ -18,7 +18,7 @@ pub struct Claimed {
     pub token: Token,
     /// Redis' clock at the time of the claim, in ms.
     pub now_ms: u64,
-    /// The queue has more ready tasks.
+    /// Whether the queue has more ready tasks.
     pub more: bool,
     /// The time until the next delayed task or retry is due.
     pub next_due: Option<Duration>,
@@ -32,27 +32,27 @@ pub struct Claimed {
 /// One claimed task.
 #[derive(Debug)]
 pub struct Grant {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// Its record, as stored.
+    /// The record of the task, as stored.
     pub record: Vec<u8>,
     /// Counts of failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
-    /// Counts of tries or an error history are stored for it.
+    /// Whether counts of tries or an error history are stored for the task.
     pub was_tried: bool,
-    /// The latest time at which it may start.
+    /// The latest time at which the task may start.
     pub start_by: StartBy,
 }
 
 /// The latest time at which a task that can expire may start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StartBy {
-    /// As its record states, counted from its submit.
+    /// The time in the task's record, counted from its submit.
     #[default]
     AsSubmitted,
-    /// By this instant, in ms. The task was requeued.
+    /// This instant, in ms, because the task was requeued.
     At(u64),
-    /// It was started before, so it does not expire.
+    /// None: the task was started before, so it does not expire.
     Started,
 }
 
@@ -61,7 +61,7 @@ pub enum StartBy {
 pub struct Reaped {
     /// How many tasks were taken from lapsed workers.
     pub tasks: usize,
-    /// More tasks are left to reap.
+    /// Whether more tasks are left to reap.
     pub more: bool,
     /// The time until the earliest lease of another worker is over.
     pub next_expiry: Option<Duration>,
@@ -74,7 +74,7 @@ pub struct Reaped {
 /// A task whose worker was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
     /// The worker that held it.
     pub worker: WorkerId,
@@ -82,7 +82,7 @@ pub struct Lost {
     pub task: Option<String>,
     /// The number of the lost attempt, from 1.
     pub attempt: u32,
-    /// Where it is now: ready, dead or cancelled.
+    /// The state of the task now: ready, dead or cancelled.
     pub state: TaskState,
 }
 

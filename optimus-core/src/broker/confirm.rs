@@ -23,8 +23,8 @@ impl Broker {
         self.one(wait_for(durability, Duration::from_millis(1))).await.map(drop)
     }
 
-    /// Runs submits and waits until Redis has confirmed their writes. Submits that were done but
-    /// not confirmed are `Unknown`.
+    /// Runs submits and waits until Redis has confirmed their writes. Returns `Unknown` for submits
+    /// that were done but not confirmed.
     ///
     /// The calls and the wait go in one write, so that the same server answers both: after a
     /// failover, the new primary would confirm writes that it never received. Redis waits for the
@@ -60,7 +60,7 @@ impl Broker {
 }
 
 impl BrokerError {
-    /// Why the server can't confirm anything, if this error is its answer to that.
+    /// Why the server can't confirm writes, if this error is such an answer.
     pub fn cannot_confirm(&self) -> Option<&'static str> {
         let Self::Rejected(answer) = self else { return None };
         CANNOT.iter().find_map(|(theirs, ours)| answer.contains(theirs).then_some(*ours))
@@ -72,7 +72,7 @@ fn wait_for(durability: Durability, timeout: Duration) -> Cmd {
         Durability::Fsynced => get(&["WAITAOF", "1", "0"]),
         _ => get(&["WAIT", &needed(durability).to_string()]),
     };
-    // 0 would wait without a limit.
+    // A timeout of 0 would wait without a limit.
     command.arg(timeout.as_millis().max(1).to_string());
     command
 }

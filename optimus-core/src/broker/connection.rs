@@ -25,12 +25,12 @@ use crate::log::Log;
 const RECONNECT_FIRST: Duration = Duration::from_millis(25);
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
-/// What a connection sends.
+/// The kind of commands that a connection sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Commands {
-    /// Redis answers them at once. If an answer does not arrive, the connection is broken.
+    /// Commands that Redis answers at once. If an answer does not arrive, the connection is broken.
     Immediate,
-    /// They wait on the server until something happens there.
+    /// Commands that wait on the server until something happens there.
     Blocking,
 }
 
@@ -113,8 +113,8 @@ impl Connection {
 
     /// The live connection, or a new one. Tries until `deadline`, and once if that has passed.
     ///
-    /// User code may hold this future without polling it, or drop it. So the attempt runs as a task
-    /// of its own: the next caller waits for the attempt that this one started.
+    /// User code may hold this future without polling it, or drop it. So the attempt runs as a
+    /// separate task: the next caller waits for the attempt that this caller started.
     async fn connection(&self, deadline: Instant) -> Result<(u64, Transport), BrokerError> {
         loop {
             let not_before = self.live().not_before;
@@ -180,7 +180,7 @@ impl Connection {
         self.0.breaks.load(Ordering::Acquire)
     }
 
-    /// How often it was connected so far.
+    /// How many connections were made so far.
     pub(super) fn connects(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }
@@ -195,8 +195,8 @@ impl Connection {
         self.0.endpoint.was_right();
     }
 
-    /// Drops a connection that does not answer in time. The next one is tried at once, because the
-    /// caller has waited already.
+    /// Drops a connection that does not answer in time. The next connection is tried at once,
+    /// because the caller has already waited.
     pub fn reset(&self) {
         let mut live = self.live();
         live.connection = None;
@@ -224,8 +224,8 @@ impl Connection {
     }
 }
 
-/// Makes one connection. It holds only a weak reference, so the last clone can be dropped
-/// meanwhile.
+/// Makes one connection. This function holds only a weak reference, so the last clone can be
+/// dropped meanwhile.
 async fn dial(inner: Weak<Inner>) -> Result<(u64, Transport), BrokerError> {
     let inner_now = || inner.upgrade().map(Connection).ok_or_else(over);
     let (endpoint, commands, log) = {

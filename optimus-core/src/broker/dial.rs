@@ -26,9 +26,9 @@ use super::{
 };
 use crate::log::Log;
 
-/// From the lookup of the host to the first answer of the server.
+/// The time from the lookup of the host to the first answer of the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// Enough for all waiting tasks to share a write.
+/// The size of the pipeline, enough for all waiting tasks to share a write.
 const PIPELINE_BUFFER: usize = 4096;
 const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
@@ -36,7 +36,7 @@ const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 #[derive(Clone)]
 pub(super) struct Socket {
     connection: MultiplexedConnection,
-    /// `None` where an answer may take any time.
+    /// `None` if an answer may take any time.
     pulse: Option<Arc<Pulse>>,
     /// The task that drives the connection, and the one that renews its login.
     _tasks: Arc<(Task, Option<Task>)>,
@@ -45,7 +45,7 @@ pub(super) struct Socket {
 type Task = AbortOnDropHandle<()>;
 
 impl Socket {
-    /// Connects once. A connection for blocking commands has no response timeout of its own.
+    /// Connects once. A connection for blocking commands has no response timeout.
     pub(super) async fn dial(
         place: &Place,
         login: &Arc<Login>,
@@ -72,8 +72,8 @@ impl Socket {
         Ok(Self { connection, pulse, _tasks: Arc::new((driver, renewing)) })
     }
 
-    /// Sends `count` commands in one write and reads their answers. Takes any time while bytes move
-    /// on the connection. An error means that the outcome is unknown.
+    /// Sends `count` commands in one write and reads their answers. The exchange may take any time
+    /// while bytes move on the connection. An error means that the outcome is unknown.
     pub(super) async fn request(
         &mut self,
         pipeline: &Pipeline,
@@ -118,7 +118,7 @@ async fn connect(
             let unread = "the files for TLS that the URL names could not be read";
             let config = in_time(by, unread, tls.read()).await?;
             let stream = in_time(by, "no connection", tcp(host, *port, unread_max)).await?;
-            // Below TLS, where every byte on the wire is seen.
+            // The bytes are counted below TLS, where every byte on the wire is visible.
             let handshake = tls.connect(config, Watched::new(stream, pulse.clone()));
             let secured = tokio::select! {
                 biased;
@@ -197,7 +197,7 @@ const fn unread_max(commands: Commands) -> Duration {
     }
 }
 
-/// Sets what must not stay at the system's defaults.
+/// Sets the options that must not stay at the system's defaults.
 fn settle(stream: &TcpStream, unread_max: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()

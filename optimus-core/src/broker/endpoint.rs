@@ -39,11 +39,12 @@ pub enum Endpoint {
 pub struct Server {
     place: Place,
     login: Arc<Login>,
-    /// It has answered once, so the URL, the credentials and the certificates were valid.
+    /// Whether the server has answered once, so the URL, the credentials and the certificates were
+    /// valid.
     right: AtomicBool,
 }
 
-/// A connection of either kind, so that the code above has one path. Clones share it.
+/// A connection of either kind, so that its users have one code path. Clones share it.
 #[derive(Clone)]
 pub(super) enum Transport {
     Server(Socket),
@@ -71,15 +72,16 @@ impl Endpoint {
     /// `unix:///path`, `memory://name`.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] names the schemes and parameters there are.
+    /// [`Error::is_invalid`] names the supported schemes and parameters.
     pub fn parse(url: &str) -> Result<Self, Error> {
         Self::with_credentials(url, None)
     }
 
-    /// The same, with credentials that the program provides. A store in the process needs none.
+    /// Reads a URL as [`parse`](Self::parse) does, with credentials that the program provides. A
+    /// store in the process needs none.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); [`Error::is_invalid`], too, if the URL has credentials as well.
+    /// As [`parse`](Self::parse); also [`Error::is_invalid`] if the URL has credentials, too.
     pub fn with_credentials(url: &str, ask: Option<AskCredentials>) -> Result<Self, Error> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         match scheme {
@@ -149,7 +151,7 @@ impl Endpoint {
         !matches!(self, Self::Server(..))
     }
 
-    /// Connects once. A connection for blocking commands has no response timeout of its own.
+    /// Connects once. A connection for blocking commands has no response timeout.
     pub(super) async fn connect(
         &self,
         commands: Commands,

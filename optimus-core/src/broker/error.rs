@@ -1,14 +1,14 @@
-//! How an exchange with Redis can fail, sorted by what the caller can do.
+//! The failures of an exchange with Redis, sorted by what the caller can do.
 
 use super::refusal::Refusal;
 
 /// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BrokerError {
-    /// It was not done, and may be tried again.
+    /// The call was not done, and may be tried again.
     #[error("{0}")]
     NotDone(String),
-    /// It was sent, and no answer came: it may have been done or not. It may be sent again
+    /// The call was sent, and no answer came: it may have been done or not. It may be sent again
     /// unchanged.
     #[error("{0}")]
     Unknown(String),
@@ -18,14 +18,14 @@ pub enum BrokerError {
     /// Redis is at maxmemory.
     #[error("Redis is full")]
     Full,
-    /// Wrong user or password, which were never valid in this process.
+    /// The user or password is wrong, and was never valid in this process.
     #[error("{0}")]
     Unauthorized(String),
-    /// One side uses TLS and the other does not, or one does not trust the other. This never worked
-    /// in this process.
+    /// One side uses TLS and the other does not, or one side does not trust the other. TLS to this
+    /// server never worked in this process.
     #[error("{0}")]
     Tls(String),
-    /// The server can't be used in the way that the URL asks for.
+    /// The server can't be used in the way that the URL requires.
     #[error("{0}")]
     Misconfigured(String),
     /// The server's user lacks permissions; the text names them.
@@ -34,7 +34,7 @@ pub enum BrokerError {
     /// Redis refused, and will refuse again: for example, a key of another type.
     #[error("{0}")]
     Rejected(String),
-    /// An answer that none of our scripts returns.
+    /// The answer has a form that no script returns.
     #[error("{0}")]
     UnexpectedReply(String),
 }
@@ -72,7 +72,7 @@ impl BrokerError {
     }
 }
 
-/// Redis 6.2 wraps the error of a command of a script: `Error running script (call to …):
+/// Redis 6.2 wraps the error of a command in a script: `Error running script (call to …):
 /// @user_script:9: @user_script: 9: -READONLY You can't …`.
 fn inner_error(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix("Error running script")?.split_once(": -")?.1.split_once(' ')

@@ -8,70 +8,70 @@ use crate::{
     state::TaskState,
 };
 
-/// All that is stored for one task.
+/// The stored data of one task.
 #[derive(Debug)]
 pub struct Found {
-    /// Its state.
+    /// The state of the task.
     pub state: TaskState,
     /// The worker that holds it.
     pub worker: Option<WorkerId>,
-    /// When it is due or ended, in ms.
+    /// When the task is due or ended, in ms.
     pub at_ms: Option<u64>,
-    /// Its record, as stored.
+    /// The record of the task, as stored.
     pub record: Vec<u8>,
-    /// Its payload, if that is stored apart from the record.
+    /// The payload, if it is stored apart from the record.
     pub blob: Vec<u8>,
     /// Counts of failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
-    /// Its error history, one entry per line.
+    /// The error history, one entry per line.
     pub errors: String,
-    /// The summary of its success.
+    /// The summary of the task's success.
     pub summary: String,
 }
 
 /// How many tasks of a queue are in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In the ready list.
+    /// Tasks in the ready list.
     pub ready: u64,
-    /// Waiting for their time.
+    /// Tasks that wait for their due time.
     pub delayed: u64,
-    /// Waiting for another attempt.
+    /// Tasks that wait for another attempt.
     pub retry: u64,
-    /// Held by workers.
+    /// Tasks that workers hold.
     pub working: u64,
-    /// Kept after they ended Dead.
+    /// Dead tasks that are kept.
     pub dead: u64,
-    /// Kept after a cancel.
+    /// Cancelled tasks that are kept.
     pub cancelled: u64,
-    /// Summaries of successes that are kept: at least of the last 1,000, and of up to 128 more.
+    /// Summaries of successes that are kept: the last 1,000, and up to 128 more.
     pub success: u64,
-    /// Bytes of the dead tasks: records, arguments and error histories.
+    /// Bytes of the dead tasks' records, arguments and error histories.
     pub dead_bytes: u64,
-    /// The same for the cancelled tasks.
+    /// Bytes of the cancelled tasks' records, arguments and error histories.
     pub cancelled_bytes: u64,
-    /// Tasks removed so far that did not succeed: dead and cancelled ones that were purged, and
-    /// those that somebody deleted.
+    /// The number of tasks that were removed without a success so far: dead and cancelled tasks
+    /// that were purged, and tasks that an operator deleted.
     pub purged: u64,
-    /// No tasks are claimed.
+    /// Whether the queue is paused, so that no tasks are claimed.
     pub paused: bool,
 }
 
 /// A worker as one queue sees it.
 #[derive(Debug, Clone)]
 pub struct WorkerSeen {
-    /// Its id.
+    /// The id of the worker.
     pub id: WorkerId,
-    /// When its lease is over, in ms by Redis' clock.
+    /// When the worker's lease is over, in ms by Redis' clock.
     pub lease_until_ms: u64,
-    /// The description that it registered, as JSON.
+    /// The description that the worker registered, as JSON.
     pub description: String,
-    /// The tasks that it holds.
+    /// The tasks that the worker holds.
     pub running: Vec<TaskId>,
 }
 
 impl Broker {
-    /// All that is stored for one task.
+    /// The stored data of one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
         let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
         Self::read_inspect(self.run_read(call).await?)
@@ -192,12 +192,12 @@ impl Broker {
         Ok(workers)
     }
 
-    /// One plain command.
+    /// Sends one plain command.
     pub(super) async fn one(&self, command: Cmd) -> Result<Value, BrokerError> {
         self.send(vec![command]).await.pop().expect("an answer for each call")
     }
 
-    /// One plain command that changes nothing.
+    /// Sends one plain command that changes nothing.
     pub(super) async fn read_one(&self, command: Cmd) -> Result<Value, BrokerError> {
         self.read(vec![command]).await.pop().expect("an answer for each call")
     }

@@ -12,7 +12,7 @@
 //! | `priority` | zset | ready ids with a priority, by ready time (ms) minus a minute per step |
 //! | `priorities` | hash | id → priority, where it is not 0 |
 //! | `delayed`, `retry` | zset | id by due ms |
-//! | `working:<worker>` | hash | id → token `<claim seq>:<fence>`; `#` → that of the last claim |
+//! | `working:<worker>` | hash | id → token `<claim seq>:<fence>`; `#` → the last claim's token |
 //! | `workers` | zset | worker by lease expiry |
 //! | `worker:<worker>` | hash | description, lease |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
@@ -44,7 +44,7 @@ impl Keys {
         Self { base: format!("{{{namespace}:{queue}:0}}:") }
     }
 
-    /// The prefix of all of them.
+    /// The prefix of all these keys.
     pub fn base(&self) -> &str {
         &self.base
     }

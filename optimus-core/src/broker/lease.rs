@@ -29,9 +29,9 @@ pub struct Renewed {
     /// The length of the lease. It is longer than usual if the worker holds nothing and many
     /// workers serve the queue.
     pub lease: Duration,
-    /// What the worker holds according to Redis.
+    /// The tasks that the worker holds according to Redis.
     pub held: Vec<(TaskId, Token)>,
-    /// Those of them that should stop.
+    /// The held tasks that should stop.
     pub stopping: Vec<TaskId>,
 }
 

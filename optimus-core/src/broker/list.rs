@@ -15,20 +15,20 @@ pub struct Listed {
     pub next: String,
 }
 
-/// What a page shows of one task.
+/// The row of one task on a page.
 #[derive(Debug)]
 pub struct Row {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// The worker that holds it.
+    /// The worker that holds the task.
     pub worker: Option<WorkerId>,
-    /// When it is due or ended, in ms.
+    /// When the task is due or ended, in ms.
     pub at_ms: Option<u64>,
-    /// The header of its record, as stored; empty for a success.
+    /// The header of the record, as stored; empty for a success.
     pub header: Vec<u8>,
     /// Counts of failures, losses and misfits so far.
     pub tries: (u32, u32, u32),
-    /// The last line of its error history.
+    /// The last line of the error history.
     pub error: String,
     /// The summary of a success.
     pub summary: String,

@@ -8,10 +8,10 @@ use crate::{
     lease::{Lease, Token},
 };
 
-/// The shortest wait that Redis is asked for.
+/// The shortest wait that a call requests from Redis.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// The server ends a wait by itself. If it has not done so after this much more, the connection is
-/// dead.
+/// The server ends a wait by itself. If it does not answer within this additional time, the
+/// connection is dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What ended a wait for work.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Woken {
     /// This queue has work.
     Work(QueueName),
-    /// By [`Broker::interrupt`].
+    /// [`Broker::interrupt`] ended the wait.
     Interrupted,
 }
 
@@ -79,7 +79,7 @@ impl Broker {
         self.send(vec![command]).await.pop().expect("an answer for each call").map(drop)
     }
 
-    /// Blocks on lists; only on a connection of [`Broker::blocking`].
+    /// Blocks on lists. Call this only on a connection of [`Broker::blocking`].
     pub(super) async fn block(
         &self,
         keys: &[String],

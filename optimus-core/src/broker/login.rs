@@ -1,4 +1,4 @@
-//! The credentials of connections, and where they come from: [`Login`].
+//! The credentials of connections, and their sources: [`Login`].
 
 use std::{
     fs,
@@ -28,14 +28,15 @@ use crate::{
 
 /// How long a connection waits for an answer before it tries the last valid credentials.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// The same if there is an earlier answer. A short lease must not wait longer.
+/// How long a connection waits if there is an earlier answer. With a short lease, a worker must not
+/// wait longer.
 const WITH_LAST_WITHIN: Duration = Duration::from_secs(1);
-/// How long an answer may take. After this the program is asked again.
+/// How long an answer may take before the program's function is called again.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
-/// When a connection renews its login, if the credentials have no lifetime. We know no provider
+/// When a connection renews its login, if the credentials have no lifetime. We know of no provider
 /// with a shorter limit for a connection; most allow twelve hours.
 const RENEWED_AFTER: Duration = Duration::from_secs(60 * 60);
-/// The same after a failure.
+/// When a connection renews its login after a failure.
 const RENEWED_AGAIN: Duration = Duration::from_secs(30);
 /// The shortest interval, to avoid a busy loop.
 const RENEWED_MIN: Duration = Duration::from_millis(100);
@@ -49,7 +50,7 @@ pub(super) struct Login {
 }
 
 enum Source {
-    /// All is in the URL.
+    /// The URL has all credentials.
     Url,
     Files(Arc<Files>, Reader<Credentials>),
     Program(Program),
@@ -61,8 +62,8 @@ struct Files {
     password: String,
 }
 
-/// The user's code. It runs on the runtime on which the client or worker was built, and stops with
-/// it.
+/// The program's function. It runs on the runtime on which the client or worker was built, and
+/// stops with that runtime.
 struct Program {
     ask: Option<AskCredentials>,
     home: Option<Handle>,
@@ -72,16 +73,16 @@ struct Program {
 struct State {
     /// The last answer.
     last: Option<Credentials>,
-    /// Connections that are made at the same time share one question. If one of them is given up,
-    /// the next waits for the same answer.
+    /// The call of the function that is under way. Connections that are made at the same time share
+    /// it. If one of them is given up, the next waits for the same answer.
     asked: Option<(Instant, Answer<Credentials>)>,
 }
 
-/// An answer.
+/// Credentials for a connection, and why they may be old.
 pub(super) struct Known {
-    /// `None`: use those of the URL.
+    /// The credentials; with `None` those of the URL are used.
     pub(super) credentials: Option<Credentials>,
-    /// Why these are older credentials.
+    /// Why no newer credentials are available, if these are old.
     pub(super) old: Option<String>,
 }
 
@@ -112,8 +113,8 @@ impl Login {
         let Some((since, answer)) = self.asked() else {
             return Ok(Known { credentials: None, old: None });
         };
-        // Counted from the start of the question, so that several connections together do not wait
-        // longer.
+        // The time counts from the start of the call, so that several connections together do not
+        // wait longer.
         let within = if self.state().last.is_some() { WITH_LAST_WITHIN } else { ANSWER_WITHIN };
         let left = within.saturating_sub(since.elapsed());
         let answered = timeout(left, answer.clone()).await;
@@ -152,8 +153,8 @@ impl Login {
         Some((since, answer))
     }
 
-    /// Renews the login of this connection before its credentials expire, while it lives. Those of
-    /// files and URLs do not expire.
+    /// Renews the login of this connection before its credentials expire, as long as it lives.
+    /// Credentials of files and URLs do not expire.
     pub(super) fn renewing(
         self: &Arc<Self>,
         connection: MultiplexedConnection,
@@ -169,7 +170,7 @@ impl Login {
 }
 
 impl Source {
-    /// Starts to ask on a task or a thread of its own. `None`: there is nothing to ask.
+    /// Requests credentials on a separate task or thread. `None` if the URL has them.
     fn ask(&self) -> Option<Answer<Credentials>> {
         match self {
             Self::Url => None,
@@ -181,7 +182,7 @@ impl Source {
         }
     }
 
-    /// Whether the next connection may take the answer to an earlier question. The content of files
+    /// Whether the next connection may use the answer to an earlier request. The content of files
     /// may have changed since an earlier read.
     fn may_answer_late(&self) -> bool {
         match self {
@@ -190,7 +191,7 @@ impl Source {
         }
     }
 
-    /// What is wrong if no answer comes in time.
+    /// The error text for an answer that does not come in time.
     fn no_answer(&self) -> &'static str {
         match self {
             Self::Files(..) => {
@@ -236,7 +237,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The values that the function has captured are the user's, too.
+        // The values that the function has captured are user code, too.
         let ask = self.ask.take();
         match &self.home {
             Some(home) => drop(home.spawn(async move { discard(ask) })),
@@ -260,7 +261,7 @@ async fn renew(
             Err(Refused::Gone) => return,
             Err(Refused::Still(why)) => {
                 let wait = wait.min(RENEWED_AGAIN);
-                crate::log_event!(log, WARN, why, "a connection could not log in again; trying on");
+                crate::log_event!(log, WARN, why, "a connection could not renew its login");
                 wait
             }
         };
@@ -298,7 +299,7 @@ async fn log_in_again(
 /// When to log in again.
 fn lasts(credentials: &Credentials) -> Duration {
     let all = credentials.valid_for.map_or(RENEWED_AFTER, |valid| valid.mul_f64(0.75));
-    // Jitter: connections that were made together do not ask together.
+    // The jitter prevents connections that were made together from asking together.
     all.mul_f64(0.9 + fastrand::f64() / 10.0).max(RENEWED_MIN)
 }
 

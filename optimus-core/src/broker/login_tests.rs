@@ -142,7 +142,7 @@ fn a_file_that_hangs_is_read_once_and_the_end_of_the_runtime_does_not_wait_for_i
     end.recv_timeout(ANSWER_WITHIN).expect("the runtime ends while the file hangs");
     ending.join().unwrap();
 
-    // What the hung read returns long after it began is not the answer to a later question.
+    // The late result of the hung read is not the answer to a later request.
     fs::write(&path, "two").unwrap();
     while login.source.may_answer_late() {
         thread::yield_now();

@@ -1,6 +1,6 @@
 //! The only code that talks to Redis: one method for each script, with keys and replies inside.
 //!
-//! For the other Optimus crates; not public API. Exposes no type of the `redis` crate.
+//! For the other Optimus crates; not public API. It exposes no type of the `redis` crate.
 
 mod argument;
 mod claim;
@@ -70,7 +70,7 @@ pub fn script_texts() -> impl Iterator<Item = (&'static str, &'static str, &'sta
     scripts::ALL.iter().map(|script| (script.name, script.source, script.sha.as_str()))
 }
 
-/// The most tasks that one script call claims or reports.
+/// The maximum number of tasks that one script call claims or reports.
 pub const BATCH_MAX: usize = 128;
 
 /// How soon a request fails on a connection that the server has closed, or that has just broken.
@@ -106,12 +106,12 @@ impl Broker {
         }
     }
 
-    /// The same store over a separate connection.
+    /// A broker of the same store over a separate connection.
     pub fn separate(&self, role: &'static str) -> Self {
         self.over(role, Commands::Immediate)
     }
 
-    /// The same store over a separate connection whose commands may block.
+    /// A broker of the same store over a separate connection whose commands may block.
     pub fn blocking(&self, role: &'static str) -> Self {
         self.over(role, Commands::Blocking)
     }
@@ -126,7 +126,7 @@ impl Broker {
         self.namespace == other.namespace && self.endpoint.is_same(&other.endpoint)
     }
 
-    /// The log for events of its connections.
+    /// The log for events of the broker's connections.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -151,23 +151,23 @@ impl Broker {
         self.connection.reset();
     }
 
-    /// How many of its connections were dropped so far. The next connection may reach another
-    /// server, which lacks recent writes.
+    /// How many connections of the broker were dropped so far. The next connection may reach
+    /// another server, which lacks recent writes.
     pub fn breaks(&self) -> u64 {
         self.connection.breaks()
     }
 
-    /// How often it was connected so far.
+    /// How many connections the broker has made so far.
     pub fn connects(&self) -> u64 {
         self.connection.connects()
     }
 
-    /// Where it connects to.
+    /// The store that the broker connects to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The namespace of its keys.
+    /// The namespace of the broker's keys.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -181,7 +181,8 @@ impl Broker {
         Keys::new(&self.namespace, queue)
     }
 
-    /// Calls a script, with the time as its first argument where its header says so.
+    /// Makes the call of a script, with the time as its first argument if the script's header
+    /// requires it.
     fn call(&self, script: &'static Script, queue: &QueueName, owner: &str) -> ScriptCall {
         ScriptCall::new(script, &self.keys(queue), owner).arg(&self.now)
     }
@@ -195,7 +196,7 @@ impl Broker {
     async fn run_surely(&self, call: ScriptCall) -> Result<Reply, BrokerError> {
         match self.run(call.clone()).await {
             Err(BrokerError::Unknown(why)) => match self.run(call).await {
-                // The first may have been done nevertheless.
+                // The first call may have been done nevertheless.
                 Err(BrokerError::NotDone(_)) => Err(BrokerError::Unknown(why)),
                 answer => answer,
             },
@@ -212,8 +213,8 @@ impl Broker {
         }
     }
 
-    /// Sends commands that change nothing in one write. Sends them again over a new connection if
-    /// this one breaks at once: the server may have closed it while it was idle.
+    /// Sends commands that change nothing, in one write. If the connection breaks at once, sends
+    /// them again over a new one: the server may have closed the connection while it was idle.
     async fn read(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
         let sent = Instant::now();
         let answers = self.send(commands.clone()).await;
@@ -248,8 +249,8 @@ impl Broker {
     /// Sends plain commands in one write. Without a command there is no exchange.
     async fn send(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
         if commands.is_empty() {
-            // The client library refuses an empty pipeline, and the connection would be dropped for
-            // it.
+            // The client library refuses an empty pipeline, and this error would drop the
+            // connection.
             return Vec::new();
         }
         let count = commands.len();
@@ -260,7 +261,7 @@ impl Broker {
         match self.connection.request(&pipeline, count, self.within).await {
             Ok(values) => {
                 let mut answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
-                // After a failover this connection reaches a replica, or it is not logged in.
+                // After a failover, this connection may lead to a replica, or may not be logged in.
                 if answers.iter().any(|answer| is_demoted(answer) || is_locked_out(answer)) {
                     self.connection.reset();
                 }
@@ -298,7 +299,7 @@ fn is_demoted(answer: &Result<Value, BrokerError>) -> bool {
     matches!(answer, Err(BrokerError::NotDone(why)) if why.starts_with("READONLY"))
 }
 
-/// Errors of Redis are among the values.
+/// Converts errors of Redis, which are among the values.
 fn refuse_errors(value: Value) -> Result<Value, BrokerError> {
     match value {
         Value::ServerError(error) => {

@@ -38,11 +38,11 @@ pub enum Deleted {
 /// What a purge keeps of the dead tasks, and separately of the cancelled ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// The most tasks.
+    /// The maximum number of tasks.
     pub tasks: usize,
-    /// The most bytes of all of them together.
+    /// The maximum total bytes of the tasks.
     pub bytes: u64,
-    /// How long each is kept.
+    /// How long each task is kept.
     pub age: Duration,
 }
 
@@ -51,13 +51,13 @@ pub struct Keep {
 pub struct Purged {
     /// How many tasks were removed.
     pub tasks: usize,
-    /// There is more to purge.
+    /// Whether there is more to purge.
     pub more: bool,
     /// How many workers the queue has.
     pub workers: usize,
     /// How many of the tasks were removed before their age because there were too many of them.
     pub above_count: usize,
-    /// The same because they took too many bytes.
+    /// How many of the tasks were removed before their age because they took too many bytes.
     pub above_bytes: usize,
 }
 
@@ -95,14 +95,14 @@ impl Broker {
         self.requeue_as(id, &platform::new_uuid().simple().to_string()).await
     }
 
-    /// The same under the name of an operation, which is done once.
+    /// Requeues a task under the name of an operation, which is done only once.
     pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<(), BrokerError> {
         let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
         self.run_surely(call).await.map(drop)
     }
 
     /// Removes up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue with all their data.
-    /// Returns what it did with each, in order. If it is sent again, the tasks are unknown.
+    /// Returns what it did with each, in order. A repeated call finds the tasks unknown.
     pub async fn delete_all(
         &self,
         queue: &QueueName,
@@ -132,7 +132,7 @@ impl Broker {
         self.run_surely(call).await?.flag()
     }
 
-    /// Removes what is too old, or more than is kept.
+    /// Removes ended tasks that are too old or above the limits.
     pub async fn purge(
         &self,
         queue: &QueueName,
@@ -155,12 +155,12 @@ impl Broker {
         })
     }
 
-    /// Removes all that is left of a queue that has been idle for this time, and its name. Returns
-    /// whether it did.
+    /// Removes the remaining keys and the name of a queue that has been idle for this time. Returns
+    /// whether the queue was removed.
     ///
     /// In a cluster, the name is in another slot than the queue, so another program may use the
-    /// queue between the two steps. It announces the queue after its write. So the announcement
-    /// comes after the removal of the name, or the check below finds the queue.
+    /// queue between the two steps. That program announces the queue after its write. So either the
+    /// announcement comes after the removal of the name, or the check below finds the queue.
     pub async fn retire(&self, queue: &QueueName, idle: Duration) -> Result<bool, BrokerError> {
         let call = self.call(&scripts::RETIRE, queue, "").arg(idle.as_millis());
         let is_gone = self.run(call).await?.flag()?;

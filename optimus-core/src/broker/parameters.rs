@@ -2,13 +2,13 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// Those of every server. `protocol` is for URLs that other programs read, too.
+/// The parameters for every server. `protocol` is for URLs that other programs read, too.
 const ALWAYS: [&str; 4] = ["user_file", "password_file", "db", "protocol"];
 const OF_TLS: [&str; 5] = ["ca", "cert", "key", "server_name", "verify"];
-/// Other schemes have these before the `@`.
+/// The parameters for a socket, which has no user and password before an `@`.
 const OF_UNIX: [&str; 2] = ["user", "pass"];
 
-/// These are not printed.
+/// The parameters that are not printed.
 const SECRET: [&str; 2] = OF_UNIX;
 
 /// The kinds of schemes, which have different parameters.
@@ -19,7 +19,7 @@ pub(super) enum Scheme {
     Unix,
 }
 
-/// The parameters of a URL. Each is known and given once.
+/// The parameters of a URL. Each is known and occurs once.
 pub(super) struct Parameters(BTreeMap<String, String>);
 
 impl Parameters {

@@ -1,5 +1,5 @@
-//! Checks that the server's user may run every command that a worker needs. It is checked at the
-//! start, since a script that is refused half-way leaves half a transition.
+//! Checks that the server's user may run every command that a worker needs. The check runs at the
+//! start, because a script that is refused half-way leaves half a transition.
 
 use super::{Broker, BrokerError, ScriptCall, inspect::get};
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 };
 
 /// Each command of the scripts and of the broker, with arguments that leave no change. `$` is a key
-/// of this worker alone. It holds a text after the first command, so that commands for other types
-/// fail with an error of type. `@` is the list of queues.
+/// of this worker alone. After the first command the key holds a string, so that commands for other
+/// types fail with a type error. `@` is the set of queue names.
 const PROBES: [&str; 42] = [
     "SET $ 1 PX 1000",
     "GET $",

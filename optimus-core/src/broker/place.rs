@@ -17,7 +17,7 @@ pub(super) struct Place {
     /// The database, and the user and password of the URL.
     pub(super) settings: RedisConnectionInfo,
     pub(super) files: LoginFiles,
-    /// For messages: the URL without its secrets.
+    /// The URL without its secrets, for messages.
     pub(super) shown: String,
     is_probed: AtomicBool,
 }
@@ -163,14 +163,14 @@ impl Address {
     }
 }
 
-/// Hides whatever may be a password: all before the last `@` except the scheme, and the query. For
-/// texts that are not URLs; others are [shown](Place::shown).
+/// Hides everything that may be a password: the text before the last `@` except the scheme, and the
+/// query. This is for texts that are not URLs; URLs are [shown](Place::shown).
 pub(super) fn redact(url: &str) -> String {
     let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
     let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
     let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    // Without an `@`, what follows a `:` may be a password, unless it is a port.
+    // Without an `@`, the text after a `:` may be a password, unless it is a port.
     let authority = place.split(['/', '?']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|_| scheme != "unix://");
     if secret.contains('?') || port.is_some_and(|port| port.parse::<u16>().is_err()) {

@@ -1,7 +1,7 @@
 //! Finds out whether a server that does not answer uses TLS and the URL does not, or the other way
 //! round.
 //!
-//! Neither side reports this by itself. A Redis with TLS resets the connection when it receives
+//! Neither side reports this mismatch. A Redis with TLS resets the connection when it receives
 //! plain commands. A plain Redis does not answer the first bytes of TLS, because it waits for the
 //! end of the line.
 
@@ -26,7 +26,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 
 /// The client hello of TLS 1.2 up to its random bytes: a record with the message inside.
 const HELLO: [u8; 11] = [22, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3];
-/// No session, two usual ciphers, no compression.
+/// The rest of the message: no session, two usual ciphers, no compression.
 const OFFER: [u8; 9] = [0, 0, 4, 0xc0, 0x2f, 0xc0, 0x2b, 1, 0];
 /// The first bytes of TLS records: an alert, and a part of a handshake.
 const ALERT: u8 = 21;

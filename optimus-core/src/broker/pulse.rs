@@ -16,12 +16,12 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Longer than any fork or slow script of a healthy server.
+/// The longest silence, which is longer than any fork or slow script of a healthy server.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(8);
 /// Buffers of the system, or of a tunnel, may hold this many bytes that were written and not yet
-/// sent. They get the time that a link of [`RATE_MIN`] takes for them.
+/// sent. The connection gets the time that a link of [`RATE_MIN`] needs for them.
 const HIDDEN_MAX: usize = 8 * 1024 * 1024;
-/// In bytes per second.
+/// The slowest link that is supported, in bytes per second.
 const RATE_MIN: usize = 128 * 1024;
 /// The longest silence that is allowed, with as many unanswered bytes as count.
 pub(super) const PATIENCE_MAX: Duration =
@@ -31,13 +31,13 @@ pub(super) const PATIENCE_MAX: Duration =
 #[derive(Debug)]
 pub(super) struct Pulse {
     made: Instant,
-    /// When bytes were last read or written, in ms since it was made.
+    /// When bytes were last read or written, in ms since the pulse was made.
     moved_ms: AtomicU64,
     /// Bytes of requests that have no answer yet.
     unanswered: AtomicUsize,
 }
 
-/// Bytes of a request whose answer is awaited. Its drop ends that.
+/// Bytes of a request whose answer is awaited, until this value is dropped.
 pub(super) struct Awaited<'a>(&'a Pulse, usize);
 
 impl Pulse {
@@ -90,8 +90,9 @@ impl Drop for Awaited<'_> {
 
 /// A stream that notes when bytes are read or written.
 ///
-/// A write that the system accepts at once proves nothing: the bytes may stay in a buffer that is
-/// never read. A write that had to wait for room shows that the other side has read earlier bytes.
+/// A write that the system accepts at once does not count: the bytes may stay in a buffer that is
+/// never read. A write that had to wait for room counts, because it shows that the other side has
+/// read earlier bytes.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,

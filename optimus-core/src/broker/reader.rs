@@ -11,15 +11,15 @@ use futures_util::{
 };
 use tokio::sync::oneshot;
 
-/// What was read, or why not.
+/// The content, or why the read failed.
 pub(super) type Answer<T> = Shared<BoxFuture<'static, Result<T, String>>>;
 
-/// Reads files on a thread of its own: a file on a network or a pipe may hang. The end of the
-/// runtime and of the process do not wait for the thread, and there is at most one.
+/// Reads files on a separate thread, because a file on a network drive or a pipe may hang. The end
+/// of the runtime and of the process do not wait for the thread, and there is at most one.
 pub(super) struct Reader<T>(Mutex<Option<UnderWay<T>>>);
 
 struct UnderWay<T> {
-    /// Gone once the thread has read, also if it panicked.
+    /// Expired once the thread has read, also if it panicked.
     thread: Weak<()>,
     answer: Answer<T>,
 }
@@ -47,7 +47,8 @@ impl<T: Clone + Send + Sync + 'static> Reader<T> {
         let (sender, receiver) = oneshot::channel();
         let work = move || {
             let result = read();
-            // Before the answer, so that a caller who has it and asks again starts a new read.
+            // This comes before the answer, so that a caller that has the answer and asks again
+            // starts a new read.
             drop(reading);
             drop(sender.send(result));
         };

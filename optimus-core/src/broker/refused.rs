@@ -11,14 +11,14 @@ use super::BrokerError;
 pub(super) enum DialError {
     /// The server did not answer, or it answered with this error.
     Redis(RedisError),
-    /// One side uses TLS and the other does not, or one does not trust the other. The text has what
-    /// to do.
+    /// One side uses TLS and the other does not, or one side does not trust the other. The text
+    /// states what to do.
     Tls(String),
     /// The program's files or settings can't be used.
     Misconfigured(String),
     /// The program returned no credentials.
     NoCredentials(String),
-    /// Redis refused credentials that may be old. The text has why there were no newer ones.
+    /// Redis refused credentials that may be old. The text states why there were no newer ones.
     OldCredentials(String),
 }
 
@@ -39,7 +39,7 @@ impl DialError {
                 BrokerError::NotDone(format!("no credentials for {place}: {why}"))
             }
             Self::OldCredentials(why) => BrokerError::NotDone(format!(
-                "{place} refuses the credentials of before, and there are no others: {why}"
+                "{place} refuses the earlier credentials, and there are no newer ones: {why}"
             )),
         }
     }
@@ -76,7 +76,8 @@ fn is_unauthorized(problem: &RedisError) -> bool {
 fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
     let problem_text = problem.to_string();
     let why = format!("{problem_text} at {place}{}", advice(&problem_text));
-    // A busy server reports this when the database is selected, and the code of that error is lost.
+    // A busy server reports this text when the database is selected, and the code of the error is
+    // lost.
     let passes = ["Redis is busy", "Redis is loading", "max number of clients"];
     let no_database = why.contains("refused to switch database")
         && !passes.iter().any(|passing| why.contains(passing));
@@ -100,7 +101,7 @@ fn advice(why: &str) -> &'static str {
         "; raise maxclients of Redis, or connect fewer processes"
     } else if why.contains("roken pipe") || why.contains("onnection reset") {
         // The server may have sent the reason and closed the connection before it was read.
-        "; if this goes on, see whether Redis has reached its maxclients"
+        "; if this continues, check whether Redis has reached its maxclients"
     } else {
         ""
     }

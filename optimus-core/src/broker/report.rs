@@ -15,21 +15,22 @@ const PLAIN_KEYS: usize = 6;
 /// An attempt that succeeded.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// Under which lease it ran.
+    /// The lease under which the attempt ran.
     pub lease: Lease,
     /// The task's name.
     pub task: &'static str,
-    /// Its biz id, where it has one.
+    /// The task's biz id, if it has one.
     pub biz_id: Option<String>,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How long it ran.
+    /// How long the attempt ran.
     pub took: Duration,
-    /// When it ended, in ms by Redis' clock.
+    /// When the attempt ended, in ms by Redis' clock.
     pub ended_ms: u64,
     /// The result of the handler and how long to keep it.
     pub result: Option<(Vec<u8>, Duration)>,
-    /// Tries, a blob or a priority are stored apart from its record, and are removed with it.
+    /// Whether tries, a blob or a priority are stored apart from the record; they are removed with
+    /// it.
     pub has_sides: bool,
 }
 
@@ -51,7 +52,7 @@ impl Completion {
 /// An attempt that did not succeed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// Under which lease it ran.
+    /// The lease under which the attempt ran.
     pub lease: Lease,
     /// What happens to the task.
     pub outcome: FailureOutcome,
@@ -62,33 +63,33 @@ pub struct Failure {
 /// What happens to a task whose attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureOutcome {
-    /// Another attempt after this wait.
+    /// The task gets another attempt after this wait.
     Retry(Duration),
-    /// No further attempt.
+    /// The task gets no further attempt.
     Dead,
-    /// No longer wanted.
+    /// The task is cancelled.
     Cancelled,
 }
 
 /// A task that is released without an outcome.
 #[derive(Debug, Clone)]
 pub struct Release {
-    /// Under which lease it was held.
+    /// The lease under which the task was held.
     pub lease: Lease,
-    /// How it is released.
+    /// How the task is released.
     pub give: Give,
 }
 
 /// How a task is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Give {
-    /// To the head of the ready list; it was not started.
+    /// The task goes to the head of the ready list; it was not started.
     Head,
-    /// To the head of the ready list, after it was started.
+    /// The task goes to the head of the ready list, after it was started.
     Interrupted,
-    /// After this wait.
+    /// The task becomes ready after this wait.
     Snooze(Duration),
-    /// After this wait, counted as a misfit.
+    /// The task becomes ready after this wait, and counts as a misfit.
     Misfit(Duration),
 }
 
@@ -207,8 +208,8 @@ fn push_leases<'a>(
 /// Pushes the number of extras, the extras, and the results.
 fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completion>]) {
     let (mut extras, mut bodies) = (Vec::new(), Vec::new());
-    // Two tasks with one biz id can't be live at the same time, but a key must not be declared
-    // twice.
+    // A key must not be declared twice, even if two tasks with one biz id are never live at the
+    // same time.
     let (mut declared, mut sided): (_, Vec<(usize, usize)>) = (HashMap::new(), Vec::new());
     for (at, completion) in
         done.iter().map(Borrow::borrow).enumerate().filter(|(_, done)| !done.is_plain())

@@ -51,7 +51,7 @@ impl ScriptCall {
         Self::short(script, script.keys.len(), keys, owner)
     }
 
-    /// The same with only the first `count` keys.
+    /// A call with only the first `count` keys.
     pub(super) fn short(script: &'static Script, count: usize, keys: &Keys, owner: &str) -> Self {
         let mut words = Words::default();
         for key in &script.keys[..count] {
@@ -64,7 +64,7 @@ impl ScriptCall {
         Self { script, keys: words, args: Words::default() }
     }
 
-    /// The common prefix of its keys.
+    /// The common prefix of the call's keys.
     pub(super) fn key_base(&self) -> String {
         let first = self.keys.iter().next().map(String::from_utf8_lossy).unwrap_or_default();
         first.split_inclusive("}:").next().unwrap_or_default().to_owned()

@@ -2,15 +2,16 @@
 
 use std::{fmt, sync::LazyLock};
 
-/// One script.
+/// A Lua script with its keys.
 pub struct Script {
     /// The verb, which is the name of its file.
     pub name: &'static str,
     /// The whole text: the includes, then the script.
     pub source: &'static str,
-    /// KEYS in the order of its naming block. A key that ends in `:` is followed by an owner's id.
+    /// The names of KEYS in the order of the script's naming block. A key that ends in `:` is
+    /// followed by an owner's id.
     pub keys: &'static [&'static str],
-    /// Its SHA-1 hash in Redis.
+    /// The SHA-1 hash under which Redis knows the script.
     pub sha: LazyLock<String>,
 }
 

@@ -6,23 +6,23 @@ use redis::Value;
 
 use super::{Broker, BrokerError, inspect::get, reply};
 
-/// Settings that decide what an acknowledgement is worth; `None` if the server does not return a
-/// setting. A worker prints them when it starts.
+/// Settings of the server that decide which failures an acknowledged task survives; a setting is
+/// `None` if the server does not return it. A worker prints the settings when it starts.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFacts {
-    /// Its version.
+    /// The server's version.
     pub version: Option<String>,
-    /// The word size of its build, in bits.
+    /// The word size of the server's build, in bits.
     pub bits: Option<u32>,
-    /// Its policy at maxmemory; any policy but `noeviction` may drop tasks.
+    /// The server's policy at maxmemory; any policy but `noeviction` may drop tasks.
     pub maxmemory_policy: Option<String>,
-    /// Whether it appends writes to a file.
+    /// Whether the server appends writes to a file.
     pub appendonly: Option<bool>,
-    /// When it syncs that file.
+    /// When the server syncs that file.
     pub appendfsync: Option<String>,
-    /// Whether it is a replica, which refuses writes.
+    /// Whether the server is a replica, which refuses writes.
     pub is_replica: Option<bool>,
-    /// How many replicas receive its writes.
+    /// How many replicas receive the server's writes.
     pub replicas: Option<u32>,
 }
 
@@ -30,14 +30,14 @@ pub struct ServerFacts {
 const OLDEST: (u32, u32) = (6, 2);
 
 impl ServerFacts {
-    /// Why no worker should start on it; `None` if it is suitable.
+    /// Why no worker should start on this server; `None` if it is suitable.
     pub fn refusal(&self) -> Option<String> {
         let too_old = self.version.as_deref().filter(|v| release(v).is_some_and(|v| v < OLDEST));
         if let Some(version) = too_old {
             return Some(format!("Redis {version} is too old; run 6.2 or newer"));
         }
         if self.is_replica == Some(true) {
-            return Some("this Redis is a replica and takes no writes; use its primary".to_owned());
+            return Some("this Redis is a replica and refuses writes; use its primary".to_owned());
         }
         (self.bits == Some(32)).then(|| {
             "this Redis is a 32-bit build, whose scripts can't print an instant in ms; \
@@ -58,7 +58,7 @@ impl ServerFacts {
         warnings
     }
 
-    /// What an acknowledged submit survives, unless its client asks for more
+    /// What an acknowledged submit survives, unless its client requires more
     /// ([`Durability`](crate::Durability)).
     pub fn promise(&self) -> &'static str {
         match (self.appendonly, self.appendfsync.as_deref()) {
@@ -70,21 +70,21 @@ impl ServerFacts {
                 "a crash of Redis may lose what the system had not yet written to disk"
             }
             (Some(true), None) => {
-                "a crash of Redis may lose acknowledged tasks; how many, it does not tell \
-                 (CONFIG is denied)"
+                "a crash of Redis may lose acknowledged tasks; how many is \
+                 unknown (CONFIG is denied)"
             }
             (Some(false), _) => {
                 "a crash of Redis loses every task since its last snapshot; set appendonly yes"
             }
-            (None, _) => "the server does not tell what survives its crash (INFO is denied)",
+            (None, _) => "what survives a crash of the server is unknown (INFO is denied)",
         }
     }
 
     /// What a failover may lose; `None` if there is no replica.
     pub fn failover(&self) -> Option<&'static str> {
         self.replicas.filter(|count| *count > 0).map(|_| {
-            "a failover may lose what the replica had not received; \
-             Durability::Replicated waits for it"
+            "a failover may lose writes that the replica had not received; \
+             Durability::Replicated waits for the replica"
         })
     }
 
@@ -206,7 +206,7 @@ mod tests {
 
         let silent = ServerFacts::default().to_string();
         assert_eq!(silent.lines().next(), Some("Redis of unknown version"));
-        assert!(silent.contains("does not tell"), "{silent}");
+        assert!(silent.contains("is unknown"), "{silent}");
     }
 
     #[test]

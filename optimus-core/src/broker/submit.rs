@@ -11,10 +11,11 @@ use crate::{
 };
 
 /// The number of slots of a client's ledger, and so of calls that may be unanswered. The slot of a
-/// call is its number modulo this. The next call of a slot is sent once this one is answered.
+/// call is its number modulo this constant. The next call of a slot is sent once the previous one
+/// is answered.
 pub const LEDGER_SLOTS: u64 = 16;
 
-/// How many keys a call passes whose tasks are all plain.
+/// How many keys a call passes if all its tasks are plain.
 const PLAIN_KEYS: usize = 4;
 
 /// Bytes of a stored id and a short header, to reserve room.
@@ -23,7 +24,7 @@ const RECORD_BYTES: usize = 64;
 /// Tasks of one queue in one call.
 #[derive(Clone, Copy)]
 pub struct Batch<'a> {
-    /// The queue of all of them.
+    /// The queue of all these tasks.
     pub queue: &'a QueueName,
     /// The name of the client.
     pub client: &'a str,
@@ -31,7 +32,7 @@ pub struct Batch<'a> {
     pub number: u64,
     /// The last answered call of the same slot; 0 if there is none.
     pub since: u64,
-    /// Keep the ledger for another hour.
+    /// Whether to keep the ledger for another hour.
     pub keep: bool,
     /// The tasks, up to 1,000.
     pub tasks: &'a [Submission],
@@ -40,7 +41,7 @@ pub struct Batch<'a> {
 /// The answer for one task of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Receipt {
-    /// It is stored.
+    /// The task is stored.
     Created,
     /// Nothing was added: this task has the same biz id, or it is the same task, stored before.
     Duplicate(TaskId),
@@ -49,10 +50,10 @@ pub enum Receipt {
 /// The answer for a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
-    /// Of each task, in order.
+    /// The receipt of each task, in order.
     pub receipts: Vec<Receipt>,
-    /// Redis has lost answered calls of this client: it restarted with an older state or empty, and
-    /// what was stored only once is gone.
+    /// Whether Redis has lost answered calls of this client, because it restarted with an older
+    /// state or empty. Then the results of one-time requests are gone, too.
     pub lost: bool,
 }
 
@@ -61,12 +62,12 @@ pub struct Submitted {
 pub struct StoredBy<'a> {
     /// The client that has the ledger.
     pub client: &'a str,
-    /// Its number.
+    /// The number of the call.
     pub number: u64,
 }
 
 impl Broker {
-    /// Stores the tasks of a batch. Sent again under its number, it returns the same answer and
+    /// Stores the tasks of a batch. A repetition under the same number returns the same answer and
     /// changes nothing.
     pub async fn submit(&self, batch: &Batch<'_>) -> Result<Submitted, BrokerError> {
         let reply = self.run(self.submit_call(batch)).await?;
@@ -131,7 +132,8 @@ impl Broker {
     }
 
     /// Keeps the ledgers of a client in these queues for another hour, as a submit with
-    /// [`Batch::keep`] does, by the clock of Redis. Ledgers that are gone stay gone.
+    /// [`Batch::keep`] does, by the clock of Redis. Ledgers that were removed are not created
+    /// again.
     pub async fn keep_ledgers(
         &self,
         queues: &[QueueName],
@@ -170,7 +172,7 @@ impl Broker {
     }
 }
 
-/// 0 if it is not a number.
+/// Reads a number; 0 if the text is not one.
 fn digits(text: &[u8]) -> u64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
@@ -180,13 +182,13 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
-/// Whether it has no options and no blob. Such a task is cheap.
+/// Whether the task has no options and no blob. Such a task costs Redis little.
 fn is_plain(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
 
-/// Whether it has a biz id without a window, and nothing else that [`is_plain`] excludes.
+/// Whether the task has a biz id without a window, and nothing else that [`is_plain`] excludes.
 fn is_unique(task: &Submission) -> bool {
     let has_options = task.options.priority != 0
         || task.options.expires_in.is_some()

@@ -15,20 +15,21 @@ use crate::{
 /// How a task has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// Its state.
+    /// The state of the task.
     pub state: TaskState,
     /// After a success, the result of its handler.
     pub returned: Returned,
 }
 
-/// What is kept of the result of a handler.
+/// The part of a handler's result that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Returned {
-    /// Nothing (any more), or the task did not succeed.
+    /// No result is kept, or the task did not succeed.
     Nothing,
-    /// This JSON.
+    /// The result as JSON.
     Json(Vec<u8>),
-    /// It is too large for a script to return, or was not requested; see [`Broker::result`].
+    /// The result is too large for a script to return, or was not requested; see
+    /// [`Broker::result`].
     Elsewhere,
 }
 
@@ -46,12 +47,12 @@ const LARGE: &str = "large";
 /// The word for a task that has not ended.
 const OPEN: &str = "open";
 
-/// The most completion messages that are taken at once, after the first.
+/// The maximum number of completion messages that are taken at once, after the first.
 const COMPLETIONS_MAX: &str = "1000";
 /// How long taking them may last.
 const MORE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The keys of `await` that a wait needs. A read of the state needs all.
+/// The number of keys of `await` that a wait needs. A read of the state needs all keys.
 const WAIT_KEYS: usize = 7;
 
 impl Broker {
@@ -66,8 +67,8 @@ impl Broker {
         Ok(self.wait_with_next(id, client, stored_by, &[]).await?.end)
     }
 
-    /// The same, and also returns which of these other tasks have succeeded. Each has the number of
-    /// the call with which the same client submitted it.
+    /// Waits as [`wait_for_end`](Self::wait_for_end), and also returns which of these other tasks
+    /// have succeeded. Each has the number of the call with which the same client submitted it.
     pub async fn wait_with_next(
         &self,
         id: &TaskId,
@@ -130,7 +131,7 @@ impl Broker {
             return Ok(Vec::new());
         };
         let mut completions = vec![first];
-        // The first is taken already. If taking more fails, they stay for the next call.
+        // The first message is already taken. If taking more fails, they stay for the next call.
         let more = self.one(get(&["LPOP", &completion_listener, COMPLETIONS_MAX]));
         if let Ok(Ok(more)) = tokio::time::timeout(MORE_WITHIN, more).await {
             completions.extend(reply::plain_list("LPOP", more)?);

@@ -15,7 +15,7 @@ use crate::{
 /// The prefix of all keys, unless another is set.
 pub const NAMESPACE_DEFAULT: &str = "optimus";
 const PAYLOAD_LIMIT: usize = 1024 * 1024;
-/// Longer than any process runs, but still a valid instant.
+/// The limit is longer than any process runs, but its end is still a valid instant.
 const SUBMIT_TIMEOUT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -32,7 +32,7 @@ pub struct ClientBuilder {
     layers: Layers,
 }
 
-/// Without the URL, which may have a password.
+/// Omits the URL, which may have a password.
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientBuilder").field("namespace", &self.namespace).finish_non_exhaustive()
@@ -67,28 +67,29 @@ impl ClientBuilder {
         })
     }
 
-    /// The prefix of all keys. Systems with different namespaces do not see each other.
+    /// Sets the prefix of all keys. Systems with different namespaces do not see each other.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The largest arguments, in bytes of JSON; 1 MiB by default. Redis accepts at most its
-    /// `proto-max-bulk-len`, which is 512 MiB by default; [`connect`](Self::connect) reads it.
+    /// Sets the maximum size of a task's arguments, in bytes of JSON; 1 MiB by default. Redis
+    /// accepts at most its `proto-max-bulk-len`, which is 512 MiB by default;
+    /// [`connect`](Self::connect) reads that setting.
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = SizeLimit::new(bytes, "ClientBuilder::payload_limit");
         self
     }
 
-    /// How long a submit is retried while Redis can't be reached, counted from the call; 30 s by
-    /// default. It returns at most a second later.
+    /// Sets how long a submit is retried while Redis can't be reached, counted from the call; 30 s
+    /// by default. The submit returns at most a second later.
     pub fn submit_timeout(mut self, timeout: Duration) -> Self {
         self.submit_timeout = timeout.min(SUBMIT_TIMEOUT_MAX);
         self
     }
 
-    /// What must have happened to a task before its submit is acknowledged. By default Redis has it
-    /// in memory.
+    /// Sets the condition under which a submit is acknowledged. By default, Redis must have the
+    /// task in memory.
     ///
     /// ```no_run
     /// # use optimus_core::{Client, Durability};
@@ -101,13 +102,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Gets the user and the password from this function instead of the URL: for passwords that are
-    /// rotated, and tokens that expire.
+    /// Gets the user and the password from this function instead of the URL. Use this for passwords
+    /// that are rotated and tokens that expire.
     ///
-    /// Each connection calls it when it is made, and again before the credentials expire; see
-    /// [`Credentials::valid_for`]. It has 5 s to answer, or 1 s if there is an earlier answer. If
-    /// it fails later, its last answer is used. It is called on the runtime on which the client is
-    /// connected. It can't borrow, so it clones what it needs. `memory://` does not call it.
+    /// Each new connection calls the function, and calls it again before the credentials expire;
+    /// see [`Credentials::valid_for`]. The function has 5 s to answer, or 1 s if there is an
+    /// earlier answer. If it fails later, its last answer is used. The function is called on the
+    /// runtime on which the client is connected. It can't borrow, so it must own its values.
+    /// `memory://` does not call it.
     ///
     /// ```no_run
     /// # use optimus_core::{BoxError, Client, Error};
@@ -146,8 +148,8 @@ impl ClientBuilder {
     /// Connects.
     ///
     /// # Errors
-    /// See [`Client::connect`]; [`Error::is_unsupported`] if the store can't confirm what
-    /// [`durability`](Self::durability) asks for.
+    /// See [`Client::connect`]; [`Error::is_unsupported`] if the store can't give the confirmation
+    /// that [`durability`](Self::durability) requires.
     pub async fn connect(self) -> Result<Client, Error> {
         validate_name(&self.namespace)?;
         if self.submit_timeout.is_zero() {
@@ -183,13 +185,13 @@ impl ClientBuilder {
             Durability::Memory => return Ok(None),
             Durability::Replicated(0) => {
                 return Err(Error::invalid(
-                    "Durability::Replicated(0) asks for nothing; use Memory",
+                    "Durability::Replicated(0) requires no replica; use Durability::Memory",
                 ));
             }
             Durability::Fsynced | Durability::Replicated(_) => {}
         }
         if broker.endpoint().is_memory() {
-            return Err(unsupported(durability, "the in-process store is in memory alone"));
+            return Err(unsupported(durability, "the in-process store exists only in memory"));
         }
         let broker = broker.separate("confirmer");
         match broker.within(Duration::ZERO).try_confirm(durability).await {

@@ -15,13 +15,13 @@ use crate::{
 /// The submits of one call of [`submit_all`](super::Client::submit_all).
 pub(super) struct Bulk<'a> {
     submitter: &'a Submitter,
-    /// In the order of the calls: the ids, or why they were not sent.
+    /// The ids in the order of the calls, or why a call was not sent.
     ids: Vec<Result<TaskId, Error>>,
     open: BTreeMap<QueueName, Share>,
     sent: Vec<(Vec<usize>, Expected)>,
-    /// How many of the first of these are answered.
+    /// How many of the first shares are answered.
     answered: usize,
-    /// Why the rest is not sent.
+    /// Why the remaining calls are not sent.
     given_up: Option<Error>,
 }
 
@@ -45,12 +45,12 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Takes the next call if it can't be submitted.
+    /// Adds the next call, which can't be submitted.
     pub(super) fn refuse(&mut self, problem: Error) {
         self.ids.push(Err(problem));
     }
 
-    /// Takes the next call. Sends a batch if it is full.
+    /// Adds the next call. Sends a batch if it is full.
     pub(super) async fn add(&mut self, submission: Submission) {
         let share = self.open.entry(submission.id.queue().clone()).or_default();
         let full = !fits(share.submissions.len(), share.bytes, &submission);
@@ -64,8 +64,8 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Once a submit has run out of time, the rest is refused at once: each would take that time
-    /// again.
+    /// After a submit has timed out, the remaining calls are refused at once, because each would
+    /// take that time again.
     async fn send(&mut self, share: Share) {
         while self.given_up.is_none()
             && let Some((_, expected)) = self.sent.get_mut(self.answered)
@@ -86,7 +86,7 @@ impl<'a> Bulk<'a> {
         self.sent.push((share.places, expected));
     }
 
-    /// Sends the rest; returns the id and answer of each call, in order.
+    /// Sends the remaining calls; returns the id and answer of each call, in order.
     pub(super) async fn answers(mut self) -> Vec<Result<(TaskId, Answer), Error>> {
         for share in std::mem::take(&mut self.open).into_values() {
             self.send(share).await;

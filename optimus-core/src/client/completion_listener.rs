@@ -27,7 +27,8 @@ pub(super) struct CompletionListeners(Arc<Inner>);
 
 struct Inner {
     broker: Broker,
-    /// A handle may be awaited on another runtime, which ends earlier.
+    /// The runtime of the listeners, because a handle may be awaited on another runtime, which ends
+    /// earlier.
     runtime: Handle,
     address: String,
     queues: Mutex<HashMap<QueueName, Waiting>>,
@@ -49,7 +50,8 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// The state in the next completion message; `None` if there will be none. Call it only once.
+    /// Returns the state in the next completion message; `None` if there will be none. Call this
+    /// method only once.
     pub(super) async fn completion(&mut self) -> Option<TaskState> {
         (&mut self.receiver).await.ok()
     }
@@ -115,8 +117,8 @@ impl Inner {
         }
     }
 
-    /// Whether there are waiters. If not, the queue's listener ends, and the next waiter starts
-    /// another.
+    /// Whether there are waiters. If there are none, the queue's listener ends, and the next waiter
+    /// starts another.
     fn anybody_waits(&self, queue: &QueueName) -> bool {
         let mut queues = self.queues();
         let waits = queues.get(queue).is_some_and(|waiting| !waiting.is_empty());

@@ -9,9 +9,11 @@ use crate::{
     durability::Durability,
 };
 
-/// The most calls that one wait covers. Must be below the number of slots of the ledger.
+/// The maximum number of calls that one wait covers. It must be below the number of slots of the
+/// ledger.
 pub(super) const CALLS_MAX: usize = 12;
-/// The longest wait, after which the calls are sent again. Shorter than the time for an answer.
+/// The longest wait, after which the calls are sent again. It is shorter than the time for an
+/// answer.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Sends calls over its own connection. All calls that arrive during a wait share the next one.
@@ -27,7 +29,7 @@ struct Ask {
 }
 
 impl Confirmer {
-    /// Starts it over a connection of `broker` that nothing else uses.
+    /// Starts a confirmer over a connection of `broker` that nothing else uses.
     pub(super) fn spawn(broker: Broker, durability: Durability, timeout: Duration) -> Self {
         let (asks, inbox) = mpsc::channel(CALLS_MAX);
         let timeout = timeout.min(WAIT_MAX);
@@ -35,12 +37,12 @@ impl Confirmer {
         Self { broker, asks }
     }
 
-    /// How many of its connections were dropped so far.
+    /// How many connections of the confirmer were dropped so far.
     pub(super) fn breaks(&self) -> u64 {
         self.broker.breaks()
     }
 
-    /// Submits a batch; `Unknown` if it was stored and not confirmed.
+    /// Submits a batch; returns `Unknown` if the batch was stored and not confirmed.
     pub(super) async fn submit(&self, batch: &Batch<'_>) -> Result<Submitted, BrokerError> {
         let (answer, answered) = oneshot::channel();
         let call = self.broker.submit_call(batch);
@@ -63,7 +65,7 @@ async fn carry(
             round.drain(..).map(|ask| (ask.call, ask.answer)).unzip();
         let answers = broker.run_confirmed(&calls, durability, timeout).await;
         for (waiting, answer) in waiting.into_iter().zip(answers) {
-            // The waiter may be gone: the client was dropped.
+            // The receiver may be gone, because the client was dropped.
             drop(waiting.send(answer));
         }
     }

@@ -37,8 +37,8 @@ impl Delivery {
     }
 
     /// Sends a batch, repeatedly under the same number, until it is answered or the deadline is
-    /// over. If a connection broke since it was numbered, also under another call, Redis is asked
-    /// to keep the ledger: a failover may have lost that mark.
+    /// over. If a connection broke after the batch was numbered, even during another call, the
+    /// request also asks Redis to keep the ledger: a failover may have lost that mark.
     pub(super) async fn send_until(
         &self,
         deadline: Instant,

@@ -26,7 +26,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// For a handle that is awaited alone.
+    /// The pace of a handle that is awaited alone.
     const ALONE: Self = Self { checks: None, every: CHECK_EVERY };
 
     /// Waits until a check may start. The check lasts until the permit is dropped.
@@ -41,7 +41,7 @@ pub struct TaskHandle<T> {
     client: Client,
     id: TaskId,
     origin: Origin,
-    /// Its place among the tasks that were submitted with it.
+    /// The place of the task among the tasks that were submitted with it.
     place: Option<Place>,
     /// It was submitted as a task that returns `()`, which `T` may not show.
     has_no_result: bool,
@@ -51,14 +51,14 @@ pub struct TaskHandle<T> {
 /// Where a handle got its task from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Its client submitted the task under a new id, in the call of this number.
+    /// The handle's client submitted the task under a new id, in the call with this number.
     Call(u64),
-    /// Its client submitted the task under a given id, in the call of this number. An earlier task
-    /// with that id may have succeeded.
+    /// The handle's client submitted the task under a given id, in the call with this number. An
+    /// earlier task with that id may have succeeded.
     Given(u64),
-    /// Its client submitted another task with the same biz id.
+    /// The handle's client submitted another task with the same biz id.
     Owner,
-    /// From an id.
+    /// The program made the handle from an id.
     Elsewhere,
 }
 
@@ -86,7 +86,7 @@ impl<T> TaskHandle<T> {
         Self { has_no_result: true, ..self }
     }
 
-    /// The same, with its place among the tasks that were submitted together.
+    /// Returns the handle with its place among the tasks that were submitted together.
     pub(super) fn among(self, place: Place) -> Self {
         Self { place: Some(place), ..self }
     }
@@ -102,8 +102,9 @@ impl<T> TaskHandle<T> {
         self.origin == Origin::Owner
     }
 
-    /// The current state of the task. A success is known as long as the client that submitted the
-    /// task lives. For other tasks, the state is `Forgotten` once their history was removed.
+    /// The current state of the task. The client that submitted the task knows its success as long
+    /// as the client lives. Otherwise, the state is `Forgotten` once the history of the task was
+    /// removed.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -111,7 +112,8 @@ impl<T> TaskHandle<T> {
         Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
     }
 
-    /// Cancels the task, or asks its worker to stop it. Returns whether it is cancelled already.
+    /// Cancels the task, or asks its worker to stop it. Returns whether the task is already
+    /// cancelled.
     ///
     /// # Errors
     /// See [`Client::cancel`].
@@ -130,21 +132,21 @@ impl<T> TaskHandle<T> {
         Ok(self.end(false, &Pace::ALONE).await?.0.state)
     }
 
-    /// The call that submitted the task, if its client did.
+    /// The call that submitted the task, if the handle's client did.
     fn stored_by(&self) -> Option<StoredBy<'_>> {
         let (Origin::Call(number) | Origin::Given(number)) = self.origin else { return None };
         Some(StoredBy { client: self.client.0.submitter.client(), number })
     }
 
-    /// Whether only this submit can have succeeded under its id. A given id, or one that somebody
-    /// else submitted, may be submitted again after its success. An earlier message may then be
-    /// about another run.
+    /// Whether only this submit can have succeeded under its id. A given id, or an id that another
+    /// program submitted, may be submitted again after its success. An earlier message may then
+    /// belong to another run.
     fn runs_once(&self) -> bool {
         matches!(self.origin, Origin::Call(_))
     }
 
-    /// Waits for the task's end. A completion message has no result. If the result is wanted, a
-    /// check reads it together with those of other tasks.
+    /// Waits for the task's end. A completion message contains no result. If the caller wants the
+    /// result, a check reads it together with those of other tasks.
     async fn end<'a>(
         &self,
         wants_result: bool,
@@ -177,7 +179,7 @@ impl<T> TaskHandle<T> {
         }
     }
 
-    /// Checks its task, and tasks after it that may be awaited next.
+    /// Checks the task, and tasks after it that may be awaited next.
     async fn check(&self) -> Result<Option<End>, BrokerError> {
         let Inner { broker, completion_listeners, readahead, .. } = &*self.client.0;
         let (me, stored_by) = (completion_listeners.address(), self.stored_by());
@@ -194,7 +196,7 @@ impl<T> TaskHandle<T> {
         Ok(end)
     }
 
-    /// Its result, if the check of another handle has read it.
+    /// The result of the task, if the check of another handle has read it.
     fn read_ahead(&self) -> Option<End> {
         if !self.runs_once() {
             return None;
@@ -216,13 +218,13 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
-    /// [`Error::is_forgotten`] if its result is gone, which is kept for the `result_ttl` of the
-    /// task, or if nothing is known of the task any more.
+    /// [`Error::is_forgotten`] if the store has no data about the task, or if its result is gone
+    /// (results are kept for the `result_ttl` of the task).
     pub async fn result(&self) -> Result<T, Error> {
         self.result_at(&Pace::ALONE).await
     }
 
-    /// As [`result`](Self::result), with checks that may be limited.
+    /// Waits as [`result`](Self::result), with checks that may be limited.
     pub(super) async fn result_at(&self, pace: &Pace) -> Result<T, Error> {
         let (end, _permit) = match self.read_ahead() {
             Some(end) => (end, None),
@@ -236,10 +238,10 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         }
     }
 
-    /// As [`result`](Self::result), but no longer than `timeout`.
+    /// Waits as [`result`](Self::result), but no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`result`](Self::result), and [`Error::is_timeout`]; the task itself goes on.
+    /// As [`result`](Self::result), and [`Error::is_timeout`]; the task itself continues.
     pub async fn result_within(&self, timeout: Duration) -> Result<T, Error> {
         tokio::time::timeout(timeout, self.result())
             .await

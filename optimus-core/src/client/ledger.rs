@@ -5,33 +5,33 @@ use crate::broker::LEDGER_SLOTS;
 const SLOTS: usize = 16;
 const _: () = assert!(SLOTS as u64 == LEDGER_SLOTS);
 
-/// Which calls were answered, and what Redis was asked for once.
+/// Which calls were answered, and which one-time requests Redis has answered.
 #[derive(Default)]
 pub(super) struct Ledger {
     slots: [Slot; SLOTS],
-    /// Redis was asked to keep the ledger, and has answered.
+    /// Whether Redis has confirmed that it keeps the ledger.
     pub(super) kept: bool,
     /// The count of broken connections at the last call.
     pub(super) breaks: u64,
-    /// Inspectors know the queue.
+    /// Whether inspectors know the queue.
     pub(super) announced: bool,
-    /// A copy of a call may still arrive, because it was sent twice or not answered.
+    /// Whether a copy of a call may still arrive, because it was sent twice or not answered.
     is_open: bool,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
-    /// It was sent once and answered.
+    /// The call was sent once and answered.
     Answered,
-    /// It was answered. A copy of it may still arrive.
+    /// The call was answered. A copy of it may still arrive.
     AnsweredAgain,
-    /// It was refused or given up.
+    /// The call was refused or given up.
     Unanswered,
 }
 
-/// A slot belongs to one call until that is answered or given up, so no answer is overwritten that
-/// may still be asked for.
+/// A slot of the ledger. It belongs to one call until that call is answered or given up, so no
+/// answer is overwritten that a repeated call may need.
 #[derive(Default, Clone, Copy)]
 struct Slot {
     last: u64,
@@ -64,7 +64,8 @@ impl Ledger {
     }
 
     /// Whether no call of this ledger is in progress or may still arrive, so that Redis can remove
-    /// it once no handle needs it. Without the ledger, a late copy of a call would be done again.
+    /// it once no handle needs it. Without the ledger, Redis would execute a late copy of a call
+    /// again.
     pub(super) fn may_go(&self) -> bool {
         !self.is_open && self.is_idle()
     }

@@ -44,7 +44,7 @@ use crate::{
 /// Submits tasks and controls them. Clones share one connection, and concurrent submits share
 /// calls.
 ///
-/// It works on the Tokio runtime on which it was connected.
+/// A client works on the Tokio runtime on which it was connected.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>, Layers);
 
@@ -68,7 +68,7 @@ static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
 pub struct SubmitAllError<T> {
     /// The answer of each task, in the order of the calls.
     pub answers: Vec<Result<TaskHandle<T>, Error>>,
-    /// The first of their errors.
+    /// The error of the first task that was not accepted.
     pub first: Error,
 }
 
@@ -92,7 +92,7 @@ impl Client {
         Self::builder(url).connect().await
     }
 
-    /// A builder for settings other than the defaults.
+    /// Returns a builder for settings other than the defaults.
     pub fn builder(url: &str) -> ClientBuilder {
         ClientBuilder::new(url)
     }
@@ -114,19 +114,19 @@ impl Client {
         ClientBuilder::from_env(|name| std::env::var(name).ok())
     }
 
-    /// Makes this the client of `.perform_async()`, and replaces an earlier one.
+    /// Makes `.perform_async()` use this client, and replaces an earlier installed client.
     ///
     /// A process has one installed client. In tests with several stores or runtimes use
     /// [`client.submit(call)`](Self::submit) or [`scope`](Self::scope) instead. In a handler,
     /// `.perform_async()` submits to the store of its worker: through this client if it is
-    /// connected to the same URL and namespace, else through one of the worker's own with the
+    /// connected to the same URL and namespace, else through a client of the worker with the
     /// default settings.
     pub fn install(self) -> Self {
         *INSTALLED.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(self.clone());
         self
     }
 
-    /// The client of `.perform_async()`.
+    /// Returns the installed client, which `.perform_async()` uses.
     ///
     /// # Errors
     /// [`Error::is_invalid`] if none was installed.
@@ -141,8 +141,8 @@ impl Client {
         })
     }
 
-    /// The client that `.perform_async()` submits through: in a scope its client, in a handler one
-    /// of its worker's store, else the installed one.
+    /// The client that `.perform_async()` uses: in a scope the client of the scope, in a handler a
+    /// client of the worker's store, otherwise the installed client.
     pub(crate) fn current() -> Result<Self, Error> {
         if let Some(own) = OwnClient::current() {
             return Ok(own.client());
@@ -156,7 +156,7 @@ impl Client {
         Self(self.0, layers.clone())
     }
 
-    /// Whether its runtime has not ended.
+    /// Whether the client's runtime is still running.
     fn is_open(&self) -> bool {
         self.0.submitter.is_open()
     }
@@ -167,10 +167,10 @@ impl Client {
     /// adds a second task, since every call is numbered in a ledger.
     ///
     /// # Errors
-    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_refused`]: a layer refused it;
-    /// [`Error::is_full`]: Redis is at maxmemory; [`Error::is_unavailable`]: nothing was done;
-    /// [`Error::is_unknown_outcome`]: it was sent, and Redis did not answer, or did not confirm it
-    /// as [`ClientBuilder::durability`] requires.
+    /// [`Error::is_invalid`], [`Error::is_too_large`]; [`Error::is_refused`] if a layer
+    /// refused the call; [`Error::is_full`] if Redis is at maxmemory; [`Error::is_unavailable`] if
+    /// nothing was done; [`Error::is_unknown_outcome`] if the call was sent, but Redis did not
+    /// answer, or did not confirm it as [`ClientBuilder::durability`] requires.
     pub async fn submit<C: Submit>(&self, call: C) -> Result<TaskHandle<C::Output>, Error> {
         let mut submission = call.into_submission()?;
         self.passage().pass(&mut submission).await?;
@@ -223,8 +223,8 @@ impl Client {
     }
 
     /// A handle for a task that was submitted elsewhere or earlier. If the task returns nothing,
-    /// this handle knows its success while that is among the last 1,000 of the queue. The handle
-    /// that the submit returned knows it as long as this client lives.
+    /// this handle knows its success while it is among the last 1,000 successes of the queue. The
+    /// handle that the submit returned knows the success as long as this client lives.
     pub fn handle<T>(&self, id: TaskId) -> TaskHandle<T> {
         TaskHandle::new(self.clone(), id, Origin::Elsewhere)
     }
@@ -234,7 +234,7 @@ impl Client {
         Inspector::new(self.0.broker.clone())
     }
 
-    /// For the other Optimus crates.
+    /// The client's access to Redis; for the other Optimus crates.
     #[doc(hidden)]
     pub fn broker(&self) -> &Broker {
         &self.0.broker

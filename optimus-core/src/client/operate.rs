@@ -13,22 +13,23 @@ use crate::{
 };
 
 impl Client {
-    /// Cancels a waiting task for good, or asks the worker of a running one to stop it. Returns
-    /// whether the task is cancelled already.
+    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns whether the
+    /// task is already cancelled.
     ///
     /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
-    /// An `async` handler that does not end by itself is dropped 10 s later. One that still returns
-    /// `Ok` has succeeded.
+    /// An `async` handler that does not end by itself is dropped 10 s later. A handler that still
+    /// returns `Ok` has succeeded.
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if it has ended, [`Error::is_forgotten`] if nothing is known of
-    /// it; [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
+    /// [`Error::is_wrong_state`] if the task has ended; [`Error::is_forgotten`] if the store has no
+    /// data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
+    /// which is safe to repeat.
     pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
         self.cancel_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
-    /// Applies [`cancel`](Self::cancel) to many tasks. A call takes 128 tasks of a queue and asks
-    /// each worker once. Returns the answer of each task, in order.
+    /// Applies [`cancel`](Self::cancel) to many tasks. Each request cancels up to 128 tasks of a
+    /// queue and asks each worker once. Returns the answer of each task, in order.
     ///
     /// If Redis can't be reached, the remaining calls are not sent, and their answers are that
     /// error.
@@ -42,10 +43,10 @@ impl Client {
     /// Puts a dead or cancelled task back in the ready list, with its counts of tries at zero.
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if it is neither, [`Error::is_forgotten`] if nothing is known of
-    /// it, [`Error::is_duplicate`] if another task holds its biz id; [`Error::is_unknown_outcome`]:
-    /// it was sent twice and not answered. If that requeue was done and the task waits or runs, a
-    /// repeat fails with [`Error::is_wrong_state`].
+    /// [`Error::is_wrong_state`] if the task is neither; [`Error::is_forgotten`] if the store has
+    /// no data about it; [`Error::is_duplicate`] if another task holds its biz id;
+    /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered. If that
+    /// requeue was done and the task waits or runs, a repeat fails with [`Error::is_wrong_state`].
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
         self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
     }
@@ -76,15 +77,16 @@ impl Client {
         answers
     }
 
-    /// Removes a task with its arguments and all its other data for good, and frees its biz id.
-    /// Handles that wait for it return that it is forgotten. Returns whether there was anything to
-    /// remove: false for an unknown task, and so for a repeated delete.
+    /// Permanently removes a task with its arguments and all its other data, and frees its biz id.
+    /// Handles that wait for the task return that it is forgotten. Returns whether there was
+    /// anything to remove: `false` for an unknown task, and so for a repeated delete.
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if a worker has it, or if it has succeeded. [Cancel](Self::cancel)
-    /// a running task first, and delete it when it has ended. Of a task that has succeeded, only
-    /// the result is stored, until its `result_ttl` is over.
-    /// [`Error::is_unknown_outcome`]: it was sent twice and not answered; safe to repeat.
+    /// [`Error::is_wrong_state`] if a worker holds the task, or if the task has succeeded.
+    /// [Cancel](Self::cancel) a running task first, and delete it when it has ended. After a
+    /// success, Redis stores only the result, until its `result_ttl` is over.
+    /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is
+    /// safe to repeat.
     pub async fn delete(&self, id: &TaskId) -> Result<bool, Error> {
         self.delete_all([id.clone()]).await.pop().expect("an answer for each id")
     }
@@ -123,8 +125,8 @@ impl Client {
     }
 
     /// Stops the claims of a queue. Running tasks continue. Returns whether the queue is known: a
-    /// task was submitted to it, or a worker has served it. A queue that is not known may be
-    /// mistyped. It is paused even so, before its first task arrives.
+    /// task was submitted to it, or a worker has served it. The name of an unknown queue may be
+    /// mistyped. The queue is paused nevertheless, before its first task arrives.
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -184,7 +186,7 @@ impl Client {
         answers.into_values().collect()
     }
 
-    /// For each task of one queue: what was done, or the state that prevents it.
+    /// Returns for each task of one queue what was done, or the state that prevents the verb.
     async fn ask(
         &self,
         verb: Verb,
@@ -224,7 +226,7 @@ fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
     }
 }
 
-/// What one script does to many tasks.
+/// A verb that one script applies to many tasks.
 #[derive(Clone, Copy)]
 enum Verb {
     Cancel,

@@ -22,11 +22,12 @@ pub struct OwnClient(Source);
 enum Source {
     /// The client of a scope.
     Given(Client),
-    /// A client for the store of a worker, made when a handler first needs it. It has a connection,
-    /// and most workers never need it.
+    /// A client for the store of a worker. It is made when a handler first needs it, because it has
+    /// a connection, and most workers never need one.
     Worker {
         broker: Broker,
-        /// A blocking handler may call it on a runtime of its own, which ends.
+        /// The worker's runtime, because a blocking handler may submit on another runtime, which
+        /// ends.
         runtime: Handle,
         made: OnceLock<Client>,
         layers: Layers,
@@ -34,11 +35,10 @@ enum Source {
 }
 
 impl Client {
-    /// Runs a future with this client for its `.perform_async()`, regardless of the installed
-    /// client.
+    /// Runs a future whose `.perform_async()` uses this client, regardless of the installed client.
     ///
-    /// It is for tests that run in parallel, each with its own store, of code that uses
-    /// `.perform_async()`. It does not apply to futures that the future spawns.
+    /// Use this method in tests of code that uses `.perform_async()`, if the tests run in parallel
+    /// and each has its own store. The scope does not apply to futures that the future spawns.
     ///
     /// ```
     /// # use optimus_core::{BoxError, Client, Context, Task};
@@ -78,9 +78,10 @@ impl OwnClient {
         Arc::new(Self(Source::Worker { broker, runtime, made: OnceLock::new(), layers }))
     }
 
-    /// In a scope its client. In a handler the installed client if it has the worker's store, since
-    /// it may have settings, else one of the worker's own. Submits of either pass the layers of the
-    /// worker, so they do not depend on the rest of the process.
+    /// In a scope, this is the client of the scope. In a handler, it is the installed client if
+    /// that has the worker's store, because it may have other settings; otherwise it is a client of
+    /// the worker. Submits of both pass the layers of the worker, so they do not depend on the rest
+    /// of the process.
     pub(crate) fn client(&self) -> Client {
         let (broker, runtime, made, layers) = match &self.0 {
             Source::Given(client) => return client.clone(),
@@ -112,7 +113,7 @@ impl OwnClient {
         CURRENT.try_with(Arc::clone).ok()
     }
 
-    /// Calls a part of a handler.
+    /// Calls a part of a handler, which then submits through this client.
     pub fn enter<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
         CURRENT.sync_scope(self.clone(), part)
     }

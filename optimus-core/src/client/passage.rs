@@ -33,7 +33,8 @@ pub(super) struct Passage<'a> {
     outer: Layers,
     layers: &'a Layers,
     within: Duration,
-    /// Set once a layer did not return in time: each further call would take that time again.
+    /// The error of a layer that did not return in time. Further calls are refused with it, because
+    /// each would take that time again.
     given_up: Option<Error>,
 }
 
@@ -59,7 +60,8 @@ impl<'a> Passage<'a> {
         let (task, depth) = (call.task.clone(), depth());
         let refused = |why: BoxError| Err(Error::refused(&task, why));
         if depth >= DEPTH_MAX {
-            let why = "the `submit` of a layer submits, and so on: let it pass what it submits";
+            let why = "the `submit` of a layer submits a task, whose layers submit again, and so \
+                       on: let it return early for the tasks that it submits";
             return refused(why.into());
         }
         let layers = DEPTH.scope(depth + 1, async {

@@ -1,9 +1,9 @@
-//! Reads answers before they are asked for: [`Readahead`].
+//! Reads results before their handles need them: [`Readahead`].
 //!
 //! A caller that awaits many tasks one after another would need one call to Redis for each. So a
 //! check of one task also reads tasks after it. It reads more of them while the handles are awaited
-//! in order and the tasks have ended. It keeps only successes of tasks whose id was made for their
-//! submit, because these are final.
+//! in order and the tasks have ended. The client keeps only successes of tasks whose id was made
+//! for their submit, because these are final.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,8 +13,8 @@ use std::{
 use super::siblings::{Place, SIBLINGS_MAX};
 use crate::{broker::Returned, id::TaskId};
 
-/// The most answers that are kept, and the most bytes of their results. The oldest are removed
-/// first.
+/// The maximum number of answers that are kept, and the maximum bytes of their results. The oldest
+/// are removed first.
 const KEPT_MAX: usize = 4096;
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ struct State {
     /// How many tasks the next check reads.
     window: usize,
     kept: HashMap<TaskId, Returned>,
-    /// In order of arrival; some are already taken.
+    /// The ids in order of arrival; some of their answers are already taken.
     order: VecDeque<TaskId>,
     bytes: usize,
 }
@@ -33,7 +33,7 @@ struct State {
 /// Other tasks that a check reads, each with the call that submitted it.
 pub(super) struct Along {
     pub(super) tasks: Vec<(TaskId, u64)>,
-    /// The handles are awaited in order.
+    /// Whether the handles are awaited in order.
     in_turn: bool,
 }
 
@@ -48,20 +48,20 @@ impl Readahead {
         self.state().kept.contains_key(id)
     }
 
-    /// The task's result, if it is known to have succeeded. It is removed here.
+    /// Removes and returns the task's result, if the task is known to have succeeded.
     pub(super) fn take(&self, id: &TaskId) -> Option<Returned> {
         self.state().take(id)
     }
 
-    /// Which other tasks a check of this one reads.
+    /// The other tasks that a check of this task reads.
     pub(super) fn along(&self, place: &Place) -> Along {
         let in_turn = place.is_in_turn();
         let others = if in_turn { self.state().window - 1 } else { 0 };
         Along { tasks: place.next(others), in_turn }
     }
 
-    /// Stores the answer to a check: whether its own task has ended, and the results of the other
-    /// tasks that have succeeded.
+    /// Stores the answer to a check: whether the checked task has ended, and the results of the
+    /// other tasks that have succeeded.
     pub(super) fn learn(&self, along: Along, has_ended: bool, next: Vec<Option<Returned>>) {
         let asked = 1 + next.len();
         let ended = usize::from(has_ended) + next.iter().flatten().count();

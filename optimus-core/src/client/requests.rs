@@ -12,7 +12,8 @@ use crate::{Error, broker::Receipt, id::QueueName, submission::Submission};
 const CALL_TASKS_MAX: usize = 1000;
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The largest difference between deadlines in one call, since all of it is retried until the last.
+/// The largest difference between deadlines in one call, because the whole call is retried until
+/// the last deadline.
 const DEADLINES_WITHIN: Duration = Duration::from_millis(400);
 
 /// The answer of each task, in order.
@@ -22,9 +23,9 @@ pub(super) type Answers = Vec<Result<Answer, Error>>;
 pub(super) struct Answer {
     pub(super) task: Cow<'static, str>,
     pub(super) receipt: Receipt,
-    /// The number of its call.
+    /// The number of the call that submitted the task.
     pub(super) call: u64,
-    /// Whether its id was given.
+    /// Whether the task's id was given.
     pub(super) has_given_id: bool,
     /// Whether its handler returns `()`.
     pub(super) returns_nothing: bool,
@@ -34,9 +35,9 @@ pub(super) struct Answer {
 pub(super) struct CallerBatch {
     pub(super) submissions: Vec<Submission>,
     pub(super) answer: oneshot::Sender<Answers>,
-    /// How long it is retried.
+    /// When the client stops trying to send the batch.
     pub(super) deadline: Instant,
-    /// Its share of the bytes that may be in progress, held until it is answered.
+    /// The batch's share of the bytes that may be in progress, held until the batch is answered.
     pub(super) room: OwnedSemaphorePermit,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn fits(tasks: usize, bytes: usize, more: &Submission) -> bool {
 pub(super) struct Request {
     submissions: Vec<Submission>,
     bytes: usize,
-    /// The waiters, and for how many tasks each waits, in order.
+    /// The callers that wait, each with its number of tasks, in order.
     answers: Vec<(usize, oneshot::Sender<Answers>)>,
     full: bool,
     /// The earliest and the latest deadline of its batches.
@@ -66,7 +67,7 @@ impl Request {
         Self { submissions, bytes, answers, full, deadlines: (deadline, deadline), room }
     }
 
-    /// Adds a batch, or returns it and is full.
+    /// Adds a batch, or returns it if the request is full.
     fn add(&mut self, caller_batch: CallerBatch) -> Result<(), CallerBatch> {
         let (count, bytes) = (caller_batch.submissions.len(), bytes_of(&caller_batch.submissions));
         let all = self.submissions.len() + count;
@@ -88,7 +89,7 @@ impl Request {
         self.submissions[0].id.queue()
     }
 
-    /// How long it is retried: until the latest deadline of its batches.
+    /// When the client stops trying to send the request: the latest deadline of its batches.
     pub(super) fn deadline(&self) -> Instant {
         self.deadlines.1
     }
@@ -113,7 +114,8 @@ impl Request {
                 }
                 Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
             };
-            // The waiter may be gone, because its future was dropped. The tasks stay submitted.
+            // The receiver may be gone, because the caller's future was dropped. The tasks stay
+            // submitted.
             drop(answer.send(theirs));
         }
     }
@@ -146,7 +148,7 @@ impl Waiting {
         self.0.remove(at)
     }
 
-    /// The earliest deadline of them.
+    /// The earliest deadline of the waiting calls.
     pub(super) fn deadline(&self) -> Instant {
         self.0.iter().map(Request::deadline).min().unwrap_or_else(Instant::now)
     }
@@ -189,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Submits so many tasks to a queue at once.
+    /// Submits this number of tasks to a queue at once.
     fn submit(waiting: &mut Waiting, queue: &str, tasks: usize, deadline: Instant) {
         let one = || Letter {}.call().queue(queue).into_submission().unwrap();
         let submissions = (0..tasks).map(|_| one()).collect();

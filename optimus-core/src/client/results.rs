@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Error, id::TaskId};
 
-/// The most checks at the same time, each of which may return one result.
+/// The maximum number of checks at the same time, each of which may return one result.
 const CHECKS_MAX: usize = 16;
 /// Up to this many handles check their task every [`CHECK_EVERY`]; with more, each checks less
 /// often.
@@ -63,11 +63,11 @@ impl<T> Stream for Results<T> {
 
 impl Client {
     /// The results of many tasks, in the order in which they end, each with the task's id. An error
-    /// is only about its own task; see [`TaskHandle::result`].
+    /// concerns only its own task; see [`TaskHandle::result`].
     ///
-    /// This is a `Stream`, and has a [`next`](Results::next) method. It waits for all tasks at the
-    /// same time, but loads at most 16 results at a time, and only while the caller waits for the
-    /// next one.
+    /// The result is a `Stream`, and has a [`next`](Results::next) method. It waits for all tasks
+    /// at the same time, but loads at most 16 results at a time, and only while the caller waits
+    /// for the next one.
     ///
     /// ```
     /// # use optimus_core::{Call, Client, Error, Task};

@@ -1,4 +1,4 @@
-//! Tasks that were submitted together and whose handles know each other: [`Siblings`].
+//! Tasks that were submitted together, and whose handles share their ids: [`Siblings`].
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::id::{QueueName, TaskId};
 
-/// The most tasks in a group, which is as many as one check reads.
+/// The maximum number of tasks in a group, which is as many as one check reads.
 pub(super) const SIBLINGS_MAX: usize = 128;
 /// How far after the last answered handle another one may be and still count as in order.
 const IN_TURN_WITHIN: usize = 8;
@@ -26,7 +26,7 @@ pub(super) struct Siblings {
 struct Sibling {
     id: TaskId,
     call: u64,
-    /// Its handle is dropped or answered.
+    /// Whether the task's handle is dropped or answered.
     is_over: AtomicBool,
 }
 
@@ -43,13 +43,13 @@ impl Place {
         self.at == 0 || (0 < turn && turn <= self.at && self.at < turn + IN_TURN_WITHIN)
     }
 
-    /// Notes that its handle was answered.
+    /// Notes that the handle was answered.
     pub(super) fn answered(&self) {
         self.siblings.turn.store(self.at + 1, Relaxed);
         self.end();
     }
 
-    /// Up to `count` tasks after it that may still be awaited, with their calls.
+    /// Up to `count` tasks after this place that may still be awaited, with their calls.
     pub(super) fn next(&self, count: usize) -> Vec<(TaskId, u64)> {
         let tasks = self.siblings.tasks.get().map(|tasks| &tasks[self.at + 1..]);
         let open = tasks.into_iter().flatten().filter(|task| !task.is_over.load(Relaxed));

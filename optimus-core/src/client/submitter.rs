@@ -23,19 +23,20 @@ use crate::{
     submission::Submission,
 };
 
-/// The most calls in progress when answers come quickly. More calls would each be smaller.
+/// The maximum number of calls in progress when answers come quickly. With more calls, each call
+/// would be smaller.
 const CALLS_IN_FLIGHT: usize = 4;
-/// The most batches that wait to be received, and that are received at once.
+/// The maximum number of batches that wait to be received, and that are received at once.
 const ROUND_MAX: usize = 1024;
-/// The most bytes of tasks in progress, and how many each task takes in addition to its payload.
-/// Further submits wait.
+/// The maximum bytes of tasks in progress, and the bytes that each task takes in addition to its
+/// payload. Further submits wait.
 const ROOM_BYTES: usize = 64 * 1024 * 1024;
 const TASK_BYTES: usize = 512;
 /// How often Redis is asked to keep the ledgers. A janitor removes idle ledgers, and without its
-/// ledger a client has no proof that its tasks have succeeded. So this must happen many times
-/// within that time, even if the client only waits.
+/// ledger a client has no proof that its tasks have succeeded. So a client asks many times within
+/// the idle limit, even if it only waits.
 const KEEP_EVERY: Duration = Duration::from_secs(600);
-/// The same after a failure.
+/// How soon Redis is asked again after a failure.
 const KEEP_AGAIN: Duration = Duration::from_secs(30);
 /// How long a closing client tries to release its ledgers to the janitor, which otherwise removes
 /// them an hour later.
@@ -49,7 +50,7 @@ pub(super) struct Submitter {
     batches: mpsc::Sender<CallerBatch>,
     client: Arc<str>,
     timeout: Duration,
-    /// In bytes.
+    /// The bytes that may still be in progress.
     room: Arc<Semaphore>,
 }
 
@@ -65,7 +66,7 @@ enum State {
 }
 
 impl Submitter {
-    /// Starts the background task. With a confirmer, submits go through that.
+    /// Starts the background task. If there is a confirmer, submits go through it.
     pub(super) fn spawn(broker: Broker, confirmer: Option<Confirmer>, timeout: Duration) -> Self {
         let (batches, inbox) = mpsc::channel(ROUND_MAX);
         let client: Arc<str> = platform::new_uuid().simple().to_string().into();
@@ -80,7 +81,7 @@ impl Submitter {
         Self { batches, client, timeout, room }
     }
 
-    /// The name of its ledgers.
+    /// The name of the client's ledgers.
     pub(super) fn client(&self) -> &str {
         &self.client
     }
@@ -90,7 +91,7 @@ impl Submitter {
         self.timeout
     }
 
-    /// Whether the runtime on which it was started has not ended.
+    /// Whether the runtime on which the submitter was started is still running.
     pub(super) fn is_open(&self) -> bool {
         !self.batches.is_closed()
     }
@@ -118,7 +119,7 @@ impl Submitter {
     }
 }
 
-/// The same answer for all tasks.
+/// Returns the same error for all tasks.
 fn refused(count: usize, problem: &Error) -> Answers {
     (0..count).map(|_| Err(problem.clone())).collect()
 }
@@ -128,7 +129,7 @@ fn out_of_time() -> Error {
 }
 
 impl Expected {
-    /// The answer of each of its tasks, in order.
+    /// Waits for the answer of each task, in order.
     pub(super) async fn answers(self) -> Answers {
         match self.state {
             State::Open(receiver) => {
@@ -150,7 +151,7 @@ impl Expected {
         problem.is_unavailable().then(|| problem.clone())
     }
 
-    /// Whether its answers are known.
+    /// Whether the answers have arrived.
     pub(super) fn is_answered(&self) -> bool {
         matches!(self.state, State::Answered(_))
     }
@@ -170,7 +171,7 @@ struct Numbered {
     place: Place,
     keep: bool,
     announce: bool,
-    /// The count of broken connections when it was numbered.
+    /// The count of broken connections when the request was numbered.
     breaks: u64,
 }
 
@@ -218,7 +219,8 @@ impl Sender {
         self.leave().await;
     }
 
-    /// No handle is left that could check a task, so the ledgers are no longer needed.
+    /// Releases the ledgers. No handle is left that could check a task, so they are no longer
+    /// needed.
     async fn leave(self) {
         let settled = self.queues.into_iter().filter(|(_, ledger)| ledger.may_go());
         let mut queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
@@ -239,7 +241,8 @@ impl Sender {
 
     fn number(&mut self, request: Request) -> Numbered {
         let ledger = self.queues.entry(request.queue().clone()).or_default();
-        // A failover may have lost what is done only once, and it breaks every connection.
+        // A failover may have lost the results of one-time requests, and it breaks every
+        // connection.
         let breaks = self.delivery.breaks();
         if ledger.breaks != breaks {
             (ledger.breaks, ledger.announced, ledger.kept) = (breaks, false, false);
@@ -250,9 +253,9 @@ impl Sender {
         Numbered { request, place, keep, announce, breaks }
     }
 
-    /// If a step that is done once failed, the next call repeats it: a ledger that is not kept
-    /// would never be purged, and inspectors find a queue by its announcement. A store that has
-    /// lost calls has lost both, with or without a broken connection.
+    /// If a one-time step failed, the next call repeats it: a ledger that is not kept would never
+    /// be purged, and inspectors find a queue by its announcement. A store that has lost calls has
+    /// also lost these steps, even if no connection broke.
     fn note(&mut self, delivered: &Delivered) {
         let Some(ledger) = self.queues.get_mut(&delivered.queue) else { return };
         ledger.settle(delivered.number, delivered.over);
@@ -273,9 +276,9 @@ struct Delivered {
     queue: QueueName,
     number: u64,
     over: Over,
-    /// The ledger was to be kept, and it is not known whether it is.
+    /// Whether a request to keep the ledger has an unknown outcome.
     unkept: bool,
-    /// The queue was to be announced, and it is not known whether it is.
+    /// Whether the announcement of the queue has an unknown outcome.
     unannounced: bool,
 }
 
@@ -287,7 +290,7 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
     let mut sent = 0;
     let submitted = delivery.send_until(deadline, &batch, breaks, &mut sent).await;
     let over = match &submitted {
-        // The confirmer may have sent it again.
+        // The confirmer may have sent the call again.
         Ok(_) if sent == 1 && delivery.confirmer.is_none() => Over::Answered,
         Ok(_) => Over::AnsweredAgain,
         Err(_) => Over::Unanswered,
@@ -298,8 +301,8 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
     let is_in_doubt = lost || (answered && delivery.breaks() != breaks);
     let mut announced = !announce;
     if (announce && !is_refused) || is_in_doubt {
-        // After the tasks were stored: an empty queue may be retired at the same time, with its
-        // name.
+        // The announcement comes after the tasks were stored, because an empty queue may be retired
+        // with its name at the same time.
         announced = delivery.announce(&queue, deadline.max(Instant::now())).await;
     }
     request.answer(number, submitted.map(|submitted| submitted.receipts));

@@ -116,7 +116,7 @@ async fn a_server_may_ask_for_a_certificate_of_the_client() {
     worker.stop().await;
 
     refused_with(&server.url(&ca(&authority)), &["parameters cert and key"]).await;
-    refused_with(&with(stranger.client()), &["does not take the certificate of", "client.cert"])
+    refused_with(&with(stranger.client()), &["does not accept the certificate of", "client.cert"])
         .await;
     let mixed = Issued { key: stranger.client().key, ..authority.client() };
     let problem = refused(&with(mixed)).await;

@@ -61,8 +61,8 @@ impl Tls {
                  the URL to one that it has, or verify=ca ({problem})"
             ),
             Of::Other(problem) if problem.to_string().contains(VERSION_1) => {
-                "the server's certificate is one of X.509 version 1, which can't be used, not even \
-                 with verify=none; give the server one of version 3 (`openssl x509 -req` makes \
+                "the server's certificate has X.509 version 1, which can't be used, not even with \
+                 verify=none; give the server one of version 3 (`openssl x509 -req` makes \
                  one with -extfile that has a subjectAltName)"
                     .to_owned()
             }
@@ -75,7 +75,7 @@ impl Tls {
         let Some(Identity { cert, .. }) = &self.identity else {
             return match alert {
                 By::CertificateRequired | By::HandshakeFailure | By::BadCertificate => format!(
-                    "the server asks for a client's certificate; name its files by the \
+                    "the server requires a client's certificate; name its files by the \
                      parameters cert and key of the URL (its alert: {alert:?})"
                 ),
                 other => refused(other),
@@ -91,7 +91,7 @@ impl Tls {
             | By::CertificateRequired
             | By::DecryptError
             | By::AccessDenied => format!(
-                "the server does not take the certificate of {}; use one of a CA that it trusts \
+                "the server does not accept the certificate of {}; use one of a CA that it trusts \
                  (its alert: {alert:?})",
                 cert.display()
             ),

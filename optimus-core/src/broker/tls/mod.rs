@@ -26,7 +26,7 @@ use super::{parameters::Parameters, reader::Reader, refused::DialError};
 pub(super) struct Tls {
     name: ServerName<'static>,
     verify: Verify,
-    /// Used instead of the CAs of the system.
+    /// The file with the CAs that are used instead of those of the system.
     ca: Option<PathBuf>,
     identity: Option<Identity>,
     reader: Arc<Reader<Arc<ClientConfig>>>,
@@ -39,7 +39,7 @@ enum Verify {
     Full,
     /// A trusted CA has signed it.
     Ca,
-    /// Nothing: the connection is encrypted, but the server is not authenticated.
+    /// No check: the connection is encrypted, but the server is not authenticated.
     None,
 }
 
@@ -62,7 +62,7 @@ impl Tls {
         let file = |name| parameters.get(name).map(PathBuf::from);
         let ca = file("ca");
         if ca.is_some() && verify == Verify::None {
-            return Err("it has ca, which verify=none has no use for; leave one out".to_owned());
+            return Err("it has ca, which verify=none does not use; leave one out".to_owned());
         }
         let identity = match (file("cert"), file("key")) {
             (Some(cert), Some(key)) => Some(Identity { cert, key }),
@@ -127,7 +127,8 @@ impl Tls {
                     )
                 })?,
         };
-        // Each connection has its own configuration, so no session could be resumed.
+        // Sessions are not stored: each connection has its own configuration, so none could be
+        // resumed.
         config.resumption = Resumption::disabled();
         Ok(config)
     }
