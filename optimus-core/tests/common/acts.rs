@@ -1,4 +1,5 @@
-//! What nearly every test does: submit, register, claim, report. Times are in ms after the start.
+//! The actions of nearly every test: submit, register, claim, report. Times are in ms after the
+//! start.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::{
 /// The default lease of workers.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 
-/// The same in ms.
+/// The default lease in ms.
 pub(crate) const LEASE_MS: u64 = 15_000;
 
 pub(crate) fn ms(ms: u64) -> Duration {
@@ -63,7 +64,7 @@ impl Bench {
         id
     }
 
-    /// Submits one task; the owner of its biz id, if it is taken.
+    /// Submits one task; returns the owner of its biz id, if the biz id is taken.
     pub(crate) async fn duplicate_of(&self, at: u64, call: impl Submit) -> Option<TaskId> {
         match self.submit(at, &[ready(call)]).await.remove(0) {
             Receipt::Created => None,
@@ -83,12 +84,12 @@ impl Bench {
         worker
     }
 
-    /// Claims, which must not be refused.
+    /// Claims tasks. The claim must not be refused.
     pub(crate) async fn claim(&self, at: u64, worker: &WorkerId, seq: u64, want: usize) -> Claimed {
         self.at(at).claim(&self.queue, worker, seq, want).await.expect("this claim is not refused")
     }
 
-    /// Claims one task, which must be there.
+    /// Claims one task, which must exist.
     pub(crate) async fn take(&self, at: u64, worker: &WorkerId, seq: u64) -> Lease {
         let claimed = self.claim(at, worker, seq, 1).await;
         claimed.leases(worker).pop().expect("there is a task to claim")
@@ -99,28 +100,28 @@ impl Bench {
         self.claim(at, worker, seq, 1).await.ids()
     }
 
-    /// Reports successes; the positions that were refused.
+    /// Reports successes; returns the positions that were refused.
     pub(crate) async fn complete(&self, at: u64, done: &[Completion]) -> Vec<usize> {
         let broker = self.at(at);
         let call = broker.complete_call(&self.queue, &done[0].lease.worker, done);
         broker.report(call).await.expect("a report is answered")
     }
 
-    /// Reports failures; the positions that were refused.
+    /// Reports failures; returns the positions that were refused.
     pub(crate) async fn fail(&self, at: u64, failed: &[Failure]) -> Vec<usize> {
         let broker = self.at(at);
         let call = broker.fail_call(&self.queue, &failed[0].lease.worker, failed);
         broker.report(call).await.expect("a report is answered")
     }
 
-    /// Gives tasks back; the positions that were refused.
+    /// Gives tasks back; returns the positions that were refused.
     pub(crate) async fn release(&self, at: u64, given: &[Release]) -> Vec<usize> {
         let broker = self.at(at);
         let call = broker.release_call(&self.queue, &given[0].lease.worker, given);
         broker.report(call).await.expect("a report is answered")
     }
 
-    /// Where a task is.
+    /// The state of a task.
     pub(crate) async fn state(&self, id: &TaskId) -> TaskState {
         self.now().inspect(id).await.expect("a task can be inspected").state
     }
@@ -147,18 +148,18 @@ impl Bench {
         entries.iter().map(|entry| entry[entry.len() - 22..].to_owned()).collect()
     }
 
-    /// Takes the wakeup list's token, as a waiter does that wakes.
+    /// Takes the wakeup list's token, as a waiter does when it wakes.
     pub(crate) async fn answer_wakeup(&self) -> bool {
         let token: Option<String> = self.raw(redis::cmd("LPOP").arg(self.key("wake"))).await;
         token.is_some()
     }
 }
 
-/// What a test reads off a claim.
+/// The parts of a claim's answer that tests check.
 pub(crate) trait Grants {
-    /// The ids, in the order of the answer.
+    /// The granted ids, in the order of the answer.
     fn ids(&self) -> Vec<TaskId>;
-    /// The holds on them.
+    /// The leases on the granted tasks.
     fn leases(&self, worker: &WorkerId) -> Vec<Lease>;
 }
 
@@ -206,12 +207,12 @@ pub(crate) fn failed(lease: &Lease, outcome: FailureOutcome) -> Failure {
     Failure { lease: lease.clone(), outcome, error: r#"{"reason":"failed"}"#.into() }
 }
 
-/// A task given back.
+/// A report that gives a task back.
 pub(crate) fn given(lease: &Lease, give: Give) -> Release {
     Release { lease: lease.clone(), give }
 }
 
-/// The refusal of a call that must be refused.
+/// Returns the refusal of a call that must be refused.
 pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, BrokerError>) -> Refusal {
     let problem = answer.expect_err("this call is refused");
     problem.refusal().unwrap_or_else(|| panic!("not refused but {problem:?}"))

@@ -1,4 +1,4 @@
-//! The store under test: a broker on a queue of its own, and raw access behind its back.
+//! The store under test: a broker on a separate queue, and raw access to the same keys.
 
 use std::sync::{
     Arc, LazyLock,
@@ -17,7 +17,7 @@ use redis::{
 
 use crate::dump::is_operation;
 
-/// The time from which all tests count, in ms. It is in the past; no test may depend on that.
+/// The time from which all tests count, in ms. It is in the past, but no test may depend on this.
 pub(crate) const START: u64 = 1_700_000_000_000;
 
 /// Runs tests on both stores: `a_name` becomes `a_name::embedded` and `a_name::redis`.
@@ -37,7 +37,7 @@ macro_rules! on_both {
     )+};
 }
 
-/// A queue in a store that nothing else uses.
+/// A queue that no other test uses, with its store.
 pub(crate) struct Bench {
     broker: Broker,
     raw: Raw,
@@ -49,32 +49,32 @@ pub(crate) struct Bench {
 enum Raw {
     Memory(Store),
     Shared(MultiplexedConnection),
-    /// The server is kept for its drop.
+    /// The bench keeps the server because its drop ends the process.
     Own(MultiplexedConnection, Arc<RedisServer>),
 }
 
 impl Bench {
-    /// On a private store in this process.
+    /// A bench on a private store in this process.
     pub(crate) fn embedded() -> Self {
         let store = Store::new(Clock::system());
         Self::new(Endpoint::Memory(store.clone(), "bench".to_owned()), Raw::Memory(store))
     }
 
-    /// On the server that the tests share.
+    /// A bench on the server that the tests share.
     pub(crate) async fn redis() -> Self {
         static SHARED: LazyLock<SharedRedis> = LazyLock::new(shared_redis);
         let endpoint = Endpoint::parse(SHARED.url()).expect("the testkit's URL is one of ours");
         Self::new(endpoint, Raw::Shared(connect(SHARED.url()).await))
     }
 
-    /// On a server of its own, which a test may disturb.
+    /// A bench on a private server, which a test may disturb.
     pub(crate) async fn own_redis() -> Self {
         let server = RedisServer::start();
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
         Self::new(endpoint, Raw::Own(connect(&server.url()).await, Arc::new(server)))
     }
 
-    /// On a server that the test restarts, with the data of the last run.
+    /// A bench on a server that the test restarts, with the data of the last run.
     pub(crate) async fn on(server: &RedisServer) -> Self {
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
         Self::named(endpoint, Raw::Shared(connect(&server.url()).await), "restarted")
@@ -167,10 +167,10 @@ impl Bench {
         self.dump().await.into_keys().filter(|name| !is_operation(name)).collect()
     }
 
-    /// Makes the store reach its maxmemory, or ends that.
+    /// Makes the store reach its maxmemory, or ends this state.
     ///
     /// # Panics
-    /// On the shared server, which must not be disturbed.
+    /// Panics on the shared server, which must not be disturbed.
     pub(crate) async fn set_full(&self, full: bool) {
         match &self.raw {
             Raw::Memory(store) => store.set_full(full),

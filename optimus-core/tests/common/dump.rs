@@ -14,7 +14,7 @@ impl Bench {
         wrong
     }
 
-    /// The same without the ledgers, which these tests do not keep.
+    /// Problems of the queue except those of ledgers, which these tests do not keep.
     pub(crate) async fn fsck_of_tasks(&self) -> Vec<String> {
         let mut wrong = self.fsck().await;
         wrong.retain(|wrong| !wrong.starts_with("the ledger of"));

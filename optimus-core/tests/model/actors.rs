@@ -16,13 +16,13 @@ use crate::{
 /// How often a client asks to keep its ledger for another day.
 const KEEP_EVERY_MS: u64 = 6 * 60 * 60 * 1000;
 
-/// The most other tasks that a wait reads as well.
+/// The maximum number of other tasks that a wait also reads.
 const ALONG_MAX: usize = 5;
 
-/// The window of tasks that have one.
+/// The biz window of tasks that have one.
 const WINDOW_MS: u64 = 60 * 60 * 1000;
 
-/// The age of version 7 ids that were made earlier by a source.
+/// The age of version 7 ids that a program made before the submit.
 const STALE_MS: u64 = 60_000;
 
 /// How far each client's clock is ahead of that of Redis. Up to a second counts as no difference.
@@ -69,7 +69,7 @@ impl Actors {
         }
     }
 
-    /// The call for a step at this point; `None` if there is none.
+    /// Makes the call for a step at this point; `None` if the step makes none.
     pub(crate) fn call(&mut self, now: u64, step: &Step, reference: &Queue) -> Option<Call> {
         let call = match *step {
             Step::Submit { client, lost, ref plans, .. } => {
@@ -167,7 +167,7 @@ impl Actors {
         self.holds.complete(now, worker.clone(), &picks, reference)
     }
 
-    /// Remembers what a caller learns from an answer.
+    /// Records the facts that a caller learns from an answer.
     pub(crate) fn learn(&mut self, call: &Call, answer: &Answer) {
         if let Call::Submit(submit_call) = call {
             let mut clients = self.clients.iter_mut().zip(0..);
@@ -248,7 +248,7 @@ impl Actors {
         let made = match (plan.foreign, self.tasks.len()) {
             (false, count) => made_id(&self.queue, 7, here, count),
             (true, count) if count % 2 == 0 => made_id(&self.queue, 7, here - STALE_MS, count),
-            // Random bits instead of its time.
+            // The id gets random bits instead of its time.
             (true, count) => made_id(&self.queue, 4, here << (count % 7), count),
         };
         let id = again.cloned().unwrap_or(made);
@@ -302,8 +302,8 @@ pub(crate) fn client_name(client: u8) -> String {
     format!("c{client}")
 }
 
-/// An id that a client with this clock makes, the same in every run. Its other bits are not in
-/// order, so that ties are not broken by age.
+/// An id that a client with this clock makes, the same in every run. Its other bits have no order,
+/// so that equal times are not sorted by age.
 fn made_id(queue: &QueueName, version: u8, here_ms: u64, count: usize) -> TaskId {
     let rest = (count as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (high, low) = (here_ms >> 16 & 0xffff_ffff, here_ms & 0xffff);

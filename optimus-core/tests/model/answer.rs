@@ -31,15 +31,16 @@ pub(crate) enum Answer {
         more: bool,
         next_expiry_ms: Option<u64>,
         lapsed: Vec<WorkerId>,
-        /// Each with the worker that held it, the number of the attempt, and its state now.
+        /// The lost tasks, each with the worker that held it, the number of the attempt, and its
+        /// state now.
         lost: BTreeMap<TaskId, (WorkerId, u32, TaskState)>,
     },
     /// How many tasks a leaving worker still holds.
     Holds(usize),
-    /// What was done with each.
+    /// The action for each task, in order.
     Cancelled(Vec<Cancelled>),
     Done,
-    /// What was done with each.
+    /// The action for each task, in order.
     Deleted(Vec<Deleted>),
     Purged {
         tasks: usize,
@@ -51,7 +52,7 @@ pub(crate) enum Answer {
     /// Whether the queue was removed.
     Retired(bool),
     State(TaskState),
-    /// A task's end, if it has ended; and the ends of others that have succeeded.
+    /// The end of a task, if it has ended, and the ends of other tasks that have succeeded.
     Ended(Option<End>, Vec<Option<End>>),
     Found(Found),
     Seen(Seen),
@@ -92,7 +93,7 @@ pub(crate) struct Record {
     pub(crate) has_blob: bool,
 }
 
-/// All that is stored for one task.
+/// The stored data of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) state: TaskState,

@@ -1,5 +1,5 @@
-//! One call of the broker as data. It is sent to the store, applied to the reference, and may be
-//! sent again later unchanged.
+//! One call of the broker as data. A run sends the call to the store, applies it to the reference,
+//! and may repeat it later unchanged.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub(crate) struct SubmitCall {
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) id: TaskId,
-    /// Its first loss marks it Dead.
+    /// Whether the first loss marks the task Dead.
     pub(crate) fragile: bool,
     pub(crate) due: DueMs,
     pub(crate) priority: i8,
@@ -81,9 +81,9 @@ pub(crate) struct Wanted {
     pub(crate) window_ms: Option<u64>,
     pub(crate) on_lost: OnLost,
     pub(crate) expires_in_ms: Option<u64>,
-    /// Its payload is stored apart from its record.
+    /// Whether the payload is stored apart from the record.
     pub(crate) large: bool,
-    /// Its id was given, so it may already be stored.
+    /// Whether the id was given, so that the task may already be stored.
     pub(crate) given: bool,
 }
 
@@ -96,19 +96,19 @@ pub(crate) enum DueMs {
 }
 
 impl Wanted {
-    /// The name of its definition.
+    /// The name of the task's definition.
     pub(crate) fn task(&self) -> &'static str {
         if self.fragile { Fragile::NAME } else { "job" }
     }
 
-    /// The bytes that it takes in the store, including its stamp and its payload.
+    /// The bytes that the task takes in the store, including its stamp and its payload.
     pub(crate) fn bytes(&self) -> u64 {
         let stamp = if self.expires_in_ms.is_some() { STAMP_BYTES } else { 0 };
         let payload = if self.large && !self.fragile { LARGE_BYTES + QUOTES } else { 0 };
         (self.submission().stored().len() + stamp + payload) as u64
     }
 
-    /// The form in which a client encodes it.
+    /// The task in the form that a client encodes.
     pub(crate) fn submission(&self) -> Submission {
         let large = || format!("\"{}\"", "x".repeat(LARGE_BYTES));
         match (self.fragile, self.large) {

@@ -18,7 +18,7 @@ use crate::{
     step::Step,
 };
 
-/// How many runs with how many steps, and the first seed.
+/// The number of runs, the number of steps of each, and the first seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     cases: u64,
@@ -48,12 +48,12 @@ impl Plan {
         Self { cases, steps, seed, width: &NARROW, goal: &NARROW_GOAL }
     }
 
-    /// One of this many runs, and at least one in total.
+    /// The same plan with one of this many runs, and at least one run.
     pub(crate) fn one_of(self, count: u64) -> Self {
         Self { cases: (self.cases / count).max(1), ..self }
     }
 
-    /// With steps that go beyond the limits of the scripts.
+    /// The same plan with steps that exceed the limits of the scripts.
     pub(crate) fn wide(self) -> Self {
         Self { width: &WIDE, goal: &WIDE_GOAL, ..self }
     }
@@ -61,7 +61,7 @@ impl Plan {
     /// Does all runs.
     ///
     /// # Panics
-    /// With the shortest sequence that was found, if the store differs from the reference.
+    /// Panics with the shortest sequence that was found, if the store differs from the reference.
     pub(crate) async fn run(self, first: Bench) {
         let begun = Instant::now();
         let benches = [first.sibling("one"), first.sibling("two")];
@@ -120,7 +120,7 @@ impl Plan {
 }
 
 impl Field {
-    /// Does one run on empty queues; returns the cases that it reached, or what went wrong.
+    /// Does one run on empty queues; returns the cases that it reached, or the difference.
     async fn run(&self, steps: &[Step]) -> Result<Reach, String> {
         self.clear().await;
         let mut run = self.start();

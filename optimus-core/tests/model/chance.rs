@@ -7,20 +7,20 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::step::{Aim, Kind, Pick, Plan, Step};
 
-/// How much one step does.
+/// The size of each kind of step.
 #[derive(Debug)]
 pub(crate) struct Width {
-    /// Tasks of a submit.
+    /// The number of tasks of a submit.
     tasks: Range<usize>,
-    /// Tasks that a claim asks for.
+    /// The number of tasks that a claim asks for.
     want: Range<u8>,
-    /// Reports of a call.
+    /// The number of reports of a call.
     reports: Range<usize>,
-    /// The most tasks that a reap takes, if not 128.
+    /// The maximum number of tasks that a reap takes, if not 128.
     reaped: Range<u8>,
-    /// Tasks of a cancel or a delete.
+    /// The number of tasks of a cancel or a delete.
     cancelled: Range<usize>,
-    /// How often a failing run is tried with fewer steps.
+    /// How often a failing run is repeated with fewer steps.
     pub(crate) tries_max: u32,
 }
 
@@ -44,19 +44,21 @@ pub(crate) const WIDE: Width = Width {
     tries_max: 400,
 };
 
-/// This many steps.
+/// A strategy for this many steps.
 pub(crate) fn steps(count: usize, width: &Width) -> impl Strategy<Value = Vec<Step>> {
     vec(step(width), count)
 }
 
 fn step(width: &Width) -> impl Strategy<Value = Step> {
-    // Nearly all steps are in one queue; that is enough to find what leaks into the other.
+    // Nearly all steps are in one queue. The few others are enough to find a call that changes the
+    // wrong queue.
     let queue = || prop_oneof![5 => Just(0_u8), 1 => Just(1_u8)];
-    // More than eight, so that leases become long; mostly a few of them, which interact.
+    // There are more than eight workers, so that leases become long. Most steps use a few of them,
+    // so that these interact.
     let worker = || prop_oneof![4 => 0..3_u8, 1 => 3..12_u8];
     let client = || prop_oneof![3 => Just(0_u8), 1 => Just(1_u8), 1 => Just(2_u8)];
     let keep = || prop_oneof![0..4_usize, Just(10_000)];
-    // The bytes of small tasks, of large ones, and of all.
+    // The limits are the bytes of small tasks, of large tasks, and of all tasks.
     let keep_bytes = || prop_oneof![1 => 0..1_000_u64, 1 => 17_000..60_000_u64, 2 => Just(1 << 40)];
     let lease_ms = || prop::sample::select(vec![15_000_u64, 15_000, 4_000]);
     prop_oneof![

@@ -6,10 +6,10 @@ use crate::{call::Call, run::Run};
 
 const LEASE_MS: u64 = 15_000;
 
-/// Longer than all delays and windows of the steps, with any changes of the clock.
+/// A time that is longer than all delays and windows of the steps, with any changes of the clock.
 const LATER_MS: u64 = 26 * 60 * 60 * 1000;
 
-/// More calls than any queue of a run needs.
+/// A limit above the number of calls that any queue of a run needs.
 const CALLS_MAX: u64 = 100;
 
 impl Run<'_> {
@@ -51,7 +51,7 @@ impl Run<'_> {
         self.sides[usize::from(queue)].assert_drained()
     }
 
-    /// Renews its own lease while all other leases end, and reaps those workers.
+    /// Renews one worker's lease while all other leases end, and reaps those workers.
     async fn outlive_all(&mut self, at: usize, queue: u8, last: &WorkerId) -> Result<(), String> {
         let (worker, lease_ms) = (last.clone(), LEASE_MS);
         self.send_new(at, queue, Call::Register { worker, lease_ms }).await?;

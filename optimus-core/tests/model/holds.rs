@@ -1,4 +1,5 @@
-//! What workers were granted, and what they report of it: also late, twice, or with wrong tokens.
+//! The tasks that workers were granted, and their reports, which may be late, repeated, or with
+//! wrong tokens.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ struct Hold {
 }
 
 impl Holds {
-    /// Remembers the tasks of a claim.
+    /// Records the tasks of a claim.
     pub(crate) fn add(&mut self, worker: &WorkerId, Granted { token, grants, .. }: &Granted) {
         for grant in grants {
             let lease = Lease { id: grant.id.clone(), worker: worker.clone(), token: *token };
@@ -89,7 +90,7 @@ impl Holds {
     }
 }
 
-/// What one worker can report: the tasks that it holds, and those that it ever held.
+/// The tasks that one worker can report: those that it holds, and those that it ever held.
 struct Hand<'a> {
     now: Vec<&'a Hold>,
     ever: Vec<&'a Hold>,

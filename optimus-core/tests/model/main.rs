@@ -1,14 +1,15 @@
 //! Random sequences of every call of the broker, compared with a readable model of the queue.
 //!
 //! [`reference`] is the model: the specification of a queue in plain Rust. [`chance`] makes
-//! sequences of [`step`]s, [`actors`] their calls. [`run`] sends each call to the store and to the
-//! reference and compares them: the answer, every key ([`picture`]), the structure (`tests/fsck/`),
-//! and the wakeup list. Calls are sent twice, and old ones again, as on a network; the clock
-//! changes, also backwards. At the end each queue must become empty. [`cases`] repeats this from
-//! seeds and shrinks failing runs; [`reach`] counts which cases occurred.
+//! sequences of [`step`]s, and [`actors`] make the calls of a step. [`run`] sends each call to the
+//! store and to the reference and compares both: the answer, every key ([`picture`]), the structure
+//! (`tests/fsck/`), and the wakeup list. Calls are sent twice, and old calls are repeated, as on a
+//! network. The clock steps forwards and backwards. At the end each queue must become empty.
+//! [`cases`] repeats this from seeds and shrinks failing runs; [`reach`] counts which cases
+//! occurred.
 //!
-//! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` set other runs than the short default, and `cargo
-//! xtask model` does long ones.
+//! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` replace the short default, and `cargo xtask model`
+//! does long runs.
 
 #[macro_use]
 #[path = "../common/mod.rs"]

@@ -2,7 +2,7 @@
 
 use optimus_core::TaskId;
 
-/// Tasks, in the order of their submits.
+/// The ids of the tasks, in the order of their submits.
 pub(crate) struct Names(Vec<(String, String)>);
 
 impl Names {

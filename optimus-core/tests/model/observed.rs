@@ -1,4 +1,4 @@
-//! What the store did where the specification leaves it a choice: [`Observed`].
+//! The choices of the store where the specification allows several: [`Observed`].
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    /// Reads a store after the call.
+    /// Reads the state of a store after the call.
     pub(crate) fn of(answer: &'a Answer, dump: &Dump, queue: &QueueName) -> Self {
         let mut observed =
             Self { answer, ready: vec![], held: BTreeMap::new(), completions: BTreeMap::new() };

@@ -63,7 +63,7 @@ impl Picture {
         }
     }
 
-    /// What is on one side only, one line each; empty if both are equal.
+    /// The members that only one side has, one line for each; empty if both are equal.
     pub(crate) fn difference(&self, expected: &Self) -> String {
         let keys: BTreeSet<&String> = self.0.keys().chain(expected.0.keys()).collect();
         let none = Vec::new();

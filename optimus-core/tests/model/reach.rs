@@ -1,4 +1,4 @@
-//! Which cases the runs reach: a generator that stops making a case would no longer test it and
+//! The cases that the runs reach. Without this check, a generator that no longer makes a case would
 //! still pass.
 
 use std::{collections::BTreeMap, fmt};
@@ -21,10 +21,10 @@ pub(crate) struct Goal {
     cases: &'static [&'static str],
 }
 
-/// The calls and their answers.
+/// The goal of narrow runs: the calls and their answers.
 pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES };
 
-/// The limits of the scripts.
+/// The goal of wide runs: the limits of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
 const CASES: [&str; 52] = [

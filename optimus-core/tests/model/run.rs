@@ -55,7 +55,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same run, which records each step.
+    /// Makes the run record each step.
     pub(crate) fn recording(self) -> Self {
         Self { transcript: Some(String::new()), ..self }
     }

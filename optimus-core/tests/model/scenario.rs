@@ -17,7 +17,7 @@ const WATCHED_MS: u64 = 7_500;
 const RETRY_AT_ONCE: FailureOutcome = FailureOutcome::Retry(Duration::ZERO);
 
 impl Run<'_> {
-    /// Fills the store to its limit, or ends that.
+    /// Fills the store to its limit, or frees it again.
     pub(crate) async fn fill(&mut self, full: bool) {
         for side in &mut self.sides {
             side.bench.set_full(full).await;
@@ -25,8 +25,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves the clock to about the end of a worker's lease, with the heartbeats of another worker,
-    /// which reaps at the end.
+    /// Moves the clock to about the end of a worker's lease. Another worker sends heartbeats
+    /// meanwhile, and reaps at the end.
     pub(crate) async fn outlive(
         &mut self,
         at: usize,

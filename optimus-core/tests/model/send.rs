@@ -16,7 +16,7 @@ use crate::{
     call::{Call, LEDGER_IDLE_MS, SubmitCall, Wait, Wanted},
 };
 
-/// Small, so that a read takes several pages.
+/// The size of a page, which is small so that a read takes several pages.
 const PAGE: usize = 7;
 
 /// Makes the call at this time. A refusal is an answer, and so is a full store; anything else is an
@@ -211,7 +211,7 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     Ok(Answer::Seen(Seen { counts, pages, workers: workers.collect() }))
 }
 
-/// The ids in a state, page by page.
+/// Reads the ids in a state, page by page.
 async fn all_of(
     bench: &Bench,
     broker: &Broker,

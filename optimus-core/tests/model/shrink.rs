@@ -25,7 +25,7 @@ struct Shrinking<F> {
 }
 
 impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
-    /// Removes steps, first many at once. Returns `true` if another round may remove more.
+    /// Removes steps, beginning with many at once. Returns `true` if another round may remove more.
     async fn take_steps(&mut self) -> bool {
         let (mut count, before) = (self.steps.len().div_ceil(2), self.steps.len());
         while count > 0 {
@@ -42,7 +42,7 @@ impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
         self.steps.len() < before
     }
 
-    /// Removes parts of one step, first many at once.
+    /// Removes parts of one step, beginning with many at once.
     async fn take_parts(&mut self, at: usize) {
         let mut count = parts(&self.steps[at]);
         while count > 0 {

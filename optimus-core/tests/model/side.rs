@@ -13,12 +13,12 @@ pub(crate) struct Side<'a> {
     pub(crate) bench: &'a Bench,
     pub(crate) reference: Queue,
     pub(crate) actors: Actors,
-    /// The wakeup list holds its token.
+    /// Whether the wakeup list holds its token.
     pub(crate) has_wakeup: bool,
 }
 
 impl Side<'_> {
-    /// No live task, entry or worker is left.
+    /// Checks that no live task, entry or worker is left.
     pub(crate) fn assert_drained(&self) -> Result<(), String> {
         let mut kept = self.reference.tasks.keys();
         if let Some(id) = kept.find(|id| !self.reference.state(id).is_terminal()) {
@@ -28,7 +28,7 @@ impl Side<'_> {
         if left == (0, 0) { Ok(()) } else { Err(format!("entries and workers are left: {left:?}")) }
     }
 
-    /// No keys are left except those that expire.
+    /// Checks that no keys are left except those that expire.
     pub(crate) fn assert_retired(&self) -> Result<(), String> {
         let Queue { fence, purged, watched_at, success, .. } = &self.reference;
         let is_blank = (*fence, *purged, *watched_at) == (0, 0, None) && success.is_empty();

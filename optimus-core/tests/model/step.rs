@@ -1,13 +1,13 @@
-//! One step of a random run, as numbers that get their meaning when it is applied. So a run is
-//! still valid after steps were removed.
+//! One step of a random run, as numbers that get their meaning when the step is applied. So a run
+//! is still valid after steps were removed.
 
 use optimus_core::broker::{FailureOutcome, Give};
 
-/// One step. `queue`, `worker`, `client` and `task` are indexes into what exists when it is
-/// applied.
+/// One step. `queue`, `worker`, `client` and `task` are indexes into the values that exist when the
+/// step is applied.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// Moves the clock, back if this is negative.
+    /// Moves the clock, backwards if the number is negative.
     Clock {
         ms: i64,
     },
@@ -105,7 +105,7 @@ pub(crate) enum Step {
         queue: u8,
         idle_ms: u64,
     },
-    /// A queue becomes empty, and is unused until it is retired.
+    /// Empties a queue and leaves it unused until it is retired.
     Abandon {
         queue: u8,
     },
@@ -121,7 +121,7 @@ pub(crate) enum Step {
     Read {
         queue: u8,
     },
-    /// Fills the store, or ends that.
+    /// Fills the store, or frees it again.
     Fill {
         full: bool,
     },
@@ -148,19 +148,19 @@ pub(crate) enum Step {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
-    /// To run this many ms from now, or at that time by the client's clock.
+    /// The delay in ms, or the time by the client's clock.
     pub(crate) due: Option<(i64, bool)>,
     pub(crate) priority: i8,
     pub(crate) biz: Option<u8>,
     pub(crate) window: bool,
     pub(crate) expires: bool,
-    /// With the id of a stored task, if there is any.
+    /// The index of a stored task whose id the task gets, if there is any.
     pub(crate) again: Option<u16>,
-    /// With an id that the source made.
+    /// Whether the program made the id.
     pub(crate) foreign: bool,
 }
 
-/// What is special about a task.
+/// The special property of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
@@ -172,14 +172,14 @@ pub(crate) enum Kind {
     Large,
 }
 
-/// Which lease is reported.
+/// The lease that is reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pick {
-    /// One that the worker holds.
+    /// A lease that the worker holds.
     Held(u16),
-    /// One that the worker ever held.
+    /// A lease that the worker ever held.
     Ever(u16),
-    /// One that the worker holds, with a wrong claim number or fence.
+    /// A lease that the worker holds, with a wrong claim number or fence.
     Forged(u16, bool),
 }
 

@@ -16,13 +16,13 @@ use crate::{
 /// How many gaps a slot of a ledger records.
 const LOST_MAX: u64 = 8;
 
-/// How a task has ended, for a client that waits and knows nothing else.
+/// The end of a task, for a client that waits and has no other facts.
 async fn end(bench: &Bench, id: &TaskId, client: &str) -> Option<TaskState> {
     let end = bench.now().wait_for_end(id, client, None).await.expect("a wait is not refused");
     end.map(|end| end.state)
 }
 
-/// The state of a task that the call of this number has submitted, for its client.
+/// The state of a task for its client, which submitted it in the call with this number.
 async fn state_of(bench: &Bench, id: &TaskId, number: u64) -> TaskState {
     let stored_by = Some(StoredBy { client: "c1", number });
     let state = bench.now().state_of(id, stored_by).await.expect("a read is not refused");
@@ -180,7 +180,8 @@ async fn a_late_call_at_another_server_does_not_prove_an_earlier_one(bench: Benc
     let tasks = jobs(2);
     let older = bench.dump().await;
     bench.send(0, 1, &tasks[..1]).await.unwrap();
-    // The next call of that slot was in progress when another server was promoted that has neither.
+    // The next call of that slot was in progress when another server, which has neither call, was
+    // promoted.
     bench.restore(&older).await;
     bench.send(0, 1 + LEDGER_SLOTS, &tasks[1..]).await.unwrap();
     assert_eq!(state_of(&bench, tasks[0].id(), 1).await, TaskState::Forgotten);

@@ -1,4 +1,5 @@
-//! The biz id in all scripts: who takes it, who releases it, and that no other task does.
+//! The biz id in all scripts: which task takes it, which task frees it, and that no other task
+//! changes it.
 
 use std::time::Duration;
 
@@ -114,7 +115,7 @@ async fn no_task_releases_the_biz_id_of_another(bench: Bench) {
     let old = bench.add(0, job().biz_id("o-17")).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    // Like after a repair by an operator: another task holds the biz id now.
+    // This is the state after a repair by an operator: another task holds the biz id now.
     let () = bench.raw(cmd("DEL").arg(bench.key("biz:job:o-17"))).await;
     let new = bench.add(0, job().biz_id("o-17")).await;
     let mark: String = bench.raw(cmd("GET").arg(bench.key("biz:job:o-17"))).await;

@@ -66,7 +66,7 @@ async fn json_comes_back_unchanged(bench: Bench) {
 async fn deep_json_comes_back_unchanged(bench: Bench) {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     through(&bench, &deep(100)).await;
-    // Deeper than the JSON library of either side can read.
+    // The nesting is deeper than the JSON library of either side can read.
     let deeper = deep(5_000).into_bytes();
     assert_eq!(raw_submit(&bench, &deeper).await.payload, deeper);
 }

@@ -138,7 +138,8 @@ async fn each_of_many_is_cancelled_on_its_own_and_one_named_twice_only_once(benc
     }
 }
 
-/// A few of many, all of one, and one of few: the scripts look a task up in different ways.
+/// The scripts look up a few of many tasks, all tasks of one worker, and one of few in different
+/// ways.
 async fn the_holder_of_a_task_is_found_among_many_tasks(bench: Bench) {
     let tasks = jobs(140);
     bench.submit(0, &tasks).await;

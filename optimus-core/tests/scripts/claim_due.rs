@@ -74,7 +74,8 @@ async fn a_due_task_is_ready_since_a_claim_found_it_due(bench: Bench) {
     let due = bench.add(0, job().due(Due::In(ms(50)))).await;
     let worker = bench.worker_for(0, "w", ms(600_000)).await;
     assert_eq!(bench.claim(60, &worker, 1, 1).await.ids(), [first]);
-    // A step of priority is worth a minute, so these two are a ms before and after it.
+    // A step of priority counts as a minute, so these two tasks are a ms before and after that
+    // time.
     let before = bench.add(60_059, job().priority(1)).await;
     let after = bench.add(60_061, job().priority(1)).await;
     assert_eq!(bench.claim(60_070, &worker, 2, 8).await.ids(), [before, due, after]);
@@ -101,7 +102,7 @@ async fn a_task_that_comes_back_has_its_tries_on_every_path(bench: Bench) {
     let leases = bench.claim(0, &worker, 1, 8).await.leases(&worker);
     let reports: Vec<_> = leases.iter().map(|l| failed(l, FailureOutcome::Retry(ms(5)))).collect();
     assert!(bench.fail(0, &reports).await.is_empty());
-    // Retried; then released to the head of the ready list; then Dead and requeued.
+    // The task is retried, then released to the head of the ready list, then Dead and requeued.
     let retried = bench.claim(5, &worker, 2, 8).await;
     assert!(retried.grants.iter().all(|g| (g.tries, g.was_tried) == ((1, 0, 0), true)));
     let leases = retried.leases(&worker);
@@ -184,7 +185,7 @@ async fn one_worker_waits_for_a_due_time_and_the_others_are_standbys(bench: Benc
     assert_eq!(answer_of(0, 0).await, (Some(ms(50)), None));
     assert_eq!(answer_of(1, 1).await, (Some(ms(49)), Some(3)));
     assert_eq!(answer_of(2, 0).await, (Some(ms(48)), None), "it still waits");
-    // Another task is due sooner: the first worker that reads this waits for it.
+    // Another task is due sooner. The first worker that reads the new time waits for it.
     bench.add(3, job().due(Due::In(ms(17)))).await;
     assert_eq!(answer_of(4, 1).await, (Some(ms(16)), None));
     assert_eq!(answer_of(5, 0).await, (Some(ms(15)), Some(3)));

@@ -10,7 +10,7 @@ use crate::{
     jobs::{job, jobs},
 };
 
-/// How much waiting time one step of priority is worth.
+/// The waiting time that equals one step of priority.
 const STEP_MS: u64 = 60_000;
 
 /// All tasks that a new worker can claim.
@@ -50,7 +50,7 @@ async fn a_task_with_a_given_id_is_ready_since_its_submit(bench: Bench) {
     let ids = [
         "f47ac10b-58cc-4372-a567-0e02b2c3d479",
         "886313e1-3b8a-5372-9b90-0c9aee199e5d",
-        // Version 7, made in 2001 and in 2033.
+        // The ids have version 7 and times in 2001 and 2033.
         "00e8d4a5-1000-774b-bcce-b302099a8057",
         "01d00000-0000-774b-bcce-b302099a8057",
     ];

@@ -142,7 +142,7 @@ async fn the_success_of_an_older_task_is_still_known(bench: Bench) {
     };
     assert_eq!(state_of(&good, 1).await, TaskState::Success);
     assert_eq!(state_of(&deleted, 2).await, TaskState::Forgotten);
-    // A day later the id is not stored any more, and it is still not taken for a success.
+    // A day later the id is no longer stored, and the task still does not count as a success.
     let day = 24 * 3_600_000;
     let kept = keep(10, HOUR);
     assert_eq!(bench.at(9 + day).purge(&bench.queue, kept, 48 * HOUR).await.unwrap().tasks, 0);

@@ -28,7 +28,7 @@ async fn a_full_store_refuses_whole_submits_and_can_be_drained(bench: Bench) {
     }
 }
 
-/// Its tasks are stored, so an answer that nothing was done would be wrong.
+/// The tasks of that submit are stored, so an answer that nothing was done would be wrong.
 async fn a_full_store_answers_a_submit_that_is_sent_again(bench: Bench) {
     let tasks = jobs(2);
     let first = bench.send(0, 1, &tasks).await.unwrap();

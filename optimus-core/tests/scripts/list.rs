@@ -24,7 +24,7 @@ fn ids(listed: &Listed) -> Vec<TaskId> {
     listed.rows.iter().map(|row| row.id.clone()).collect()
 }
 
-/// All pages, with a callback between each two.
+/// Reads all pages, with a callback between each two.
 async fn walk(
     bench: &Bench,
     state: TaskState,
@@ -86,7 +86,8 @@ async fn many_tasks_of_one_instant_are_all_listed(bench: Bench) {
     assert_eq!(seen, all);
 }
 
-/// Its position is another one then, so it is no guide to the tasks that are still missing.
+/// The position of that task is then a different one, so it does not show which tasks are still
+/// missing.
 async fn the_task_of_the_cursor_may_come_back_at_another_time(bench: Bench) {
     let mut due = Vec::new();
     for at in 1..=10 {

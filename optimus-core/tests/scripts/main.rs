@@ -1,9 +1,10 @@
 //! Each Lua script on its own: starting state x caller → answer, next state, and what is unchanged.
 //!
 //! One file per script; each test runs once on `memory://` and once on a real server. [`bench`] is
-//! the store under test, [`acts`] the calls that nearly every test makes (both are shared with the
-//! model test, in `common/`), and [`world`] a store with something of every kind. Files for all
-//! scripts: `wrong_type`, `full`, `bytes`, `torn`, `migrating`, and `page` for `lua/README.md`.
+//! the store under test, and [`acts`] has the calls that nearly every test makes (both are shared
+//! with the model test, in `common/`). [`world`] is a store with something of every kind. The files
+//! `wrong_type`, `full`, `bytes`, `torn` and `migrating` test all scripts, and `page` tests
+//! `lua/README.md`.
 
 #[macro_use]
 #[path = "../common/mod.rs"]

@@ -1,6 +1,6 @@
-//! A cluster slot that is being migrated. There Redis stops a script at a missing key, also at one
-//! that the script itself has emptied, and does not roll back. Each call must be refused or done as
-//! a whole.
+//! A cluster slot that is being migrated. During a migration, Redis stops a script at a missing
+//! key, even if the script itself has emptied that key, and does not roll back. Each call must be
+//! refused or done as a whole.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -95,8 +95,8 @@ fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
 }
 
 /// Stores in which the call finds every key that it needs: one with many elements in each key, then
-/// one for each key that has only the elements that the call removes, and one where that is so for
-/// all keys.
+/// one for each key that has only the elements that the call removes, and one in which all keys
+/// have only such elements.
 fn stores(
     world: &World,
     (script, situation): (&str, &str),
@@ -131,7 +131,7 @@ fn stores(
         stores.push(store);
     }
     full.extend(thin);
-    // Only a field that a pause writes again.
+    // The call removes only a field that a pause writes again.
     let mut paused = full.clone();
     paused.insert("meta".into(), Content::Hash(vec![(b"paused".to_vec(), b"1".to_vec())]));
     stores.extend([full, paused]);

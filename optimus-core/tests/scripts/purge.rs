@@ -30,7 +30,7 @@ async fn purge_above(bench: &Bench, at: u64, keep: Keep) -> Purged {
     bench.at(at).purge(&bench.queue, keep, LONG).await.expect("a purge is not refused")
 }
 
-/// This many tasks that died at 0, 1, 2… ms.
+/// Makes this many tasks that died at 0, 1, 2… ms.
 async fn mark_dead(bench: &Bench, count: usize) -> Vec<Lease> {
     bench.submit(0, &jobs(count)).await;
     let worker = bench.worker(0, "w").await;
@@ -56,7 +56,7 @@ fn large() -> String {
     format!("\"{}\"", "x".repeat(LARGE))
 }
 
-/// This many dead tasks and cancelled ones with large payloads, which ended at 1, 2… ms.
+/// Makes this many dead and cancelled tasks with large payloads, which ended at 1, 2… ms.
 async fn end_large(bench: &Bench, dead: usize, cancelled: usize) -> (Vec<TaskId>, Vec<TaskId>) {
     let (mut died, mut stopped) = (Vec::new(), Vec::new());
     let worker = bench.worker(0, "w").await;
@@ -76,7 +76,7 @@ async fn tasks_above_the_bytes_are_purged_the_oldest_first(bench: Bench) {
     let (dead, cancelled) = end_large(&bench, 5, 2).await;
     let counts = bench.now().counts(&bench.queue).await.unwrap();
     assert!((5 * LARGE..5 * LARGE + 1_000).contains(&counts.dead_bytes.try_into().unwrap()));
-    // Two of five fit, and both of the cancelled ones.
+    // Two of the five dead tasks fit, and both cancelled tasks.
     let keep = Keep { bytes: 3 * LARGE as u64 - 1, ..keep(MANY, LONG) };
     let purged = purge_above(&bench, 9, keep).await;
     assert_eq!((purged.tasks, purged.above_count, purged.above_bytes), (3, 0, 3));
@@ -94,8 +94,8 @@ async fn tasks_above_the_bytes_are_purged_the_oldest_first(bench: Bench) {
 async fn each_purged_task_is_counted_for_its_first_reason(bench: Bench) {
     end_large(&bench, 6, 0).await;
     let keep = Keep { bytes: 2 * LARGE as u64, ..keep(3, ms(8)) };
-    // At 10 ms the first two are too old, the third is above the three, and two more are above the
-    // bytes.
+    // At 10 ms the first two tasks are too old, the third is above the limit of three tasks, and
+    // two more are above the bytes.
     let purged = purge_above(&bench, 10, keep).await;
     assert_eq!((purged.tasks, purged.above_count, purged.above_bytes), (5, 1, 2));
 }
@@ -126,7 +126,7 @@ async fn the_counted_bytes_are_those_of_the_kept_tasks(bench: Bench) {
     assert_eq!(bytes().await, (0, 0));
 }
 
-/// Like after a write by another program.
+/// Another program may have written such a count.
 async fn a_count_that_is_too_low_does_not_become_negative(bench: Bench) {
     let (dead, _) = end_large(&bench, 3, 0).await;
     let () = bench.raw(cmd("HDEL").arg(bench.key("meta")).arg("dead_bytes")).await;

@@ -13,7 +13,7 @@ use crate::{
     jobs::{Fragile, job, jobs, ready},
 };
 
-/// A worker that has kept watch until now, so that a reap finds no outage.
+/// A worker that has watched the leases until now, so that a reap finds no outage.
 async fn watcher(bench: &Bench, at: u64) -> WorkerId {
     let watched_at = bench.field("meta", "watched_at").await;
     let mut now = watched_at.map_or(at, |ms| ms.parse::<u64>().unwrap() - START);
@@ -31,7 +31,7 @@ async fn reap(bench: &Bench, at: u64, limit: usize) -> Reaped {
     bench.at(at).reap(&bench.queue, &watcher, LEASE, limit).await.expect("a reap is not refused")
 }
 
-/// Lets the worker `lost` claim all tasks at `at`, and loses it. Returns when its lease is over.
+/// Makes the worker `lost` claim all tasks at `at` and then stop. Returns when its lease is over.
 async fn lose(bench: &Bench, at: u64) -> u64 {
     let lost = bench.worker(at, "lost").await;
     bench.claim(at, &lost, 1, 128).await;
@@ -39,7 +39,7 @@ async fn lose(bench: &Bench, at: u64) -> u64 {
     at + LEASE_MS
 }
 
-/// The same with one task, claimed to run alone.
+/// Makes the worker `lost` claim one task to run alone, and then stop.
 async fn lose_alone(bench: &Bench, at: u64) -> u64 {
     let lost = bench.worker(at, "lost").await;
     bench.at(at).claim_alone(&bench.queue, &lost, 1).await.expect("this claim is not refused");

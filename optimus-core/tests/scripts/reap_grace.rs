@@ -1,5 +1,5 @@
-//! An outage costs no worker its lease: after a time without watch, every worker gets a whole
-//! lease. And if the clock is set back, leases are set back with it.
+//! An outage costs no worker its lease: after a time in which no worker watched, every worker gets
+//! a whole lease. If the clock is set back, leases are set back with it.
 
 use optimus_core::{TaskState, WorkerId};
 
@@ -9,7 +9,7 @@ use crate::{
     jobs::{job, jobs},
 };
 
-/// Longer than any lease in this file.
+/// A step that is longer than any lease in this file.
 const BACK: u64 = 100_000;
 
 /// Two workers with a task each, which have not renewed since the start.
@@ -115,7 +115,7 @@ async fn a_worker_with_a_short_lease_gives_others_their_own_lease_after_an_outag
     let short = bench.worker_for(0, "short", ms(1_000)).await;
     bench.add(0, job()).await;
     bench.take(0, &long, 1).await;
-    // Late enough that both leases are over.
+    // This time is late enough that both leases are over.
     bench.at(10_000).renew(&bench.queue, &short, ms(1_000)).await.unwrap();
     assert_eq!(bench.score("workers", "long").await, Some(START + 16_000));
     let reaped = bench.at(11_500).reap(&bench.queue, &short, ms(1_000), 128).await.unwrap();
@@ -127,14 +127,15 @@ async fn an_outage_is_measured_by_each_workers_own_lease(bench: Bench) {
     let short = bench.worker_for(0, "short", ms(1_000)).await;
     bench.add(0, job()).await;
     bench.take(0, &short, 1).await;
-    // Not an outage for the one that returns first; an outage for the other, whose lease is over.
+    // This is not an outage for the worker that returns first. It is one for the other worker,
+    // whose lease is over.
     bench.at(2_000).renew(&bench.queue, &long, ms(6_000)).await.unwrap();
     assert_eq!(bench.score("workers", "short").await, Some(START + 3_000));
     let reaped = bench.at(2_000).reap(&bench.queue, &long, ms(6_000), 128).await.unwrap();
     assert_eq!((reaped.tasks, reaped.next_expiry), (0, Some(ms(1_000))));
 }
 
-/// If no worker serves a queue, nothing keeps watch between two reaps.
+/// If no worker serves a queue, no worker watches between two reaps.
 async fn the_second_of_two_rare_reaps_takes_tasks_back(bench: Bench) {
     outage(&bench).await;
     let stranger = WorkerId::from_stored("stranger");
@@ -167,7 +168,7 @@ async fn clock_set_back(bench: &Bench) -> [WorkerId; 2] {
     workers
 }
 
-/// The other is reaped when its lease is over by the new time of the clock.
+/// Checks that the other worker is reaped when its lease is over by the new time.
 async fn assert_two_is_reaped_in_time(bench: &Bench, one: &WorkerId, two: &WorkerId) {
     assert_eq!(bench.score("workers", two.as_str()).await, Some(START + LEASE_MS));
     for at in [5_000, 10_000] {
@@ -207,7 +208,7 @@ async fn a_long_lease_is_long_after_an_outage_until_a_grant(bench: Bench) {
     assert_eq!(reap(&bench, BACK, &WorkerId::from_stored("other 1")).await, 0);
     let expiry = bench.exact_score("workers", "w").await;
     assert_eq!(expiry, Some(format!("{}.5", START + BACK + 10 * LEASE_MS)));
-    // It relies on a long lease until it gets the answer with its first task.
+    // The worker relies on a long lease until it gets the answer with its first task.
     bench.take(BACK + 9 * LEASE_MS, &worker, 1).await;
     let expiry = bench.score("workers", "w").await;
     assert_eq!(expiry, Some(START + BACK + 10 * LEASE_MS));

@@ -1,4 +1,4 @@
-//! Every script leaves a consistent store; and `fsck` finds each kind of damage.
+//! Every script leaves a consistent store, and `fsck` finds each kind of damage.
 
 use redis::cmd;
 

@@ -1,4 +1,4 @@
-//! `submit` that is sent again: a call is done once, no matter how often it arrives.
+//! `submit` that is sent again: the call is done once, no matter how often it arrives.
 
 use optimus_core::{
     TaskState,

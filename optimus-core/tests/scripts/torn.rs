@@ -14,7 +14,7 @@ use crate::{
     world::{SITUATIONS, World},
 };
 
-/// How much of the script's writes is left, in percent.
+/// The parts of the script's writes that are left, in percent.
 const LEFT: [usize; 3] = [10, 60, 99];
 
 /// A server whose file has a world, followed by the writes of one script.

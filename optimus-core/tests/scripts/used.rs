@@ -1,5 +1,5 @@
-//! A queue that has been used costs as much as a new one: it needs no more commands for tasks that
-//! were never tried.
+//! A used queue costs as much as a new queue: it needs no more commands for tasks that were never
+//! tried.
 
 use optimus_core::{Due, broker::FailureOutcome};
 
@@ -35,7 +35,7 @@ async fn commands_of_eight(bench: &Bench, at: u64) -> u64 {
 #[tokio::test]
 async fn a_dead_a_delayed_and_a_retried_task_add_no_commands_for_others() {
     let bench = Bench::own_redis().await;
-    // The first call of a script is made twice, until Redis knows its text.
+    // The first call of a script is sent twice, because Redis does not know its text yet.
     commands_of_eight(&bench, 0).await;
     let pristine = commands_of_eight(&bench, 1).await;
 
@@ -47,7 +47,7 @@ async fn a_dead_a_delayed_and_a_retried_task_add_no_commands_for_others() {
     assert!(bench.fail(2, &reports).await.is_empty());
     bench.add(2, job().due(Due::In(ms(600_000)))).await;
 
-    // Its first claim takes over the wait for the next due time.
+    // The worker's first claim makes it wait for the next due time.
     commands_of_eight(&bench, 3).await;
     assert_eq!(commands_of_eight(&bench, 4).await, pristine);
 }

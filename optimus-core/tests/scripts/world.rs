@@ -15,11 +15,11 @@ use crate::{
     jobs::{job, job_of, ready},
 };
 
-/// When the situations take place.
+/// The time of all situations.
 const NOW: u64 = 60_000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Each script with the situations in which it is called.
+/// Each script with the situations in which tests call it.
 pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("submit", &["a plain task", "every option"]),
     ("claim", &["one", "all"]),

@@ -1,5 +1,5 @@
-//! A key with a type that is not ours stops a script before its first write: Redis would not roll
-//! back the writes that were done.
+//! A key of a wrong type stops a script before its first write, because Redis would not roll back
+//! writes.
 
 use std::collections::BTreeSet;
 
@@ -124,7 +124,8 @@ async fn notices_wrong_type(
         }
         Err(other) => panic!("{what}: {other:?}"),
         Ok(()) => {
-            // These two keys are only checked for being removed or replaced as a whole.
+            // For these two keys, the test only checks that they are not removed or replaced as a
+            // whole.
             let replaced = key.starts_with("result:") || (script, key) == ("purge", "ledger:c1");
             let after = bench.dump().await;
             assert!(replaced || after.get(key) == Some(&wrong), "{what}: it was overwritten");

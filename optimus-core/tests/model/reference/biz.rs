@@ -1,5 +1,5 @@
 //! Biz ids: a biz id belongs to one task from its submit until the task has succeeded or is
-//! cancelled. If it has a window, it stays taken until that is over.
+//! cancelled. If the biz id has a window, it stays taken until the window is over.
 
 use optimus_core::TaskId;
 
@@ -9,9 +9,9 @@ use super::{Queue, Task};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) owner: TaskId,
-    /// The end of its window; 0 for none.
+    /// The end of the window; 0 for none.
     pub(crate) valid_until: u64,
-    /// The owner has succeeded.
+    /// Whether the owner has succeeded.
     pub(crate) done: bool,
 }
 

@@ -123,7 +123,7 @@ impl Queue {
 }
 
 impl Task {
-    /// Its data apart from its record.
+    /// Draws the task's data apart from its record.
     fn draw_sides(&self, id: &str, picture: &mut Picture) {
         if self.large {
             picture.member("blobs", id);
@@ -156,7 +156,7 @@ impl Entry {
 }
 
 impl Mark {
-    /// Whether its owner has succeeded and its window is over: then the key may have expired.
+    /// Whether the owner has succeeded and the window is over. Then the key may have expired.
     fn is_over(&self, now: u64) -> bool {
         self.done && self.valid_until <= now
     }

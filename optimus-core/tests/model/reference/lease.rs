@@ -8,7 +8,7 @@ use optimus_core::{OnLost, TaskId, TaskState, WorkerId, broker::Refusal};
 use super::{Departure, Place, Queue, Worker, refused};
 use crate::{answer::Answer, observed::Observed};
 
-/// The most tasks that one reap takes, and the most workers that it checks.
+/// The maximum number of tasks that one reap takes, and of workers that it checks.
 const REAPED_MAX: usize = 128;
 const LAPSED_MAX: usize = 16;
 /// Up to this many workers of a queue have usual leases while they hold nothing.
@@ -17,7 +17,7 @@ const OFTEN_MAX: u64 = 8;
 const LONG_MAX: u64 = 10;
 
 impl Worker {
-    /// The first ms at which its lease is over.
+    /// The first ms at which the worker's lease is over.
     pub(super) fn over_at(&self) -> u64 {
         self.expiry + u64::from(self.is_long)
     }
@@ -62,8 +62,9 @@ impl Queue {
         Answer::Holds(holds)
     }
 
-    /// Takes tasks from workers whose lease is over. Each gets one more loss and goes back to the
-    /// head of the ready list, unless that marks it Dead. The store chooses which come first.
+    /// Takes tasks from workers whose lease is over. Each task gets one more loss and goes back to
+    /// the head of the ready list, unless the loss marks it Dead. The store chooses which tasks
+    /// come first.
     pub(super) fn reap(
         &mut self,
         now: u64,
@@ -97,7 +98,8 @@ impl Queue {
                 let state = match task.place {
                     Place::Dead(_) => TaskState::Dead,
                     Place::Cancelled(_) => TaskState::Cancelled,
-                    // Where the rest of the line goes once all are known.
+                    // The place of the other tasks in the list is known only when all losses are
+                    // known.
                     _ => TaskState::Ready,
                 };
                 lost.insert(id, (worker.clone(), failures + losses, state));
@@ -125,14 +127,14 @@ impl Queue {
         Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost })
     }
 
-    /// A worker → ∅. If it waits for the next due time, no worker does now.
+    /// A worker → ∅. If the worker waits for the next due time, no worker waits for it now.
     fn forget(&mut self, name: &WorkerId) {
         self.workers.remove(name);
         self.timer = self.timer.take().filter(|(holder, _)| holder != name);
     }
 
-    /// A worker loses a task. Returns its id if it should run again. Only a task that ran alone may
-    /// have killed the worker.
+    /// A worker loses a task. Returns the task's id if the task should run again. Only a task that
+    /// ran alone may have killed the worker.
     fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId, alone: bool) -> Option<TaskId> {
         self.workers.get_mut(worker).expect("it is there").holds.remove(id);
         let task = self.task(id);

@@ -1,4 +1,4 @@
-//! The queue in plain Rust: this is the specification.
+//! The queue in plain Rust. This is the specification.
 //!
 //! A task has one [`Place`], so it can't be in two states. Where the store may choose (in which
 //! order lost tasks are taken, how many tombstones a claim skips), the reference follows the store
@@ -61,9 +61,9 @@ pub(crate) struct Queue {
     pub(crate) deleted: BTreeMap<TaskId, u64>,
     /// Every task that has succeeded.
     pub(crate) succeeded: BTreeSet<TaskId>,
-    /// The store has no room: submits are refused, all other calls work.
+    /// Whether the store is full: then submits are refused, and all other calls work.
     pub(crate) full: bool,
-    /// A waiter took the token of the wakeup list, and no worker has claimed since.
+    /// Whether a waiter took the token of the wakeup list and no worker has claimed since then.
     pub(crate) woken: bool,
 }
 
@@ -76,31 +76,31 @@ pub(crate) struct Task {
     pub(crate) window_ms: Option<u64>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_losses: u32,
-    /// Only stored if the task can expire.
+    /// When the store accepted the task; only known if the task can expire.
     pub(crate) accepted_ms: Option<u64>,
     pub(crate) expires_in_ms: Option<u64>,
-    /// The time by which it must start after a requeue; 0 if it was started and released.
+    /// The time by which the task must start after a requeue; 0 if it was started and released.
     pub(crate) start_by_ms: Option<u64>,
     pub(crate) large: bool,
-    /// The bytes of its record and its payload.
+    /// The bytes of the task's record and payload.
     pub(crate) bytes: u64,
     pub(crate) place: Place,
     /// Counts of failures, losses and misfits; `None` before the first.
     pub(crate) tries: Option<(u32, u32, u32)>,
-    /// The last ten, as `<ms> <json>`.
+    /// The last ten errors, as `<ms> <json>`.
     pub(crate) errors: VecDeque<String>,
-    /// When it was asked to stop, while it is running.
+    /// When the running task was asked to stop.
     pub(crate) stop_asked: Option<u64>,
-    /// The clients that wait for its end.
+    /// The clients that wait for the task's end.
     pub(crate) waiters: Vec<String>,
 }
 
-/// The one place of a task.
+/// The place of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Until this time.
     Delayed(u64),
-    /// In the ready list; its entry is in [`Queue::ready`].
+    /// In the ready list; the task's entry is in [`Queue::ready`].
     Ready,
     /// Ready with a rank, the smallest first: the ready time in ms, minus a minute per step of
     /// priority.
@@ -118,22 +118,23 @@ pub(crate) enum Place {
 /// A registered worker that was not reaped and has not left.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Worker {
-    /// When its lease is over.
+    /// When the worker's lease is over.
     pub(crate) expiry: u64,
-    /// The expiry is half a ms later: the lease is long, and becomes usual with the next grant.
+    /// Whether the lease is long. Then the expiry is half a ms later, and the lease becomes usual
+    /// with the next grant.
     pub(crate) is_long: bool,
     pub(crate) lease_ms: u64,
-    /// The expiry that it got after an outage.
+    /// The expiry that the worker got after an outage.
     pub(crate) graced: Option<(u64, bool)>,
-    /// The token of its last claim that granted something.
+    /// The token of the worker's last claim that granted something.
     pub(crate) last_claim: Option<Token>,
-    /// That claim was for one task that runs alone.
+    /// Whether that claim was for one task that runs alone.
     pub(crate) alone: bool,
-    /// The tasks that it holds.
+    /// The tasks that the worker holds.
     pub(crate) holds: BTreeMap<TaskId, Token>,
 }
 
-/// How the store differs from the specification.
+/// A difference between the store and the specification.
 pub(crate) type Departure = String;
 
 impl Queue {

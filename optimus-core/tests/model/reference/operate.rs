@@ -14,7 +14,7 @@ use crate::{answer::Answer, call::LEDGER_IDLE_MS};
 /// How many fences one ms has.
 const FENCES_A_MS: u64 = 1024;
 
-/// The most that one purge takes of each kind.
+/// The maximum number of tasks of each state that one purge removes.
 const PURGED_MAX: usize = 64;
 
 /// How long the queue remembers that a task was deleted.
@@ -71,7 +71,7 @@ impl Queue {
             return refused(Refusal::Duplicate, &format!("{}{window}", owner.stored()));
         }
         self.take_biz(now, id);
-        // It stays known that it was tried, and so does its error history.
+        // The task still counts as tried, and its error history stays.
         let task = self.task(id);
         task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
         task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
@@ -117,9 +117,9 @@ impl Queue {
         self.purged += 1;
     }
 
-    /// Dead and Cancelled → ∅: of each kind the oldest, while one is past its age, or there are
-    /// more than are kept, or they take more bytes than are kept. Also removes idle ledgers. For
-    /// tasks that were deleted a day ago, only the latest time of their ids is kept.
+    /// Dead and Cancelled → ∅. Removes the oldest tasks of each state while one is past its age, or
+    /// the tasks are above the limit of number or bytes. Also removes idle ledgers. For tasks that
+    /// were deleted a day ago, only the latest time of their ids is kept.
     pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
         let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {

@@ -10,7 +10,7 @@ use crate::{
     call::Wait,
 };
 
-/// The most bytes of clients that wait for one task.
+/// The maximum bytes of the names of clients that wait for one task.
 const WAITING_MAX: usize = 32 * 1024;
 
 impl Queue {
@@ -22,7 +22,7 @@ impl Queue {
         let state = self.state_for(id, stored_by);
         let success_of = |(id, number): &(TaskId, u64)| {
             let (client, _) = stored_by?;
-            // A summary alone does not count.
+            // A summary alone does not prove a success.
             let is_known = self.results.contains_key(id) || self.is_proven(id, client, *number);
             (!self.tasks.contains_key(id) && is_known)
                 .then(|| (TaskState::Success, self.results.get(id).cloned()))
@@ -42,9 +42,9 @@ impl Queue {
         Answer::Ended(None, along)
     }
 
-    /// The state of a task for its submitter. A task that is gone has succeeded if the ledger has
-    /// the call and no task as young was purged. This may miss a success, but never reports a wrong
-    /// one.
+    /// The state of a task for its submitter. A task without a record has succeeded if the ledger
+    /// has the call and no task as young was purged. This may miss a success, but never reports a
+    /// wrong one.
     pub(super) fn state_for(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> TaskState {
         let state = self.state(id);
         let is_stored = |(client, number): &(String, u64)| self.is_proven(id, client, *number);

@@ -6,16 +6,16 @@ use optimus_core::TaskId;
 
 use super::{Departure, Place, Queue};
 
-/// How many ms of waiting one step of priority is worth.
+/// The ms of waiting that equal one step of priority.
 const STEP_MS: i64 = 60_000;
 
 /// One entry of the ready list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) id: TaskId,
-    /// Ready since then; `None` means since the time in the task's id.
+    /// The time since which the task is ready; `None` means the time in the task's id.
     pub(crate) stamp: Option<u64>,
-    /// Its task was cancelled, so a claim skips it.
+    /// Whether the task was cancelled, so that a claim skips the entry.
     pub(crate) tombstone: bool,
 }
 
@@ -30,13 +30,13 @@ fn signed(ms: u64) -> i64 {
 }
 
 impl Queue {
-    /// The rank of a task with this priority that is ready since then.
+    /// The rank of a task with this priority that is ready since this time.
     fn rank(since: u64, priority: i8) -> Place {
         Place::Ranked(signed(since) - i64::from(priority) * STEP_MS)
     }
 
-    /// Adds a task to the end of the ready list, with `stamp` or the time of its id; or ranks it
-    /// from now on.
+    /// Adds a task to the end of the ready list, with `stamp` or the time of its id. A task with a
+    /// priority is ranked from now on.
     pub(super) fn make_ready(&mut self, now: u64, id: &TaskId, stamp: Option<u64>) {
         let task = self.task(id);
         if task.priority == 0 {
@@ -47,8 +47,8 @@ impl Queue {
         }
     }
 
-    /// Puts tasks back to the head of the ready list, in order, or to their rank by the time of
-    /// their ids.
+    /// Puts tasks back to the head of the ready list, in order. Tasks with a priority get their
+    /// rank by the time of their ids.
     pub(super) fn back_to_ready(&mut self, now: u64, ids: &[TaskId]) {
         for id in ids.iter().rev() {
             let task = self.task(id);
@@ -69,9 +69,9 @@ impl Queue {
         entry.expect("a ready task without a priority has an entry").tombstone = true;
     }
 
-    /// Takes the next task: the head of the ready list, unless a ranked task comes first. After
-    /// them come tasks that have just become due, up to the first with a priority, which is ranked
-    /// first.
+    /// Takes the next task: the head of the ready list, unless a ranked task comes first. Tasks
+    /// that have just become due follow, up to the first one with a priority, which must be ranked
+    /// before.
     pub(super) fn take_next(&mut self, due: &mut VecDeque<TaskId>) -> Option<TaskId> {
         loop {
             let best = self.ranked().min();

@@ -19,8 +19,8 @@ const SUCCESS_MAX: usize = 1_000;
 const SUCCESS_STEP: usize = 128;
 
 impl Queue {
-    /// Takes the tasks that the worker holds with their token, each once. Returns the positions of
-    /// the others.
+    /// Takes the tasks that the worker holds under the reported token, each once. Returns the
+    /// positions of the other reports.
     fn take_held(&mut self, leases: impl Iterator<Item = Lease>) -> (BTreeSet<usize>, Answer) {
         let (mut held, mut stale) = (BTreeSet::new(), Vec::new());
         for (position, lease) in leases.enumerate() {
@@ -121,8 +121,8 @@ impl Queue {
 }
 
 impl Task {
-    /// Notes that a worker started it. It does not expire any more, which is stored unless a
-    /// failure or a loss shows it.
+    /// Notes that a worker started the task. The task can no longer expire, which is stored unless
+    /// a failure or a loss shows it.
     fn was_started(&mut self) {
         if let Some((_, _, misfits)) = &mut self.tries {
             *misfits = 0;
@@ -133,7 +133,7 @@ impl Task {
         }
     }
 
-    /// Adds an entry to its error history.
+    /// Adds an entry to the task's error history.
     pub(super) fn remember(&mut self, now: u64, error: &str) {
         self.errors.push_back(format!("{now} {error}"));
         if self.errors.len() > ERRORS_MAX {

@@ -13,15 +13,16 @@ use crate::{
 /// How many calls of a client are remembered, each in the slot of its number.
 const SLOTS: u64 = 16;
 
-/// How far a client's clock may differ for the times in its ids to be used.
+/// The largest difference of a client's clock at which the times in its ids are used.
 const CLOCKS_AGREE_MS: u64 = 1_000;
 
 /// The latest answers to one client.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
-    /// Call number and answer, by slot.
+    /// The call number and the answer of each slot.
     pub(crate) slots: BTreeMap<u64, (u64, Vec<Option<TaskId>>)>,
-    /// By slot: the last call before each gap of lost calls, and the first one after it.
+    /// The gaps of lost calls of each slot: the last call before the gap, and the first call after
+    /// it.
     pub(crate) lost: BTreeMap<u64, Vec<(u64, u64)>>,
     pub(crate) kept_at: Option<u64>,
 }
@@ -37,7 +38,7 @@ impl Queue {
         has_success && answered.is_none_or(|(answered, _)| *answered < number)
     }
 
-    /// Accepts each task unless its biz id is taken; a repeated call gets the same answer.
+    /// Accepts each task unless its biz id is taken. A repeated call gets the same answer.
     pub(super) fn submit(&mut self, now: u64, submit_call: &SubmitCall) -> Answer {
         let SubmitCall { number, since, .. } = *submit_call;
         let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();

@@ -13,12 +13,12 @@ use crate::{
     observed::Observed,
 };
 
-/// The most tasks that one claim grants.
+/// The maximum number of tasks that one claim grants.
 const GRANTS_MAX: usize = 128;
 
 impl Queue {
     /// Grants a worker up to `want` tasks with one token, in the order of the ready list. A repeat
-    /// of its last claim returns the tasks of it that the worker still holds.
+    /// of the worker's last claim returns the tasks of that claim that the worker still holds.
     pub(super) fn claim(
         &mut self,
         now: u64,
@@ -93,8 +93,8 @@ impl Queue {
         Answer::Granted(Granted { token: last, more: true, next_due_ms: None, grants })
     }
 
-    /// Takes this many tasks, and as many tombstones as the store did; the other due tasks are
-    /// added to the ready list.
+    /// Takes this many tasks, and as many tombstones as the store did, and adds the other due tasks
+    /// to the ready list.
     fn take_as_many(
         &mut self,
         now: u64,
@@ -106,7 +106,7 @@ impl Queue {
         let mut ids = Vec::new();
         for _ in 0..count {
             let id = self.take_next(&mut due).ok_or("more is granted than there is")?;
-            // Takes it from its rank, so that the next search finds another task.
+            // This removes the task from its rank, so that the next search finds another task.
             self.task(&id).place = Place::Ready;
             ids.push(id);
         }
