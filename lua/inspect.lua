@@ -1,4 +1,4 @@
--- inspect: reads one task: its state and all that is kept about it
+-- inspect: reads one task: its state and all its data
 --
 -- KEYS   the naming block
 -- ARGV   1 id

@@ -265,7 +265,7 @@ mod tests {
             })
         };
         let bytes = encode(&json!([nested(126), nested(126)])).unwrap();
-        serde_json::from_slice::<Value>(&bytes).expect("it is read again");
+        serde_json::from_slice::<Value>(&bytes).expect("serde_json reads the value");
         let problem = encode(&nested(128)).unwrap_err().to_string();
         assert!(problem.contains("127"), "{problem}");
         let bytes = serde_json::to_vec(&nested(128)).unwrap();

@@ -52,7 +52,7 @@ struct Inner {
     unblocked: Notify,
 }
 
-/// What a worker knows about an attempt when it starts.
+/// The facts that a worker has about an attempt when it starts.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct AttemptFacts {

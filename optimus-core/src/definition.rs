@@ -157,7 +157,7 @@ mod tests {
         let ctx =
             Context::new(AttemptFacts::first(id, Instant::now() + HOUR), Arc::new(Data::new()));
         let running = definition.run(payload.as_bytes(), ctx, result_ttl)?;
-        running.now_or_never().expect("it awaits nothing")
+        running.now_or_never().expect("the handler awaits nothing")
     }
 
     #[test]

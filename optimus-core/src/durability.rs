@@ -1,4 +1,4 @@
-//! What an acknowledged submit survives: [`Durability`].
+//! The failures that an acknowledged submit survives: [`Durability`].
 
 use std::fmt;
 

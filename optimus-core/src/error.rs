@@ -168,7 +168,7 @@ constructors! {
     /// Another task holds the biz id.
     duplicate(owner: TaskId, window_end_ms: Option<u64>) =>
         Kind::Duplicate { owner, window_end_ms };
-    /// Nothing is known of the task.
+    /// The store has no data about the task.
     forgotten(id: TaskId) => Kind::Forgotten(id);
     /// The task succeeded, and its result is no longer kept.
     result_gone(id: TaskId) => Kind::ResultGone(id);
@@ -234,7 +234,7 @@ predicates! {
     is_wrong_state => Kind::WrongState { .. },
     /// Another task holds the biz id; see [`Error::task_ids`].
     is_duplicate => Kind::Duplicate { .. },
-    /// Nothing is known of the task (any more), or its result is gone.
+    /// The store has no data about the task, or its result is gone.
     is_forgotten => Kind::Forgotten(_) | Kind::ResultGone(_),
     /// The task was cancelled.
     is_cancelled => Kind::Cancelled { .. },
@@ -286,7 +286,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The same as `Display`, because `main` prints an error that it returns in this form.
+/// Prints the same text as `Display`, because `main` prints a returned error with `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

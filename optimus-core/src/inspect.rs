@@ -19,7 +19,7 @@ pub struct Inspector {
     broker: Broker,
 }
 
-/// One task, with all that is stored for it.
+/// One task, with all its stored data.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TaskView {

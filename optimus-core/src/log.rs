@@ -1,9 +1,9 @@
 //! Log events that a separate thread passes to the subscriber: [`Log`].
 //!
-//! For the other Optimus crates; not public API. A `tracing` subscriber is user code. It may panic,
-//! and it may block, for example on a pipe that is not read. So code that keeps leases, connections
-//! or locks alive does not call it, but queues its events here. One thread passes them on in order.
-//! The thread ends when no events are left.
+//! For the other Optimus crates; not public API. A `tracing` subscriber is user code. A subscriber
+//! may panic, and it may block, for example on a pipe that no program reads. So code that keeps
+//! leases, connections or locks alive does not call it, but queues its events here. One thread
+//! passes them on in order. The thread ends when no events are left.
 
 use std::{
     collections::VecDeque,
@@ -38,7 +38,8 @@ type Entry = Box<dyn FnOnce() + Send>;
 pub struct Log(Arc<Inner>);
 
 struct Inner {
-    /// `None` if that thread had no subscriber of its own. Then events go to that of the process.
+    /// The subscriber of the thread that made the log. If that thread had none, this is `None`, and
+    /// events go to the subscriber of the process.
     subscriber: Option<WeakDispatch>,
     waiting: Mutex<Waiting>,
 }

@@ -74,7 +74,7 @@ async fn events_above_the_limit_are_dropped_and_counted_while_the_subscriber_blo
     }
     hold.release();
     log.flush(PATIENCE).await;
-    let dropped = notes.dropped().expect("it is logged");
+    let dropped = notes.dropped().expect("the count is logged");
     assert!(dropped == 10 || dropped == 11, "{dropped}");
     assert_eq!(notes.texts().len(), all - dropped + 1);
 }
@@ -89,7 +89,7 @@ async fn each_of_several_events_that_are_added_together_counts() {
     }
     hold.release();
     log.flush(PATIENCE).await;
-    let dropped = notes.dropped().expect("it is logged");
+    let dropped = notes.dropped().expect("the count is logged");
     // The thread may have taken the first of them already.
     assert!((all - WAITING_MAX - together..=all - WAITING_MAX).contains(&dropped), "{dropped}");
     assert_eq!(notes.texts().len(), all - dropped + 1);

@@ -1,5 +1,5 @@
-//! What a process needs from its machine: the time of day, a host name, unique ids, and a yield to
-//! other tasks.
+//! The services that a process needs from its machine: the time of day, a host name, unique ids,
+//! and a yield to other tasks.
 //!
 //! For the other Optimus crates; not public API. With the feature `simulation` a thread can take
 //! all of them from a clock and a seed, so that its run can be repeated exactly.

@@ -1,4 +1,5 @@
-//! How long to wait before a retry: [`Backoff`]. Pure; the random number is an argument.
+//! The wait before a retry: [`Backoff`]. The functions have no side effects; the random number is
+//! an argument.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -44,7 +45,7 @@ pub enum Interrupted {
 /// The longest wait that any formula may return: 90 days.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// The wait before retry *n* (from 1).
+/// The formula for the wait before retry *n* (from 1).
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub enum Backoff {

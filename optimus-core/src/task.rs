@@ -65,7 +65,7 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     }
 }
 
-/// What a handler may return: a `Result` with any error, or `()`.
+/// A type that a handler may return: a `Result` with any error, or `()`.
 #[diagnostic::on_unimplemented(
     message = "a task can't return `{Self}`",
     note = "return `()`, or a `Result<T, E>` whose error converts into \

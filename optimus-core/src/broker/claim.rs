@@ -56,7 +56,7 @@ pub enum StartBy {
     Started,
 }
 
-/// What a reap did.
+/// The result of a reap.
 #[derive(Debug)]
 pub struct Reaped {
     /// How many tasks were taken from lapsed workers.

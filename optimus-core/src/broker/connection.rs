@@ -256,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn a_future_that_is_not_polled_does_not_keep_others_from_connecting() {
         let server = optimus_testkit::RedisServer::start();
-        let endpoint = Endpoint::parse(&server.url()).expect("it is one of ours");
+        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is valid");
         let connection = Connection::new(endpoint, "test", Commands::Immediate, Log::here());
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut held = std::pin::pin!(connection.connection(deadline));
@@ -283,7 +283,7 @@ mod tests {
             loop {
                 let read = server.read(&mut words).await.unwrap();
                 let commands = String::from_utf8_lossy(&words[..read]).matches('*').count();
-                assert!(commands > 0, "the attempt goes on");
+                assert!(commands > 0, "the attempt continues");
                 server.write_all(&b"+OK\r\n".repeat(commands)).await.unwrap();
             }
         };

@@ -14,7 +14,7 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// connection is dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What ended a wait for work.
+/// The event that ended a wait for work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Woken {
     /// This queue has work.

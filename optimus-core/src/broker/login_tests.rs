@@ -15,7 +15,7 @@ use super::*;
 use crate::control::BoxError;
 
 fn login(url: &str, ask: Option<AskCredentials>) -> Arc<Login> {
-    Arc::new(Login::new(&Place::parse(url).unwrap_or_else(|_| panic!("{url} is one of ours")), ask))
+    Arc::new(Login::new(&Place::parse(url).unwrap_or_else(|_| panic!("{url} is valid")), ask))
 }
 
 /// Asks a function that counts its calls. It gets the number of earlier calls.
@@ -93,7 +93,7 @@ async fn a_function_that_never_answers_is_asked_again() {
     });
     assert!(login.ask().await.is_err());
     assert!(login.ask().await.is_err());
-    assert_eq!(calls.load(Ordering::Relaxed), 1, "its answer may still come");
+    assert_eq!(calls.load(Ordering::Relaxed), 1, "the first call may still answer");
     tokio::time::advance(ABANDONED_AFTER).await;
     assert!(login.ask().await.is_ok());
     assert_eq!(calls.load(Ordering::Relaxed), 2);

@@ -15,7 +15,7 @@ use crate::{
     state::TaskState,
 };
 
-/// What a cancel did.
+/// The result of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
     /// The task was waiting and is cancelled now.
@@ -26,7 +26,7 @@ pub enum Cancelled {
     Ended(TaskState),
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
     /// The task and all its data are removed.
@@ -35,7 +35,7 @@ pub enum Deleted {
     Left(TaskState),
 }
 
-/// What a purge keeps of the dead tasks, and separately of the cancelled ones.
+/// The limits of a purge, for the dead tasks and separately for the cancelled ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// The maximum number of tasks.
@@ -46,7 +46,7 @@ pub struct Keep {
     pub age: Duration,
 }
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Debug, Clone, Copy)]
 pub struct Purged {
     /// How many tasks were removed.

@@ -42,7 +42,7 @@ async fn an_answer_that_takes_longer_is_awaited_while_bytes_of_it_come() {
     tokio::select! {
         biased;
         (read, ()) = exchange => assert_eq!(read.unwrap(), 20),
-        () = pulse.stops() => panic!("it gave up while bytes came"),
+        () = pulse.stops() => panic!("the pulse stopped while bytes came"),
     }
     assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
 }
@@ -62,7 +62,7 @@ async fn a_request_that_takes_longer_is_awaited_while_bytes_of_it_go() {
     tokio::select! {
         biased;
         (written, ()) = exchange => written.unwrap(),
-        () = pulse.stops() => panic!("it gave up while bytes went"),
+        () = pulse.stops() => panic!("the pulse stopped while bytes went"),
     }
     assert_eq!(stops_after(&pulse).await, Some(SILENCE_MAX));
 }

@@ -93,7 +93,7 @@ fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
     BrokerError::NotDone(why)
 }
 
-/// What the operator can do, if trying again does not help.
+/// The advice for the operator, if trying again does not help.
 fn advice(why: &str) -> &'static str {
     if why.contains("Too many open files") {
         "; raise this process' limit of open files (ulimit -n)"

@@ -35,12 +35,13 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Whether it has no result, no biz id and no data apart from its record. Such a call is cheap.
+    /// Whether the attempt has no result, and the task has no biz id and no data apart from its
+    /// record. Such a report costs Redis little.
     fn is_plain(&self) -> bool {
         self.result.is_none() && self.biz_id.is_none() && !self.has_sides
     }
 
-    /// Its entry in the list of the last successes.
+    /// Writes the attempt's entry in the list of the last successes.
     fn write_summary(&self, bytes: &mut Vec<u8>) {
         let Self { lease, task, attempt, ended_ms, .. } = self;
         bytes.extend_from_slice(&lease.id.stored_bytes());

@@ -80,7 +80,7 @@ impl ServerFacts {
         }
     }
 
-    /// What a failover may lose; `None` if there is no replica.
+    /// Describes what a failover may lose; `None` if there is no replica.
     pub fn failover(&self) -> Option<&'static str> {
         self.replicas.filter(|count| *count > 0).map(|_| {
             "a failover may lose writes that the replica had not received; \

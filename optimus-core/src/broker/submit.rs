@@ -164,7 +164,7 @@ impl Broker {
         self.send(commands).await.into_iter().try_for_each(|answer| answer.map(drop))
     }
 
-    /// Adds a queue to the set that inspectors read. Safe to repeat.
+    /// Adds a queue to the set that inspectors read. The call is safe to repeat.
     pub async fn announce(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let mut command = redis::cmd("SADD");
         command.arg(super::keys::queues(&self.namespace)).arg(queue.as_str());

@@ -48,7 +48,7 @@ pub struct TaskHandle<T> {
     output: PhantomData<fn() -> T>,
 }
 
-/// Where a handle got its task from.
+/// The source of a handle's task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The handle's client submitted the task under a new id, in the call with this number.

@@ -132,7 +132,7 @@ mod tests {
         let after = |over| {
             let mut ledger = Ledger::default();
             let number = taken(&mut ledger).0;
-            assert!(!ledger.may_go(), "it is under way");
+            assert!(!ledger.may_go(), "the call is in progress");
             ledger.settle(number, over);
             let next = taken(&mut ledger).0;
             ledger.settle(next, Over::Answered);

@@ -151,7 +151,7 @@ impl Client {
         if installed.is_open() { Ok(installed) } else { Err(Error::installed_closed()) }
     }
 
-    /// The same client with these layers instead of its own.
+    /// Returns this client with these layers instead of its own.
     fn with_layers(self, layers: &Layers) -> Self {
         Self(self.0, layers.clone())
     }

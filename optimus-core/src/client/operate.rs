@@ -17,8 +17,8 @@ impl Client {
     /// task is already cancelled.
     ///
     /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
-    /// An `async` handler that does not end by itself is dropped 10 s later. A handler that still
-    /// returns `Ok` has succeeded.
+    /// An `async` handler that does not end within 10 s is dropped. A handler that still returns
+    /// `Ok` has succeeded.
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if the task has ended; [`Error::is_forgotten`] if the store has no

@@ -159,8 +159,12 @@ mod tests {
         };
         let grown: Vec<usize> = (0..6).map(|at| ask(at, SIBLINGS_MAX)).collect();
         assert_eq!(grown, [0, 1, 3, 7, 15, 31]);
-        assert_eq!([ask(6, 32), ask(7, 0), ask(7, 0)], [63, 47, 23], "of which some are open");
-        assert_eq!(ask(60, 1), 0, "it is not in turn");
-        assert_eq!(ask(7, 1), 0, "others were asked since");
+        assert_eq!(
+            [ask(6, 32), ask(7, 0), ask(7, 0)],
+            [63, 47, 23],
+            "some of these tasks are open"
+        );
+        assert_eq!(ask(60, 1), 0, "the handle is not in turn");
+        assert_eq!(ask(7, 1), 0, "other handles were asked since");
     }
 }

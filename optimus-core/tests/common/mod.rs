@@ -1,5 +1,5 @@
 //! The code that the test targets of this package share: a store under test, and calls on it.
-#![allow(dead_code, unused_macros, reason = "each test target uses its part")]
+#![allow(dead_code, unused_macros, reason = "each test target uses only a part")]
 
 #[macro_use]
 pub(crate) mod bench;

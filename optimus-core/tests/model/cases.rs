@@ -108,7 +108,7 @@ impl Plan {
         let mut run = field.start().recording();
         let problem = match run.go(steps).await {
             Err(problem) => run.named(&problem),
-            Ok(()) => "it does not fail any more".into(),
+            Ok(()) => "the run no longer fails".into(),
         };
         let (transcript, count) = (run.transcript(), steps.len());
         let most = self.steps;

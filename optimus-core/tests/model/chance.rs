@@ -1,4 +1,4 @@
-//! Which steps are made, how often, and with which values.
+//! The random choice of steps: which ones, how often, and with which values.
 
 use std::{ops::Range, time::Duration};
 

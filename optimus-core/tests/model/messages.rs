@@ -72,7 +72,7 @@ impl Run<'_> {
         let mut lists =
             side.reference.cancel_wakeups.iter_mut().filter(|(_, list)| !list.is_empty());
         let Some((name, list)) = lists.next() else { return Ok(()) };
-        let (name, expected) = (name.clone(), list.pop_front().expect("it is not empty"));
+        let (name, expected) = (name.clone(), list.pop_front().expect("the list is not empty"));
         let registrations = [(side.bench.queue.clone(), name.clone())];
         let stopped = self.listener.wait_for_stop(&registrations, PATIENCE).await;
         self.record(at, queue.into(), &format_args!("{name} is to stop {stopped:?}"));

@@ -164,11 +164,11 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
-    /// Its definition lets its first loss mark it Dead.
+    /// The task's definition makes the first loss mark the task Dead.
     Fragile,
-    /// Its call sets `on_lost` to Dead.
+    /// The task's call sets `on_lost` to Dead.
     AtMostOnce,
-    /// Its payload is stored apart from its record.
+    /// The task's payload is stored apart from its record.
     Large,
 }
 

@@ -96,7 +96,7 @@ async fn a_success_is_known_as_long_as_its_result(bench: Bench) {
     report.result = Some((b"1".to_vec(), ms(60_000)));
     assert!(bench.complete(0, &[report]).await.is_empty());
     let () = bench.raw(cmd("DEL").arg(bench.key("success"))).await;
-    let end = bench.now().wait_for_end(&id, "c", None).await.unwrap().expect("it has ended");
+    let end = bench.now().wait_for_end(&id, "c", None).await.unwrap().expect("the task has ended");
     assert_eq!((end.state, end.returned), (TaskState::Success, Returned::Json(b"1".to_vec())));
 }
 
@@ -107,7 +107,7 @@ async fn a_large_result_is_not_passed_through_the_script(bench: Bench) {
     let mut report = done(&lease);
     report.result = Some((vec![b'1'; 16_385], ms(60_000)));
     assert!(bench.complete(0, &[report]).await.is_empty());
-    let end = bench.now().wait_for_end(&id, "c", None).await.unwrap().expect("it has ended");
+    let end = bench.now().wait_for_end(&id, "c", None).await.unwrap().expect("the task has ended");
     assert_eq!((end.state, end.returned), (TaskState::Success, Returned::Elsewhere));
 }
 
@@ -121,7 +121,7 @@ async fn the_submitter_always_knows_of_a_success(bench: Bench) {
         let id = bench.add(0, job()).await;
         succeed_long_ago(&bench, &id, &worker, seq).await;
     }
-    assert_eq!(state_of(&bench, &first, 1).await, TaskState::Success, "its slot was used again");
+    assert_eq!(state_of(&bench, &first, 1).await, TaskState::Success, "another call used the slot");
     assert_eq!(end(&bench, &first, "c").await, Some(TaskState::Forgotten), "from elsewhere");
 }
 
@@ -215,8 +215,12 @@ async fn a_task_that_may_have_been_purged_is_not_a_success(bench: Bench) {
 
     assert_eq!(bench.at(9).purge(&bench.queue, keep(0, long), long).await.unwrap().tasks, 1);
     assert_eq!(state_of(&bench, dead, 2).await, TaskState::Forgotten);
-    assert_eq!(state_of(&bench, good, 1).await, TaskState::Forgotten, "it could be the purged one");
-    assert_eq!(state_of(&bench, later, 3).await, TaskState::Success, "nothing as young was purged");
+    assert_eq!(
+        state_of(&bench, good, 1).await,
+        TaskState::Forgotten,
+        "the purged task could be this one"
+    );
+    assert_eq!(state_of(&bench, later, 3).await, TaskState::Success, "no task as young was purged");
 }
 
 async fn only_successes_of_the_other_tasks_are_returned(bench: Bench) {
@@ -249,7 +253,7 @@ async fn only_successes_of_the_other_tasks_are_returned(bench: Bench) {
     expected.extend([Some(Returned::Elsewhere), None, None, None, None, None]);
     assert_eq!(ends.next, expected);
     let waiting: Vec<String> = bench.raw(cmd("HKEYS").arg(bench.key("waiters"))).await;
-    assert_eq!(waiting, [open.stored()], "the others wait for nothing");
+    assert_eq!(waiting, [open.stored()], "no client waits for the others");
 }
 
 async fn results_that_are_too_large_together_are_not_all_returned(bench: Bench) {

@@ -100,7 +100,11 @@ async fn a_window_that_is_over_at_the_success_releases_at_once(bench: Bench) {
     let id = bench.add(0, job().biz_id("o-17").biz_window(ms(10))).await;
     let worker = bench.worker(0, "w").await;
     let lease = bench.take(0, &worker, 1).await;
-    assert_eq!(bench.duplicate_of(11, job().biz_id("o-17")).await, Some(id), "it still lives");
+    assert_eq!(
+        bench.duplicate_of(11, job().biz_id("o-17")).await,
+        Some(id),
+        "the task is still live"
+    );
     assert!(bench.complete(11, &[done_biz(&lease, "o-17")]).await.is_empty());
     assert!(!bench.names().await.contains(&"biz:job:o-17".to_owned()));
 }
@@ -159,7 +163,10 @@ async fn a_biz_id_may_be_any_text(bench: Bench) {
     let leases = claimed.leases(&worker);
     let failures: Vec<_> = leases.iter().map(|l| failed(l, FailureOutcome::Retry(ms(1)))).collect();
     assert!(bench.fail(0, &failures).await.is_empty());
-    assert!(!bench.names().await.iter().any(|name| name.starts_with("biz:")), "released by each");
+    assert!(
+        !bench.names().await.iter().any(|name| name.starts_with("biz:")),
+        "each task freed its biz id"
+    );
 }
 
 async fn a_requeue_takes_the_biz_id_again_or_names_its_owner(bench: Bench) {
@@ -222,7 +229,11 @@ async fn a_new_number_for_a_taken_biz_id_names_the_owner_again(bench: Bench) {
         let receipts = bench.at(0).submit(&batch).await.unwrap();
         assert_eq!(receipts.receipts, [Receipt::Duplicate(owner.clone())]);
     }
-    assert_eq!(bench.state(tasks[0].id()).await.as_str(), "forgotten", "nothing of it is stored");
+    assert_eq!(
+        bench.state(tasks[0].id()).await.as_str(),
+        "forgotten",
+        "the store has no data of the task"
+    );
 }
 
 on_both![

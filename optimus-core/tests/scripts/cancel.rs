@@ -132,7 +132,7 @@ async fn each_of_many_is_cancelled_on_its_own_and_one_named_twice_only_once(benc
     let stop = |lease: &Lease| format!("{} {}", lease.id.stored(), lease.token);
     assert_eq!(bench.list("wake:held").await, [stop(&running[0]), stop(&running[1])]);
     assert_eq!(bench.list("wake:idle").await, [stop(&running[2])]);
-    assert_eq!(bench.duplicate_of(9, job().biz_id("a")).await, None, "it is free");
+    assert_eq!(bench.duplicate_of(9, job().biz_id("a")).await, None, "the biz id is free");
     for id in [&ready, &ranked, &delayed] {
         assert_eq!(bench.state(id).await, TaskState::Cancelled);
     }

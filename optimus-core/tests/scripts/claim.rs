@@ -79,9 +79,9 @@ async fn a_claim_adds_a_wakeup_if_work_is_left(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     assert!(bench.answer_wakeup().await);
     bench.claim(0, &worker, 1, 1).await;
-    assert!(bench.answer_wakeup().await, "for the next worker");
+    assert!(bench.answer_wakeup().await, "the next worker is woken");
     bench.claim(0, &worker, 2, 1).await;
-    assert!(!bench.answer_wakeup().await, "nothing is left");
+    assert!(!bench.answer_wakeup().await, "no work is left");
 }
 
 async fn a_repeated_claim_returns_what_is_still_held(bench: Bench) {

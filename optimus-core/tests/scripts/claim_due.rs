@@ -64,9 +64,13 @@ async fn due_tasks_follow_the_ready_list_and_stay_there_if_the_claim_is_full(ben
     for id in [&due, &ranked] {
         assert_eq!(bench.state(id).await, TaskState::Ready);
     }
-    assert!(bench.answer_wakeup().await, "for the work that is left");
+    assert!(bench.answer_wakeup().await, "a worker is woken for the work that is left");
     let rest = bench.claim(7, &worker, 2, 8).await;
-    assert_eq!(rest.ids(), [ranked, line[1].id().clone(), due], "the ranked one by its priority");
+    assert_eq!(
+        rest.ids(),
+        [ranked, line[1].id().clone(), due],
+        "the ranked task comes by its priority"
+    );
 }
 
 async fn a_due_task_is_ready_since_a_claim_found_it_due(bench: Bench) {
@@ -87,11 +91,15 @@ async fn a_cancelled_delayed_task_costs_one_claim(bench: Bench) {
     let later = bench.add(0, job().due(later)).await;
     bench.at(0).cancel(&gone).await.unwrap();
     let worker = bench.worker(0, "w").await;
-    assert_eq!(bench.claim(0, &worker, 1, 8).await.next_due, Some(ms(10)), "too early is harmless");
+    assert_eq!(
+        bench.claim(0, &worker, 1, 8).await.next_due,
+        Some(ms(10)),
+        "a time that is too early is harmless"
+    );
     let found = bench.claim(10, &worker, 2, 8).await;
     assert_eq!((found.ids(), found.next_due), (vec![], Some(ms(30))));
     assert_eq!(bench.claim(40, &worker, 3, 8).await.ids(), [later]);
-    assert_eq!(bench.field("meta", "due").await, None, "nothing is delayed");
+    assert_eq!(bench.field("meta", "due").await, None, "no task is delayed");
 }
 
 async fn a_task_that_comes_back_has_its_tries_on_every_path(bench: Bench) {
@@ -184,7 +192,7 @@ async fn one_worker_waits_for_a_due_time_and_the_others_are_standbys(bench: Benc
     };
     assert_eq!(answer_of(0, 0).await, (Some(ms(50)), None));
     assert_eq!(answer_of(1, 1).await, (Some(ms(49)), Some(3)));
-    assert_eq!(answer_of(2, 0).await, (Some(ms(48)), None), "it still waits");
+    assert_eq!(answer_of(2, 0).await, (Some(ms(48)), None), "the worker still waits");
     // Another task is due sooner. The first worker that reads the new time waits for it.
     bench.add(3, job().due(Due::In(ms(17)))).await;
     assert_eq!(answer_of(4, 1).await, (Some(ms(16)), None));

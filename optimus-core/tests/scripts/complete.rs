@@ -141,7 +141,7 @@ async fn abbreviated_extras_apply_to_their_task_if_others_are_stale(bench: Bench
     let leases = bench.claim(0, &worker, 1, 6).await.leases(&worker);
     let mut reports: Vec<_> = ids_of(&tasks)
         .iter()
-        .map(|id| done(leases.iter().find(|lease| lease.id == *id).expect("it is claimed")))
+        .map(|id| done(leases.iter().find(|lease| lease.id == *id).expect("the task is claimed")))
         .collect();
     for (report, biz_id) in reports[3..].iter_mut().zip([None, Some("a"), Some("b")]) {
         (report.has_sides, report.biz_id) = (false, biz_id.map(Into::into));
@@ -173,7 +173,7 @@ async fn the_last_thousand_summaries_are_kept(bench: Bench) {
     let summaries = bench.list("success").await;
     assert_eq!(summaries.len(), 1_000);
     let last = bench.list("success").await.pop().expect("a summary");
-    assert!(last.starts_with(&latest.unwrap()), "the latest last");
+    assert!(last.starts_with(&latest.unwrap()), "the latest summary is last");
     assert_eq!(bench.state(&first.unwrap()).await, TaskState::Forgotten);
 }
 

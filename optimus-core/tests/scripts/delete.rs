@@ -89,7 +89,7 @@ async fn a_running_or_succeeded_task_is_not_changed(bench: Bench) {
         assert_eq!(delete(&bench, &[id]).await, [Deleted::Left(state)]);
     }
     bench.assert_unchanged(&before).await;
-    assert!(bench.complete(0, &[done(&lease)]).await.is_empty(), "it can still report");
+    assert!(bench.complete(0, &[done(&lease)]).await.is_empty(), "the worker can still report");
 }
 
 async fn a_second_delete_finds_an_unknown_task(bench: Bench) {
@@ -107,7 +107,10 @@ async fn a_task_that_is_submitted_again_with_its_id_is_not_deleted_any_more(benc
     assert_eq!(delete(&bench, &[&ids[0], &ids[1]]).await, [Deleted::Done; 2]);
     bench.submit(9, &[submission(&ids[0])]).await;
     assert_eq!(bench.score("deleted", &ids[0].stored()).await, None);
-    assert!(bench.score("deleted", &ids[1].stored()).await.is_some(), "it stays deleted");
+    assert!(
+        bench.score("deleted", &ids[1].stored()).await.is_some(),
+        "the other task stays deleted"
+    );
 }
 
 async fn a_wait_for_a_deleted_task_ends_as_forgotten(bench: Bench) {
@@ -123,7 +126,7 @@ async fn a_wait_for_a_deleted_task_ends_as_forgotten(bench: Bench) {
     let by = Some(StoredBy { client: "c1", number: 1 });
     for id in [&ids[0], &ids[2]] {
         let state = bench.now().state_of(id, by).await.unwrap();
-        assert_eq!(state, TaskState::Forgotten, "a deleted task is not taken for a success");
+        assert_eq!(state, TaskState::Forgotten, "a deleted task is not a success");
     }
 }
 
@@ -142,7 +145,7 @@ async fn the_success_of_an_older_task_is_still_known(bench: Bench) {
     };
     assert_eq!(state_of(&good, 1).await, TaskState::Success);
     assert_eq!(state_of(&deleted, 2).await, TaskState::Forgotten);
-    // A day later the id is no longer stored, and the task still does not count as a success.
+    // A day later the id is no longer stored, but the task still does not count as a success.
     let day = 24 * 3_600_000;
     let kept = keep(10, HOUR);
     assert_eq!(bench.at(9 + day).purge(&bench.queue, kept, 48 * HOUR).await.unwrap().tasks, 0);

@@ -17,7 +17,7 @@ async fn the_next_wait_of_that_worker_returns_once(bench: Bench) {
     };
     assert_eq!(wait(&other, 10).await, None);
     assert_eq!(wait(&worker, 5_000).await, Some(Woken::Interrupted));
-    assert_eq!(wait(&worker, 10).await, None, "the second has no effect");
+    assert_eq!(wait(&worker, 10).await, None, "the second interrupt has no effect");
 }
 
 async fn an_interrupt_that_is_not_read_expires(bench: Bench) {

@@ -51,7 +51,7 @@ async fn the_end_of_a_pause_adds_a_wakeup(bench: Bench) {
         bench.at(0).resume(&bench.queue).await.unwrap();
     }
     assert!(bench.answer_wakeup().await);
-    assert!(!bench.answer_wakeup().await, "one token at most");
+    assert!(!bench.answer_wakeup().await, "at most one token");
 }
 
 async fn the_pause_of_a_queue_that_nobody_knows_leaves_no_key(bench: Bench) {
@@ -72,7 +72,7 @@ async fn the_pause_of_an_unused_queue_reports_that(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 1).await;
     assert!(bench.complete(0, &[done(&claimed.leases(&worker)[0])]).await.is_empty());
-    assert!(bench.at(1).pause(&bench.queue).await.unwrap(), "it has succeeded since");
+    assert!(bench.at(1).pause(&bench.queue).await.unwrap(), "the task has succeeded since then");
 }
 
 async fn a_registered_worker_makes_a_queue_known(bench: Bench) {

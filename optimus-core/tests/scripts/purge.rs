@@ -88,7 +88,7 @@ async fn tasks_above_the_bytes_are_purged_the_oldest_first(bench: Bench) {
         assert_ne!(bench.state(id).await, TaskState::Forgotten);
     }
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
-    assert_eq!(purge_above(&bench, 9, keep).await.tasks, 0, "it is done");
+    assert_eq!(purge_above(&bench, 9, keep).await.tasks, 0, "the purge is complete");
 }
 
 async fn each_purged_task_is_counted_for_its_first_reason(bench: Bench) {
@@ -117,7 +117,7 @@ async fn the_counted_bytes_are_those_of_the_kept_tasks(bench: Bench) {
     assert_eq!(bytes().await, (0, 0));
     let lease = bench.take(1, &worker, 2).await;
     assert!(bench.fail(1, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
-    assert!(bytes().await.0 > first, "its error history is longer");
+    assert!(bytes().await.0 > first, "the task's error history is longer");
     bench.at(2).requeue(&id).await.unwrap();
     bench.at(2).cancel(&id).await.unwrap();
     bench.at(2).cancel(&id).await.unwrap();

@@ -149,7 +149,11 @@ async fn losses_are_counted_apart_from_failures_and_the_third_marks_dead(bench: 
         assert_eq!((found.state, found.tries), (state, (1, losses, 0)));
         assert_eq!(found.errors.lines().count(), 1 + usize::try_from(losses).unwrap());
     }
-    assert_eq!(bench.duplicate_of(now, job().biz_id("b")).await, Some(id), "a dead task keeps it");
+    assert_eq!(
+        bench.duplicate_of(now, job().biz_id("b")).await,
+        Some(id),
+        "a dead task keeps its biz id"
+    );
 }
 
 async fn a_loss_is_written_into_the_history(bench: Bench) {
@@ -214,7 +218,7 @@ async fn a_claim_that_grants_nothing_ends_a_claim_alone(bench: Bench) {
     let lost = bench.worker(0, "lost").await;
     bench.at(0).claim_alone(&bench.queue, &lost, 1).await.unwrap();
     assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty());
-    assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty(), "the second has no effect");
+    assert!(bench.claim(0, &lost, 2, 1).await.grants.is_empty(), "the repeat has no effect");
     watcher(&bench, 0).await;
     reap(&bench, LEASE_MS, 128).await;
     assert_eq!(bench.state(&id).await, TaskState::Ready, "others may have run at the same time");

@@ -104,7 +104,7 @@ async fn a_single_worker_that_dies_repeatedly_reaps_its_predecessors(bench: Benc
         let (at, name) = (start * gap, format!("start {start}"));
         let worker = bench.worker(at, &name).await;
         reaped += reap(&bench, at, &worker).await;
-        bench.at(at).claim_alone(&bench.queue, &worker, 1).await.expect("it is registered");
+        bench.at(at).claim_alone(&bench.queue, &worker, 1).await.expect("the worker is registered");
     }
     assert_eq!((reaped, bench.state(&id).await), (3, TaskState::Dead));
     assert!(bench.names().await.iter().filter(|name| name.starts_with("worker:")).count() <= 3);
@@ -188,7 +188,7 @@ async fn a_heartbeat_sets_leases_back_with_the_clock(bench: Bench) {
 async fn a_reap_sets_leases_back_with_the_clock(bench: Bench) {
     let [one, two] = clock_set_back(&bench).await;
     assert_eq!(reap(&bench, 0, &one).await, 0);
-    assert_eq!(reap(&bench, 0, &one).await, 0, "and only once");
+    assert_eq!(reap(&bench, 0, &one).await, 0, "leases are set back only once");
     assert_two_is_reaped_in_time(&bench, &one, &two).await;
 }
 

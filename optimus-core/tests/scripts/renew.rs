@@ -59,7 +59,11 @@ async fn it_returns_which_of_them_should_stop(bench: Bench) {
     let renewed = renew(&bench, 1, &worker).await;
     assert_eq!((renewed.stopping, renewed.workers), (vec![leases[1].id.clone()], 2));
     assert_eq!(renew(&bench, 1, &other).await.stopping, [others.id]);
-    assert_eq!(renew(&bench, 2, &worker).await.stopping, [leases[1].id.clone()], "until it ends");
+    assert_eq!(
+        renew(&bench, 2, &worker).await.stopping,
+        [leases[1].id.clone()],
+        "the request stays until the attempt ends"
+    );
     assert!(bench.release(2, &[given(&leases[1], Give::Head)]).await.is_empty());
     assert!(renew(&bench, 3, &worker).await.stopping.is_empty());
 }
@@ -85,7 +89,7 @@ async fn a_reaped_worker_has_lapsed_and_another_can_renew_a_late_lease(bench: Be
     assert_eq!(refusal(answer), Refusal::Lapsed);
     let over = LEASE_MS + 5;
     let answer = bench.at(over).claim(&bench.queue, &late, 2, 1).await;
-    assert_eq!(refusal(answer), Refusal::Lapsed, "its lease is over");
+    assert_eq!(refusal(answer), Refusal::Lapsed, "the worker's lease is over");
     assert_eq!(renew(&bench, over, &late).await.held, [(held.id, held.token)]);
     assert_eq!(bench.claim(over, &late, 2, 1).await.grants.len(), 1);
 }

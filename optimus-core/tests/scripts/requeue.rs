@@ -1,5 +1,5 @@
-//! `requeue`: Dead | Cancelled → Ready, by an operator. For its biz id see `biz`; for its position
-//! in the ready list see `claim_order`.
+//! `requeue`: Dead | Cancelled → Ready, by an operator. For the task's biz id see `biz`; for its
+//! position in the ready list see `claim_order`.
 
 use optimus_core::{
     Due, TaskId, TaskState,
@@ -62,7 +62,7 @@ async fn a_cancelled_task_goes_to_the_end_of_the_ready_list(bench: Bench) {
     assert_eq!(
         bench.ready_list().await,
         [&id, &other, &id].map(TaskId::stored),
-        "with its tombstone"
+        "the tombstone stays in the list"
     );
 }
 

@@ -16,7 +16,7 @@ use crate::{
 const IDLE: Duration = Duration::from_secs(60);
 
 async fn retire(bench: &Bench, at: u64) -> bool {
-    bench.at(at).retire(&bench.queue, IDLE).await.expect("it is not refused")
+    bench.at(at).retire(&bench.queue, IDLE).await.expect("the call is not refused")
 }
 
 /// Removes ended tasks and every ledger.
@@ -52,7 +52,7 @@ async fn a_retire_removes_all_keys_of_an_unused_queue(bench: Bench) {
     assert!(["meta", "ready", "skips", "success"].iter().all(|key| left.iter().any(|l| l == key)));
     assert!(retire(&bench, 60_008).await);
     assert_eq!(bench.names().await, ["completions:waiting"], "it expires");
-    assert!(retire(&bench, 60_008).await, "it is gone already");
+    assert!(retire(&bench, 60_008).await, "the queue was removed before");
 }
 
 async fn a_used_queue_is_not_changed(bench: Bench) {
@@ -67,7 +67,7 @@ async fn a_used_queue_is_not_changed(bench: Bench) {
     stays("tasks have ended and are kept").await;
     purge(&bench, 2_000).await;
     bench.at(2_000).pause(&bench.queue).await.unwrap();
-    stays("it is paused").await;
+    stays("the queue is paused").await;
     bench.at(2_000).resume(&bench.queue).await.unwrap();
     let worker = bench.worker(2_000, "w").await;
     stays("a worker is registered").await;
@@ -133,7 +133,7 @@ async fn a_queue_that_is_created_again_does_not_mix_up_old_and_new_tasks(bench: 
     let state_of = async |id, number| {
         bench.at(80_000).state_of(id, Some(StoredBy { client, number })).await.unwrap()
     };
-    assert_eq!(state_of(&dead.id, 1).await, TaskState::Forgotten, "it is not taken for a success");
+    assert_eq!(state_of(&dead.id, 1).await, TaskState::Forgotten, "a dead task is not a success");
     let worker = bench.worker(80_000, "w2").await;
     let after = bench.take(80_000, &worker, 1).await;
     assert!(after.token.fence > dead.token.fence.max(before.token.fence));

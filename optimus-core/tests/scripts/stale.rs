@@ -150,7 +150,7 @@ async fn one_lease_twice_in_a_call_counts_once(bench: Bench) {
     let leases = bench.claim(0, &worker, 1, 3).await.leases(&worker);
     let back = given(&leases[0], Give::Head);
     assert_eq!(bench.release(0, &[back.clone(), back]).await, [1]);
-    assert_eq!(bench.ready_list().await.len(), 1, "two entries would be run twice");
+    assert_eq!(bench.ready_list().await.len(), 1, "two entries would run the task twice");
     let end = done(&leases[1]);
     assert_eq!(bench.complete(0, &[end.clone(), end]).await, [1]);
     assert_eq!(bench.list("success").await.len(), 1);

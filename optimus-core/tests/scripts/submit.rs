@@ -94,7 +94,7 @@ async fn the_wakeup_list_holds_one_token_and_gets_it_only_for_sooner_tasks(bench
     bench.submit(0, &jobs(3)).await;
     bench.submit(0, &jobs(1)).await;
     assert!(bench.answer_wakeup().await);
-    assert!(!bench.answer_wakeup().await, "one token at most");
+    assert!(!bench.answer_wakeup().await, "at most one token");
 
     bench.submit(0, &jobs(30)).await;
     bench.answer_wakeup().await;
@@ -104,11 +104,11 @@ async fn the_wakeup_list_holds_one_token_and_gets_it_only_for_sooner_tasks(bench
     assert!(bench.answer_wakeup().await, "a ranked task may overtake others");
 
     bench.add(0, job().due(Due::In(ms(50)))).await;
-    assert!(bench.answer_wakeup().await, "the first to wait for");
+    assert!(bench.answer_wakeup().await, "no worker waited for an earlier time");
     bench.add(0, job().due(Due::In(ms(50)))).await;
-    assert!(!bench.answer_wakeup().await, "no sooner than the other");
+    assert!(!bench.answer_wakeup().await, "the task is due no sooner than the other");
     bench.add(0, job().due(Due::In(ms(49)))).await;
-    assert!(bench.answer_wakeup().await, "sooner than the other");
+    assert!(bench.answer_wakeup().await, "the task is due sooner than the other");
 }
 
 async fn a_lost_wakeup_is_repeated_often_for_a_short_list_and_rarely_for_a_long_one(bench: Bench) {
@@ -120,7 +120,7 @@ async fn a_lost_wakeup_is_repeated_often_for_a_short_list_and_rarely_for_a_long_
         }
     }
     let expected: Vec<_> = (1..=17).chain([64, 128, 192, 256]).collect();
-    assert_eq!(lengths, expected, "each was lost, because no worker claims");
+    assert_eq!(lengths, expected, "each wakeup was lost, because no worker claims");
     bench.submit(0, &jobs(63)).await;
     assert!(bench.answer_wakeup().await, "from 300 to 363 passes 320");
 }
@@ -149,7 +149,11 @@ async fn a_thousand_tasks_with_every_option_fit_one_call(bench: Bench) {
 
     let counts = bench.now().counts(&bench.queue).await.unwrap();
     assert_eq!((counts.ready, counts.delayed), (500, 500));
-    assert_eq!(bench.submit(1, &tasks).await, vec![Receipt::Created; 1_000], "its own marks");
+    assert_eq!(
+        bench.submit(1, &tasks).await,
+        vec![Receipt::Created; 1_000],
+        "the call's own marks do not count"
+    );
 }
 
 async fn a_stored_task_is_returned_and_nothing_is_added(bench: Bench) {

@@ -112,7 +112,7 @@ impl World {
         ];
         self.submit(bench, 0, tasks).await;
         assert_eq!(bench.claim(0, &lost, 1, 3).await.grants.len(), 3);
-        bench.at(0).cancel(self.id("lost cancelled")).await.expect("it is working");
+        bench.at(0).cancel(self.id("lost cancelled")).await.expect("the task is working");
     }
 
     /// Ends some tasks, and lets others wait for a retry.
@@ -147,7 +147,7 @@ impl World {
         self.submit(bench, 3_000, tasks).await;
         self.held = bench.claim(3_000, &self.busy, 2, 5).await.leases(&self.busy);
         assert_eq!(self.held.len(), 5);
-        bench.at(3_000).cancel(self.id("held intent")).await.expect("it is working");
+        bench.at(3_000).cancel(self.id("held intent")).await.expect("the task is working");
     }
 
     /// Adds tasks that wait, and the tombstones of a cancel.
@@ -165,9 +165,9 @@ impl World {
         ];
         self.submit(bench, 4_000, tasks).await;
         for name in ["tombstone", "requeued"] {
-            bench.at(4_000).cancel(self.id(name)).await.expect("it is ready");
+            bench.at(4_000).cancel(self.id(name)).await.expect("the task is ready");
         }
-        bench.at(4_000).requeue(self.id("requeued")).await.expect("it is cancelled");
+        bench.at(4_000).requeue(self.id("requeued")).await.expect("the task is cancelled");
     }
 
     async fn await_all(&self, bench: &Bench) {

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
 use super::{Identity, Tls};
 use crate::broker::{probe::SPEAKS_PLAINLY, refused::DialError};
 
-/// What rustls has in its error about a certificate that is not one of version 3.
+/// The word in the error of rustls about a certificate that does not have version 3.
 const VERSION_1: &str = "UnsupportedCertVersion";
 
 impl Tls {

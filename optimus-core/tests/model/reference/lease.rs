@@ -13,7 +13,7 @@ const REAPED_MAX: usize = 128;
 const LAPSED_MAX: usize = 16;
 /// Up to this many workers of a queue have usual leases while they hold nothing.
 const OFTEN_MAX: u64 = 8;
-/// How many usual leases a long one lasts at most.
+/// The maximum length of a long lease, in usual leases.
 const LONG_MAX: u64 = 10;
 
 impl Worker {
@@ -42,7 +42,7 @@ impl Queue {
         }
         self.watch(now, lease_ms, Some(name));
         let workers = self.workers.len();
-        let worker = self.workers.get_mut(name).expect("it is there");
+        let worker = self.workers.get_mut(name).expect("the worker is registered");
         let eighths = (workers as u64).min(LONG_MAX * OFTEN_MAX);
         worker.is_long = worker.holds.is_empty() && eighths > OFTEN_MAX;
         let lease_ms = if worker.is_long { lease_ms * eighths / OFTEN_MAX } else { lease_ms };
@@ -136,7 +136,7 @@ impl Queue {
     /// A worker loses a task. Returns the task's id if the task should run again. Only a task that
     /// ran alone may have killed the worker.
     fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId, alone: bool) -> Option<TaskId> {
-        self.workers.get_mut(worker).expect("it is there").holds.remove(id);
+        self.workers.get_mut(worker).expect("the worker is registered").holds.remove(id);
         let task = self.task(id);
         let (failures, losses, misfits) = task.tries.unwrap_or_default();
         let attempt = failures + losses + 1;

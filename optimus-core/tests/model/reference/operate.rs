@@ -40,7 +40,7 @@ impl Queue {
             }
             TaskState::Working => {
                 self.task(id).stop_asked = Some(now);
-                let holder = self.holder(id).expect("a working task is held").clone();
+                let holder = self.holder(id).expect("a worker holds the task").clone();
                 let token = self.workers[&holder].holds[id];
                 let lease = Lease { id: id.clone(), worker: holder.clone(), token };
                 self.cancel_wakeups.entry(holder).or_default().push_back(lease);
@@ -66,7 +66,7 @@ impl Queue {
         let name = self.tasks[id].mark();
         let owner = name.as_ref().and_then(|name| self.owner_of(name, now));
         if let Some(owner) = owner.filter(|owner| *owner != id) {
-            let mark = &self.marks[name.as_ref().expect("it has an owner")];
+            let mark = &self.marks[name.as_ref().expect("the biz id has an owner")];
             let window = if mark.done { format!(" {}", mark.valid_until) } else { String::new() };
             return refused(Refusal::Duplicate, &format!("{}{window}", owner.stored()));
         }

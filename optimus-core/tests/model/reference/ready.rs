@@ -79,7 +79,7 @@ impl Queue {
                 (Some(head), Some((rank, id))) if rank < head.since() => return Some(id),
                 (None, Some((_, id))) => return Some(id),
                 (Some(_), _) => {
-                    let entry = self.ready.pop_front().expect("there is a head");
+                    let entry = self.ready.pop_front().expect("the list has a head");
                     if !entry.tombstone {
                         return Some(entry.id);
                     }
@@ -103,7 +103,7 @@ impl Queue {
     /// Removes tombstones from the head until this many entries are left.
     pub(super) fn pass_over(&mut self, left: usize) -> Result<(), Departure> {
         while self.ready.len() > left {
-            let entry = self.ready.pop_front().expect("it is longer than that");
+            let entry = self.ready.pop_front().expect("the list has more entries");
             if !entry.tombstone {
                 return Err(format!(
                     "{} was removed from the ready list and not granted",

@@ -14,7 +14,8 @@ use crate::answer::Answer;
 /// How many entries of a task's error history are kept.
 const ERRORS_MAX: usize = 10;
 
-/// How many summaries are kept, and how many more there may be before they are trimmed.
+/// The number of summaries that are kept, and how many more there may be before the list is
+/// trimmed.
 const SUCCESS_MAX: usize = 1_000;
 const SUCCESS_STEP: usize = 128;
 
@@ -42,7 +43,7 @@ impl Queue {
         let (held, answer) = self.take_held(done.iter().map(|d| d.lease.clone()));
         for completion in held.iter().map(|position| &done[*position]) {
             let id = &completion.lease.id;
-            let task = self.tasks.remove(id).expect("what is held is there");
+            let task = self.tasks.remove(id).expect("a held task exists");
             self.success.push_back((id.clone(), summary(completion)));
             self.succeeded.insert(id.clone());
             if let Some((result, _)) = &completion.result {

@@ -52,7 +52,7 @@ impl Queue {
         for id in &ids {
             self.hold(name, id, token);
         }
-        let worker = self.workers.get_mut(name).expect("it was found alive");
+        let worker = self.workers.get_mut(name).expect("the worker is alive");
         if !ids.is_empty() && worker.is_long {
             (worker.expiry, worker.is_long) = (now + worker.lease_ms, false);
         }
@@ -105,7 +105,7 @@ impl Queue {
         let mut due: VecDeque<TaskId> = if is_due { self.due(now) } else { VecDeque::new() };
         let mut ids = Vec::new();
         for _ in 0..count {
-            let id = self.take_next(&mut due).ok_or("more is granted than there is")?;
+            let id = self.take_next(&mut due).ok_or("more tasks are granted than are ready")?;
             // This removes the task from its rank, so that the next search finds another task.
             self.task(&id).place = Place::Ready;
             ids.push(id);
@@ -155,7 +155,7 @@ impl Queue {
 
     fn hold(&mut self, name: &WorkerId, id: &TaskId, token: Token) {
         self.task(id).place = Place::Working(token);
-        let worker = self.workers.get_mut(name).expect("it was found alive");
+        let worker = self.workers.get_mut(name).expect("the worker is alive");
         worker.last_claim = Some(token);
         worker.holds.insert(id.clone(), token);
     }

@@ -14,7 +14,7 @@ pub struct Order {
     parts: (String, u8),
 }
 
-/// What the customer gets.
+/// The receipt for the customer.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     text: String,
@@ -24,7 +24,7 @@ pub struct Receipt {
 #[derive(Clone)]
 pub struct Stripe(Arc<str>);
 
-/// Why no money came.
+/// The error of a declined payment.
 #[derive(Debug)]
 pub struct Declined;
 

@@ -1,4 +1,5 @@
-//! With `result_ttl = 0` the result is dropped. Its type needs no serde and can be private.
+//! With `result_ttl = 0` the result is dropped. The result's type needs no serde and can be
+//! private.
 #![deny(warnings)]
 
 struct Connection;

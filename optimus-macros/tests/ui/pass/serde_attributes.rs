@@ -17,7 +17,7 @@ mod seconds {
     }
 }
 
-/// Has no serde of its own.
+/// A type without serde's traits.
 struct Opaque(std::time::Duration);
 
 mod opaque {
