@@ -1,4 +1,4 @@
--- purge: Dead | Cancelled → ∅, past their age or above what is kept, up to 128; also idle ledgers
+-- purge: Dead | Cancelled → ∅, past their age or above the limits, up to 128; also idle ledgers
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that

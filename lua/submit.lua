@@ -40,7 +40,8 @@ local may_exist, first_option = ARGV[past_tasks + 3] == '1', past_tasks + 4
 -- Checks.
 local answered = redis.call('HGET', ledger, slot)
 local last = tonumber(answered or 0)
--- An answer without words is a number, usually that of the previous call, so nothing is parsed.
+-- An answer without words is only a call number, usually that of the previous call. Then the script
+-- parses nothing.
 if last ~= since and answered then
   local answered_number, answer = string.match(answered, '^(%d+) ?(.*)$')
   if answered_number == number then

@@ -1,7 +1,7 @@
 -- ledger_lost: calls of a ledger's slot that were answered and that this history does not contain,
--- because of a failover or an older file. Written on rare paths only.
+-- because of a failover or an older file. Only rare paths write them.
 
--- If there are more, the first two become one gap that covers both.
+-- The maximum number of gaps. If there are more, the first two become one gap that covers both.
 local LOST_MAX = 8
 
 -- The gaps of a slot plus a new one: `<last call before> <first call after>`….

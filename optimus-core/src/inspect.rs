@@ -208,7 +208,7 @@ impl Inspector {
     }
 }
 
-/// `<ms> <json>`.
+/// Reads an entry of an error history, `<ms> <json>`.
 pub(crate) fn read_error(line: &str) -> Option<AttemptError> {
     let (at_ms, json) = line.split_once(' ')?;
     let error: AttemptError = serde_json::from_str(json).ok()?;

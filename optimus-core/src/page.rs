@@ -93,7 +93,7 @@ impl TaskRow {
         view
     }
 
-    /// `<id> <ms> <task> <attempt> <ms> <worker>`.
+    /// Reads a summary, `<id> <ms> <task> <attempt> <ms> <worker>`.
     fn read_summary(&mut self, summary: &str) {
         let mut words = summary.splitn(6, ' ').skip(2);
         self.task = words.next().map(str::to_owned);

@@ -25,7 +25,7 @@ pub(crate) fn args_struct(model: &Model) -> TokenStream {
     }
 }
 
-/// `Serialize` and `Deserialize`, derived on a mirror that carries the serde attributes.
+/// Derives `Serialize` and `Deserialize` on a mirror that has the serde attributes.
 ///
 /// The derived code has the bound that each argument is an `Argument`. If an argument is not one,
 /// `__Mirror::serialize` resolves to the fallback of `NoJson`. Then the assertion at the argument's
@@ -74,7 +74,7 @@ pub(crate) fn codec(model: &Model) -> TokenStream {
     }
 }
 
-/// `Clone` and `Debug` of a call, if its arguments have them.
+/// Implements `Clone` and `Debug` for a call, if its arguments have them.
 pub(crate) fn value_impls(model: &Model) -> TokenStream {
     let (args, name) = (model.args_ident(), model.plain_name());
     let idents: Vec<_> = model.arguments().map(|param| &param.ident).collect();

@@ -222,7 +222,7 @@ fn read_next_due(text: &str) -> Result<(Option<Duration>, Option<usize>), Broker
     Ok((Some(wait), workers.map(str::parse).transpose().map_err(unexpected)?))
 }
 
-/// `<failures>:<losses>:<misfits>`; anything else reads as none.
+/// Reads `<failures>:<losses>:<misfits>`; any other text reads as zeros.
 pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
     let mut counts = stored.split(':').map(|count| count.parse().unwrap_or(0));
     let mut next = || counts.next().unwrap_or(0);

@@ -77,7 +77,7 @@ fn wait_for(durability: Durability, timeout: Duration) -> Cmd {
     command
 }
 
-/// How many servers have to confirm.
+/// The number of servers that must confirm.
 fn needed(durability: Durability) -> u32 {
     match durability {
         Durability::Memory => 0,

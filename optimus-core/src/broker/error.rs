@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 
-/// Why a call has no answer.
+/// The reason why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BrokerError {
     /// The call was not done, and may be tried again.

@@ -54,7 +54,7 @@ impl Broker {
     fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {
         let mut listed = Listed { rows: Vec::new(), next: reply.text()? };
         while !reply.is_empty() {
-            // Another program may have added anything to the list.
+            // Another program may have added a foreign entry to the list.
             let id = TaskId::from_stored(queue.clone(), &reply.text()?);
             let worker = Some(reply.text()?).filter(|worker| !worker.is_empty());
             let at_ms = reply.text()?.parse::<f64>().ok().map(super::inspect::whole);

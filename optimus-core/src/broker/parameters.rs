@@ -34,7 +34,7 @@ impl Parameters {
             Scheme::Unix => [&OF_UNIX[..], &ALWAYS].concat(),
         };
         let pairs: Vec<_> = pairs.collect();
-        // An `@` may mean that the query begins inside a password.
+        // An `@` in the query may mean that the `?` is part of a password.
         let is_unexpected =
             pairs.iter().any(|(name, value)| name.contains('@') || value.contains('@'));
         let mut parameters = BTreeMap::new();

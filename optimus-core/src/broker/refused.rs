@@ -29,7 +29,7 @@ impl DialError {
         io::Error::new(io::ErrorKind::TimedOut, why).into()
     }
 
-    /// Converts it by what a caller can do.
+    /// Converts the error into the kind that shows what a caller can do.
     pub(super) fn into_broker_error(self, place: &str) -> BrokerError {
         match self {
             Self::Redis(problem) => refusal_of(&problem, place),

@@ -46,7 +46,7 @@ impl Completion {
         let Self { lease, task, attempt, ended_ms, .. } = self;
         bytes.extend_from_slice(&lease.id.stored_bytes());
         let (ms, worker) = (self.took.as_millis(), &lease.worker);
-        write!(bytes, " {ended_ms} {task} {attempt} {ms} {worker}").expect("a vector takes all");
+        write!(bytes, " {ended_ms} {task} {attempt} {ms} {worker}").expect("a Vec grows");
     }
 }
 

@@ -30,7 +30,7 @@ impl Words {
     }
 
     fn push_text(&mut self, word: impl Display) {
-        write!(self.bytes, "{word}").expect("a vector takes everything");
+        write!(self.bytes, "{word}").expect("a Vec grows");
         self.end();
     }
 

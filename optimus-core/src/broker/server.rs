@@ -156,7 +156,7 @@ fn line_of(info: &str, name: &str) -> Option<String> {
     info.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }
 
-/// `7.0.15` → (7, 0).
+/// Reads the release of a version: `7.0.15` → (7, 0).
 fn release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

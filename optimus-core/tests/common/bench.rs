@@ -63,20 +63,20 @@ impl Bench {
     /// A bench on the server that the tests share.
     pub(crate) async fn redis() -> Self {
         static SHARED: LazyLock<SharedRedis> = LazyLock::new(shared_redis);
-        let endpoint = Endpoint::parse(SHARED.url()).expect("the testkit's URL is one of ours");
+        let endpoint = Endpoint::parse(SHARED.url()).expect("the testkit's URL is valid");
         Self::new(endpoint, Raw::Shared(connect(SHARED.url()).await))
     }
 
     /// A bench on a private server, which a test may disturb.
     pub(crate) async fn own_redis() -> Self {
         let server = RedisServer::start();
-        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
+        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is valid");
         Self::new(endpoint, Raw::Own(connect(&server.url()).await, Arc::new(server)))
     }
 
     /// A bench on a server that the test restarts, with the data of the last run.
     pub(crate) async fn on(server: &RedisServer) -> Self {
-        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is one of ours");
+        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is valid");
         Self::named(endpoint, Raw::Shared(connect(&server.url()).await), "restarted")
     }
 

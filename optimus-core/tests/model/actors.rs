@@ -172,7 +172,7 @@ impl Actors {
         if let Call::Submit(submit_call) = call {
             let mut clients = self.clients.iter_mut().zip(0..);
             let client = clients.find(|(_, index)| client_name(*index) == submit_call.client);
-            let (client, _) = client.expect("a client of ours");
+            let (client, _) = client.expect("the model has the client");
             match answer {
                 Answer::Receipts(owners, _) => {
                     let answered =
@@ -227,7 +227,7 @@ impl Actors {
         reference: &Queue,
     ) -> Call {
         let ahead_ms = AHEAD_MS[usize::from(client)];
-        let here = now.checked_add_signed(ahead_ms).expect("clocks are not that far off");
+        let here = now.checked_add_signed(ahead_ms).expect("the clocks are close");
         let tasks: Vec<Wanted> =
             plans.iter().map(|plan| self.wanted(now, here, plan, reference)).collect();
         let name = client_name(client);

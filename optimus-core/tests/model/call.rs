@@ -123,7 +123,7 @@ impl Wanted {
             DueMs::Now => Due::Now,
             DueMs::In(ms) => Due::In(Duration::from_millis(ms)),
             DueMs::At(ms) => {
-                let ms = i64::try_from(ms).expect("no test goes on that long");
+                let ms = i64::try_from(ms).expect("the time is short");
                 Due::At(DateTime::from_timestamp_millis(ms).expect("a time of this era"))
             }
         };

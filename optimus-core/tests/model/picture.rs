@@ -74,18 +74,18 @@ impl Picture {
             if ours == theirs {
                 continue;
             }
-            writeln!(text, "  {key}").expect("a string takes all");
+            writeln!(text, "  {key}").expect("a String grows");
             let (extra, missing) = (without(ours, theirs), without(theirs, ours));
             for line in &extra {
-                writeln!(text, "    the store alone has      {line}").expect("a string takes all");
+                writeln!(text, "    the store alone has      {line}").expect("a String grows");
             }
             for line in &missing {
-                writeln!(text, "    the reference alone has  {line}").expect("a string takes all");
+                writeln!(text, "    the reference alone has  {line}").expect("a String grows");
             }
             if extra.is_empty() && missing.is_empty() {
                 let both =
                     format!("    in another order: {ours:?}\n          the reference: {theirs:?}");
-                writeln!(text, "{both}").expect("a string takes all");
+                writeln!(text, "{both}").expect("a String grows");
             }
         }
         text

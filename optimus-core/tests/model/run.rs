@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
         }
         self.reach.count_call(&call, &answer, again);
         if let Some(transcript) = &mut self.transcript {
-            writeln!(transcript, "      → {answer}").expect("a string takes all");
+            writeln!(transcript, "      → {answer}").expect("a String grows");
         }
         let dump = side.bench.dump().await;
         side.compare(now, &call, &answer, &dump)?;
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
         let (elapsed, queue) = (self.now - START, self.sides[side].bench.queue.as_str());
         if let Some(transcript) = &mut self.transcript {
             writeln!(transcript, "{at:4}  +{elapsed:<8} ms  {queue:3}  {what}")
-                .expect("a string takes all");
+                .expect("a String grows");
         }
     }
 }

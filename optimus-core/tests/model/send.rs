@@ -122,7 +122,7 @@ async fn submit(
 ) -> Result<Answer, BrokerError> {
     let SubmitCall { client, number, since, keep, .. } = submit_call;
     let tasks: Vec<Submission> = submit_call.tasks.iter().map(Wanted::submission).collect();
-    let here = now.checked_add_signed(submit_call.ahead_ms).expect("clocks are not that far off");
+    let here = now.checked_add_signed(submit_call.ahead_ms).expect("the clocks are close");
     let (queue, number, since, keep) = (&bench.queue, *number, *since, *keep);
     let batch = Batch { queue, client, number, since, keep, tasks: &tasks };
     let submitted = broker.here(here).submit(&batch).await?;
@@ -161,7 +161,7 @@ fn granted(claimed: Claimed) -> Answer {
 }
 
 fn record(stored: Vec<u8>) -> Record {
-    let record = TaskRecord::decode(stored).expect("a record of ours can be read");
+    let record = TaskRecord::decode(stored).expect("the stored record is valid");
     Record {
         task: record.task,
         biz: record.biz_id,
@@ -229,7 +229,7 @@ async fn all_of(
 }
 
 fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).expect("no test waits that long")
+    u64::try_from(duration.as_millis()).expect("the time is short")
 }
 
 fn as_answer(renewed: Renewed) -> Answer {

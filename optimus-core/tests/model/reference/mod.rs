@@ -105,7 +105,7 @@ pub(crate) enum Place {
     /// Ready with a rank, the smallest first: the ready time in ms, minus a minute per step of
     /// priority.
     Ranked(i64),
-    /// Held with the token of a claim; see [`Queue::holder`].
+    /// Held by a worker under the token of a claim; see [`Queue::holder`].
     Working(Token),
     /// Until this time.
     Retry(u64),

@@ -144,7 +144,7 @@ impl Task {
 }
 
 fn ms(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).expect("no test waits that long")
+    u64::try_from(duration.as_millis()).expect("the time is short")
 }
 
 /// The summary of a success.
