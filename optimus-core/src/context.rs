@@ -156,8 +156,8 @@ impl Context {
         self.inner.attempt.max_retry
     }
 
-    /// Whether the task ends Dead if this attempt fails, because no retries are left. After a lost
-    /// worker the task may run again nevertheless.
+    /// Whether the task ends Dead if this attempt fails, because no retries are left. If the worker
+    /// is lost, the task may run again nevertheless.
     ///
     /// Inside [`perform_inline`](crate::Call::perform_inline) this is true if the task or the call
     /// has a `max_retry` of 0.

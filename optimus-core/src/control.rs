@@ -18,7 +18,7 @@ use std::{
 /// The longest source chain that is read: an error may be its own source.
 const SOURCES_MAX: usize = 1_000;
 
-/// The maximum bytes of a text that may be a word. The limit is longer than any word.
+/// The maximum number of bytes of a text that may be a word. The limit is longer than any word.
 const WORD_BYTES_MAX: usize = 100;
 
 /// Any error of a handler.

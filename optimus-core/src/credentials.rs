@@ -22,7 +22,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Credentials of this user. If Redis only has a password, its user is `default`.
+    /// Makes credentials for this user. If Redis only has a password, the user is `default`.
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self { user: user.into(), password: password.into(), valid_for: None }
     }

@@ -1,9 +1,9 @@
 //! Log events that a separate thread passes to the subscriber: [`Log`].
 //!
-//! For the other Optimus crates; not public API. A `tracing` subscriber is user code. A subscriber
-//! may panic, and it may block, for example on a pipe that no program reads. So code that keeps
-//! leases, connections or locks alive does not call it, but queues its events here. One thread
-//! passes them on in order. The thread ends when no events are left.
+//! This module is for the other Optimus crates and is not public API. A `tracing` subscriber is
+//! user code. A subscriber may panic, and it may block, for example on a pipe that no program
+//! reads. So code that keeps leases, connections or locks alive does not call it, but queues its
+//! events here. One thread passes them on in order. The thread ends when no events are left.
 
 use std::{
     collections::VecDeque,

@@ -1,8 +1,8 @@
 //! The services that a process needs from its machine: the time of day, a host name, unique ids,
 //! and a yield to other tasks.
 //!
-//! For the other Optimus crates; not public API. With the feature `simulation` a thread can take
-//! all of them from a clock and a seed, so that its run can be repeated exactly.
+//! This module is for the other Optimus crates and is not public API. With the feature `simulation`
+//! a thread can take all of them from a clock and a seed, so that its run can be repeated exactly.
 
 use std::{
     cell::Cell,
@@ -96,7 +96,7 @@ impl Salt {
 }
 
 fn drawn() -> u32 {
-    getrandom::u32().expect("the operating system has random numbers, as each new thread needs")
+    getrandom::u32().expect("the operating system has random numbers, which each new thread needs")
 }
 
 /// The order of ids within a ms is in the bits above these 32 random bits.

@@ -1,6 +1,7 @@
 //! The only code that talks to Redis: one method for each script, with keys and replies inside.
 //!
-//! For the other Optimus crates; not public API. It exposes no type of the `redis` crate.
+//! This module is for the other Optimus crates and is not public API. It exposes no type of the
+//! `redis` crate.
 
 mod argument;
 mod claim;

@@ -26,7 +26,8 @@ pub(crate) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A limit of this many dead tasks and as many cancelled ones, of any size, up to this age.
+/// Limits for a purge: it keeps at most this many dead tasks and as many cancelled tasks, of any
+/// size, up to this age.
 pub(crate) fn keep(tasks: usize, age: Duration) -> Keep {
     Keep { tasks, bytes: u64::from(u32::MAX), age }
 }

@@ -86,7 +86,7 @@ impl Bench {
 
     fn named(endpoint: Endpoint, raw: Raw, namespace: &str) -> Self {
         let broker = Broker::new(endpoint, namespace, "test");
-        let queue = QueueName::new(QueueName::DEFAULT).expect("our own name is valid");
+        let queue = QueueName::new(QueueName::DEFAULT).expect("the bench's name is valid");
         Self { broker, raw, queue, last_number: AtomicU64::new(0) }
     }
 

@@ -1,4 +1,5 @@
-//! Each Lua script on its own: starting state x caller → answer, next state, and what is unchanged.
+//! Tests each Lua script alone: for each starting state and caller, the answer, the next state, and
+//! the unchanged keys.
 //!
 //! One file per script; each test runs once on `memory://` and once on a real server. [`bench`] is
 //! the store under test, and [`acts`] has the calls that nearly every test makes (both are shared

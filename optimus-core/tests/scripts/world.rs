@@ -15,7 +15,7 @@ use crate::{
     jobs::{job, job_of, ready},
 };
 
-/// The time of all situations.
+/// The time at which all situations take place, in ms.
 const NOW: u64 = 60_000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
