@@ -68,7 +68,7 @@ pub struct AttemptFacts {
 }
 
 impl AttemptFacts {
-    /// The first attempt at a task without a name and without retries.
+    /// Returns the first attempt at a task without a name and without retries.
     pub fn first(id: TaskId, deadline: Instant) -> Self {
         Self {
             id,
@@ -82,21 +82,21 @@ impl AttemptFacts {
         }
     }
 
-    /// Whether the task may be retried if this attempt fails.
+    /// Returns whether the task may be retried if this attempt fails.
     pub fn has_retries_left(&self) -> bool {
         self.failures < self.max_retry
     }
 }
 
 impl Context {
-    /// The context of an attempt without a worker.
+    /// Returns the context of an attempt without a worker.
     #[doc(hidden)]
     pub fn new(attempt: AttemptFacts, data: Arc<Data>) -> Self {
         Self::build(attempt, data, None)
     }
 
-    /// The context of an attempt of a worker, with the worker's client and its threads for blocking
-    /// code.
+    /// Returns the context of an attempt of a worker, with the worker's client and its threads for
+    /// blocking code.
     #[doc(hidden)]
     pub fn build(
         attempt: AttemptFacts,
@@ -121,43 +121,44 @@ impl Context {
         }
     }
 
-    /// The task's id.
+    /// Returns the task's id.
     pub fn id(&self) -> &TaskId {
         &self.inner.attempt.id
     }
 
-    /// The task's name, as it is stored.
+    /// Returns the task's name, as it is stored.
     pub fn task(&self) -> &'static str {
         self.inner.attempt.task
     }
 
-    /// The queue that the task is in.
+    /// Returns the queue that the task is in.
     pub fn queue(&self) -> &QueueName {
         self.inner.attempt.id.queue()
     }
 
-    /// The header of that name, as [`Call::header`](crate::Call::header) or a layer set it.
+    /// Returns the header of that name, as [`Call::header`](crate::Call::header) or a layer set it.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers().get(name).map(String::as_str)
     }
 
-    /// All headers of the task, by name.
+    /// Returns all headers of the task, by name.
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.inner.attempt.headers
     }
 
-    /// The number of this attempt, from 1. Attempts whose worker was lost count, too.
+    /// Returns the number of this attempt, from 1. Attempts whose worker was lost count, too.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt.number
     }
 
-    /// How many attempts may follow the first failed one, from the call or else the definition.
+    /// Returns how many attempts may follow the first failed one, from the call or else the
+    /// definition.
     pub fn max_retry(&self) -> u32 {
         self.inner.attempt.max_retry
     }
 
-    /// Whether the task ends Dead if this attempt fails, because no retries are left. If the worker
-    /// is lost, the task may run again nevertheless.
+    /// Returns whether the task ends Dead if this attempt fails, because no retries are left. If
+    /// the worker is lost, the task may run again nevertheless.
     ///
     /// Inside [`perform_inline`](crate::Call::perform_inline) this is true if the task or the call
     /// has a `max_retry` of 0.
@@ -178,14 +179,14 @@ impl Context {
         !self.inner.attempt.has_retries_left()
     }
 
-    /// A number that is larger in every later attempt at this task. Store it with your own writes
-    /// (`UPDATE … SET fence = $1 WHERE fence < $1`). Then a worker that lost its lease can't
+    /// Returns a number that is larger in every later attempt at this task. Store it with your own
+    /// writes (`UPDATE … SET fence = $1 WHERE fence < $1`). Then a worker that lost its lease can't
     /// overwrite the work of the next one.
     pub fn fence(&self) -> u64 {
         self.inner.attempt.fence
     }
 
-    /// A client of the worker's store, also for futures that the handler spawns. It is the
+    /// Returns a client of the worker's store, also for futures that the handler spawns. It is the
     /// installed client if that is connected to the same URL and namespace. Otherwise it is a
     /// client of the worker, with the default settings. Without a worker it is the client of
     /// `.perform_async()`.
@@ -196,17 +197,17 @@ impl Context {
         self.inner.client.as_ref().map_or_else(Client::current, |own| Ok(own.client()))
     }
 
-    /// The layers of the worker.
+    /// Returns the layers of the worker.
     pub(crate) fn layers(&self) -> Option<&Layers> {
         self.inner.client.as_ref()?.layers()
     }
 
-    /// When the attempt times out.
+    /// Returns when the attempt times out.
     pub fn deadline(&self) -> Instant {
         self.inner.attempt.deadline
     }
 
-    /// The time until the deadline.
+    /// Returns the time until the deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline().saturating_duration_since(tokio::time::Instant::now().into_std())
     }
@@ -225,7 +226,7 @@ impl Context {
         }
     }
 
-    /// Whether the attempt should stop; for handlers that do not await.
+    /// Returns whether the attempt should stop; for handlers that do not await.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancelled.load(Ordering::Acquire)
     }
@@ -286,7 +287,7 @@ impl Context {
         }
     }
 
-    /// Whether work of [`run_blocking`](Self::run_blocking) is still running; for workers.
+    /// Returns whether work of [`run_blocking`](Self::run_blocking) is still running; for workers.
     #[doc(hidden)]
     pub fn is_blocking(&self) -> bool {
         self.inner.blocking.load(Ordering::Acquire) > 0
@@ -305,8 +306,8 @@ impl Context {
         }
     }
 
-    /// The value of type `T`, as a `#[data]` parameter gets it: the one [added](Self::insert) to
-    /// this attempt, else that of the worker.
+    /// Returns the value of type `T`, as a `#[data]` parameter gets it: the one
+    /// [added](Self::insert) to this attempt, else that of the worker.
     pub fn data<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.inner.values.get().or_else(|| self.inner.data.get())
     }

@@ -170,8 +170,8 @@ impl Control {
         Self::Fail
     }
 
-    /// The word that an error displays, if it displays nothing else. A list of errors that includes
-    /// a word is not a control word.
+    /// Returns the word that an error displays, if it displays nothing else. A list of errors that
+    /// includes a word is not a control word.
     fn shown_by(error: &(dyn Error + 'static)) -> Option<Self> {
         let _looking = Looking::begin();
         let mut shown = Short::up_to(WORD_BYTES_MAX);

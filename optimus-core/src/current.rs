@@ -10,8 +10,8 @@ task_local! {
 }
 
 impl Context {
-    /// The attempt whose handler or layers are running, also on the thread of a blocking handler.
-    /// `None` in a future that a handler has spawned, and outside of handlers.
+    /// Returns the attempt whose handler or layers are running, also on the thread of a blocking
+    /// handler. `None` in a future that a handler has spawned, and outside of handlers.
     ///
     /// ```
     /// use optimus_core::Context;
@@ -27,7 +27,8 @@ impl Context {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// The layers of the worker whose handler is running, without those that a client has too.
+    /// Returns the layers of the worker whose handler is running, without those that a client has
+    /// too.
     pub(crate) fn worker_layers(of_client: &Layers) -> Layers {
         let without = |ctx: &Self| Some(ctx.layers()?.without(of_client));
         CURRENT.try_with(without).ok().flatten().unwrap_or_default()

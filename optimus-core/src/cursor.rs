@@ -25,12 +25,12 @@ pub struct PageCursor {
 }
 
 impl PageCursor {
-    /// The cursor that the script returned; `None` after the last page.
+    /// Returns the cursor that the script returned; `None` after the last page.
     pub(crate) fn of(queue: &QueueName, state: TaskState, place: String) -> Option<Self> {
         (!place.is_empty()).then(|| Self { queue: queue.clone(), state, place })
     }
 
-    /// The place for the script, if the cursor is of that list.
+    /// Returns the place for the script, if the cursor is of that list.
     pub(crate) fn place_in(&self, queue: &QueueName, state: TaskState) -> Result<&str, Error> {
         if (&self.queue, self.state) == (queue, state) {
             return Ok(&self.place);
@@ -51,8 +51,8 @@ impl PageCursor {
     }
 }
 
-/// Whether the script can read the place: an index or a score (for a worker's tasks, the worker),
-/// and an entry.
+/// Returns whether the script can read the place: an index or a score (for a worker's tasks, the
+/// worker), and an entry.
 fn is_place(state: TaskState, place: &str) -> bool {
     let Some((at, entry)) = place.split_once(' ') else { return false };
     let is_at = match state {
@@ -66,7 +66,7 @@ fn is_place(state: TaskState, place: &str) -> bool {
     is_at && !entry.is_empty()
 }
 
-/// Whether the text is a position in a list, which Redis accepts only as an integer.
+/// Returns whether the text is a position in a list, which Redis accepts only as an integer.
 fn is_index(text: &str) -> bool {
     text.parse::<u32>().is_ok()
 }

@@ -17,12 +17,12 @@ pub struct DataKey {
 }
 
 impl DataKey {
-    /// The key of `T`.
+    /// Returns the key of `T`.
     pub fn of<T: 'static>() -> Self {
         Self { id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 
-    /// The type's name, for messages.
+    /// Returns the type's name, for messages.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -57,17 +57,17 @@ impl Data {
         self.0.insert(TypeId::of::<T>(), (type_name::<T>(), value)).map(|(_, before)| before)
     }
 
-    /// The value of type `T` itself.
+    /// Returns the value of type `T` itself.
     pub(crate) fn shared<T: 'static>(&self) -> Option<Shared> {
         self.0.get(&TypeId::of::<T>()).map(|(_, value)| value.clone())
     }
 
-    /// A clone of the value of type `T`.
+    /// Returns a clone of the value of type `T`.
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.0.get(&TypeId::of::<T>())?.1.downcast_ref().cloned()
     }
 
-    /// Whether the set has a value of that type.
+    /// Returns whether the set has a value of that type.
     pub fn holds(&self, key: DataKey) -> bool {
         self.0.contains_key(&key.id)
     }

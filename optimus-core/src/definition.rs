@@ -39,7 +39,7 @@ pub struct TaskDefinition {
 inventory::collect!(TaskDefinition);
 
 impl TaskDefinition {
-    /// The definition of `T`.
+    /// Returns the definition of `T`.
     pub const fn of<T: Task>() -> Self {
         Self {
             name: T::NAME,
@@ -50,27 +50,27 @@ impl TaskDefinition {
         }
     }
 
-    /// Every task that `#[task]` registered in the crates linked into this program.
+    /// Returns every task that `#[task]` registered in the crates linked into this program.
     pub fn registered() -> impl Iterator<Item = Self> {
         inventory::iter::<Self>.into_iter().copied()
     }
 
-    /// The task's name.
+    /// Returns the task's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The task's Rust type, for messages.
+    /// Returns the task's Rust type, for messages.
     pub fn type_name(&self) -> &'static str {
         (self.type_name)()
     }
 
-    /// The task's options.
+    /// Returns the task's options.
     pub fn options(&self) -> TaskOptions {
         (self.options)()
     }
 
-    /// The data that the task needs.
+    /// Returns the data that the task needs.
     pub fn required_data(&self) -> Vec<DataKey> {
         (self.required_data)()
     }

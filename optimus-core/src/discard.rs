@@ -13,7 +13,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// The text of a panic; for the other Optimus crates.
+/// Returns the text of a panic; for the other Optimus crates.
 pub fn panic_text(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

@@ -99,7 +99,7 @@ fn last_words(last: Option<&AttemptError>) -> String {
     last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
 }
 
-/// The advice for the operator, after a semicolon.
+/// Returns the advice for the operator, after a semicolon.
 fn remedy(state: TaskState, verb: &str) -> &'static str {
     match (state, verb) {
         (TaskState::Dead, "cancel") => {
@@ -114,7 +114,7 @@ fn remedy(state: TaskState, verb: &str) -> &'static str {
     }
 }
 
-/// When a biz id becomes free.
+/// Returns when a biz id becomes free.
 fn release(window_end_ms: Option<u64>) -> String {
     let Some(ms) = window_end_ms else { return "cancel or finish that task first".to_owned() };
     let end = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
@@ -247,7 +247,7 @@ predicates! {
 }
 
 impl Error {
-    /// The tasks that the error is about.
+    /// Returns the tasks that the error is about.
     pub fn task_ids(&self) -> &[TaskId] {
         match &*self.0 {
             Kind::UnknownOutcome { ids, .. } | Kind::UnknownOperation { ids, .. } => ids,
@@ -263,7 +263,7 @@ impl Error {
         }
     }
 
-    /// The error of the [`Layer`](crate::Layer) that refused the submit.
+    /// Returns the error of the [`Layer`](crate::Layer) that refused the submit.
     pub fn refusal(&self) -> Option<&(dyn error::Error + Send + Sync + 'static)> {
         match &*self.0 {
             Kind::Refused { why, .. } => Some(&**why),
@@ -271,7 +271,7 @@ impl Error {
         }
     }
 
-    /// The error of a dead task's last attempt.
+    /// Returns the error of a dead task's last attempt.
     pub fn attempt_error(&self) -> Option<&AttemptError> {
         match &*self.0 {
             Kind::Dead { last, .. } => last.as_ref(),

@@ -34,7 +34,7 @@ pub(crate) fn check(headers: &Headers, task: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The bytes of all names and values.
+/// Returns the bytes of all names and values.
 pub(crate) fn bytes(headers: &Headers) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
 }

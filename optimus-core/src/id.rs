@@ -73,7 +73,7 @@ impl QueueName {
         Ok(Self(name.as_ref().into()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -173,25 +173,25 @@ impl TaskId {
         Self { queue, uuid: platform::new_uuid() }
     }
 
-    /// The queue of the task.
+    /// Returns the queue of the task.
     pub fn queue(&self) -> &QueueName {
         &self.queue
     }
 
-    /// The id within its queue.
+    /// Returns the id within its queue.
     pub fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// When a client made the id, in ms since the Unix epoch by that client's clock; 0 if the uuid
-    /// is not of version 7 and so has no time.
+    /// Returns when a client made the id, in ms since the Unix epoch by that client's clock; 0 if
+    /// the uuid is not of version 7 and so has no time.
     pub fn made_ms(&self) -> u64 {
         let has_time = self.uuid.get_version_num() == 7;
         if has_time { (self.uuid.as_u128() >> 80) as u64 } else { 0 }
     }
 
-    /// The 22 characters under which Redis stores the id. They save 14 bytes per index over the hex
-    /// form.
+    /// Returns the 22 characters under which Redis stores the id. They save 14 bytes per index over
+    /// the hex form.
     pub fn stored(&self) -> String {
         self.stored_bytes().map(char::from).iter().collect()
     }
@@ -270,7 +270,7 @@ impl WorkerId {
         Self(stored.into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

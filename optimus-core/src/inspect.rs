@@ -86,7 +86,8 @@ impl Inspector {
         Self { broker }
     }
 
-    /// All queues that have had a submit or a worker, except those that were unused for a day.
+    /// Returns all queues that have had a submit or a worker, except those that were unused for a
+    /// day.
     ///
     /// # Errors
     /// [`Error::is_unavailable`], as for all methods here.
@@ -182,7 +183,7 @@ impl Inspector {
         }))
     }
 
-    /// The workers that serve a queue.
+    /// Returns the workers that serve a queue.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].

@@ -30,7 +30,7 @@ pub enum LaneFailure {
 }
 
 impl Lane {
-    /// A lane of width 1 that goes on after a failure.
+    /// Makes a lane of width 1 that continues after a failure.
     pub fn new(key: impl Into<String>) -> Self {
         Self { key: key.into(), width: NonZeroU16::MIN, on_failure: LaneFailure::Skip }
     }
@@ -42,7 +42,7 @@ impl Lane {
     }
 }
 
-/// The reason why a text can't be the key of a lane.
+/// Returns the reason why a text can't be the key of a lane.
 fn problem_of(key: &str) -> Option<String> {
     if key.is_empty() {
         return Some(

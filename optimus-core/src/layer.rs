@@ -102,8 +102,8 @@ pub trait Layer: Send + Sync + 'static {
         async {}
     }
 
-    /// The types of values that [`run`](Self::run) adds to each context, so that a worker can start
-    /// without this `#[data]`.
+    /// Returns the types of values that [`run`](Self::run) adds to each context, so that a worker
+    /// can start without this `#[data]`.
     fn provides(&self) -> Vec<DataKey> {
         Vec::new()
     }

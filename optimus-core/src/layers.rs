@@ -66,7 +66,7 @@ impl Layers {
         Arc::make_mut(self.0.get_or_insert_default()).0.push(Arc::new(layer));
     }
 
-    /// Whether there are no layers.
+    /// Returns whether there are no layers.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -75,8 +75,8 @@ impl Layers {
         self.0.as_ref().map_or(&[], |chain| &chain.0)
     }
 
-    /// These layers without those of a type that is among the others: code that both have is called
-    /// once.
+    /// Returns these layers without those of a type that is among the others: code that both have
+    /// is called once.
     pub(crate) fn without(&self, others: &Self) -> Self {
         let has = |layer: &Arc<dyn AnyLayer>| {
             others
@@ -88,7 +88,7 @@ impl Layers {
         Self((!left.is_empty()).then(|| Arc::new(Chain(left))))
     }
 
-    /// The values that the layers add to each context.
+    /// Returns the values that the layers add to each context.
     pub fn provide(&self) -> Vec<DataKey> {
         self.all().iter().flat_map(|layer| layer.provides()).collect()
     }
@@ -113,7 +113,7 @@ impl Layers {
         })
     }
 
-    /// The `ended` future of each layer, in order.
+    /// Returns the `ended` future of each layer, in order.
     pub fn ended<'a>(
         &'a self,
         ctx: &'a Context,

@@ -73,14 +73,14 @@ macro_rules! log_event {
 }
 
 impl Log {
-    /// A log for the subscriber that is the default on this thread now.
+    /// Makes a log for the subscriber that is the default on this thread now.
     pub fn here() -> Self {
         let subscriber =
             get_default(|here| (!here.is::<NoSubscriber>()).then(|| Dispatch::downgrade(here)));
         Self(Arc::new(Inner { subscriber, waiting: Mutex::default() }))
     }
 
-    /// Whether this log has a subscriber now, at any level.
+    /// Returns whether this log has a subscriber now, at any level.
     pub fn is_heard(&self) -> bool {
         self.0.subscriber.is_some() || get_default(|here| !here.is::<NoSubscriber>())
     }

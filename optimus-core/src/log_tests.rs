@@ -21,8 +21,8 @@ impl Notes {
     }
 }
 
-/// A log whose subscriber is the default of this thread only while the log is made. It blocks until
-/// the hold is released, and panics where a text asks for it.
+/// Returns a log whose subscriber is the default of this thread only while the log is made. It
+/// blocks until the hold is released, and panics where a text asks for it.
 fn noting_after(hold: Hold) -> (Log, Notes, Dispatch) {
     let notes = Notes::default();
     let record = notes.clone();

@@ -60,8 +60,8 @@ impl TaskOptions {
         max_losses: 3,
     };
 
-    /// The defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a result
-    /// that is kept for 10 min, 3 losses.
+    /// Returns the defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a
+    /// result that is kept for 10 min, 3 losses.
     pub const fn new() -> Self {
         Self::DEFAULT
     }
@@ -79,7 +79,7 @@ impl TaskOptions {
         self
     }
 
-    /// How long one attempt may run.
+    /// Sets how long one attempt may run.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -91,7 +91,7 @@ impl TaskOptions {
         self
     }
 
-    /// The wait before each retry.
+    /// Sets the wait before each retry.
     pub const fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -132,12 +132,12 @@ impl TaskOptions {
         self
     }
 
-    /// The queue's name as written.
+    /// Returns the queue's name as written.
     pub fn queue_name(&self) -> &'static str {
         self.queue
     }
 
-    /// The wait before each retry.
+    /// Returns the wait before each retry.
     pub fn backoff_formula(&self) -> Backoff {
         self.backoff
     }
@@ -210,7 +210,7 @@ pub(crate) struct CallOptions {
 }
 
 impl CallOptions {
-    /// The definition's options with the overrides of this call (except the queue).
+    /// Returns the definition's options with the overrides of this call (except the queue).
     pub(crate) fn over(&self, mut options: TaskOptions) -> TaskOptions {
         options.priority = self.priority.unwrap_or(options.priority);
         options.timeout = self.timeout.unwrap_or(options.timeout);

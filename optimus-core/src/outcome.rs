@@ -50,7 +50,7 @@ impl End {
         Self { outcome, ran, waited }
     }
 
-    /// Why the attempt failed, if it did.
+    /// Returns why the attempt failed, if it did.
     pub fn error(&self) -> Option<&AttemptError> {
         match &self.outcome {
             Outcome::Retry { error, .. } | Outcome::Dead(error) => Some(error),

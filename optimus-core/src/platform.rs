@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[cfg(feature = "simulation")]
 pub use simulated::{is_simulated, simulate};
 
-/// The time of day.
+/// Returns the time of day.
 pub fn now() -> SystemTime {
     #[cfg(feature = "simulation")]
     if let Some(now) = simulated::now() {
@@ -26,13 +26,13 @@ pub fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// The time of day in ms since the Unix epoch.
+/// Returns the time of day in ms since the Unix epoch.
 pub fn now_ms() -> u64 {
     let since_epoch = now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A new, time-ordered uuid (version 7).
+/// Returns a new, time-ordered uuid (version 7).
 pub fn new_uuid() -> Uuid {
     #[cfg(feature = "simulation")]
     if let Some(uuid) = simulated::new_uuid() {
@@ -82,7 +82,8 @@ fn own_number() -> u32 {
 struct Salt(AtomicU64);
 
 impl Salt {
-    /// The salt that was drawn for the process with this number. Another process draws its own.
+    /// Returns the salt that was drawn for the process with this number. Another process draws its
+    /// own.
     fn of(&self, process: u32, draw: impl FnOnce() -> u32) -> u32 {
         let stored = self.0.load(Ordering::Relaxed);
         // No process has the number 0.
@@ -104,7 +105,7 @@ fn salted(uuid: Uuid, salt: u32) -> Uuid {
     Uuid::from_u128(uuid.as_u128() ^ u128::from(salt))
 }
 
-/// The host name of the machine.
+/// Returns the host name of the machine.
 pub fn host() -> String {
     #[cfg(feature = "simulation")]
     if is_simulated() {
@@ -113,7 +114,7 @@ pub fn host() -> String {
     gethostname::gethostname().to_string_lossy().into_owned()
 }
 
-/// The id of the process.
+/// Returns the id of the process.
 pub fn process_id() -> u32 {
     #[cfg(feature = "simulation")]
     if is_simulated() {
@@ -161,7 +162,7 @@ mod simulated {
         TIME_OF_DAY.set(Some(Box::new(time_of_day)));
     }
 
-    /// Whether this thread is part of a simulation.
+    /// Returns whether this thread is part of a simulation.
     pub fn is_simulated() -> bool {
         TIME_OF_DAY.with_borrow(Option::is_some)
     }

@@ -94,7 +94,8 @@ fn is_one(v: &u32) -> bool {
     *v == 1
 }
 
-/// A duration in stored form. Fractions of a millisecond round up, since zero has another meaning.
+/// Returns a duration in stored form. Fractions of a millisecond round up, since zero has another
+/// meaning.
 pub(crate) fn millis(duration: Duration) -> u64 {
     let ms = duration.as_nanos().div_ceil(1_000_000);
     u64::try_from(ms).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)

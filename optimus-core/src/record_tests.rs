@@ -124,7 +124,7 @@ fn a_payload_above_16_kib_is_stored_apart_from_the_record() {
     assert!(read.has_blob && read.payload.is_empty());
 }
 
-/// Every form of back-off, in whole milliseconds, as records store them.
+/// Returns every form of back-off, in whole milliseconds, as records store them.
 fn backoffs() -> impl Strategy<Value = Backoff> {
     let ms = || (1_u64..1_000_000).prop_map(Duration::from_millis);
     let jitter = || 0.0..=1.0_f64;

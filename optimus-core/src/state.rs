@@ -49,12 +49,12 @@ impl TaskState {
         Self::Cancelled,
     ];
 
-    /// Whether no worker runs the task again unless an operator requeues it.
+    /// Returns whether no worker runs the task again unless an operator requeues it.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Success | Self::Dead | Self::Cancelled | Self::Forgotten)
     }
 
-    /// The word for this state in scripts, logs and the command line.
+    /// Returns the word for this state in scripts, logs and the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
@@ -68,7 +68,7 @@ impl TaskState {
         }
     }
 
-    /// The state of that word, as scripts return it.
+    /// Returns the state of that word, as scripts return it.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().chain([Self::Forgotten]).find(|state| state.as_str() == word)
     }
@@ -107,7 +107,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The word for this reason, as stored.
+    /// Returns the word for this reason, as stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -158,7 +158,7 @@ struct StoredError {
 }
 
 impl AttemptError {
-    /// The error of an attempt whose worker was lost. For the other Optimus crates.
+    /// Returns the error of an attempt whose worker was lost. For the other Optimus crates.
     #[doc(hidden)]
     pub fn lost(worker: String, attempt: u32) -> Self {
         let message =

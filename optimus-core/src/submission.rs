@@ -44,22 +44,22 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// The id of the task, unless its biz id is taken.
+    /// Returns the id of the task, unless its biz id is taken.
     pub fn id(&self) -> &TaskId {
         &self.id
     }
 
-    /// The task's name.
+    /// Returns the task's name.
     pub fn task(&self) -> &str {
         &self.task
     }
 
-    /// The value of the header with that name.
+    /// Returns the value of the header with that name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// All headers, by name.
+    /// Returns all headers, by name.
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
     }
@@ -70,7 +70,7 @@ impl Submission {
         self.headers.insert(name.into(), value.into());
     }
 
-    /// The number of bytes that this submission adds to a request.
+    /// Returns the number of bytes that this submission adds to a request.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + headers::bytes(&self.headers)
     }
@@ -88,8 +88,8 @@ impl Submission {
         Self { lane: Some(lane), ..self }
     }
 
-    /// Whether the time in the id is the time of the submit; `here_ms` is the client's clock. An id
-    /// that Optimus made has this time; a given id may have another time, or none.
+    /// Returns whether the time in the id is the time of the submit; `here_ms` is the client's
+    /// clock. An id that Optimus made has this time; a given id may have another time, or none.
     pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
         !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
     }
@@ -121,7 +121,7 @@ impl Submission {
         }
     }
 
-    /// The record as it is stored, for tests.
+    /// Returns the record as it is stored, for tests.
     #[doc(hidden)]
     pub fn stored(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -138,7 +138,7 @@ impl Submission {
         }
     }
 
-    /// The payload, if it is stored apart from the record.
+    /// Returns the payload, if it is stored apart from the record.
     pub(crate) fn blob(&self) -> Option<&[u8]> {
         (self.payload.len() > BLOB_BYTES_MIN).then_some(&self.payload)
     }

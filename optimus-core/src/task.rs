@@ -40,18 +40,19 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     /// The value that a successful attempt returns. It is kept for `result_ttl` unless it is `()`.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The definition's options.
+    /// Returns the definition's options.
     fn options() -> TaskOptions {
         TaskOptions::new()
     }
 
-    /// The biz id of this call. Two calls with the same biz id are one task until that task has
-    /// succeeded.
+    /// Returns the biz id of this call. Two calls with the same biz id are one task until that task
+    /// has succeeded.
     fn biz_id(&self) -> Option<String> {
         None
     }
 
-    /// The `#[data]` that [`run`](Self::run) takes from its context; checked when a worker starts.
+    /// Returns the `#[data]` that [`run`](Self::run) takes from its context; checked when a worker
+    /// starts.
     fn required_data() -> Vec<DataKey> {
         Vec::new()
     }

@@ -26,7 +26,7 @@ impl Values {
         drop(unused);
     }
 
-    /// A clone of the value of type `T`.
+    /// Returns a clone of the value of type `T`.
     pub(crate) fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         let value = lock(self.0.get()?).as_ref()?.shared::<T>()?;
         value.downcast_ref().cloned()

@@ -9,8 +9,8 @@ use crate::{
     model::{Model, Param},
 };
 
-/// The arguments inside a call. The type is at least as visible as the function whose return type
-/// contains it.
+/// Generates the arguments inside a call. The type is at least as visible as the function whose
+/// return type contains it.
 pub(crate) fn args_struct(model: &Model) -> TokenStream {
     let (vis, cfg, args) = (&model.vis, &model.attrs.cfg, model.args_ident());
     let fields = model.arguments().map(|Param { ident, ty, .. }| quote!(#ident: #ty));

@@ -114,7 +114,7 @@ impl Parse for Entry {
 }
 
 impl Entry {
-    /// The option's name and value, or an error that shows the right form.
+    /// Returns the option's name and value, or an error that shows the right form.
     fn named(self, errors: &mut Errors) -> Option<(Ident, Option<Expr>)> {
         match self {
             Self::Named(name, value) => return Some((name, value)),
@@ -203,7 +203,7 @@ impl Options {
         }
     }
 
-    /// Whether a result is stored at all.
+    /// Returns whether a result is stored at all.
     pub(crate) fn keeps_result(&self) -> bool {
         !self.result_ttl.is_some_and(|ttl| ttl.is_zero())
     }

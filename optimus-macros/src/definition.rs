@@ -44,8 +44,8 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     }
 }
 
-/// The checks of the function's result. If the result is not valid, the assertion is the only
-/// error.
+/// Generates the checks of the function's result. If the result is not valid, the assertion is the
+/// only error.
 fn outcome(model: &Model) -> TokenStream {
     let ty = &model.output;
     let place = here(ty.span());
@@ -73,7 +73,7 @@ fn outcome(model: &Model) -> TokenStream {
     tokens
 }
 
-/// One attempt: the parameters in their order, each from its source.
+/// Generates one attempt: the parameters in their order, each from its source.
 fn run(model: &Model) -> TokenStream {
     let body = model.body_ident();
     let locals: Vec<_> = (0..model.params.len()).map(|n| format_ident!("__p{n}")).collect();

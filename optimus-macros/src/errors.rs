@@ -23,17 +23,17 @@ impl Errors {
         result.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// Whether no error was added since `earlier`, an earlier [`count`](Self::count).
+    /// Returns whether no error was added since `earlier`, an earlier [`count`](Self::count).
     pub(crate) fn none_since(&self, earlier: usize) -> bool {
         self.0.len() == earlier
     }
 
-    /// The number of errors.
+    /// Returns the number of errors.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// One `compile_error!` for each error.
+    /// Generates one `compile_error!` for each error.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.into_iter().map(syn::Error::into_compile_error).collect()
     }

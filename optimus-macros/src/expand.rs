@@ -11,13 +11,13 @@ use crate::{
     unique::unique,
 };
 
-/// Everything that replaces the function.
+/// Generates everything that replaces the function.
 pub(crate) fn expand(model: &Model) -> TokenStream {
     let items = [call_fn(model), body_fn(model), args_struct(model), impls(model)];
     items.into_iter().collect()
 }
 
-/// The function that users call: it takes arguments and returns a `Call`.
+/// Generates the function that users call: it takes arguments and returns a `Call`.
 fn call_fn(model: &Model) -> TokenStream {
     let Model { vis, options, attrs, .. } = model;
     let (cfg, attrs) = (&attrs.cfg, &attrs.call);
@@ -35,7 +35,7 @@ fn call_fn(model: &Model) -> TokenStream {
     }
 }
 
-/// The original function, under another name.
+/// Generates the original function, under another name.
 pub(crate) fn body_fn(model: &Model) -> TokenStream {
     let Model { vis, attrs, block, .. } = model;
     let (cfg, attrs) = (&attrs.cfg, &attrs.body);
@@ -82,8 +82,8 @@ fn impls(model: &Model) -> TokenStream {
     }
 }
 
-/// The location of `place` without the hygiene of a macro around it, so that `self` is always the
-/// generated one.
+/// Returns the location of `place` without the hygiene of a macro around it, so that `self` is
+/// always the generated one.
 pub(crate) fn here(place: Span) -> Span {
     Span::call_site().located_at(place)
 }

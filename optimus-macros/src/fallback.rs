@@ -10,7 +10,7 @@ use crate::{
     validate::result_borrows,
 };
 
-/// The function's name and arguments, with an empty body.
+/// Generates the function's name and arguments, with an empty body.
 pub(crate) fn stub(model: &Model) -> TokenStream {
     if model.is_main() {
         // The compiler would also refuse any other function with that name.

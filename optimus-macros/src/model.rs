@@ -85,34 +85,34 @@ impl Model {
         model
     }
 
-    /// The function's name without `r#`.
+    /// Returns the function's name without `r#`.
     pub(crate) fn plain_name(&self) -> String {
         self.sig.ident.unraw().to_string()
     }
 
-    /// The name under which the task is stored, and its span.
+    /// Returns the name under which the task is stored, and its span.
     pub(crate) fn task_name(&self) -> LitStr {
         let name = self.options.name.clone();
         name.unwrap_or_else(|| LitStr::new(&self.plain_name(), self.sig.ident.span()))
     }
 
-    /// Whether the function is the program's `main` function.
+    /// Returns whether the function is the program's `main` function.
     pub(crate) fn is_main(&self) -> bool {
         self.plain_name() == "main"
     }
 
-    /// The function that does the work.
+    /// Returns the function that does the work.
     pub(crate) fn body_ident(&self) -> Ident {
         format_ident!("{}_body", self.sig.ident.unraw(), span = self.sig.ident.span())
     }
 
-    /// The hidden type of the arguments. It is not in camel case, so two functions cannot share
-    /// one.
+    /// Returns the hidden type of the arguments. It is not in camel case, so two functions cannot
+    /// share one.
     pub(crate) fn args_ident(&self) -> Ident {
         format_ident!("__OptimusTask_{}", self.sig.ident.unraw(), span = Span::call_site())
     }
 
-    /// The parameters that a caller passes.
+    /// Returns the parameters that a caller passes.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| param.role == Role::Argument)
     }
@@ -145,7 +145,7 @@ impl Param {
         Self { pat, ident, ty, role, attrs, serde }
     }
 
-    /// Whether serde attributes replace the type's own (de)serialization.
+    /// Returns whether serde attributes replace the type's own (de)serialization.
     pub(crate) fn has_own_codec(&self) -> bool {
         self.serde.iter().any(|attr| {
             let metas = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
@@ -158,8 +158,8 @@ impl Param {
     }
 }
 
-/// Whether the type is written `…::Context`. A reference to one counts too, so that the error can
-/// refer to the context.
+/// Returns whether the type is written `…::Context`. A reference to one counts too, so that the
+/// error can refer to the context.
 fn is_context(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
@@ -186,7 +186,7 @@ impl Attrs {
     }
 }
 
-/// The attribute's name; for `cfg_attr`, the name of the attribute that it adds.
+/// Returns the attribute's name; for `cfg_attr`, the name of the attribute that it adds.
 fn subject(meta: &Meta) -> String {
     if let Meta::List(list) = meta
         && list.path.is_ident("cfg_attr")

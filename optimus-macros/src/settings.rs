@@ -14,7 +14,7 @@ use crate::{
     template,
 };
 
-/// The options that differ from the defaults.
+/// Generates the options that differ from the defaults.
 pub(crate) fn options(model: &Model) -> TokenStream {
     let o = &model.options;
     let mut tokens = quote!(__optimus::TaskOptions::new());
@@ -69,7 +69,7 @@ fn backoff(backoff: &Backoff) -> TokenStream {
     quote!(__optimus::Backoff::#backoff)
 }
 
-/// The template, filled from the arguments.
+/// Generates the template, filled from the arguments.
 pub(crate) fn biz_id(model: &Model) -> Option<TokenStream> {
     let (literal, template) = model.options.biz_id.as_ref()?;
     let span = here(literal.span());

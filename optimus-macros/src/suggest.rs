@@ -1,12 +1,12 @@
 //! "Did you mean …?"
 
-/// The candidate that `word` probably means.
+/// Returns the candidate that `word` probably means.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let near = |candidate: &&str| distance(word, candidate) <= candidate.len().div_ceil(3).min(3);
     candidates.iter().copied().filter(near).min_by_key(|candidate| distance(word, candidate))
 }
 
-/// The number of letters to insert, delete or replace between two words.
+/// Returns the number of letters to insert, delete or replace between two words.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -89,7 +89,7 @@ impl Template {
     }
 }
 
-/// The identifier with that name, raw if the name is a keyword.
+/// Returns the identifier with that name, raw if the name is a keyword.
 pub(crate) fn name(text: &str) -> Option<Ident> {
     // The lexer would skip blanks and comments, and `r#` is not part of a name.
     if !text.chars().all(|c| c.is_alphanumeric() || c == '_') {

@@ -18,7 +18,7 @@ use quote::quote_spanned;
 
 use crate::{expand::here, model::Model};
 
-/// The assertion that no other task of this package has this name.
+/// Generates the assertion that no other task of this package has this name.
 pub(crate) fn unique(model: &Model) -> TokenStream {
     let name = model.task_name();
     let args = model.args_ident();
@@ -30,7 +30,7 @@ pub(crate) fn unique(model: &Model) -> TokenStream {
     }
 }
 
-/// Half of the 128 bits that represent the name in the current package.
+/// Returns half of the 128 bits that represent the name in the current package.
 fn hash(name: &str, half: u8) -> u64 {
     let mut hasher = DefaultHasher::new();
     let of = |variable: &str| env::var(variable).unwrap_or_default();

@@ -160,7 +160,7 @@ fn result(model: &Model, errors: &mut Errors) {
     }
 }
 
-/// The value of a success: in `Result<T, E>`, also through an alias, the `T`.
+/// Returns the value of a success: in `Result<T, E>`, also through an alias, the `T`.
 fn value_of(output: &Type) -> &Type {
     let Type::Path(path) = output else { return output };
     let Some(last) = path.path.segments.last() else { return output };
@@ -172,7 +172,7 @@ fn value_of(output: &Type) -> &Type {
     first.unwrap_or(output)
 }
 
-/// Whether the result borrows. A function without borrowed parameters cannot do that.
+/// Returns whether the result borrows. A function without borrowed parameters cannot do that.
 pub(crate) fn result_borrows(model: &Model) -> bool {
     !Hindrance::of(&model.output).all_static
 }
@@ -256,7 +256,7 @@ impl Visit<'_> for Hindrance {
 }
 
 impl Borrow {
-    /// The type to use instead.
+    /// Returns the type to use instead.
     fn owned(&self) -> String {
         let Self::Reference(reference) = self else { return "an owned type".to_owned() };
         match &*reference.elem {

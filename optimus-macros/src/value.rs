@@ -13,7 +13,7 @@ use crate::{
 /// The maximum count.
 pub(crate) const COUNT_MAX: i128 = u32::MAX as i128;
 
-/// A string.
+/// Reads a string.
 pub(crate) fn text(name: &Ident, value: &Expr) -> Result<LitStr> {
     match plain(value) {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.clone()),
@@ -21,7 +21,7 @@ pub(crate) fn text(name: &Ident, value: &Expr) -> Result<LitStr> {
     }
 }
 
-/// A name that is safe in a Redis key.
+/// Reads a name that is safe in a Redis key.
 pub(crate) fn task_or_queue(name: &Ident, value: &Expr) -> Result<LitStr> {
     let text = text(name, value)?;
     match name_problem(&text.value()) {
@@ -30,7 +30,7 @@ pub(crate) fn task_or_queue(name: &Ident, value: &Expr) -> Result<LitStr> {
     }
 }
 
-/// The reason why a text cannot be the name of a task or a queue.
+/// Returns the reason why a text cannot be the name of a task or a queue.
 pub(crate) fn name_problem(text: &str) -> Option<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if text.is_empty() {
@@ -43,7 +43,7 @@ pub(crate) fn name_problem(text: &str) -> Option<String> {
     Some(format!("the name contains {found:?}; use only [A-Za-z0-9._-]"))
 }
 
-/// A whole number within limits.
+/// Reads a whole number within limits.
 pub(crate) fn number<N: TryFrom<i128>>(
     name: &Ident,
     value: &Expr,
@@ -64,7 +64,7 @@ pub(crate) fn number<N: TryFrom<i128>>(
     )
 }
 
-/// A duration above zero.
+/// Reads a duration above zero.
 pub(crate) fn positive(name: &Ident, value: &Expr) -> Result<Duration> {
     let duration = duration(name, value)?;
     if duration.is_zero() {
@@ -73,7 +73,7 @@ pub(crate) fn positive(name: &Ident, value: &Expr) -> Result<Duration> {
     Ok(duration)
 }
 
-/// A number of seconds, or a text with units.
+/// Reads a number of seconds, or a text with units.
 pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
     let problem = match plain(value) {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => match duration::parse(&text.value()) {
@@ -98,7 +98,7 @@ pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
     refuse(value, problem)
 }
 
-/// A formula in quotes, or a function's path.
+/// Reads a formula in quotes, or a function's path.
 pub(crate) fn backoff(value: &Expr) -> Result<Backoff> {
     match plain(value) {
         Expr::Path(path) if path.qself.is_none() => Ok(Backoff::Custom(path.path.clone())),
@@ -131,7 +131,7 @@ pub(crate) fn on_lost(value: &Expr) -> Result<OnLost> {
     }
 }
 
-/// A path, plain or in quotes.
+/// Reads a path, plain or in quotes.
 pub(crate) fn path(name: &Ident, value: &Expr) -> Result<Path> {
     let path = match plain(value) {
         Expr::Path(path) if path.qself.is_none() => Some(path.path.clone()),
@@ -146,7 +146,7 @@ pub(crate) fn path(name: &Ident, value: &Expr) -> Result<Path> {
     )
 }
 
-/// The expression without the invisible parentheses that `macro_rules!` adds.
+/// Returns the expression without the invisible parentheses that `macro_rules!` adds.
 fn plain(value: &Expr) -> &Expr {
     match value {
         Expr::Group(group) => plain(&group.expr),
@@ -164,7 +164,7 @@ fn integer(value: &Expr) -> Option<i128> {
     }
 }
 
-/// The source text of the value.
+/// Returns the source text of the value.
 fn source(value: &Expr) -> String {
     plain(value).to_token_stream().to_string()
 }

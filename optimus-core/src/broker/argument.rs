@@ -26,12 +26,12 @@ pub struct SizeLimit {
 }
 
 impl SizeLimit {
-    /// The limit that the setting of this name gives.
+    /// Returns the limit that the setting of this name gives.
     pub const fn new(bytes: usize, setting: &'static str) -> Self {
         Self { bytes, setting, is_servers: false }
     }
 
-    /// The lower of this limit and the largest argument of a server.
+    /// Returns the lower of this limit and the largest argument of a server.
     fn within(self, argument_max: usize) -> Self {
         if self.bytes <= argument_max {
             return self;
@@ -39,12 +39,12 @@ impl SizeLimit {
         Self { bytes: argument_max, is_servers: true, ..self }
     }
 
-    /// The limit, in bytes.
+    /// Returns the limit, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The setting to raise for a higher limit.
+    /// Returns the setting to raise for a higher limit.
     pub fn remedy(&self) -> String {
         if self.is_servers {
             let [argument, buffer] = SETTINGS;
@@ -56,7 +56,7 @@ impl SizeLimit {
 }
 
 impl Broker {
-    /// This limit, or that of the server if that is lower.
+    /// Returns this limit, or that of the server if it is lower.
     pub async fn size_limit(&self, limit: SizeLimit) -> Result<SizeLimit, BrokerError> {
         if self.endpoint().is_memory() || limit.bytes <= ALWAYS_ACCEPTED {
             return Ok(limit);
@@ -64,8 +64,8 @@ impl Broker {
         Ok(limit.within(self.argument_max().await?))
     }
 
-    /// The largest argument that the server accepts. Assumes the defaults if the server does not
-    /// return its settings.
+    /// Reads the largest argument that the server accepts. Assumes the defaults if the server does
+    /// not return its settings.
     async fn argument_max(&self) -> Result<usize, BrokerError> {
         let commands = SETTINGS.map(|setting| get(&["CONFIG", "GET", setting]));
         let mut values = DEFAULTS;
@@ -82,7 +82,7 @@ impl Broker {
     }
 }
 
-/// The second element of the reply to `CONFIG GET`.
+/// Returns the second element of the reply to `CONFIG GET`.
 fn bytes_of(pair: Value) -> Option<usize> {
     let words = reply::plain_list("CONFIG GET", pair).ok()?;
     let bytes: u64 = std::str::from_utf8(words.get(1)?).ok()?.parse().ok()?;

@@ -87,7 +87,7 @@ pub struct Lost {
 }
 
 impl Broker {
-    /// The call that claims up to `want` tasks.
+    /// Returns the call that claims up to `want` tasks.
     pub fn claim_call(
         &self,
         queue: &QueueName,
@@ -98,8 +98,9 @@ impl Broker {
         self.call(&scripts::CLAIM, queue, worker.as_str()).arg(worker).arg(seq).arg(want)
     }
 
-    /// The call that claims one task for a worker that holds no other task in any queue, and claims
-    /// none until this task has ended. If the worker dies meanwhile, this task caused it.
+    /// Returns the call that claims one task for a worker that holds no other task in any queue,
+    /// and claims none until this task has ended. If the worker dies meanwhile, this task caused
+    /// it.
     pub fn claim_alone_call(&self, queue: &QueueName, worker: &WorkerId, seq: u64) -> ScriptCall {
         self.claim_call(queue, worker, seq, 1).arg(1)
     }

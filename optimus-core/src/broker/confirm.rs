@@ -14,8 +14,8 @@ const CANNOT: [(&str, &str); 2] = [
 ];
 
 impl Broker {
-    /// Whether the server can confirm writes in this way at all; `Rejected` has the reason if it
-    /// can't.
+    /// Returns whether the server can confirm writes in this way at all; `Rejected` has the reason
+    /// if it can't.
     pub async fn try_confirm(&self, durability: Durability) -> Result<(), BrokerError> {
         if durability == Durability::Memory {
             return Ok(());
@@ -60,7 +60,7 @@ impl Broker {
 }
 
 impl BrokerError {
-    /// Why the server can't confirm writes, if this error is such an answer.
+    /// Returns why the server can't confirm writes, if this error is such an answer.
     pub fn cannot_confirm(&self) -> Option<&'static str> {
         let Self::Rejected(answer) = self else { return None };
         CANNOT.iter().find_map(|(theirs, ours)| answer.contains(theirs).then_some(*ours))
@@ -77,7 +77,7 @@ fn wait_for(durability: Durability, timeout: Duration) -> Cmd {
     command
 }
 
-/// The number of servers that must confirm.
+/// Returns the number of servers that must confirm.
 fn needed(durability: Durability) -> u32 {
     match durability {
         Durability::Memory => 0,
@@ -86,8 +86,8 @@ fn needed(durability: Durability) -> u32 {
     }
 }
 
-/// Whether enough servers confirmed. The first number that `WAITAOF` returns is for the server
-/// itself.
+/// Returns whether enough servers confirmed. The first number that `WAITAOF` returns is for the
+/// server itself.
 fn check_count(
     durability: Durability,
     answer: Value,

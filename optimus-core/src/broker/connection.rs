@@ -70,7 +70,7 @@ enum Found {
 }
 
 impl Connection {
-    /// A connection that is made at its first use. `role` names it in the log.
+    /// Makes a connection, which connects at its first use. `role` names it in the log.
     pub fn new(endpoint: Endpoint, role: &'static str, commands: Commands, log: Log) -> Self {
         Self(Arc::new(Inner {
             endpoint,
@@ -111,7 +111,8 @@ impl Connection {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The live connection, or a new one. Tries until `deadline`, and once if that has passed.
+    /// Returns the live connection, or makes a new one. Tries until `deadline`, and once if that
+    /// has passed.
     ///
     /// User code may hold this future without polling it, or drop it. So the attempt runs as a
     /// separate task: the next caller waits for the attempt that this caller started.
@@ -175,12 +176,13 @@ impl Connection {
         }
     }
 
-    /// How many connections were dropped so far. The next connection may reach another server.
+    /// Returns how many connections were dropped so far. The next connection may reach another
+    /// server.
     pub(super) fn breaks(&self) -> u64 {
         self.0.breaks.load(Ordering::Acquire)
     }
 
-    /// How many connections were made so far.
+    /// Returns how many connections were made so far.
     pub(super) fn connects(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }

@@ -187,7 +187,8 @@ pub(super) async fn tcp(
     Ok(stream)
 }
 
-/// How long the system lets sent bytes wait for the other side, which may read none of them.
+/// Returns how long the system lets sent bytes wait for the other side, which may read none of
+/// them.
 const fn unread_max(commands: Commands) -> Duration {
     match commands {
         // The pulse decides, and it may allow a long silence.

@@ -146,7 +146,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the store lives in this process.
+    /// Returns whether the store lives in this process.
     pub fn is_memory(&self) -> bool {
         !matches!(self, Self::Server(..))
     }
@@ -169,7 +169,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether both are the same server and database, or the same name in this process.
+    /// Returns whether both are the same server and database, or the same name in this process.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Server(one), Self::Server(other)) => one.place.is_same(&other.place),
@@ -180,7 +180,7 @@ impl Endpoint {
         }
     }
 
-    /// The address for messages, without credentials.
+    /// Returns the address for messages, without credentials.
     pub fn describe(&self) -> String {
         match self {
             Self::Server(server) => server.place.shown.clone(),

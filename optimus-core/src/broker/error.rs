@@ -40,12 +40,12 @@ pub enum BrokerError {
 }
 
 impl BrokerError {
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::NotDone(_) | Self::Unknown(_))
     }
 
-    /// The refusal, if it is one.
+    /// Returns the refusal, if it is one.
     pub fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Refused(refusal, _) => Some(*refusal),

@@ -71,7 +71,7 @@ pub struct WorkerSeen {
 }
 
 impl Broker {
-    /// The stored data of one task.
+    /// Reads the stored data of one task.
     pub async fn inspect(&self, id: &TaskId) -> Result<Found, BrokerError> {
         let call = ScriptCall::new(&scripts::INSPECT, &self.keys(id.queue()), "").arg(id.stored());
         Self::read_inspect(self.run_read(call).await?)
@@ -98,7 +98,7 @@ impl Broker {
         })
     }
 
-    /// The names of all queues that have had a submit or a worker, and are not retired.
+    /// Reads the names of all queues that have had a submit or a worker, and are not retired.
     pub async fn queues(&self) -> Result<Vec<QueueName>, BrokerError> {
         let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
         let mut names: Vec<QueueName> = texts("SMEMBERS", set)?
@@ -109,7 +109,7 @@ impl Broker {
         Ok(names)
     }
 
-    /// The cardinality of each state.
+    /// Reads the cardinality of each state.
     pub async fn counts(&self, queue: &QueueName) -> Result<Counts, BrokerError> {
         let keys = self.keys(queue);
         let mut commands: Vec<Cmd> = [
@@ -165,7 +165,7 @@ impl Broker {
         })
     }
 
-    /// The workers of a queue.
+    /// Reads the workers of a queue.
     pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerSeen>, BrokerError> {
         let keys = self.keys(queue);
         let all =

@@ -39,47 +39,47 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The keys of `queue` in `namespace`.
+    /// Returns the keys of `queue` in `namespace`.
     pub fn new(namespace: &str, queue: &QueueName) -> Self {
         Self { base: format!("{{{namespace}:{queue}:0}}:") }
     }
 
-    /// The prefix of all these keys.
+    /// Returns the prefix of all these keys.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// The key of that name, such as `tasks`.
+    /// Returns the key of that name, such as `tasks`.
     pub fn of(&self, name: &str) -> String {
         [&self.base, name].concat()
     }
 
-    /// The hash of the tasks that a worker holds.
+    /// Returns the key of the hash of the tasks that a worker holds.
     pub fn working(&self, worker: &str) -> String {
         self.owned("working:", worker)
     }
 
-    /// The hash with a worker's description.
+    /// Returns the key of the hash with a worker's description.
     pub fn worker(&self, worker: &str) -> String {
         self.owned("worker:", worker)
     }
 
-    /// The wakeup list for attempts of a worker that should stop.
+    /// Returns the key of the wakeup list for attempts of a worker that should stop.
     pub fn cancel_listener(&self, worker: &WorkerId) -> String {
         self.owned("wake:", worker.as_str())
     }
 
-    /// The list that interrupts a worker's wait.
+    /// Returns the key of the list that interrupts a worker's wait.
     pub fn interrupt(&self, worker: &WorkerId) -> String {
         self.owned("interrupt:", worker.as_str())
     }
 
-    /// The completion list of a client.
+    /// Returns the key of a client's completion list.
     pub fn completions(&self, client: &str) -> String {
         self.owned("completions:", client)
     }
 
-    /// The result of a task.
+    /// Returns the key of a task's result.
     pub fn result(&self, id: &TaskId) -> String {
         self.owned("result:", &id.stored())
     }
@@ -89,18 +89,18 @@ impl Keys {
         [&self.base, kind, owner].concat()
     }
 
-    /// A temporary key of a worker, to check what its Redis user may do.
+    /// Returns a temporary key of a worker, which checks what the worker's Redis user may do.
     pub fn probe(&self, worker: &str) -> String {
         self.owned("probe:", worker)
     }
 
-    /// The key of a biz id.
+    /// Returns the key of a biz id.
     pub fn biz(&self, task: &str, biz_id: &str) -> String {
         [&self.base, "biz:", task, ":", biz_id].concat()
     }
 }
 
-/// The set of queue names of a namespace.
+/// Returns the key of the set of queue names of a namespace.
 pub fn queues(namespace: &str) -> String {
     format!("{namespace}:queues")
 }

@@ -53,7 +53,7 @@ impl Broker {
         Ok(Registered { now_ms: reply.number()?, next_expiry: reply.wait()? })
     }
 
-    /// The call that renews a worker's lease on one queue.
+    /// Returns the call that renews a worker's lease on one queue.
     pub fn renew_call(&self, queue: &QueueName, worker: &WorkerId, lease: Duration) -> ScriptCall {
         self.call(&scripts::RENEW, queue, worker.as_str()).arg(worker).arg(lease.as_millis())
     }

@@ -35,8 +35,8 @@ pub struct Row {
 }
 
 impl Broker {
-    /// Up to `limit` (and [`BATCH_MAX`](super::BATCH_MAX)) tasks in a state, starting at `cursor`,
-    /// which is empty for the first page.
+    /// Reads up to `limit` (and [`BATCH_MAX`](super::BATCH_MAX)) tasks in a state, starting at
+    /// `cursor`, which is empty for the first page.
     pub async fn list(
         &self,
         queue: &QueueName,

@@ -182,8 +182,8 @@ impl Source {
         }
     }
 
-    /// Whether the next connection may use the answer to an earlier request. The content of files
-    /// may have changed since an earlier read.
+    /// Returns whether the next connection may use the answer to an earlier request. The content of
+    /// files may have changed since an earlier read.
     fn may_answer_late(&self) -> bool {
         match self {
             Self::Files(_, reader) => reader.is_reading(),
@@ -191,7 +191,7 @@ impl Source {
         }
     }
 
-    /// The error text for an answer that does not come in time.
+    /// Returns the error text for an answer that does not come in time.
     fn no_answer(&self) -> &'static str {
         match self {
             Self::Files(..) => {
@@ -213,7 +213,7 @@ impl Files {
     }
 }
 
-/// The content of a file, without its line end.
+/// Returns the content of a file, without its line end.
 fn read_line(path: &Path, name: &str) -> Result<String, String> {
     let named = || format!("{}, which {name} of the URL names", path.display());
     let text = fs::read_to_string(path).map_err(|p| format!("{} can't be read: {p}", named()))?;
@@ -296,7 +296,7 @@ async fn log_in_again(
     }
 }
 
-/// When to log in again.
+/// Returns when to log in again.
 fn lasts(credentials: &Credentials) -> Duration {
     let all = credentials.valid_for.map_or(RENEWED_AFTER, |valid| valid.mul_f64(0.75));
     // The jitter prevents connections that were made together from asking together.

@@ -65,7 +65,7 @@ use self::{
 };
 use crate::{id::QueueName, log::Log, platform};
 
-/// The name, the text and the hash of each script.
+/// Returns the name, the text and the hash of each script.
 #[cfg(feature = "simulation")]
 pub fn script_texts() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     scripts::ALL.iter().map(|script| (script.name, script.source, script.sha.as_str()))
@@ -93,7 +93,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker that connects at its first use; `role` names its connection in the log.
+    /// Makes a broker that connects at its first use; `role` names its connection in the log.
     pub fn new(endpoint: Endpoint, namespace: &str, role: &'static str) -> Self {
         let log = Log::here();
         Self {
@@ -107,12 +107,12 @@ impl Broker {
         }
     }
 
-    /// A broker of the same store over a separate connection.
+    /// Makes a broker of the same store over a separate connection.
     pub fn separate(&self, role: &'static str) -> Self {
         self.over(role, Commands::Immediate)
     }
 
-    /// A broker of the same store over a separate connection whose commands may block.
+    /// Makes a broker of the same store over a separate connection whose commands may block.
     pub fn blocking(&self, role: &'static str) -> Self {
         self.over(role, Commands::Blocking)
     }
@@ -122,12 +122,12 @@ impl Broker {
         Self { connection, ..self.clone() }
     }
 
-    /// Whether both have the same store and namespace, according to their URLs.
+    /// Returns whether both have the same store and namespace, according to their URLs.
     pub fn is_of_store(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.endpoint.is_same(&other.endpoint)
     }
 
-    /// The log for events of the broker's connections.
+    /// Returns the log for events of the broker's connections.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -152,28 +152,28 @@ impl Broker {
         self.connection.reset();
     }
 
-    /// How many connections of the broker were dropped so far. The next connection may reach
-    /// another server, which lacks recent writes.
+    /// Returns how many connections of the broker were dropped so far. The next connection may
+    /// reach another server, which lacks recent writes.
     pub fn breaks(&self) -> u64 {
         self.connection.breaks()
     }
 
-    /// How many connections the broker has made so far.
+    /// Returns how many connections the broker has made so far.
     pub fn connects(&self) -> u64 {
         self.connection.connects()
     }
 
-    /// The store that the broker connects to.
+    /// Returns the store that the broker connects to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The namespace of the broker's keys.
+    /// Returns the namespace of the broker's keys.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The clock of this machine, or the time that a test has set.
+    /// Returns the clock of this machine, or the time that a test has set.
     fn here_ms(&self) -> u64 {
         self.here.unwrap_or_else(platform::now_ms)
     }

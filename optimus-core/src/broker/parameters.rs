@@ -53,12 +53,12 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The number of the database, from the path or from the parameter.
+    /// Returns the number of the database, from the path or from the parameter.
     pub(super) fn db(&self, of_path: i64) -> Result<i64, String> {
         let Some(text) = self.get("db") else { return Ok(of_path) };
         let db = text.parse().map_err(|_| "its parameter db is not a number".to_owned())?;
@@ -76,7 +76,7 @@ impl Parameters {
         }
     }
 
-    /// The form that may be printed, with the `?`.
+    /// Returns the form that may be printed, with the `?`.
     pub(super) fn shown(&self) -> String {
         let mut shown = String::new();
         for (name, value) in &self.0 {
@@ -96,7 +96,8 @@ fn unknown(name: &str, scheme: Scheme, known: &[&str]) -> String {
     format!("of its parameters {name} is not known; known are {}", known.join(", "))
 }
 
-/// Whether the text is safe to print. A misplaced password would have other characters next to it.
+/// Returns whether the text is safe to print. A misplaced password would have other characters next
+/// to it.
 fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || " ._-+~,/\\".contains(c))
 }

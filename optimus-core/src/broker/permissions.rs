@@ -79,7 +79,7 @@ impl Broker {
         }
     }
 
-    /// Each permission that the server's user lacks, tested with this key.
+    /// Returns each permission that the server's user lacks, tested with this key.
     async fn denied(&self, key: &str) -> Result<Vec<String>, BrokerError> {
         let queues = super::keys::queues(&self.namespace);
         let word = |word: &'static str| match word {

@@ -84,12 +84,12 @@ impl Place {
         Ok(Self { address, settings, files, shown, is_probed: AtomicBool::new(false) })
     }
 
-    /// Whether this is the first call: each server is probed for its protocol once.
+    /// Returns whether this is the first call: each server is probed for its protocol once.
     pub(super) fn is_first_probe(&self) -> bool {
         !self.is_probed.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether both are the same database.
+    /// Returns whether both are the same database.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let same_address = match (&self.address, &other.address) {
             (Address::Unix(path), Address::Unix(other)) => path == other,
@@ -98,7 +98,7 @@ impl Place {
         same_address && self.settings.db() == other.settings.db()
     }
 
-    /// Whether the URL has credentials, or names files with them.
+    /// Returns whether the URL has credentials, or names files with them.
     pub(super) fn names_credentials(&self) -> bool {
         let LoginFiles { user, password } = &self.files;
         user.is_some()
@@ -125,7 +125,7 @@ fn address(
     })
 }
 
-/// The files for the user and the password. Each of the two has one source only.
+/// Returns the files for the user and the password. Each of the two has one source only.
 fn files(settings: &RedisConnectionInfo, parameters: &Parameters) -> Result<LoginFiles, String> {
     let file = |name: &str| parameters.get(name).map(PathBuf::from);
     let files = LoginFiles { user: file("user_file"), password: file("password_file") };

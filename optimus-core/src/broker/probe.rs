@@ -32,7 +32,7 @@ const OFFER: [u8; 9] = [0, 0, 4, 0xc0, 0x2f, 0xc0, 0x2b, 1, 0];
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 
-/// Whether the server answers in TLS, even with an alert.
+/// Returns whether the server answers in TLS, even with an alert.
 pub(super) async fn speaks_tls(host: &str, port: u16) -> bool {
     let hello = [&HELLO[..], &[7; 32], &OFFER].concat();
     let answer = timeout(WITHIN, first_of_answer(host, port, &hello)).await;

@@ -61,7 +61,7 @@ impl Pulse {
         Awaited(self, bytes)
     }
 
-    /// How long the connection may be silent.
+    /// Returns how long the connection may be silent.
     fn patience(&self) -> Duration {
         let hidden = self.unanswered.load(Ordering::Relaxed).min(HIDDEN_MAX);
         SILENCE_MAX + Duration::from_secs(1) * u32::try_from(hidden / RATE_MIN).unwrap_or(u32::MAX)

@@ -15,7 +15,7 @@ fn watched() -> (Watched<DuplexStream>, DuplexStream, Arc<Pulse>) {
     (Watched::new(near, pulse.clone()), far, pulse)
 }
 
-/// How long a wait takes to detect silence; `None` if the wait continues.
+/// Returns how long a wait takes to detect silence; `None` if the wait continues.
 async fn stops_after(pulse: &Pulse) -> Option<Duration> {
     let begun = Instant::now();
     timeout(LONG, pulse.stops()).await.ok().map(|()| begun.elapsed())

@@ -31,7 +31,7 @@ impl<T> Default for Reader<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Reader<T> {
-    /// The answer of the read that is under way, or of a new one.
+    /// Returns the answer of the read that is under way, or of a new one.
     pub(super) fn read(
         &self,
         read: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -62,7 +62,7 @@ impl<T: Clone + Send + Sync + 'static> Reader<T> {
         answer
     }
 
-    /// Whether a read has begun and has not ended.
+    /// Returns whether a read has begun and has not ended.
     pub(super) fn is_reading(&self) -> bool {
         let under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.as_ref().is_some_and(|UnderWay { thread, .. }| thread.strong_count() > 0)

@@ -31,7 +31,7 @@ impl Refusal {
         (Self::Duplicate, "DUPLICATE"),
     ];
 
-    /// The refusal with this word, if there is one.
+    /// Returns the refusal with this word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find_map(|(refusal, name)| (name == word).then_some(refusal))
     }

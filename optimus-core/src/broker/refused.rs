@@ -44,13 +44,13 @@ impl DialError {
         }
     }
 
-    /// Whether the answer, if any, can't be from a Redis.
+    /// Returns whether the answer, if any, can't be from a Redis.
     pub(super) fn is_no_answer(&self) -> bool {
         let Self::Redis(problem) = self else { return false };
         matches!(problem.kind(), redis::ErrorKind::Io | redis::ErrorKind::Parse)
     }
 
-    /// Whether Redis refused the credentials.
+    /// Returns whether Redis refused the credentials.
     pub(super) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Redis(problem) if is_unauthorized(problem))
     }
@@ -93,7 +93,7 @@ fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
     BrokerError::NotDone(why)
 }
 
-/// The advice for the operator, if trying again does not help.
+/// Returns the advice for the operator, if trying again does not help.
 fn advice(why: &str) -> &'static str {
     if why.contains("Too many open files") {
         "; raise this process' limit of open files (ulimit -n)"

@@ -40,20 +40,20 @@ impl Reply {
         Self::new(script, value)
     }
 
-    /// The next part as bytes.
+    /// Returns the next part as bytes.
     pub fn bytes(&mut self) -> Result<Vec<u8>, BrokerError> {
         let part = self.part()?;
         bytes(part).map_err(|part| unexpected(self.script, &part))
     }
 
-    /// The next part as text.
+    /// Returns the next part as text.
     pub fn text(&mut self) -> Result<String, BrokerError> {
         let bytes = self.bytes()?;
         String::from_utf8(bytes)
             .map_err(|_| BrokerError::UnexpectedReply(format!("{}: not text", self.script)))
     }
 
-    /// The next part as a whole number.
+    /// Returns the next part as a whole number.
     pub fn number<N: std::str::FromStr>(&mut self) -> Result<N, BrokerError> {
         let text = self.text()?;
         text.parse().map_err(|_| {
@@ -61,35 +61,35 @@ impl Reply {
         })
     }
 
-    /// The next part as a flag, written `1` or `0`.
+    /// Returns the next part as a flag, written `1` or `0`.
     pub fn flag(&mut self) -> Result<bool, BrokerError> {
         Ok(self.text()? == "1")
     }
 
-    /// The next part as a number of ms; -1 means none.
+    /// Returns the next part as a number of ms; -1 means none.
     pub fn wait(&mut self) -> Result<Option<std::time::Duration>, BrokerError> {
         let ms: i64 = self.number()?;
         Ok(u64::try_from(ms).ok().map(std::time::Duration::from_millis))
     }
 
-    /// The next part as a list of byte strings; nil is an empty list.
+    /// Returns the next part as a list of byte strings; nil is an empty list.
     pub fn list(&mut self) -> Result<Vec<Vec<u8>>, BrokerError> {
         let part = self.part()?;
         list(self.script, part)
     }
 
-    /// The next part as a list of texts.
+    /// Returns the next part as a list of texts.
     pub fn texts(&mut self) -> Result<Vec<String>, BrokerError> {
         let script = self.script;
         self.list()?.into_iter().map(|item| text_of(script, item)).collect()
     }
 
-    /// The next `count` parts, as texts.
+    /// Returns the next `count` parts, as texts.
     pub fn next_texts(&mut self, count: usize) -> Result<Vec<String>, BrokerError> {
         (0..count).map(|_| self.text()).collect()
     }
 
-    /// All parts that are left, as texts.
+    /// Returns all parts that are left, as texts.
     pub fn rest(self) -> Result<Vec<String>, BrokerError> {
         let script = self.script;
         list(script, Value::Array(self.parts.collect()))?
@@ -98,7 +98,7 @@ impl Reply {
             .collect()
     }
 
-    /// Whether no parts are left.
+    /// Returns whether no parts are left.
     pub fn is_empty(&self) -> bool {
         self.parts.len() == 0
     }
@@ -141,12 +141,12 @@ fn list(script: &'static str, value: Value) -> Result<Vec<Vec<u8>>, BrokerError>
     }
 }
 
-/// The answer to a plain command, as a list of byte strings.
+/// Returns the answer to a plain command, as a list of byte strings.
 pub(super) fn plain_list(command: &'static str, value: Value) -> Result<Vec<Vec<u8>>, BrokerError> {
     list(command, value)
 }
 
-/// The answer to a plain command, as bytes; `None` for nil.
+/// Returns the answer to a plain command, as bytes; `None` for nil.
 pub(super) fn plain_bytes(
     command: &'static str,
     value: Value,

@@ -35,8 +35,8 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Whether the attempt has no result, and the task has no biz id and no data apart from its
-    /// record. Such a report costs Redis little.
+    /// Returns whether the attempt has no result, and the task has no biz id and no data apart from
+    /// its record. Such a report costs Redis little.
     fn is_plain(&self) -> bool {
         self.result.is_none() && self.biz_id.is_none() && !self.has_sides
     }
@@ -95,8 +95,8 @@ pub enum Give {
 }
 
 impl Broker {
-    /// The call that ends attempts of one worker in one queue that succeeded. Its answer has the
-    /// positions whose lease had passed to another worker.
+    /// Returns the call that ends attempts of one worker in one queue that succeeded. Its answer
+    /// has the positions whose lease had passed to another worker.
     pub fn complete_call(
         &self,
         queue: &QueueName,
@@ -118,7 +118,7 @@ impl Broker {
         call
     }
 
-    /// The call that ends attempts of one worker in one queue that did not succeed.
+    /// Returns the call that ends attempts of one worker in one queue that did not succeed.
     pub fn fail_call(
         &self,
         queue: &QueueName,
@@ -140,7 +140,7 @@ impl Broker {
         call
     }
 
-    /// The call that releases tasks of one worker in one queue.
+    /// Returns the call that releases tasks of one worker in one queue.
     pub fn release_call(
         &self,
         queue: &QueueName,

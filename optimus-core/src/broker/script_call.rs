@@ -46,12 +46,12 @@ impl Words {
 }
 
 impl ScriptCall {
-    /// A call whose owned keys (those that end in `:`) belong to `owner`.
+    /// Makes a call whose owned keys (those that end in `:`) belong to `owner`.
     pub(super) fn new(script: &'static Script, keys: &Keys, owner: &str) -> Self {
         Self::short(script, script.keys.len(), keys, owner)
     }
 
-    /// A call with only the first `count` keys.
+    /// Makes a call with only the first `count` keys.
     pub(super) fn short(script: &'static Script, count: usize, keys: &Keys, owner: &str) -> Self {
         let mut words = Words::default();
         for key in &script.keys[..count] {
@@ -64,7 +64,7 @@ impl ScriptCall {
         Self { script, keys: words, args: Words::default() }
     }
 
-    /// The common prefix of the call's keys.
+    /// Returns the common prefix of the call's keys.
     pub(super) fn key_base(&self) -> String {
         let first = self.keys.iter().next().map(String::from_utf8_lossy).unwrap_or_default();
         first.split_inclusive("}:").next().unwrap_or_default().to_owned()
@@ -105,12 +105,12 @@ impl ScriptCall {
         self.keys.ends.len() - self.script.keys.len()
     }
 
-    /// The command for a server that knows the script.
+    /// Returns the command for a server that knows the script.
     pub(super) fn by_hash(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)
     }
 
-    /// The command for a server that does not know the script yet.
+    /// Returns the command for a server that does not know the script yet.
     pub(super) fn by_text(&self) -> Cmd {
         self.command("EVAL", self.script.source)
     }

@@ -30,7 +30,7 @@ pub struct ServerFacts {
 const OLDEST: (u32, u32) = (6, 2);
 
 impl ServerFacts {
-    /// Why no worker should start on this server; `None` if it is suitable.
+    /// Returns why no worker should start on this server; `None` if it is suitable.
     pub fn refusal(&self) -> Option<String> {
         let too_old = self.version.as_deref().filter(|v| release(v).is_some_and(|v| v < OLDEST));
         if let Some(version) = too_old {
@@ -117,7 +117,7 @@ impl fmt::Display for ServerFacts {
 }
 
 impl Broker {
-    /// Whether the server answers.
+    /// Returns whether the server answers.
     pub async fn ping(&self) -> Result<(), BrokerError> {
         self.read_one(get(&["PING"])).await.map(drop)
     }

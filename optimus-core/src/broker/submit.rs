@@ -94,7 +94,7 @@ impl Broker {
         Ok(Submitted { receipts, lost })
     }
 
-    /// The call of [`submit`](Self::submit).
+    /// Returns the call of [`submit`](Self::submit).
     pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
         let keys = self.keys(batch.queue);
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
@@ -182,13 +182,14 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
-/// Whether the task has no options and no blob. Such a task costs Redis little.
+/// Returns whether the task has no options and no blob. Such a task costs Redis little.
 fn is_plain(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
 
-/// Whether the task has a biz id without a window, and nothing else that [`is_plain`] excludes.
+/// Returns whether the task has a biz id without a window, and nothing else that [`is_plain`]
+/// excludes.
 fn is_unique(task: &Submission) -> bool {
     let has_options = task.options.priority != 0
         || task.options.expires_in.is_some()

@@ -89,7 +89,7 @@ impl Broker {
         Ok(Ends { end, next: next.collect::<Result<_, BrokerError>>()? })
     }
 
-    /// The state of a task. For `stored_by` see [`wait_for_end`](Self::wait_for_end).
+    /// Reads the state of a task. For `stored_by` see [`wait_for_end`](Self::wait_for_end).
     pub async fn state_of(
         &self,
         id: &TaskId,
@@ -139,7 +139,7 @@ impl Broker {
         completions.into_iter().map(|completion| read_completion(queue, completion)).collect()
     }
 
-    /// The result of a finished task, while it is kept.
+    /// Reads the result of a finished task, while it is kept.
     pub async fn result(&self, id: &TaskId) -> Result<Option<Vec<u8>>, BrokerError> {
         let key = self.keys(id.queue()).result(id);
         reply::plain_bytes("GET", self.read_one(get(&["GET", &key])).await?)

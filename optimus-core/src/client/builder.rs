@@ -145,7 +145,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects.
+    /// Connects to the store.
     ///
     /// # Errors
     /// See [`Client::connect`]; [`Error::is_unsupported`] if the store can't give the confirmation
@@ -169,7 +169,7 @@ impl ClientBuilder {
         Ok(Client(Arc::new(inner), self.layers))
     }
 
-    /// A client with the defaults, which connects at its first use.
+    /// Makes a client with the defaults, which connects at its first use.
     pub(super) fn over(broker: Broker) -> Client {
         let payload_limit = SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit");
         let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);

@@ -81,7 +81,7 @@ impl CompletionListeners {
         }))
     }
 
-    /// The name under which this client registers as waiting.
+    /// Returns the name under which this client registers as waiting.
     pub(super) fn address(&self) -> &str {
         &self.0.address
     }
@@ -117,8 +117,8 @@ impl Inner {
         }
     }
 
-    /// Whether there are waiters. If there are none, the queue's listener ends, and the next waiter
-    /// starts another.
+    /// Returns whether there are waiters. If there are none, the queue's listener ends, and the
+    /// next waiter starts another.
     fn anybody_waits(&self, queue: &QueueName) -> bool {
         let mut queues = self.queues();
         let waits = queues.get(queue).is_some_and(|waiting| !waiting.is_empty());

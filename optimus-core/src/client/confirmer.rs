@@ -37,7 +37,7 @@ impl Confirmer {
         Self { broker, asks }
     }
 
-    /// How many connections of the confirmer were dropped so far.
+    /// Returns how many connections of the confirmer were dropped so far.
     pub(super) fn breaks(&self) -> u64 {
         self.broker.breaks()
     }

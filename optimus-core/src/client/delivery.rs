@@ -24,7 +24,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// How many connections were dropped so far.
+    /// Returns how many connections were dropped so far.
     pub(super) fn breaks(&self) -> u64 {
         self.broker.breaks() + self.confirmer.as_ref().map_or(0, Confirmer::breaks)
     }

@@ -81,7 +81,7 @@ impl<T> TaskHandle<T> {
         Self { client, id, origin, place: None, has_no_result: false, output: PhantomData }
     }
 
-    /// The same, of a task that returns `()`.
+    /// Returns this handle as that of a task that returns `()`.
     pub(super) fn without_result(self) -> Self {
         Self { has_no_result: true, ..self }
     }
@@ -91,20 +91,20 @@ impl<T> TaskHandle<T> {
         Self { place: Some(place), ..self }
     }
 
-    /// The task's id. For a duplicate: the id of the task that holds the biz id.
+    /// Returns the task's id. For a duplicate, this is the id of the task that holds the biz id.
     pub fn id(&self) -> &TaskId {
         &self.id
     }
 
-    /// Whether nothing was submitted, because the biz id was taken or a task with the [given
-    /// id](crate::Call::id) was already stored. The handle is then for that task.
+    /// Returns whether nothing was submitted, because the biz id was taken or a task with the
+    /// [given id](crate::Call::id) was already stored. The handle is then for that task.
     pub fn is_duplicate(&self) -> bool {
         self.origin == Origin::Owner
     }
 
-    /// The current state of the task. The client that submitted the task knows its success as long
-    /// as the client lives. Otherwise, the state is `Forgotten` once the history of the task was
-    /// removed.
+    /// Returns the current state of the task. The client that submitted the task knows its success
+    /// as long as the client lives. Otherwise, the state is `Forgotten` once the history of the
+    /// task was removed.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -132,15 +132,15 @@ impl<T> TaskHandle<T> {
         Ok(self.end(false, &Pace::ALONE).await?.0.state)
     }
 
-    /// The call that submitted the task, if the handle's client did.
+    /// Returns the call that submitted the task, if the handle's client did.
     fn stored_by(&self) -> Option<StoredBy<'_>> {
         let (Origin::Call(number) | Origin::Given(number)) = self.origin else { return None };
         Some(StoredBy { client: self.client.0.submitter.client(), number })
     }
 
-    /// Whether only this submit can have succeeded under its id. A given id, or an id that another
-    /// program submitted, may be submitted again after its success. An earlier message may then
-    /// belong to another run.
+    /// Returns whether only this submit can have succeeded under its id. A given id, or an id that
+    /// another program submitted, may be submitted again after its success. An earlier message may
+    /// then belong to another run.
     fn runs_once(&self) -> bool {
         matches!(self.origin, Origin::Call(_))
     }
@@ -196,7 +196,7 @@ impl<T> TaskHandle<T> {
         Ok(end)
     }
 
-    /// The result of the task, if the check of another handle has read it.
+    /// Returns the result of the task, if the check of another handle has read it.
     fn read_ahead(&self) -> Option<End> {
         if !self.runs_once() {
             return None;
@@ -248,7 +248,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
             .unwrap_or_else(|_| Err(Error::waited_too_long(self.id.clone(), timeout)))
     }
 
-    /// The result of the ended task, or its error.
+    /// Returns the result of the ended task, or its error.
     async fn outcome(&self, end: &End) -> Result<T, Error> {
         match end.state {
             TaskState::Success => self.returned(&end.returned).await,

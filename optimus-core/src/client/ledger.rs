@@ -48,8 +48,8 @@ pub(super) struct Place {
 }
 
 impl Ledger {
-    /// A place for a call, in the first idle slot. A caller that submits one call at a time uses
-    /// one slot, and Redis reports with each call whether it still has the previous one.
+    /// Returns a place for a call, in the first idle slot. A caller that submits one call at a time
+    /// uses one slot, and Redis reports with each call whether it still has the previous one.
     pub(super) fn take(&mut self) -> Option<Place> {
         let index = (1..=SLOTS).find(|index| !self.slots[index % SLOTS].busy)?;
         let slot = &mut self.slots[index % SLOTS];
@@ -58,14 +58,14 @@ impl Ledger {
         Some(Place { number: slot.last, since: slot.answered })
     }
 
-    /// Whether no call of this ledger is in progress.
+    /// Returns whether no call of this ledger is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.slots.iter().all(|slot| !slot.busy)
     }
 
-    /// Whether no call of this ledger is in progress or may still arrive, so that Redis can remove
-    /// it once no handle needs it. Without the ledger, Redis would execute a late copy of a call
-    /// again.
+    /// Returns whether no call of this ledger is in progress or may still arrive, so that Redis can
+    /// remove it once no handle needs it. Without the ledger, Redis would execute a late copy of a
+    /// call again.
     pub(super) fn may_go(&self) -> bool {
         !self.is_open && self.is_idle()
     }

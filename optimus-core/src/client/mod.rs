@@ -97,8 +97,8 @@ impl Client {
         ClientBuilder::new(url)
     }
 
-    /// A client with the settings of the environment, as workers use them: `OPTIMUS_URL` (else
-    /// `REDIS_URL`) and `OPTIMUS_NAMESPACE`.
+    /// Returns a builder with the settings of the environment, as workers use them: `OPTIMUS_URL`
+    /// (else `REDIS_URL`) and `OPTIMUS_NAMESPACE`.
     ///
     /// ```no_run
     /// # use optimus_core::{Client, Error};
@@ -141,8 +141,8 @@ impl Client {
         })
     }
 
-    /// The client that `.perform_async()` uses: in a scope the client of the scope, in a handler a
-    /// client of the worker's store, otherwise the installed client.
+    /// Returns the client that `.perform_async()` uses: in a scope the client of the scope, in a
+    /// handler a client of the worker's store, otherwise the installed client.
     pub(crate) fn current() -> Result<Self, Error> {
         if let Some(own) = OwnClient::current() {
             return Ok(own.client());
@@ -156,7 +156,7 @@ impl Client {
         Self(self.0, layers.clone())
     }
 
-    /// Whether the client's runtime is still running.
+    /// Returns whether the client's runtime is still running.
     fn is_open(&self) -> bool {
         self.0.submitter.is_open()
     }
@@ -222,9 +222,9 @@ impl Client {
         }
     }
 
-    /// A handle for a task that was submitted elsewhere or earlier. If the task returns nothing,
-    /// this handle knows its success while it is among the last 1,000 successes of the queue. The
-    /// handle that the submit returned knows the success as long as this client lives.
+    /// Returns a handle for a task that was submitted elsewhere or earlier. If the task returns
+    /// nothing, this handle knows its success while it is among the last 1,000 successes of the
+    /// queue. The handle that the submit returned knows the success as long as this client lives.
     pub fn handle<T>(&self, id: TaskId) -> TaskHandle<T> {
         TaskHandle::new(self.clone(), id, Origin::Elsewhere)
     }
@@ -234,7 +234,7 @@ impl Client {
         Inspector::new(self.0.broker.clone())
     }
 
-    /// The client's access to Redis; for the other Optimus crates.
+    /// Returns the client's access to Redis; for the other Optimus crates.
     #[doc(hidden)]
     pub fn broker(&self) -> &Broker {
         &self.0.broker

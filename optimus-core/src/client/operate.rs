@@ -241,7 +241,7 @@ impl Verb {
         }
     }
 
-    /// The error for a task in this state.
+    /// Returns the error for a task in this state.
     fn refused(self, id: &TaskId, state: TaskState) -> Error {
         match state {
             TaskState::Forgotten => Error::forgotten(id.clone()),
@@ -250,7 +250,7 @@ impl Verb {
     }
 }
 
-/// The error of a verb for the caller.
+/// Returns the error of a verb for the caller.
 fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
     let (refusal, detail) = match problem {
         BrokerError::Refused(Refusal::Newer, needs) => return Error::outdated(&needs),

@@ -72,7 +72,7 @@ impl Client {
 }
 
 impl OwnClient {
-    /// A client for the store of this broker, on the current runtime.
+    /// Returns a client for the store of this broker, on the current runtime.
     pub fn here(broker: &Broker, layers: Layers) -> Arc<Self> {
         let (broker, runtime) = (broker.clone(), Handle::current());
         Arc::new(Self(Source::Worker { broker, runtime, made: OnceLock::new(), layers }))
@@ -100,7 +100,7 @@ impl OwnClient {
         made.get_or_init(over_broker).clone()
     }
 
-    /// The layers of a worker, which the submits of its handlers pass.
+    /// Returns the layers of a worker, which the submits of its handlers pass.
     pub(crate) fn layers(&self) -> Option<&Layers> {
         match &self.0 {
             Source::Given(_) => None,
@@ -108,7 +108,7 @@ impl OwnClient {
         }
     }
 
-    /// The client of the handler or scope that is running, if any.
+    /// Returns the client of the handler or scope that is running, if any.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.try_with(Arc::clone).ok()
     }

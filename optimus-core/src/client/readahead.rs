@@ -43,7 +43,7 @@ impl Readahead {
         Self(Mutex::new(State { window: 1, kept, order, bytes: 0 }))
     }
 
-    /// Whether the task is known to have succeeded.
+    /// Returns whether the task is known to have succeeded.
     pub(super) fn has(&self, id: &TaskId) -> bool {
         self.state().kept.contains_key(id)
     }
@@ -53,7 +53,7 @@ impl Readahead {
         self.state().take(id)
     }
 
-    /// The other tasks that a check of this task reads.
+    /// Returns the other tasks that a check of this task reads.
     pub(super) fn along(&self, place: &Place) -> Along {
         let in_turn = place.is_in_turn();
         let others = if in_turn { self.state().window - 1 } else { 0 };

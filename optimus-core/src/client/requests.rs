@@ -41,7 +41,7 @@ pub(super) struct CallerBatch {
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// Whether one more task fits into a call with this many tasks and bytes.
+/// Returns whether one more task fits into a call with this many tasks and bytes.
 pub(super) fn fits(tasks: usize, bytes: usize, more: &Submission) -> bool {
     tasks < CALL_TASKS_MAX && (tasks == 0 || bytes + more.bytes() <= CALL_BYTES_MAX)
 }
@@ -89,7 +89,8 @@ impl Request {
         self.submissions[0].id.queue()
     }
 
-    /// When the client stops trying to send the request: the latest deadline of its batches.
+    /// Returns when the client stops trying to send the request: the latest deadline of its
+    /// batches.
     pub(super) fn deadline(&self) -> Instant {
         self.deadlines.1
     }
@@ -141,14 +142,14 @@ impl Waiting {
         self.0.extend(left.map(Request::of));
     }
 
-    /// The next call to send. While a call of a queue is in progress, only full ones of that queue
-    /// are sent, so that submits collect in the next one.
+    /// Returns the next call to send. While a call of a queue is in progress, only full ones of
+    /// that queue are sent, so that submits collect in the next one.
     pub(super) fn next(&mut self, is_idle: impl Fn(&QueueName) -> bool) -> Option<Request> {
         let at = self.0.iter().position(|request| request.full || is_idle(request.queue()))?;
         self.0.remove(at)
     }
 
-    /// The earliest deadline of the waiting calls.
+    /// Returns the earliest deadline of the waiting calls.
     pub(super) fn deadline(&self) -> Instant {
         self.0.iter().map(Request::deadline).min().unwrap_or_else(Instant::now)
     }
@@ -200,7 +201,8 @@ mod tests {
         waiting.add(CallerBatch { submissions, answer, deadline, room });
     }
 
-    /// The queue of the next call and its tasks, while calls of the `busy` queues are in progress.
+    /// Returns the queue of the next call and its tasks, while calls of the `busy` queues are in
+    /// progress.
     fn next(waiting: &mut Waiting, busy: &[&str]) -> Option<(String, usize)> {
         let request = waiting.next(|queue| !busy.contains(&queue.as_str()))?;
         Some((request.queue().to_string(), request.submissions().len()))

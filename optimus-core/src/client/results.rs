@@ -33,17 +33,17 @@ pub struct Results<T>(Waits<T, TaskId>);
 type Waits<T, K> = FuturesUnordered<BoxFuture<'static, (K, Result<T, Error>)>>;
 
 impl<T> Results<T> {
-    /// The next task that has ended; `None` after the last.
+    /// Waits for the next task that ends; `None` after the last.
     pub async fn next(&mut self) -> Option<(TaskId, Result<T, Error>)> {
         self.0.next().await
     }
 
-    /// How many tasks are left.
+    /// Returns how many tasks are left.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no tasks are left.
+    /// Returns whether no tasks are left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -62,8 +62,8 @@ impl<T> Stream for Results<T> {
 }
 
 impl Client {
-    /// The results of many tasks, in the order in which they end, each with the task's id. An error
-    /// concerns only its own task; see [`TaskHandle::result`].
+    /// Returns the results of many tasks, in the order in which they end, each with the task's id.
+    /// An error concerns only its own task; see [`TaskHandle::result`].
     ///
     /// The result is a `Stream`, and has a [`next`](Results::next) method. It waits for all tasks
     /// at the same time, but loads at most 16 results at a time, and only while the caller waits
@@ -120,7 +120,7 @@ impl Client {
     }
 }
 
-/// One wait for each handle, with a key to identify it.
+/// Returns one wait for each handle, with a key to identify it.
 fn waits<T, K>(
     handles: impl IntoIterator<Item = TaskHandle<T>>,
     key: fn(usize, &TaskHandle<T>) -> K,

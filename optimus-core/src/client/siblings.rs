@@ -37,7 +37,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Whether the handles are awaited in order, and this is the next or the first one.
+    /// Returns whether the handles are awaited in order, and this is the next or the first one.
     pub(super) fn is_in_turn(&self) -> bool {
         let turn = self.siblings.turn.load(Relaxed);
         self.at == 0 || (0 < turn && turn <= self.at && self.at < turn + IN_TURN_WITHIN)
@@ -49,7 +49,7 @@ impl Place {
         self.end();
     }
 
-    /// Up to `count` tasks after this place that may still be awaited, with their calls.
+    /// Returns up to `count` tasks after this place that may still be awaited, with their calls.
     pub(super) fn next(&self, count: usize) -> Vec<(TaskId, u64)> {
         let tasks = self.siblings.tasks.get().map(|tasks| &tasks[self.at + 1..]);
         let open = tasks.into_iter().flatten().filter(|task| !task.is_over.load(Relaxed));
@@ -80,7 +80,7 @@ impl Drop for Place {
 pub(super) struct Grouping(HashMap<QueueName, (Arc<Siblings>, Vec<Sibling>)>);
 
 impl Grouping {
-    /// The place of the next task.
+    /// Returns the place of the next task.
     pub(super) fn add(&mut self, id: &TaskId, call: u64) -> Place {
         let (siblings, tasks) = match self.0.get_mut(id.queue()) {
             Some(open) => open,

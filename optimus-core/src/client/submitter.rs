@@ -81,17 +81,17 @@ impl Submitter {
         Self { batches, client, timeout, room }
     }
 
-    /// The name of the client's ledgers.
+    /// Returns the name of the client's ledgers.
     pub(super) fn client(&self) -> &str {
         &self.client
     }
 
-    /// How long a submit is retried.
+    /// Returns how long a submit is retried.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether the runtime on which the submitter was started is still running.
+    /// Returns whether the runtime on which the submitter was started is still running.
     pub(super) fn is_open(&self) -> bool {
         !self.batches.is_closed()
     }
@@ -139,7 +139,7 @@ impl Expected {
         }
     }
 
-    /// Why none of its tasks was submitted, if Redis is already known to be unreachable.
+    /// Returns why none of its tasks was submitted, if Redis is already known to be unreachable.
     pub(super) fn is_hopeless(&mut self) -> Option<Error> {
         if let State::Open(receiver) = &mut self.state
             && let Ok(answers) = receiver.try_recv()
@@ -151,7 +151,7 @@ impl Expected {
         problem.is_unavailable().then(|| problem.clone())
     }
 
-    /// Whether the answers have arrived.
+    /// Returns whether the answers have arrived.
     pub(super) fn is_answered(&self) -> bool {
         matches!(self.state, State::Answered(_))
     }
@@ -234,7 +234,7 @@ impl Sender {
         }
     }
 
-    /// Whether no call of this queue is in progress.
+    /// Returns whether no call of this queue is in progress.
     fn is_idle(&self, queue: &QueueName) -> bool {
         self.queues.get(queue).is_none_or(Ledger::is_idle)
     }

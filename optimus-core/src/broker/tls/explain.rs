@@ -113,7 +113,7 @@ fn refused(alert: AlertDescription) -> String {
     }
 }
 
-/// The TLS error inside an error of the client library.
+/// Returns the TLS error inside an error of the client library.
 fn of_tls(problem: &RedisError) -> Option<&Error> {
     let inner = problem.source()?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
     inner.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<Error>()

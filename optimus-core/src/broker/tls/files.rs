@@ -7,7 +7,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
 };
 
-/// The CAs in a file.
+/// Returns the CAs in a file.
 pub(super) fn roots(path: &Path) -> Result<Arc<RootCertStore>, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, "ca")? {
@@ -16,7 +16,7 @@ pub(super) fn roots(path: &Path) -> Result<Arc<RootCertStore>, String> {
     Ok(Arc::new(roots))
 }
 
-/// The certificates in the file that this parameter of the URL names.
+/// Returns the certificates in the file that this parameter of the URL names.
 pub(super) fn certificates(
     path: &Path,
     name: &str,
@@ -30,7 +30,7 @@ pub(super) fn certificates(
     Ok(certificates)
 }
 
-/// The client's key.
+/// Returns the client's key.
 pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let none = |problem| match problem {
         pem::Error::NoItemsFound => {

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{
     server::ParsedCertificate,
 };
 
-/// The CAs that this machine trusts, read once.
+/// Returns the CAs that this machine trusts, read once.
 pub(super) fn system_roots() -> Result<Arc<RootCertStore>, String> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {
