@@ -1,4 +1,4 @@
-//! Invalid input is refused with a typed error that names what to do, before it does harm.
+//! Invalid input is refused before it does harm, with a typed error that names the remedy.
 
 mod common;
 
@@ -32,13 +32,13 @@ fn double() -> Call<Double> {
     Double { number: 21 }.call()
 }
 
-/// A worker that never connects: it refuses its settings before that.
+/// Returns the error of a worker that never connects, because it refuses its settings before.
 fn offline() -> WorkerBuilder {
     Worker::builder("redis://127.0.0.1:1/").quiet().only_named_tasks()
 }
 
 fn refused(builder: WorkerBuilder) -> Error {
-    let problem = builder.build().err().expect("it must not build");
+    let problem = builder.build().err().expect("the worker refuses its settings");
     assert!(problem.is_invalid(), "{problem}");
     problem
 }
@@ -111,7 +111,7 @@ async fn a_queue_name_that_could_escape_its_key_is_refused_at_submit() {
     for name in NO_QUEUE_NAMES.into_iter().chain([long.as_str()]) {
         let problem = bench.client.submit(double().queue(name)).await.unwrap_err();
         assert!(problem.is_invalid(), "{name:?}: {problem}");
-        assert!(problem.to_string().contains("double"), "it names the task: {problem}");
+        assert!(problem.to_string().contains("double"), "the error names the task: {problem}");
     }
     assert!(bench.client.inspector().queues().await.unwrap().is_empty());
 }
@@ -288,7 +288,7 @@ on_both! {
     }
 }
 
-/// A key of a queue, and a call whose submit uses it.
+/// A key of a queue, and a call whose submit uses this key.
 type Case = (&'static str, fn() -> Call<Double>);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -327,13 +327,13 @@ async fn a_submit_that_meets_a_key_of_another_type_is_rejected_and_leaves_nothin
         assert!(problem.is_rejected(), "{name}: {problem}");
         assert_eq!(raw.run(&format!("GET {key}")).await, [b"foreign"], "{name}");
         let left = raw.run(&format!("KEYS {}", bench.key(&queue, "*"))).await;
-        assert_eq!(left, [key.as_bytes()], "{name}: something was done by half");
+        assert_eq!(left, [key.as_bytes()], "{name}: a refused submit has changed something");
         raw.run(&format!("DEL {key}")).await;
         bench.client.submit(call().queue(&queue)).await.unwrap();
     }
 }
 
-/// A worker of two queues goes on when a key of one of them has another type.
+/// Checks that a worker of two queues continues when a key of one of them has another type.
 async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBuilder) {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
@@ -388,7 +388,7 @@ async fn an_empty_queue_is_not_an_error() {
     let queue = QueueName::new("nobody-submits").unwrap();
     let inspector = bench.client.inspector();
     let seen = async || !inspector.workers(&queue).await.unwrap().is_empty();
-    eventually("the worker serves it", SOON, seen).await;
+    eventually("the worker serves the queue", SOON, seen).await;
     assert_eq!(inspector.counts(&queue).await.unwrap(), optimus_core::Counts::default());
     worker.stop().await;
 }

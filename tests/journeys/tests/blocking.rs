@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a test and its handlers share.
+/// The state that a test and its handlers share.
 #[derive(Clone, Default)]
 struct Hold {
     began: Signal,
@@ -34,7 +34,7 @@ impl Hold {
     }
 }
 
-/// Keeps a thread until it is released, and signals when it is asked to stop.
+/// Keeps a thread until it is released, and signals when the handler is asked to stop.
 #[derive(Serialize, Deserialize)]
 struct Block {}
 
@@ -69,7 +69,7 @@ impl Task for Block {
     }
 }
 
-/// Returns while its thread still runs.
+/// A handler that returns while its thread still runs.
 #[derive(Serialize, Deserialize)]
 struct GiveUp {}
 
@@ -109,7 +109,7 @@ on_both! {
         let next = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
         runs_twenty_others(&bench).await;
         assert_eq!((hold.began.hits(), handle.status().await.unwrap()), (1, TaskState::Working));
-        assert_eq!(next.status().await.unwrap(), TaskState::Ready, "the slot is kept");
+        assert_eq!(next.status().await.unwrap(), TaskState::Ready, "the handler keeps its slot");
         hold.release();
         assert_eq!(handle.result_within(PATIENCE).await.unwrap(), 2);
         assert_eq!(next.result_within(PATIENCE).await.unwrap(), 8);
@@ -138,7 +138,7 @@ on_both! {
         let handle = bench.client.submit(GiveUp {}.call()).await.unwrap();
         hold.began.wait_for(1).await;
         let next = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
-        next.result_within(Duration::from_millis(500)).await.expect_err("there is no slot");
+        next.result_within(Duration::from_millis(500)).await.expect_err("no slot is idle");
         assert_eq!(handle.status().await.unwrap(), TaskState::Working);
         hold.release();
         handle.result_within(PATIENCE).await.unwrap();
@@ -155,7 +155,7 @@ on_both! {
         let handle = bench.client.submit(GiveUp {}.call()).await.unwrap();
         hold.began.wait_for(1).await;
         tokio::join!(worker.stop(), async {
-            // The grace is over.
+            // The grace is over here.
             hold.asked.wait_for(1).await;
             hold.release();
         });
@@ -172,7 +172,7 @@ on_both! {
         hold.began.wait_for(1).await;
         worker.stop().await;
         assert_eq!(hold.asked.hits(), 1);
-        assert_eq!(handle.status().await.unwrap(), TaskState::Working, "it still runs");
+        assert_eq!(handle.status().await.unwrap(), TaskState::Working, "the thread still runs");
         let next = bench.start(bench.worker().data(hold.clone()).task_type::<Block>());
         hold.began.wait_for(2).await;
         assert_eq!(view(&bench, handle.id()).await.losses, 1);
@@ -195,7 +195,7 @@ fn handlers_that_hang_take_no_threads_from_others() {
         let calls = (0..10).map(|_| Block {}.call());
         bench.client.submit_all(calls).await.unwrap();
         hold.began.wait_for(10).await;
-        eventually("a healthy one runs", PATIENCE, async || {
+        eventually("a healthy handler runs", PATIENCE, async || {
             let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
             handle.result_within(PATIENCE).await.unwrap() == 2
         })

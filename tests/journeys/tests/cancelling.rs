@@ -9,7 +9,7 @@ use optimus_core::{Task, TaskId, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
-/// So long that no heartbeat brings a cancel during a test.
+/// The lease. It is so long that no heartbeat returns a cancel during a test.
 const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,11 +32,11 @@ async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {
     bench.client.requeue(cancelled.id()).await.unwrap();
     gate.began.wait_for(2).await;
 
-    // What the cancel would have left in the list if the worker had not listened.
+    // If the worker had not listened, the cancel would have left this entry in the list.
     let late = [stored.as_bytes(), b" ", &token].concat();
     let wakeups = bench.key("default", &format!("wake:{holder}"));
     raw.run_words(&[b"RPUSH", wakeups.as_bytes(), &late]).await;
-    // The worker receives this later cancel, so it has received the one before it.
+    // The worker receives this later cancel, so it has also received the earlier one.
     let marker = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(3).await;
     assert!(!marker.cancel().await.unwrap());
@@ -56,7 +56,7 @@ on_both! {
         let gate = Gate::new();
         let builder = bench.worker().lease(LONG).concurrency(4).task_type::<Wait>();
         let worker = bench.start(builder.queues(["default", "other"]).data(gate.clone()));
-        // The last call takes these, so none makes room for another before that is cancelled.
+        // The last call takes these tasks, so that no other task begins before it is cancelled.
         let running = (0..4).map(|_| Wait {}.call().queue("other"));
         let running = bench.client.submit_all(running).await.unwrap();
         gate.began.wait_for(4).await;
@@ -69,7 +69,7 @@ on_both! {
         let mut answers = bench.client.cancel_all(ids).await;
         assert!(answers.pop().unwrap().unwrap_err().is_forgotten());
         for answer in answers.split_off(waiting.len()) {
-            assert!(!answer.unwrap(), "it is asked to stop");
+            assert!(!answer.unwrap(), "the task is asked to stop");
         }
         assert!(answers.into_iter().all(Result::unwrap));
         for handle in running.iter().chain(&waiting) {

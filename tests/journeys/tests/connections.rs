@@ -1,4 +1,4 @@
-//! How many connections a worker has, and what it does if it can't have them.
+//! The number of a worker's connections, and the worker's behaviour without them.
 
 mod common;
 
@@ -13,11 +13,12 @@ use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_secs(1);
-/// Turns, maintenance, the wait for work and the wait for cancels.
+/// The connections of a worker: for turns, for maintenance, for the wait for work, and for the wait
+/// for cancels.
 const CONNECTIONS: usize = 4;
 const QUEUES: usize = 200;
 
-/// The ids of the server's clients whose entry contains this text.
+/// Returns the ids of the server's clients whose entry contains this text.
 async fn clients(raw: &mut Raw, which: &str) -> Vec<String> {
     let list = String::from_utf8(raw.run("CLIENT LIST").await.remove(0)).unwrap();
     let found = list.lines().filter(|line| line.contains(which));
@@ -47,7 +48,8 @@ async fn the_error_of_a_redis_without_room_for_a_client_names_what_to_raise() {
     let first = Raw::connect(&server.url()).await;
     for database in ["", "?db=1"] {
         let url = format!("{}{database}", server.url());
-        let problem = Client::connect(&url).await.err().expect("there is no room");
+        let problem =
+            Client::connect(&url).await.err().expect("the server accepts no more clients");
         assert!(problem.is_unavailable(), "{problem}");
         assert!(problem.to_string().contains("maxclients"), "{problem}");
     }
@@ -70,7 +72,7 @@ async fn a_worker_has_four_connections_however_many_queues_it_serves() {
 
     let builder = bench.worker().task_type::<Double>().queues((0..QUEUES).map(queue));
     let worker = bench.start(builder);
-    eventually("all have run", SOON, async || {
+    eventually("all tasks have run", SOON, async || {
         let mut left = 0;
         for n in 0..QUEUES {
             let name = optimus_core::QueueName::new(queue(n)).unwrap();
@@ -79,7 +81,7 @@ async fn a_worker_has_four_connections_however_many_queues_it_serves() {
         left == 0
     })
     .await;
-    eventually("both waits are there", SOON, async || {
+    eventually("both waits have begun", SOON, async || {
         clients(&mut raw, "cmd=blpop").await.len() == 2
     })
     .await;
@@ -97,7 +99,7 @@ async fn a_worker_that_gets_no_connection_to_wait_on_polls() {
     let gate = Gate::new();
     let builder = bench.worker().poll(POLL).task_type::<Wait>().data(gate.clone());
     let worker = bench.start(builder);
-    eventually("both waits are there", SOON, async || {
+    eventually("both waits have begun", SOON, async || {
         clients(&mut raw, "cmd=blpop").await.len() == 2
     })
     .await;
@@ -110,7 +112,7 @@ async fn a_worker_that_gets_no_connection_to_wait_on_polls() {
         bench.client.submit(Wait {}.call()).await.unwrap();
         gate.began.wait_for(number).await;
         let took = submitted_at.elapsed();
-        assert!(took < POLL * 3, "found only after {took:?}");
+        assert!(took < POLL * 3, "the task was found only after {took:?}");
     }
     raw.run("CONFIG SET maxclients 1000").await;
     gate.open.hit();

@@ -1,4 +1,5 @@
-//! What a handler reads about its attempt, what a call may set, and the name of a worker.
+//! The facts that a handler reads about its attempt, the options of a call, and the name of a
+//! worker.
 
 mod common;
 
@@ -14,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What each attempt has read.
+/// The context of each attempt, as its handler read it.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
-/// Notes what its context contains, and fails until its last attempt.
+/// Records what its context contains, and fails until its last attempt.
 #[derive(Serialize, Deserialize)]
 struct Ask {}
 
@@ -77,7 +78,7 @@ on_both! {
         let worker = bench.start(builder);
         let (inspector, queue) = (bench.client.inspector(), QueueName::new("default").unwrap());
         let workers = async || inspector.workers(&queue).await.unwrap();
-        eventually("it is registered", SOON, async || workers().await.len() == 1).await;
+        eventually("the worker is registered", SOON, async || workers().await.len() == 1).await;
         let shown = workers().await.remove(0);
         assert!(shown.id.as_str().starts_with("mailer_1-"), "{}", shown.id);
         assert_eq!(shown.description.name.as_deref(), Some("mailer_1"));
@@ -89,7 +90,7 @@ on_both! {
 fn a_name_that_no_key_can_contain_is_refused() {
     let worker = optimus_worker::Worker::builder("memory://x").task_type::<Ask>();
     let worker = worker.data(Notes::default()).name("mailer 1");
-    let problem = worker.build().err().expect("it is refused").to_string();
+    let problem = worker.build().err().expect("the name is refused").to_string();
     assert!(problem.contains("worker: name"), "{problem}");
 }
 

@@ -1,4 +1,5 @@
-//! Options that contradict each other, the arguments or the server are refused and named.
+//! Options that contradict each other, the arguments or the server are refused, and the error names
+//! them.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Errors with which a handler decides what happens to its task, however deep they are wrapped.
+//! Errors with which a handler decides what happens to its task, even if they are inside other
+//! errors.
 
 mod common;
 
@@ -24,7 +25,7 @@ const SOON: Duration = Duration::from_secs(20);
 #[error("on the way up")]
 struct Wrapped(#[source] BoxError);
 
-/// Returns its control word in its first run; a second run succeeds.
+/// Returns its control word in its first run. A second run succeeds.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 enum Obey {
     Retry { ms: u64 },
@@ -59,7 +60,7 @@ impl Task for Obey {
     }
 }
 
-/// Submits to a worker of its own.
+/// Submits the task to a separate worker.
 async fn submit(bench: &Bench, word: Obey, max_retry: u32) -> (TaskHandle<u32>, Running) {
     let builder = bench.worker().task_type::<Obey>().task_type::<Double>().data(Runs::default());
     let worker = bench.start(builder);
@@ -67,12 +68,12 @@ async fn submit(bench: &Bench, word: Obey, max_retry: u32) -> (TaskHandle<u32>, 
 }
 
 async fn view(bench: &Bench, handle: &TaskHandle<u32>) -> TaskView {
-    bench.client.inspector().get(handle.id()).await.unwrap().expect("it is known")
+    bench.client.inspector().get(handle.id()).await.unwrap().expect("the task is known")
 }
 
 async fn reaches(bench: &Bench, handle: &TaskHandle<u32>, state: TaskState) -> TaskView {
     let reached = async || view(bench, handle).await.state == state;
-    eventually(&format!("it is {state}"), SOON, reached).await;
+    eventually(&format!("the task is {state}"), SOON, reached).await;
     view(bench, handle).await
 }
 
@@ -130,7 +131,7 @@ on_both! {
         for word in [Obey::Retry { ms: u64::MAX }, Obey::Snooze { ms: u64::MAX }] {
             let (handle, worker) = submit(&bench, word, 9).await;
             let waits = async || view(&bench, &handle).await.state != TaskState::Ready;
-            eventually("it has begun", SOON, waits).await;
+            eventually("the task has begun", SOON, waits).await;
             let begun = Instant::now();
             for _ in 0..20 {
                 let other = bench.client.submit(Double { number: 1 }.call()).await.unwrap();

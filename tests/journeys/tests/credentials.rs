@@ -19,7 +19,7 @@ use optimus_testkit::{RedisServer, eventually, hanging_file, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// The credentials that a program returns, and how often it was asked for them.
+/// The credentials that a program returns, and how often they were requested.
 #[derive(Clone)]
 struct Vault {
     current: Arc<Mutex<Credentials>>,
@@ -50,13 +50,13 @@ async fn user(admin: &mut Raw, name: &str, password: &str) {
     admin.run(&format!("ACL SETUSER {name} on resetpass >{password} ~* &* +@all")).await;
 }
 
-/// A bench whose client asks the vault.
+/// Returns a bench whose client requests its credentials from the vault.
 fn client(url: &str, namespace: &str, vault: &Vault) -> ClientBuilder {
     let vault = vault.clone();
     Client::builder(url).namespace(namespace).credentials(move || vault.clone().get())
 }
 
-/// The ids and users of the server's clients, without the admin.
+/// Returns the ids and users of the server's clients, without the admin.
 async fn clients(admin: &mut Raw) -> Vec<(String, String)> {
     let list = String::from_utf8(admin.run("CLIENT LIST").await.remove(0)).unwrap();
     let field = |line: &str, name: &str| {
@@ -64,7 +64,7 @@ async fn clients(admin: &mut Raw) -> Vec<(String, String)> {
         fields.find(|(field, _)| *field == name).unwrap().1.to_owned()
     };
     let others = list.lines().filter(|line| field(line, "user") != "default");
-    // Redis reads what is sent over a waiting connection only after the wait.
+    // While a connection waits, Redis does not read further commands on it.
     for waiting in others.clone().filter(|line| field(line, "cmd") == "blpop") {
         admin.run(&format!("CLIENT UNBLOCK {}", field(waiting, "id"))).await;
     }
@@ -84,23 +84,23 @@ async fn a_password_that_changes_while_a_worker_runs_loses_no_task() {
     let client = client(&server.url(), &namespace, &vault).connect().await.unwrap();
     let gate = Gate::new();
     let asking = vault.clone();
-    // A handler whose lease ends is asked to stop; this outage may take as long as a call does.
+    // A handler is asked to stop when its lease ends, and this outage may last as long as a call.
     let worker = bench.worker().lease(3 * SOON);
     let worker = worker.task_type::<Double>().task_type::<Wait>().data(gate.clone());
     let worker = bench.start(worker.credentials(move || asking.clone().get()));
     let held = client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
     let asked = vault.asked();
-    assert!(asked > 1, "each connection asks");
+    assert!(asked > 1, "each connection requests the credentials");
 
-    // The server gets the new password first, and closes all connections of the user.
+    // The server gets the new password first, and then closes all connections of the user.
     user(&mut admin, "ann", "two").await;
     admin.run("CLIENT KILL USER ann").await;
     let submitting = tokio::spawn({
         let client = client.clone();
         async move { client.submit_all((0..500).map(|number| Double { number }.call())).await }
     });
-    eventually("both are refused", SOON, async || vault.asked() > asked + 4).await;
+    eventually("both connections are refused", SOON, async || vault.asked() > asked + 4).await;
     let problem = client.inspector().queues().await.unwrap_err();
     assert!(problem.is_unavailable(), "{problem}");
     assert!(!problem.to_string().contains("one"), "{problem}");
@@ -115,7 +115,7 @@ async fn a_password_that_changes_while_a_worker_runs_loses_no_task() {
     worker.stop().await;
 }
 
-/// As tokens need it, which expire while connections are open.
+/// Tokens need this, because they expire while connections are open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_connections_log_in_again_in_time() {
     let server = RedisServer::builder().tcp().start();
@@ -132,13 +132,13 @@ async fn open_connections_log_in_again_in_time() {
     let worker = bench.start(worker.credentials(move || asking.clone().get()));
     client.submit(Double { number: 21 }.call()).await.unwrap();
     let mut before = Vec::new();
-    eventually("all connections are there", SOON, async || {
+    eventually("all connections are open", SOON, async || {
         before = clients(&mut admin).await;
         before.len() == 5
     })
     .await;
     vault.set(Credentials::new("bob", "two").valid_for(valid));
-    eventually("all are the other user", SOON, async || {
+    eventually("all connections have the other user", SOON, async || {
         clients(&mut admin).await.iter().all(|(_, user)| user == "bob")
     })
     .await;
@@ -146,10 +146,10 @@ async fn open_connections_log_in_again_in_time() {
     let (before, now): (Vec<String>, Vec<String>) = (ids(&before), ids(&clients(&mut admin).await));
     assert!(before.iter().all(|id| now.contains(id)), "a connection was lost: {before:?}, {now:?}");
 
-    // A refusal leaves the connections as they are, and they ask again.
+    // After a refusal the connections stay as they are, and request the credentials again.
     vault.set(Credentials::new("bob", "wrong").valid_for(valid));
     let asked = vault.asked();
-    eventually("it was refused", SOON, async || vault.asked() > asked + 5).await;
+    eventually("the login was refused", SOON, async || vault.asked() > asked + 5).await;
     let handle = client.submit(Double { number: 4 }.call()).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 8);
     worker.stop().await;

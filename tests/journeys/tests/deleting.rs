@@ -1,4 +1,4 @@
-//! What happens to tasks that an operator deletes.
+//! Tasks that an operator deletes.
 
 mod common;
 
@@ -23,13 +23,14 @@ on_both! {
         let worker = bench.start(bench.worker().task_type::<Flaky>());
         let dead = bench.client.submit(call()).await.unwrap();
         assert_eq!(dead.ended().await.unwrap(), TaskState::Dead);
-        assert_eq!(bench.client.submit(call()).await.unwrap().id(), dead.id(), "it keeps its id");
+        let again = bench.client.submit(call()).await.unwrap();
+        assert_eq!(again.id(), dead.id(), "the dead task keeps its biz id");
 
         assert!(bench.client.delete(dead.id()).await.unwrap());
 
         assert!(bench.client.inspector().get(dead.id()).await.unwrap().is_none());
         assert!(dead.result_within(SOON).await.unwrap_err().is_forgotten());
-        assert!(!bench.client.delete(dead.id()).await.unwrap(), "there is nothing to delete");
+        assert!(!bench.client.delete(dead.id()).await.unwrap(), "the task does not exist any more");
         assert!(bench.client.requeue(dead.id()).await.unwrap_err().is_forgotten());
         let other = bench.client.submit(call()).await.unwrap();
         assert_ne!(other.id(), dead.id());
@@ -54,7 +55,7 @@ on_both! {
         assert!(problem.to_string().contains("cancel it, and delete it once"), "{problem}");
         assert!(bench.client.delete(waits.id()).await.unwrap());
         let problem = waiting.await.unwrap().unwrap_err();
-        assert!(problem.is_forgotten(), "the wait ends: {problem}");
+        assert!(problem.is_forgotten(), "the wait ends with an error: {problem}");
         gate.open.hit();
         running.result_within(SOON).await.unwrap();
         let problem = bench.client.delete(running.id()).await.unwrap_err();

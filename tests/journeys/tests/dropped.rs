@@ -1,4 +1,4 @@
-//! Workers whose future, or whose runtime, ends before they do.
+//! Workers whose future or runtime ends before the worker has ended.
 
 mod common;
 
@@ -11,7 +11,7 @@ use optimus_worker::WorkerBuilder;
 use tokio::runtime::{Builder, Runtime};
 
 const SOON: Duration = Duration::from_secs(20);
-/// So long that no lease ends in a test.
+/// The lease. It is so long that no lease ends in a test.
 const LEASE: Duration = Duration::from_secs(600);
 
 fn waiting(bench: &Bench, gate: &Gate) -> WorkerBuilder {
@@ -24,7 +24,7 @@ async fn begun(bench: &Bench, gate: &Gate) -> TaskHandle<()> {
     handle
 }
 
-/// Checks that the task was given back and spent nothing, and that the worker has left.
+/// Checks that the task was given back without an attempt, and that the worker has left.
 async fn is_given_back(bench: &Bench, handle: &TaskHandle<()>) {
     let queue = QueueName::new("default").unwrap();
     eventually("the worker has left", SOON, async || {
@@ -88,7 +88,7 @@ on_both! {
         bench.client.submit_all([Hog {}.call(), Hog {}.call()]).await.unwrap();
         hold.arrivals().wait_for(2).await;
         stop.hit();
-        eventually("it has returned", SOON, async || program.is_finished()).await;
+        eventually("the worker has returned", SOON, async || program.is_finished()).await;
         hold.release();
         program.join().unwrap().shutdown_background();
     }
@@ -112,5 +112,6 @@ async fn a_worker_that_was_dropped_leaves_no_connection() {
     assert!(connections().await > before);
     running.abort();
     is_given_back(&bench, &handle).await;
-    eventually("its connections are closed", SOON, async || connections().await == before).await;
+    eventually("the worker's connections are closed", SOON, async || connections().await == before)
+        .await;
 }

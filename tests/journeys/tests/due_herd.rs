@@ -1,4 +1,5 @@
-//! Many idle workers and many due times: one worker waits for each, and no task waits for long.
+//! Many idle workers and many due times. One worker waits for each due time, and no task waits
+//! long.
 
 mod common;
 
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 const WORKERS: usize = 20;
 const TASKS: u32 = 100;
 const APART: Duration = Duration::from_millis(20);
-/// How long after its submit the first task is due.
+/// The time from its submit to the due time of the first task.
 const DUE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +44,7 @@ impl Task for Ran {
     }
 }
 
-/// How many scripts the server has run.
+/// Returns how many scripts the server has run.
 async fn scripts(raw: &mut Raw) -> u64 {
     let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
     let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
@@ -53,13 +54,13 @@ async fn scripts(raw: &mut Raw) -> u64 {
 async fn are_workers(bench: &Bench, raw: &mut Raw, count: usize) {
     let workers = bench.key("default", "workers");
     let are_there = async || raw.run(&format!("ZRANGE {workers} 0 -1")).await.len() == count;
-    eventually("all are registered", DUE, are_there).await;
+    eventually("all workers are registered", DUE, are_there).await;
 }
 
 async fn is_waited_for(bench: &Bench, raw: &mut Raw) {
     let meta = bench.key("default", "meta");
     let has_timer = async || !raw.run(&format!("HGET {meta} timer")).await.is_empty();
-    eventually("a worker waits for what is due", DUE, has_timer).await;
+    eventually("a worker waits for the due time", DUE, has_timer).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,14 +82,17 @@ async fn a_due_time_wakes_one_of_many_idle_workers() {
     log.ran.wait_for(TASKS.into()).await;
     let took = scripts(&mut raw).await - before;
 
-    // A claim and a report for each task, and some polls of the other workers.
+    // The scripts are a claim and a report for each task, and some polls of the other workers.
     assert!(took < 6 * u64::from(TASKS), "{took} scripts for {TASKS} tasks, {WORKERS} workers");
     let mut late: Vec<Duration> = (0..TASKS)
         .zip(log.at.lock().unwrap().iter())
         .map(|(number, at)| at.duration_since(submitted_at).saturating_sub(due(number)))
         .collect();
     late.sort();
-    assert!(late[late.len() / 2] < Duration::from_millis(200), "half are later than {late:?}");
+    assert!(
+        late[late.len() / 2] < Duration::from_millis(200),
+        "half of the tasks start later than {late:?}"
+    );
     for worker in workers {
         worker.stop().await;
     }
@@ -98,7 +102,7 @@ async fn a_due_time_wakes_one_of_many_idle_workers() {
 async fn a_due_task_starts_soon_although_the_worker_that_waited_for_it_is_gone() {
     let bench = Bench::on_redis().await;
     let log = Log { at: Arc::default(), ran: Signal::new() };
-    // Within the poll interval only the backup poll of another worker can start the task.
+    // Within the poll interval, only the backup poll of another worker can start the task.
     let worker = || bench.worker().lease(Duration::from_secs(60)).poll(Duration::from_secs(60));
     let start = || bench.start(worker().task_type::<Ran>().data(log.clone()).concurrency(4));
     let mut raw = bench.raw().await;

@@ -10,7 +10,7 @@ use optimus_core::{Client, Durability, Task};
 use optimus_testkit::{FaultProxy, RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(10);
-/// When a submit that can't be confirmed is given up.
+/// The timeout of a submit that can't be confirmed.
 const GIVES_UP: Duration = Duration::from_millis(500);
 
 async fn client(url: &str, durability: Durability, timeout: Duration) -> Client {
@@ -27,7 +27,8 @@ async fn a_store_that_cannot_confirm_is_refused_when_the_client_connects() {
     let server = RedisServer::start();
     for url in ["memory://durability", &server.url()] {
         let builder = Client::builder(url).durability(Durability::Fsynced);
-        let problem = builder.connect().await.err().expect("nothing is synced there");
+        let problem =
+            builder.connect().await.err().expect("the store in memory syncs nothing to disk");
         assert!(problem.is_unsupported(), "{problem}");
         assert!(problem.to_string().contains("appendonly yes"), "{problem}");
     }
@@ -55,14 +56,14 @@ async fn submits_that_a_replica_confirmed_outlive_the_primary() {
         tokio::spawn(async move { client.submit(double(number)).await })
     });
     let mut submits: Vec<_> = submits.collect();
-    // Some are acknowledged, some are on their way.
+    // At this time, some submits are acknowledged and others are under way.
     let mut ids = vec![submits.remove(0).await.unwrap().unwrap().id().clone()];
     pair.primary.kill();
     let gone = async || client.broker().ping().await.is_err();
     eventually("the client sees that the primary is gone", SOON, gone).await;
     for submit in submits {
         submit.abort();
-        // The others have no answer, and a dead server sends none.
+        // The other submits have no answer, because a dead server sends none.
         if let Ok(acknowledged) = submit.await {
             ids.push(acknowledged.unwrap().id().clone());
         }
@@ -93,7 +94,7 @@ async fn a_submit_that_no_replica_confirms_in_time_is_unknown_and_stored() {
     patient.submit(double(3)).await.unwrap();
 }
 
-/// A `WAIT` waits for what its own connection wrote; Redis before 8 waits for more.
+/// `WAIT` covers only the writes of its own connection. Before Redis 8, it covers more.
 #[tokio::test]
 async fn a_submit_that_is_sent_again_is_not_confirmed_by_its_ledger() {
     let pair = Pair::start().await;
@@ -126,7 +127,7 @@ async fn submits_that_wait_together_share_one_wait() {
 
 #[tokio::test]
 async fn a_submit_is_not_acknowledged_before_the_server_has_synced_it() {
-    // It writes to the file, and the system syncs it later.
+    // Redis writes to the file, and the system syncs the file later.
     let server = RedisServer::builder().arg("--appendonly", "yes").arg("--appendfsync", "no");
     let server = server.start();
     let builder = Client::builder(&server.url()).durability(Durability::Fsynced);

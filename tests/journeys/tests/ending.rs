@@ -1,4 +1,4 @@
-//! Worker processes that must end while something tries to stop them from it.
+//! Worker processes that must end although something prevents that.
 
 mod common;
 
@@ -19,13 +19,14 @@ use tracing::{Level, subscriber::set_default};
 
 const SOON: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
-/// How long a supervisor waits, by the documentation.
+/// How long a supervisor waits, according to the documentation.
 const WITHIN: Duration = Duration::from_secs(11);
 const LEASE: Duration = Duration::from_secs(2);
-/// More slots than threads: further claimed tasks can't begin.
+/// The number of slots. It is larger than the number of threads, so that some claimed tasks can't
+/// begin.
 const SLOTS: usize = 8;
 
-/// Hit by each quick task.
+/// The signal that each quick task hits.
 static QUICK: LazyLock<Signal> = LazyLock::new(Signal::new);
 
 /// Keeps a thread of the runtime for longer than any test, once this many quick tasks have run.
@@ -47,7 +48,7 @@ impl Task for Hog {
     }
 }
 
-/// Keeps a thread of its own for longer than any test.
+/// Keeps a separate thread for longer than any test.
 #[derive(Serialize, Deserialize)]
 struct Hang {}
 
@@ -80,10 +81,10 @@ impl Task for Quick {
     }
 }
 
-/// How a worker process is set up.
+/// The setup of a worker process.
 struct Child<'a> {
     bench: &'a Bench,
-    /// How many threads its runtime has. One thread is a `current_thread` runtime.
+    /// The number of threads of its runtime. One thread is a `current_thread` runtime.
     threads: usize,
     queues: usize,
     grace: Duration,
@@ -129,7 +130,7 @@ fn runtime(threads: usize) -> Runtime {
 }
 
 #[test]
-#[ignore = "a process for other tests, which start it with what it needs"]
+#[ignore = "other tests start this process with its settings"]
 fn a_worker_process_for_the_other_tests() {
     let setting = |name: &str| env::var(format!("CHILD_{name}")).unwrap();
     let [threads, queues, grace_s] =
@@ -151,12 +152,12 @@ fn a_worker_process_for_the_other_tests() {
     runtime(threads).block_on(builder.run()).unwrap();
 }
 
-/// Asks the process to end. Returns its exit code, which must come within the bound.
+/// Asks the process to end. Returns its exit code, which must arrive within the bound.
 async fn ends(child: &mut Proc) -> i32 {
     let asked = Instant::now();
     child.sigterm();
     let status = child.wait(WITHIN).await;
-    eprintln!("ended {:?} after it was asked", asked.elapsed());
+    eprintln!("ended {:?} after the request", asked.elapsed());
     status.code().unwrap_or_else(|| panic!("{status}"))
 }
 
@@ -177,7 +178,7 @@ async fn a_process_whose_worker_has_nothing_to_do_ends_with_0() {
     }
 }
 
-/// How many of these tasks are in this state.
+/// Returns how many of these tasks are in this state.
 async fn count<T: DeserializeOwned + 'static>(tasks: &[TaskHandle<T>], state: TaskState) -> usize {
     let mut found = 0;
     for task in tasks {
@@ -186,7 +187,7 @@ async fn count<T: DeserializeOwned + 'static>(tasks: &[TaskHandle<T>], state: Ta
     found
 }
 
-/// Handlers keep every thread as soon as one task has ended, and before it can be reported.
+/// Ends a process whose handlers keep every thread. One task has ended then, but can't be reported.
 async fn ends_while_all_threads_are_kept(threads: usize) {
     let bench = Bench::on_redis().await;
     let hogs = (0..threads).map(|_| Hog { after: 1 }.call());
@@ -196,8 +197,8 @@ async fn ends_while_all_threads_are_kept(threads: usize) {
     has_lines(&child, "hogging", threads).await;
     assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
     has_lines(&child, "tasks that are not reported run again", 1).await;
-    assert_eq!(quick.status().await.unwrap(), TaskState::Success, "it had ended");
-    assert_eq!(count(&hogs, TaskState::Working).await, threads, "they had begun");
+    assert_eq!(quick.status().await.unwrap(), TaskState::Success, "the handler had ended");
+    assert_eq!(count(&hogs, TaskState::Working).await, threads, "the handlers had begun");
     let heir = Child { threads: SLOTS, ..Child::of(&bench) }.start().await;
     bench.client.submit(Quick {}.call()).await.unwrap();
     has_lines(&heir, "hogging", threads).await;
@@ -239,13 +240,17 @@ async fn tasks_that_have_not_begun_are_given_back_as_soon_as_the_worker_must_end
     has_lines(&child, "hogging", 1).await;
     assert_eq!(count(&hogs, TaskState::Working).await, SLOTS);
     child.sigterm();
-    eventually("all but one are ready", SOON, async || {
+    eventually("all tasks except one are ready", SOON, async || {
         count(&hogs, TaskState::Ready).await == SLOTS - 1
     })
     .await;
     assert_eq!(count(&hogs, TaskState::Working).await, 1);
     child.signal("INT");
-    assert_eq!(child.wait(WITHIN).await.code(), Some(Worker::EXIT_BLOCKED), "by a second signal");
+    assert_eq!(
+        child.wait(WITHIN).await.code(),
+        Some(Worker::EXIT_BLOCKED),
+        "ended by a second signal"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -272,7 +277,7 @@ async fn a_process_of_two_hundred_queues_ends_whatever_keeps_its_threads() {
     }
 }
 
-/// The function breaks Redis before the process is asked to end.
+/// Ends a process without Redis. The function breaks Redis before the process is asked to end.
 async fn ends_without_redis(threads: usize, go_away: impl Fn(&mut RedisServer)) {
     for (is_blocked, code) in [(true, Worker::EXIT_BLOCKED), (false, 0)] {
         let mut redis = RedisServer::start();

@@ -19,7 +19,7 @@ async fn a_demoted_master_is_an_outage_and_nothing_is_lost() {
         command.arg(host).arg(port).query_async::<()>(&mut admin).await.unwrap();
     };
 
-    // A replica without a primary: it answers READONLY to every write.
+    // A replica without a primary answers READONLY to every write.
     follow("127.0.0.1", "1").await;
     let client = bench.client.clone();
     let during = tokio::spawn(async move { client.submit(Double { number: 2 }.call()).await });
@@ -42,7 +42,7 @@ async fn a_demoted_master_is_an_outage_and_nothing_is_lost() {
     worker.stop().await;
 }
 
-/// The name may now lead to another server, but this connection never does.
+/// After a failover, the name may lead to another server, but this connection never does.
 #[tokio::test]
 async fn a_connection_that_a_failover_left_at_a_replica_is_replaced() {
     let redis = RedisServer::start();

@@ -1,4 +1,5 @@
-//! Handlers that submit: to the store of their worker, whichever client is installed.
+//! Handlers that submit tasks. The tasks go to the store of their worker, whichever client is
+//! installed.
 
 mod common;
 
@@ -17,17 +18,17 @@ use tokio::runtime::{Builder, Handle};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// From where a handler submits the next task.
+/// The place from which a handler submits the next task.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum From {
     Async,
     Blocking,
-    /// On a thread with a runtime of its own, which ends.
+    /// On a separate thread with its own runtime, which ends.
     OwnRuntime,
     Spawned,
 }
 
-/// Submits another of itself until none is left, and returns how many followed.
+/// Submits another task of its kind until none is left. Returns how many tasks followed.
 #[derive(Serialize, Deserialize)]
 struct Chain {
     left: u32,
@@ -39,7 +40,10 @@ impl Task for Chain {
     type Output = u32;
 
     async fn run(self, ctx: Context) -> Result<u32, BoxError> {
-        ctx.data::<Ran>().expect("each worker has one").0.fetch_add(1, Ordering::Relaxed);
+        ctx.data::<Ran>()
+            .expect("each worker provides this data")
+            .0
+            .fetch_add(1, Ordering::Relaxed);
         let Some(left) = self.left.checked_sub(1) else { return Ok(0) };
         let call = Self { left, from: self.from }.call();
         let next: TaskHandle<u32> = match self.from {
@@ -60,7 +64,7 @@ impl Task for Chain {
     }
 }
 
-/// How many have run on a worker.
+/// Returns how many tasks have run on a worker.
 #[derive(Clone, Default)]
 struct Ran(Arc<AtomicU32>);
 
@@ -113,7 +117,7 @@ fn an_installed_client_counts_outside_of_handlers_and_in_those_of_its_own_store(
     let other = first.block_on(async {
         let problem = call().perform_async().await.unwrap_err();
         assert!(problem.to_string().contains("no client is installed"), "{problem}");
-        // It is recognised by its limit.
+        // The client is recognised by its limit.
         let (other, bench) = (Bench::on_memory().await, Bench::on_memory().await);
         other.client_builder().payload_limit(100).connect().await.unwrap().install();
         let outside = call().perform_async().await.unwrap();
@@ -137,7 +141,7 @@ fn an_installed_client_counts_outside_of_handlers_and_in_those_of_its_own_store(
         let problem = call().perform_async().await.unwrap_err();
         assert!(problem.is_unavailable(), "{problem}");
         assert!(problem.to_string().contains("installed client has ended"), "{problem}");
-        // Handlers do not need it.
+        // Handlers do not need the installed client.
         let bench = Bench::shared(&other.url(), other.namespace()).await;
         follow(&bench, From::Async).await;
     });

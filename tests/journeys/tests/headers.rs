@@ -1,4 +1,4 @@
-//! Headers: what a call passes to its handler in addition to the arguments.
+//! Headers, which a call passes to its handler in addition to the arguments.
 
 mod common;
 
@@ -17,14 +17,15 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A text with each character that needs care.
+/// A text with each character that an encoder must escape.
 const AWKWARD: &str = "a\nb \"c\" \\ {} \0 ü";
 
 /// The headers that attempts received.
 #[derive(Clone, Default)]
 struct Received(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
 
-/// Notes its headers, and fails until its last attempt, which fails only if it `dies`.
+/// Records its headers, and fails until its last attempt. The last attempt fails only if the task
+/// `dies`.
 #[derive(Serialize, Deserialize)]
 struct Note {
     dies: bool,
@@ -58,7 +59,7 @@ fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 async fn row(bench: &Bench, state: TaskState, id: &TaskId) -> TaskRow {
     let queue = QueueName::new("default").unwrap();
     let page = bench.client.inspector().list(&queue, state, None, 100).await.unwrap();
-    page.rows.into_iter().find(|row| row.id == *id).expect("it is on the page")
+    page.rows.into_iter().find(|row| row.id == *id).expect("the task is on the page")
 }
 
 on_both! {
@@ -77,7 +78,7 @@ on_both! {
 
         bench.client.requeue(handle.id()).await.unwrap();
         let attempts = || received.0.lock().unwrap().clone();
-        eventually("it has run again", SOON, async || attempts().len() == 6).await;
+        eventually("the task has run again", SOON, async || attempts().len() == 6).await;
         assert!(attempts().iter().all(|headers| *headers == expected), "{:?}", attempts());
         worker.stop().await;
     }

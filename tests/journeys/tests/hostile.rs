@@ -26,11 +26,11 @@ struct Unclonable;
 
 impl Clone for Unclonable {
     fn clone(&self) -> Self {
-        panic!("it was cloned");
+        panic!("the value was cloned");
     }
 }
 
-/// Where user code panics.
+/// The place where user code panics.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Place {
     ErrorText,
@@ -99,7 +99,7 @@ fn formula(_: u32, error: &(dyn Error + 'static)) -> Duration {
     Duration::ZERO
 }
 
-/// Fails; its back-off panics, or waits until it is released.
+/// Fails. Its back-off panics, or waits until it is released.
 #[derive(Serialize, Deserialize)]
 struct Fails {
     holds: bool,
@@ -121,7 +121,7 @@ impl Task for Fails {
 async fn ends_in_retry(bench: &Bench, task: Fails, reason: Reason) {
     let call = task.call().timeout(Duration::from_millis(500));
     let handle = bench.client.submit(call).await.unwrap();
-    eventually("it is in retry", PATIENCE, async || {
+    eventually("the task is in retry", PATIENCE, async || {
         handle.status().await.unwrap() == TaskState::Retry
     })
     .await;

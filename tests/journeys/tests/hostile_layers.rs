@@ -1,4 +1,4 @@
-//! Layers that panic, block or never return fail only their own submit or attempt.
+//! Layers that panic, block or never return. They fail only their own submit or attempt.
 
 mod common;
 
@@ -25,7 +25,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Does what the header `hostile` asks for.
+/// Behaves as the header `hostile` states.
 #[derive(Default)]
 struct Hostile(Hold);
 
@@ -74,7 +74,7 @@ impl Layer for Hostile {
     }
 }
 
-/// Counts the ends that it receives.
+/// Counts the ends of attempts that it receives.
 #[derive(Clone, Default)]
 struct Counts(Signal);
 
@@ -132,7 +132,7 @@ on_both! {
         let begun = Instant::now();
         let calls = (0..MANY).map(|number| hostile(if number < 3 { "" } else { "submit hangs" }));
         let problem = client.submit_all(calls).await.unwrap_err();
-        assert!(begun.elapsed() < SOON, "each of them would take 300 ms");
+        assert!(begun.elapsed() < SOON, "the submit did not wait 300 ms for each call");
         let accepted = problem.answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!((problem.answers.len(), accepted, ready(&bench).await), (MANY, 3, 3));
     }

@@ -1,5 +1,5 @@
-//! Ended tasks with large arguments: a queue keeps a limited number of their bytes, and a purge
-//! because of that is logged.
+//! Ended tasks with large arguments. A queue keeps a limited number of their bytes, and logs a
+//! purge because of this limit.
 
 mod common;
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The bytes of a task's arguments.
 const BYTES: usize = 100_000;
 
-/// Dies at once.
+/// Dies in its first attempt.
 #[derive(Serialize, Deserialize)]
 struct Heavy {
     text: String,
@@ -51,16 +51,17 @@ async fn dead_tasks_above_the_bytes_that_are_kept_are_purged_and_the_log_says_ho
         bench.client.submit(call).await.unwrap();
     }
     let worker = bench.start(bench.worker().task_type::<Heavy>());
-    eventually("all are dead", PATIENCE, async || counts(&bench).await.dead == 6).await;
+    eventually("all tasks are dead", PATIENCE, async || counts(&bench).await.dead == 6).await;
     worker.stop().await;
     assert!(counts(&bench).await.dead_bytes > 6 * BYTES as u64);
 
-    // The limit is two and a half of them.
+    // The limit is the size of two and a half tasks.
     let kept = 5 * BYTES as u64 / 2;
     let worker = bench.start(bench.worker().keep_ended_bytes(kept).task_type::<Heavy>());
-    eventually("the oldest are purged", PATIENCE, async || counts(&bench).await.dead == 2).await;
+    eventually("the oldest tasks are purged", PATIENCE, async || counts(&bench).await.dead == 2)
+        .await;
     let is_said = async || !said.lock().unwrap().is_empty();
-    eventually("it is said", PATIENCE, is_said).await;
+    eventually("the purge is logged", PATIENCE, is_said).await;
     worker.stop().await;
     let left = counts(&bench).await;
     assert!(left.dead_bytes > 2 * BYTES as u64 && left.dead_bytes <= kept, "{left:?}");

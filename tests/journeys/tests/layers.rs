@@ -1,5 +1,5 @@
-//! Layers around submits and attempts: their order, what they read and change, and what they
-//! refuse.
+//! Layers around submits and attempts: their order, the data that they read and change, and the
+//! calls that they refuse.
 
 mod common;
 
@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What happened, in order.
+/// The calls of layers, in order.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -33,7 +33,7 @@ impl Notes {
     }
 }
 
-/// Notes each of its calls.
+/// Records each of its calls.
 struct Noting {
     name: &'static str,
     notes: Notes,
@@ -64,7 +64,7 @@ impl Layer for Noting {
     }
 }
 
-/// Returns a header, and notes its run if there are notes.
+/// Returns a header, and records its run if there are notes.
 #[derive(Serialize, Deserialize)]
 struct Work {}
 
@@ -124,7 +124,7 @@ impl Layer for Tenancy {
     }
 }
 
-/// Submits another of itself, and returns its own tenant and theirs.
+/// Submits another task of its kind. Returns its own tenant and the tenants of these tasks.
 #[derive(Serialize, Deserialize)]
 struct Whose {
     left: u32,
@@ -140,13 +140,13 @@ impl Task for Whose {
     }
 
     async fn run(self, ctx: Context) -> Result<Vec<String>, BoxError> {
-        let Tenant(tenant) = ctx.data().ok_or("none was inserted")?;
+        let Tenant(tenant) = ctx.data().ok_or("a layer inserted the value")?;
         let mut all = vec![tenant.clone()];
         let Some(left) = self.left.checked_sub(1) else { return Ok(all) };
         let call = Self { left, ..self }.call();
         let next: TaskHandle<Vec<String>> = if self.blocks {
             ctx.run_blocking(move || {
-                assert!(TENANT.try_with(|_| ()).is_err(), "a task-local is of one task");
+                assert!(TENANT.try_with(|_| ()).is_err(), "a task-local belongs to one task");
                 let whose: Tenant = Context::current().unwrap().data().unwrap();
                 assert_eq!(whose.0, tenant);
                 Handle::current().block_on(call.perform_async())
@@ -319,7 +319,7 @@ on_both! {
             let worker = bench.start(builder);
             let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
             let state = async || handle.status().await.unwrap();
-            eventually("it has ended so", SOON, async || state().await == expected).await;
+            eventually("the task has this outcome", SOON, async || state().await == expected).await;
             let passes = Double { number: 2 }.call().header("passes", "");
             let passes = bench.client.submit(passes).await.unwrap();
             assert_eq!(passes.result_within(SOON).await.unwrap(), 4);
@@ -331,7 +331,7 @@ on_both! {
 #[tokio::test]
 async fn a_worker_starts_without_the_data_that_a_layer_provides() {
     let builder = || optimus_worker::Worker::builder("memory://x").task_type::<Whose>();
-    let problem = builder().build().err().expect("no layer provides it").to_string();
+    let problem = builder().build().err().expect("no layer provides the data").to_string();
     assert!(problem.contains("Tenant"), "{problem}");
     assert!(builder().layer(Tenancy).build().is_ok());
 }
@@ -344,7 +344,7 @@ async fn a_task_that_runs_inline_is_the_current_one_and_passes_no_layer() {
     assert_eq!(call.perform_inline_with(data).await.unwrap(), ["inline"]);
 }
 
-/// Submits a task of its own for each call.
+/// A layer that submits a separate task for each call.
 struct Audit(Arc<Mutex<Option<Client>>>);
 
 impl Layer for Audit {
@@ -370,11 +370,11 @@ async fn a_layer_may_submit_as_long_as_it_lets_pass_what_it_submits() {
     let endless = bench.client_builder().layer(Endless(slot.clone())).connect().await.unwrap();
     *slot.lock().unwrap() = Some(endless.clone());
     let problem = endless.submit(Work {}.call()).await.unwrap_err();
-    assert!(problem.is_refused() && problem.to_string().contains("let it pass"), "{problem}");
+    assert!(problem.is_refused() && problem.to_string().contains("let the call pass"), "{problem}");
     slot.lock().unwrap().take();
 }
 
-/// Submits another task in each submit, without end.
+/// A layer that submits another task in each submit, without end.
 struct Endless(Arc<Mutex<Option<Client>>>);
 
 impl Layer for Endless {

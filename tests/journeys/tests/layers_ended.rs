@@ -1,4 +1,4 @@
-//! Layers receive the end of each attempt once, however it ends, and no result waits for that.
+//! Layers receive the end of each attempt once, however it ends. No result waits for that.
 
 mod common;
 
@@ -29,7 +29,7 @@ impl Layer for Received {
 }
 
 impl Received {
-    /// The ends of one task, in order.
+    /// Returns the ends of one task, in order.
     fn of(&self, id: &TaskId) -> Vec<String> {
         let all = self.0.lock().unwrap();
         all.iter().filter(|(other, _)| other == id).map(|(_, end)| text(end)).collect()
@@ -37,7 +37,7 @@ impl Received {
 
     async fn has(&self, id: &TaskId, expected: &[&str]) {
         let count = expected.len();
-        eventually("as many have arrived", SOON, async || self.of(id).len() >= count).await;
+        eventually("this many ends have arrived", SOON, async || self.of(id).len() >= count).await;
         assert_eq!(self.of(id), expected);
     }
 }
@@ -59,7 +59,7 @@ fn text(end: &End) -> String {
     }
 }
 
-/// Ends in the way that its argument names.
+/// Ends in the way that its argument states.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Ending {
     Returns,
@@ -96,7 +96,7 @@ impl Task for Ends {
     }
 }
 
-/// Has the name of the task and other arguments.
+/// A task with the same name and other arguments.
 #[derive(Serialize, Deserialize)]
 struct Misfit {}
 
@@ -128,7 +128,7 @@ impl Task for Stubborn {
     }
 }
 
-/// Waits at the gate in its `ended`.
+/// A layer that waits at the gate in its `ended`.
 struct Waits(optimus_testkit::Gate);
 
 impl Layer for Waits {
@@ -170,7 +170,7 @@ on_both! {
             assert_eq!(received.of(handle.id()), end);
         }
         let all = received.0.lock().unwrap();
-        // For a first attempt the wait of the task is known.
+        // For a first attempt, the wait of the task is known.
         let waited: Vec<bool> = all.iter().map(|(_, end)| end.waited.is_some()).collect();
         assert_eq!(waited, [true, true, true, true, true, true, false]);
     }
@@ -182,7 +182,7 @@ on_both! {
         let hangs = bench.client.submit(Ends { ending: Ending::Hangs }.call().timeout(timeout));
         let (hangs, misfit) = (hangs.await.unwrap(), bench.client.submit(Misfit {}.call()));
         let misfit = misfit.await.unwrap();
-        eventually("both have arrived", SOON, async || received.0.lock().unwrap().len() == 2).await;
+        eventually("both ends arrived", SOON, async || received.0.lock().unwrap().len() == 2).await;
         worker.stop().await;
         let end = |handle: &TaskHandle<()>| received.of(handle.id()).remove(0);
         assert!(end(&hangs).starts_with("dead: timed out"), "{}", end(&hangs));
@@ -211,7 +211,7 @@ on_both! {
         let call = Hog {}.call().timeout(Duration::from_millis(200)).max_retry(0);
         let handle = bench.client.submit(call).await.unwrap();
         hold.arrivals().wait_for(1).await;
-        eventually("it has arrived", SOON, async || !received.of(handle.id()).is_empty()).await;
+        eventually("the end arrived", SOON, async || !received.of(handle.id()).is_empty()).await;
         hold.release();
         common::died_of(&handle, Reason::TimedOut).await;
         worker.stop().await;
@@ -230,7 +230,7 @@ on_both! {
         gate.open();
         assert_eq!(handles[1].result_within(SOON).await.unwrap(), 4);
         worker.stop().await;
-        assert_eq!(gate.arrivals().hits(), 2, "a shutdown waits for them");
+        assert_eq!(gate.arrivals().hits(), 2, "a shutdown waits for the layers");
     }
 }
 
@@ -248,7 +248,7 @@ async fn the_loss_of_a_lease_arrives() {
     bench.raw().await.run("FLUSHALL").await;
     let is_new = async || workers().await.first().is_some_and(|worker| worker.id != before);
     eventually("the worker has a new id", SOON, is_new).await;
-    // The worker stops what it held just before it uses that id.
+    // The worker stops the attempts that it held just before it uses the new id.
     gate.open.hit();
     received.has(handle.id(), &["lost"]).await;
     worker.stop().await;

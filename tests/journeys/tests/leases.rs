@@ -22,7 +22,7 @@ async fn a_queue_whose_heartbeats_are_refused_costs_the_others_none() {
     let worker = bench.start(worker);
     let (good, bad) = (bench.key("good", "workers"), bench.key("bad", "workers"));
     let is_there = async || raw.run(&format!("EXISTS {good} {bad}")).await[0] == b"2";
-    eventually("it serves both", SOON, is_there).await;
+    eventually("the worker serves both queues", SOON, is_there).await;
 
     raw.run(&format!("SET {bad} foreign")).await;
     let until = Instant::now() + WATCHED;
@@ -33,20 +33,20 @@ async fn a_queue_whose_heartbeats_are_refused_costs_the_others_none() {
         expiry = now;
         sleep(Duration::from_millis(10)).await;
     }
-    // One in 0.65 to 1 s; the refused queue has one each 0.25 s.
+    // The good queue has a heartbeat each 0.65 to 1 s, and the refused queue has one each 0.25 s.
     assert!((3..=9).contains(&renewals), "{renewals} renewals in {WATCHED:?}");
     let handle = bench.client.submit(Double { number: 21 }.call().queue("good")).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
     raw.run(&format!("UNLINK {bad}")).await;
     let handle = bench.client.submit(Double { number: 21 }.call().queue("bad")).await.unwrap();
-    assert_eq!(handle.result_within(SOON).await.unwrap(), 42, "under a new id");
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 42, "the task runs under a new id");
     worker.stop().await;
 }
 
-/// So many that idle ones have leases of twice the usual length.
+/// The number of workers. With so many, idle workers have leases of twice the usual length.
 const MANY: usize = 16;
 
-/// Waits until no lease is a usual one.
+/// Waits until all leases are long.
 async fn all_are_idle(bench: &Bench) {
     let workers = bench.key("default", "workers");
     let mut raw = bench.raw().await;
@@ -76,8 +76,8 @@ async fn a_task_of_an_idle_worker_among_many_runs_once_for_longer_than_any_lease
     };
     let begun_ms = holder_until_ms().await;
     let is_kept = async || holder_until_ms().await > begun_ms + 4_500;
-    eventually("its lease goes on for three more", SOON, is_kept).await;
-    assert_eq!(gate.began.hits(), 1, "its lease was kept");
+    eventually("the lease is renewed three times", SOON, is_kept).await;
+    assert_eq!(gate.began.hits(), 1, "the lease was kept");
     gate.open.hit();
     handle.result_within(SOON).await.unwrap();
     for worker in workers {
@@ -95,10 +95,10 @@ async fn tasks_of_a_dead_worker_that_was_idle_among_many_run_again_after_a_lease
     let broker = bench.client.broker();
     broker.register(&queue, &ghost, LEASE, "{}").await.unwrap();
     let is_long = async || broker.renew(&queue, &ghost, LEASE).await.unwrap().lease > LEASE;
-    eventually("its lease is long", SOON, is_long).await;
+    eventually("the lease of the ghost is long", SOON, is_long).await;
     all_are_idle(&bench).await;
 
-    // The first worker that claims gets them; sooner or later that is the ghost.
+    // The first worker that claims gets the tasks, and at some time this is the ghost.
     let (mut handles, mut taken) = (Vec::new(), 0);
     for seq in 1.. {
         let calls = (0..50).map(|number| Double { number }.call());
@@ -129,7 +129,7 @@ async fn the_workers_of_a_queue_share_its_polls() {
     let worker = || bench.worker().lease(LEASE).poll(Duration::from_millis(100));
     let workers: Vec<_> =
         (0..WORKERS).map(|_| bench.start(worker().task_type::<Double>())).collect();
-    // One heartbeat each in a second; ten polls each would be 120 more.
+    // Each worker has one heartbeat in a second. Ten polls of each worker would be 120 more.
     let mut scripts = async || {
         let info = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
@@ -141,7 +141,7 @@ async fn the_workers_of_a_queue_share_its_polls() {
         let count = f64::from(scripts().await - before);
         before > 0 && count / began_at.elapsed().as_secs_f64() < 50.0
     };
-    eventually("they share the polls", SOON, few).await;
+    eventually("the workers share the polls", SOON, few).await;
     for worker in workers {
         worker.stop().await;
     }

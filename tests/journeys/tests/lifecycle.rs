@@ -1,4 +1,4 @@
-//! From a submit to a terminal state.
+//! The lives of tasks, from a submit to a final state.
 
 mod common;
 
@@ -109,7 +109,7 @@ on_both! {
         let worker = bench.start(builder());
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();
         gate.began.wait_for(1).await;
-        // A second worker would take what the first one loses.
+        // A second worker would take the tasks that the first one loses.
         let rival = bench.start(builder());
         let lease_until_ms = async || {
             let workers = bench.client.inspector().workers(handle.id().queue()).await.unwrap();
@@ -118,7 +118,7 @@ on_both! {
         };
         let begun_ms = lease_until_ms().await;
         let stopping = tokio::spawn(worker.stop());
-        eventually("its lease goes on for two more", SOON, async || {
+        eventually("the lease is renewed twice", SOON, async || {
             lease_until_ms().await > begun_ms + 2_000
         })
         .await;

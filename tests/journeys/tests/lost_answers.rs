@@ -10,7 +10,7 @@ use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A client behind a proxy, and one without a proxy that sees the real state.
+/// A client behind a proxy, and a client without a proxy, which sees the real state.
 struct Both {
     proxy: Arc<FaultProxy>,
     near: Bench,
@@ -25,7 +25,7 @@ impl Both {
         Self { proxy, near, far }
     }
 
-    /// Makes a call whose answers are all lost.
+    /// Makes a call and loses all its answers.
     async fn unanswered<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -34,14 +34,14 @@ impl Both {
         self.proxy.black_hole(Way::Down);
         let call = tokio::spawn(call);
         while !call.is_finished() {
-            // Arms a fault that never comes, to count requests from now on.
+            // This fault never occurs. It only starts the count of requests.
             self.proxy.drop_request(1_000);
             let sent = async || call.is_finished() || !self.proxy.requests().is_empty();
             eventually("a request is sent", SOON, sent).await;
             self.proxy.reset();
         }
         self.proxy.pass();
-        call.await.unwrap().err().expect("it was not answered")
+        call.await.unwrap().err().expect("the request was not answered")
     }
 }
 
@@ -57,10 +57,11 @@ async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
     far.client.requeue(handle.id()).await.unwrap();
     assert!(proxy.struck());
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
-    // After this the server knows the script, so the lost answer is not an error about that.
+    // After this call, the server knows the script, so the lost answer is not an error about the
+    // script.
     assert!(!near.client.delete(&TaskId::new(queue.clone())).await.unwrap());
     proxy.drop_reply(1);
-    assert!(!far.client.delete(handle.id()).await.unwrap(), "the first call has deleted it");
+    assert!(!far.client.delete(handle.id()).await.unwrap(), "the first call has deleted the task");
     assert!(proxy.struck());
     assert_eq!(handle.status().await.unwrap(), TaskState::Forgotten);
     proxy.drop_reply(1);
@@ -96,7 +97,7 @@ async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     let handle = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
     let (client, inspector) = (&bench.client, bench.client.inspector());
     let mut raw = bench.raw().await;
-    // Closes idle connections, as the option does, but at once.
+    // This command closes idle connections like the option, but at once.
     let mut close = async || raw.run("CLIENT KILL TYPE normal SKIPME yes").await;
     close().await;
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);

@@ -1,4 +1,4 @@
-//! Tasks run although their wakeup was lost, or tasks before them can't be run.
+//! Tasks run although their wakeup was lost, or although tasks before them can't run.
 
 mod common;
 
@@ -17,8 +17,8 @@ async fn state(bench: &Bench, handle: &TaskHandle<u32>) -> Option<TaskState> {
     task.map(|task| task.state)
 }
 
-/// A client without a worker that waits for a wakeup of the queue, before all workers. Returns its
-/// wait, which ends with the number of items that it received.
+/// Starts a client that waits for a wakeup of the queue before all workers. Returns the wait, which
+/// ends with the number of items that the client received.
 async fn waits_first(bench: &Bench, raw: &mut Raw) -> JoinHandle<usize> {
     let mut waiter = bench.raw().await;
     let wait = format!("BLPOP {} 0", bench.key("default", "wake"));
@@ -34,15 +34,15 @@ async fn a_wakeup_that_a_dead_client_took_costs_a_poll_and_no_more() {
     let mut raw = bench.raw().await;
     let taken = waits_first(&bench, &mut raw).await;
     let worker = bench.start(bench.worker().poll(POLL).task_type::<Double>());
-    // Two connections of the worker wait, too: for work and for cancels.
+    // Two connections of the worker wait, too: one for work, and one for cancels.
     raw.until_waiting(3).await;
 
     let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     let submitted_at = Instant::now();
-    assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
+    assert_eq!(taken.await.unwrap(), 2, "the client received the key and its wakeup");
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
     let took = submitted_at.elapsed();
-    assert!(took < POLL + Duration::from_secs(1), "found only after {took:?}");
+    assert!(took < POLL + Duration::from_secs(1), "the task was found only after {took:?}");
     worker.stop().await;
 }
 
@@ -52,13 +52,13 @@ async fn a_frozen_worker_that_takes_a_wakeup_delays_a_task_to_the_next_submit_at
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
     let taken = waits_first(&bench, &mut raw).await;
-    // None of them polls in time.
+    // No other worker polls in time.
     let worker = || bench.worker().poll(10 * SOON).task_type::<Double>();
     let workers = [(); 3].map(|()| bench.start(worker()));
     raw.until_waiting(1 + 2 * 3).await;
 
     let first = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
-    assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
+    assert_eq!(taken.await.unwrap(), 2, "the client received the key and its wakeup");
     let second = bench.client.submit(Double { number: 22 }.call()).await.unwrap();
     assert_eq!(second.result_within(SOON).await.unwrap(), 44);
     assert_eq!(first.result_within(SOON).await.unwrap(), 42);

@@ -15,25 +15,26 @@ use optimus_testkit::{FaultProxy, Way, eventually};
 use serde::{Deserialize, Serialize};
 
 const LEASE: Duration = Duration::from_secs(2);
-/// So long that a heartbeat that hangs costs only a part of it, also on a busy machine; and shorter
-/// than other calls wait for an answer.
+/// The lease. It is so long that a heartbeat that hangs uses only a part of it, even on a busy
+/// machine. It is shorter than the time for which other calls wait for an answer.
 const SLOW_LEASE: Duration = Duration::from_secs(6);
 const SOON: Duration = Duration::from_secs(20);
-/// How many runs of a sweep go on at the same time.
+/// How many runs of a sweep are active at the same time.
 const AT_ONCE: usize = 8;
-/// Of submit, claim, complete, fail and await, which every life calls. The k-th round trip may be
-/// another one in each life, so one may be missed.
+/// The number of different calls that a sweep must hit, of submit, claim, complete, fail and await.
+/// Every life makes all of them. The k-th round trip may differ from life to life, so a sweep may
+/// miss one.
 const SCRIPTS_MIN: usize = 4;
-/// No life here takes this many round trips.
+/// The most round trips. No life here needs this many.
 const ROUND_TRIPS_MAX: u64 = 200;
 
-/// Fails at its first attempts, and notes each of them.
+/// Fails in its first attempts, and records each of them.
 #[derive(Serialize, Deserialize)]
 struct Act {
     failures: u32,
 }
 
-/// Which attempt of which task began how often.
+/// How often each attempt of each task began.
 #[derive(Clone, Default)]
 struct Begun(Arc<Mutex<HashMap<(TaskId, u32), u32>>>);
 
@@ -77,7 +78,7 @@ fn queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// A client and a worker behind a proxy, and a client without one that sees the real state.
+/// A client and a worker behind a proxy, and a client without a proxy, which sees the real state.
 struct Network {
     proxy: FaultProxy,
     direct: Bench,
@@ -97,7 +98,7 @@ impl Network {
         bench.start(bench.worker().lease(LEASE).task_type::<Act>().data(self.begun.clone()))
     }
 
-    /// The same task's handle without the proxy.
+    /// Returns a handle of the same task without the proxy.
     fn near(&self, handle: &TaskHandle<u32>) -> TaskHandle<u32> {
         self.direct.client.handle(handle.id().clone())
     }
@@ -108,12 +109,12 @@ impl Network {
         let ended = ended.unwrap_or_else(|_| {
             panic!("{id} does not end; the requests were {:#?}", self.proxy.requests())
         });
-        assert_eq!(ended.unwrap(), state, "{id} as its client sees it");
+        assert_eq!(ended.unwrap(), state, "the outcome of {id} at its client");
         assert_eq!(self.near(handle).status().await.unwrap(), state, "{id}");
-        assert_eq!(self.begun.of(id), attempts, "attempts at {id}");
+        assert_eq!(self.begun.of(id), attempts, "the attempts of {id}");
     }
 
-    /// When the lease of the worker that holds something is over, in ms by Redis' clock.
+    /// Returns when the lease of the worker that holds tasks ends, in ms by Redis' clock.
     async fn lease_until_ms(&self) -> u64 {
         let workers = self.direct.client.inspector().workers(&queue()).await.unwrap();
         let holder = workers.iter().find(|worker| !worker.running.is_empty());
@@ -126,12 +127,12 @@ impl Network {
     }
 }
 
-/// A whole life: tasks that succeed, that are retried, and that die; then a shutdown. Returns the
-/// request of the `k`-th round trip, if there were as many.
+/// Runs a whole life: tasks that succeed, tasks that are retried and tasks that die, then a
+/// shutdown. Returns the request of the `k`-th round trip, if there were as many.
 async fn live(arm: fn(&FaultProxy, u64), k: u64) -> Option<String> {
     let network = Network::new().await;
     let worker = network.worker(&network.far);
-    // A worker that finds no Redis at its start ends with an error; later it waits for Redis.
+    // A worker that finds no Redis at its start ends with an error. Later, it waits for Redis.
     let early = network.direct.client.submit(Act { failures: 2 }.call()).await.unwrap();
     network.ends(&early, TaskState::Dead, &[1, 2]).await;
     arm(&network.proxy, k);
@@ -146,12 +147,12 @@ async fn live(arm: fn(&FaultProxy, u64), k: u64) -> Option<String> {
     assert_eq!(first.result_within(SOON).await.unwrap(), 1);
     assert_eq!(others[1].result_within(SOON).await.unwrap(), 2);
     worker.stop().await;
-    assert!(network.is_empty().await, "something is left");
+    assert!(network.is_empty().await, "the worker has left keys behind");
     let at = usize::try_from(k - 1).unwrap();
     network.proxy.struck().then(|| network.proxy.requests().swap_remove(at))
 }
 
-/// Lets the fault strike each round trip of a life, each time in a new life.
+/// Applies the fault to each round trip of a life, each time in a new life.
 async fn sweep(arm: fn(&FaultProxy, u64)) {
     let mut struck = BTreeSet::new();
     for first in (1..ROUND_TRIPS_MAX).step_by(AT_ONCE) {
@@ -244,7 +245,7 @@ async fn a_half_open_connection_costs_no_lease_and_no_result() {
     let worker = start(&network.far);
     let handle = network.direct.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
-    // It would take what the first one loses.
+    // This worker would take the tasks that the first one loses.
     let rival = start(&network.direct);
 
     let renewed = async || {
@@ -262,7 +263,8 @@ async fn a_half_open_connection_costs_no_lease_and_no_result() {
     rival.stop().await;
 }
 
-/// Its first attempt waits for the gate and ignores a request to stop; the next returns at once.
+/// The first attempt waits for the gate and ignores a request to stop. The next attempt returns at
+/// once.
 #[derive(Serialize, Deserialize)]
 struct Stubborn {}
 

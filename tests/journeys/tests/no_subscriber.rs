@@ -1,4 +1,4 @@
-//! A worker of a process without a tracing subscriber prints on stderr how to get a log.
+//! A worker in a process without a tracing subscriber prints to stderr how to get a log.
 
 mod common;
 
@@ -20,7 +20,7 @@ async fn two_of(worker: impl Fn() -> WorkerBuilder) {
     for _ in 0..2 {
         worker().build().unwrap().run_until(async {}).await.unwrap();
     }
-    println!("both have ended");
+    println!("both workers have ended");
 }
 
 #[tokio::test]
@@ -42,12 +42,15 @@ async fn two_workers_with_a_subscriber() {
     two_of(worker).await;
 }
 
-/// How often a process that runs this test prints the hint.
+/// Returns how often a process that runs this test prints the hint.
 async fn hints(test: &str) -> usize {
     let mut process = Bench::on_memory().await.child(test).start();
     let status = process.wait(PATIENCE).await;
     let lines = process.lines();
-    assert!(status.success() && lines.iter().any(|line| line == "both have ended"), "{lines:#?}");
+    assert!(
+        status.success() && lines.iter().any(|line| line == "both processes have ended"),
+        "{lines:#?}"
+    );
     lines.iter().filter(|line| line.contains(HINT)).count()
 }
 

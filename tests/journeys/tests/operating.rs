@@ -1,4 +1,5 @@
-//! What an operator sees and does; in which order tasks run, and how many at a time.
+//! The view and the actions of an operator, the order in which tasks run, and how many run at a
+//! time.
 
 mod common;
 
@@ -74,14 +75,14 @@ fn later(number: i64) -> Call<Double> {
 }
 
 async fn view(bench: &Bench, id: &TaskId) -> TaskView {
-    bench.client.inspector().get(id).await.unwrap().expect("it is known")
+    bench.client.inspector().get(id).await.unwrap().expect("the task is known")
 }
 
 async fn counts(bench: &Bench) -> Counts {
     bench.client.inspector().counts(&queue("default")).await.unwrap()
 }
 
-/// The ids of all tasks in a state, in pages of `limit`.
+/// Returns the ids of all tasks in a state, in pages of `limit`.
 async fn ids_in(
     inspector: &Inspector,
     queue: &QueueName,
@@ -109,9 +110,9 @@ async fn journal_of(
     let journal = Journal::default();
     let builder = bench.worker().task_type::<Note>().data(journal.clone()).concurrency(1);
     let worker = bench.start(build(builder));
-    eventually("all have run", SOON, async || journal.names().len() >= names).await;
+    eventually("all tasks have run", SOON, async || journal.names().len() >= names).await;
     worker.stop().await;
-    assert_eq!(journal.most.load(Ordering::SeqCst), 1, "one slot, one task");
+    assert_eq!(journal.most.load(Ordering::SeqCst), 1, "one slot runs one task at a time");
     journal.names()
 }
 
@@ -163,7 +164,7 @@ on_both! {
         assert_eq!(page.rows.len(), 10);
         let problem = inspector.list(&default, TaskState::Ready, None, 0).await.unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains("limit"), "{problem}");
-        // As a URL carries it.
+        // The cursor has the form in which a URL contains it.
         let after: PageCursor = page.next.unwrap().to_string().parse().unwrap();
         let rest = inspector.list(&default, TaskState::Ready, Some(&after), 128).await.unwrap();
         assert!(rest.rows.iter().map(|row| &row.id).eq(&ids[10..]));
@@ -276,7 +277,7 @@ on_both! {
         gate.open.hit();
         running.result_within(SOON).await.unwrap();
         worker.stop().await;
-        // A new worker asks both queues in its first turn.
+        // A new worker claims from both queues in its first turn.
         let marker = bench.client.submit(Double { number: 2 }.call().queue("other")).await.unwrap();
         let worker = bench.start(build());
         assert_eq!(marker.result_within(SOON).await.unwrap(), 4);
@@ -313,7 +314,7 @@ on_both! {
         assert!(handles[0].cancel().await.unwrap(), "a second cancel changes nothing");
         bench.client.requeue(handles[0].id()).await.unwrap();
         let ran = journal_of(&bench, |builder| builder, 3).await;
-        assert_eq!(ran, ["second", "third", "first"], "it goes to the end of the ready list");
+        assert_eq!(ran, ["second", "third", "first"], "the task goes to the end of the ready list");
         assert!(handles[1].cancel().await.unwrap_err().is_wrong_state());
         let problem = bench.client.requeue(handles[1].id()).await.unwrap_err();
         assert!(problem.is_wrong_state(), "{problem}");
@@ -339,9 +340,9 @@ on_both! {
         let calls = (0..600).map(|n| if n % 2 == 0 { "a" } else { "b" });
         bench.client.submit_all(calls.map(|name| note(name).queue(name))).await.unwrap();
         let ran = journal_of(&bench, |builder| builder.weighted([("a", 3), ("b", 1)]), 600).await;
-        // Five standard deviations around three quarters.
+        // The range is five standard deviations around three quarters.
         let heavy = ran[..200].iter().filter(|name| *name == "a").count();
-        assert!((120..=180).contains(&heavy), "{heavy} of the first 200");
+        assert!((120..=180).contains(&heavy), "{heavy} of the first 200 tasks are heavy");
         assert_eq!(ran.iter().filter(|name| *name == "a").count(), 300);
     }
 
@@ -375,7 +376,7 @@ on_both! {
             handle.result_within(SOON).await.unwrap();
         }
         let most = journal.most.load(Ordering::SeqCst);
-        assert!(most <= 5, "{most} at once");
+        assert!(most <= 5, "{most} tasks ran at once");
         worker.stop().await;
     }
 

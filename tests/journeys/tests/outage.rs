@@ -1,4 +1,4 @@
-//! Redis is away for longer than a lease: it is killed, and started again from its append-only
+//! Redis is down for longer than a lease. It is killed, and started again from its append-only
 //! file.
 
 mod common;
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 const LEASE: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_secs(4);
 
-/// Counts its executions; a long one runs through the outage.
+/// Counts its executions. A long one runs during the whole outage.
 #[derive(Serialize, Deserialize)]
 struct Count {
     long: bool,
@@ -77,9 +77,9 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
         acknowledged
     });
     redis.kill();
-    // The outage itself: time has to pass for leases to run out.
+    // This is the outage itself. The test must wait here so that leases end.
     tokio::time::sleep(OUTAGE).await;
-    // These results are made while Redis is away, and must count once it is back.
+    // These results are produced while Redis is down, and must count when it runs again.
     log.outage_over.hit();
     redis.restart();
 
@@ -91,17 +91,17 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
     let runs = log.runs.lock().unwrap().clone();
     assert_eq!(runs.len(), 310);
     let twice: Vec<_> = runs.iter().filter(|(_, count)| **count > 1).collect();
-    assert!(twice.is_empty(), "ran more than once: {twice:?}");
+    assert!(twice.is_empty(), "tasks that ran more than once: {twice:?}");
     for worker in workers {
         worker.stop().await;
     }
 }
 
-/// While it loads, a server refuses every call; each call is sent again after a wait of its own.
+/// While it loads, a server refuses every call. Each call is sent again after its own wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_restarts_with_data_leaves_no_submit_unknown() {
     const TASKS: usize = 60_000;
-    // What a killed process has written stays, whether it was synced or not.
+    // The writes of a killed process remain, synced or not.
     let mut redis = RedisServer::builder()
         .arg("--appendonly", "yes")
         .arg("--appendfsync", "no")
@@ -119,20 +119,21 @@ async fn a_redis_that_restarts_with_data_leaves_no_submit_unknown() {
     let queue = QueueName::new("default").unwrap();
     let inspector = bench.client.inspector();
     let stored = async || inspector.counts(&queue).await.map_or(0, |counts| counts.ready);
-    eventually("some are stored", Duration::from_secs(20), async || stored().await > 4_000).await;
-    assert!(!submitting.is_finished(), "the rest is submitted meanwhile");
-    // It loads for three seconds.
+    eventually("some tasks are stored", Duration::from_secs(20), async || stored().await > 4_000)
+        .await;
+    assert!(!submitting.is_finished(), "the other tasks are submitted during the restart");
+    // The server loads for three seconds.
     let restarting = tokio::task::spawn_blocking(move || {
         redis.restart();
         redis
     });
     let handles = submitting.await.unwrap().unwrap();
     assert_eq!(handles.len(), TASKS);
-    assert_eq!(stored().await, TASKS as u64, "each is stored once");
+    assert_eq!(stored().await, TASKS as u64, "each task is stored once");
     drop(restarting.await.unwrap());
 }
 
-/// Otherwise a heartbeat would wait for longer than a short lease although Redis is back.
+/// Otherwise a heartbeat would wait for longer than a short lease although Redis runs again.
 #[tokio::test]
 async fn a_reconnect_does_not_wait_again() {
     let mut redis = RedisServer::start();
@@ -144,7 +145,7 @@ async fn a_reconnect_does_not_wait_again() {
         broker.within(Duration::ZERO).ping().await.unwrap_err();
     }
     redis.restart();
-    // With all those failures it would wait for one and a half seconds at least.
+    // With this number of failures, a new wait would last at least one and a half seconds.
     let restarted = Instant::now();
     broker.reconnect();
     broker.ping().await.unwrap();
@@ -166,13 +167,13 @@ async fn a_server_that_takes_no_connection_is_tried_less_and_less_often() {
     let broker = Broker::new(Endpoint::parse(&url).unwrap(), "test", "test");
     broker.within(Duration::from_secs(1)).ping().await.unwrap_err();
     refusing.abort();
-    // The waits begin at 25 ms and double, and each is at least half of that: 787 ms for the first
-    // six. One more connection asks whether the server speaks TLS.
+    // The waits begin at 25 ms and double, and each is at least half of that, which is 787 ms for
+    // the first six. One more connection checks whether the server speaks TLS.
     let asked = *asked.lock().unwrap();
-    assert!((2..=9).contains(&asked), "asked {asked} times in a second");
+    assert!((2..=9).contains(&asked), "the client connected {asked} times in a second");
 }
 
-/// Credentials are rotated: for a time the server and its clients have different ones.
+/// During a rotation of credentials, the server and its clients have different ones for a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_again() {
     let redis = RedisServer::builder().tcp().password("sesame").start();
@@ -197,7 +198,7 @@ async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_a
         async move { client.submit(Count { long: false }.call()).await }
     });
     let queues = async || bench.client.inspector().queues().await;
-    // A call may lose its connection once more, and then tries again for as long.
+    // A call may lose its connection once more, and then tries again for the same time.
     let mut problem = None;
     eventually("a call fails", 5 * OUTAGE, async || {
         problem = queues().await.err();
@@ -213,7 +214,7 @@ async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_a
     assert_eq!(log.runs.lock().unwrap()[second.id()], 1);
 }
 
-/// A supervisor waits no longer.
+/// A supervisor does not wait longer than this.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_of_many_queues_ends_within_10_s_of_its_grace_while_redis_is_away() {
     let mut redis = RedisServer::start();

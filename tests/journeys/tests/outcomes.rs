@@ -1,4 +1,4 @@
-//! The one log event of each attempt's end: what was decided, in separate fields.
+//! The one log event of each attempt's end. It shows the outcome, in separate fields.
 
 mod common;
 
@@ -17,7 +17,7 @@ use tracing::{Dispatch, Level, dispatcher, subscriber::set_default};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Keeps the events of a level, and of more severe ones.
+/// Keeps the events of a level and of more severe levels.
 #[derive(Clone)]
 struct Log {
     level: Level,
@@ -35,7 +35,7 @@ impl Log {
         EachEvent::new(keep).of("optimus").at(self.level)
     }
 
-    /// The lines about the ends of the tasks of this name.
+    /// Returns the lines about the ends of the tasks with this name.
     fn of(&self, task: &str) -> Vec<LogEvent> {
         let ends = self.lines("optimus::task").into_iter();
         ends.filter(|line| line.get("task") == task).collect()
@@ -46,18 +46,18 @@ impl Log {
         lines.iter().filter(|line| line.target == target).cloned().collect()
     }
 
-    /// The first line about such a task.
+    /// Returns the first line about such a task.
     async fn first(&self, task: &str) -> LogEvent {
-        eventually("it is logged", PATIENCE, async || !self.of(task).is_empty()).await;
+        eventually("the end is logged", PATIENCE, async || !self.of(task).is_empty()).await;
         self.of(task).remove(0)
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the bank is away")]
+#[error("the bank does not answer")]
 struct Away(#[source] std::io::Error);
 
-/// Ends in the way that its argument names.
+/// Ends in the way that its argument states.
 #[derive(Serialize, Deserialize)]
 struct End {
     how: String,
@@ -93,7 +93,8 @@ impl Task for End {
     }
 }
 
-/// What the log at `level` says of a task that ends so, and has this many retries.
+/// Returns what the log at `level` contains about a task that ends in this way and has this many
+/// retries.
 async fn line(level: Level, how: &str, retries: u32) -> LogEvent {
     let log = Log::at(level);
     let _default = set_default(log.subscriber());
@@ -105,7 +106,7 @@ async fn line(level: Level, how: &str, retries: u32) -> LogEvent {
     let line = log.first("end").await;
     worker.stop().await;
     let lines = log.of("end");
-    assert_eq!(lines.len(), 1, "one line an end: {lines:?}");
+    assert_eq!(lines.len(), 1, "each end has one line: {lines:?}");
     assert_eq!(line.get("id"), handle.id().to_string());
     assert_eq!((line.get("queue"), line.get("attempt")), ("default", "1"));
     assert!(!line.get("run_ms").is_empty() && !line.get("wait_ms").is_empty(), "{line:?}");
@@ -147,7 +148,7 @@ async fn a_worker_that_ends_logs_a_summary_of_the_last_part_of_a_minute_for_all_
         let call = End { how: how.into() }.call().max_retry(1);
         bench.client.submit(call).await.unwrap();
         let all = async || log.of("end").len() > ended;
-        eventually("it is logged", PATIENCE, all).await;
+        eventually("the summary is logged", PATIENCE, all).await;
     }
     worker.stop().await;
     let lines = log.lines("optimus::summary");
@@ -165,7 +166,7 @@ async fn an_attempt_whose_report_is_not_answered_is_in_the_last_summary() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_redis().await;
-    // Redis refuses the report, which is held until the worker ends.
+    // Redis refuses the report, and the worker holds it until it ends.
     bench.raw().await.run(&format!("SET {} odd", bench.key("default", "success"))).await;
     let worker = bench.worker().shutdown_grace(Duration::from_millis(100));
     let worker = bench.start(worker.task_type::<Double>());
@@ -214,7 +215,7 @@ async fn an_attempt_whose_runtime_ends_is_logged_as_given_back() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;
-    // It lives longer than the runtime.
+    // This task lives longer than the runtime.
     let subscriber = Dispatch::new(log.subscriber());
     let (gate, heard) = (Gate::new(), subscriber.clone());
     let worker = bench.worker().data(gate.clone()).task_type::<Wait>().build().unwrap();
@@ -236,7 +237,7 @@ async fn a_retry_is_a_warning_with_the_reason_and_the_wait() {
     for (how, reason, error) in [
         ("boom", "failed", "boom"),
         ("panic", "panicked", "oh no"),
-        ("chain", "failed", "the bank is away: connection refused"),
+        ("chain", "failed", "the bank does not answer: connection refused"),
     ] {
         let line = line(Level::WARN, how, 3).await;
         assert_eq!((line.level, line.get("outcome")), (Level::WARN, "retry"));
@@ -299,7 +300,7 @@ async fn a_handler_that_blocks_its_runtime_beyond_its_timeout_has_timed_out() {
 
 /// Keeps its thread until the attempt is asked to stop, as at its timeout.
 fn until_told(ctx: &Context) {
-    // A test that fails must end, too.
+    // This limit ends a test that fails.
     let until = Instant::now() + 2 * PATIENCE;
     while !ctx.is_cancelled() && Instant::now() < until {
         thread::yield_now();

@@ -17,11 +17,11 @@ use tracing::{
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Enabled for spans of attempts, and for nothing else.
+/// A subscriber that is enabled for the spans of attempts, and for nothing else.
 #[derive(Default)]
 struct Panics {
     last: AtomicU64,
-    /// Counts the calls, so that it also panics at the exit of a span.
+    /// The number of calls. With it, the subscriber also panics at the exit of a span.
     entered: AtomicU64,
 }
 

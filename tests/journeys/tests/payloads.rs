@@ -1,4 +1,4 @@
-//! Arguments of every size and kind arrive unchanged; those that can't be decoded are kept.
+//! Arguments of every size and kind arrive unchanged. Arguments that can't be decoded are kept.
 
 mod common;
 
@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(20);
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// Returns its arguments, so that both directions are tested.
+/// Returns its arguments, so that the test covers both directions.
 #[derive(Serialize, Deserialize, Debug, Clone, PartialEq)]
 struct Echo<T>(T);
 
@@ -40,11 +40,11 @@ struct Weigh {
     cargo: String,
 }
 
-/// The bytes of `{"cargo":""}`.
+/// The number of bytes of `{"cargo":""}`.
 const PACKAGING: usize = 12;
 
 impl Weigh {
-    /// A call whose arguments take exactly this many bytes of JSON.
+    /// Returns a call whose arguments have exactly this many bytes of JSON.
     fn of(bytes: usize) -> Call<Self> {
         Self { cargo: "x".repeat(bytes - PACKAGING) }.call()
     }
@@ -59,7 +59,7 @@ impl Task for Weigh {
     }
 }
 
-/// Long enough to start a task in, on a busy machine.
+/// The time in which a task must start. It is long enough on a busy machine.
 const EXPIRY: Duration = Duration::from_secs(2);
 
 /// Succeeds after the time at which it would have expired.
@@ -89,7 +89,7 @@ impl Task for Late {
     }
 }
 
-/// Its result is kept only if a call asks for that.
+/// A task whose result is kept only if a call asks for that.
 #[derive(Serialize, Deserialize)]
 struct Unkept {}
 
@@ -106,7 +106,7 @@ impl Task for Unkept {
     }
 }
 
-/// How a deploy changed a task's arguments: their names before and after.
+/// A change of a task's arguments in a deploy: their names before and after.
 macro_rules! version_of_rename {
     ($type:ident, $field:ident: $kind:ty) => {
         #[derive(Serialize, Deserialize)]
@@ -166,7 +166,7 @@ fn odds() -> Odds {
     }
 }
 
-/// Checks that the call's arguments are stored as they are, and come back unchanged.
+/// Checks that the call's arguments are stored unchanged, and come back unchanged.
 async fn comes_back<T: Payload + Clone + PartialEq + std::fmt::Debug>(bench: &Bench, value: T) {
     let handle = bench.client.submit(Echo(value.clone()).call()).await.unwrap();
     let record = view(bench, handle.id()).await.record.unwrap().unwrap();
@@ -200,7 +200,7 @@ on_both! {
         let worker = bench.start(bench.worker().task_type::<Echo<Vec<f64>>>());
         let back = handle.result_within(SOON).await.unwrap();
         let altered = sent.iter().zip(&back).filter(|(sent, back)| **sent != back.to_bits());
-        assert_eq!(altered.count(), 0, "of {} floats came back altered", sent.len());
+        assert_eq!(altered.count(), 0, "of {} floats were changed", sent.len());
         worker.stop().await;
     }
 
@@ -279,7 +279,7 @@ on_both! {
         let calls = [false, true].map(|by_snooze| Late::new(by_snooze).expires_in(EXPIRY));
         for handle in bench.client.submit_all(calls).await.unwrap() {
             let waited = handle.result_within(SOON).await.unwrap();
-            assert!(waited > EXPIRY, "it ended {waited:?} after its submit");
+            assert!(waited > EXPIRY, "the task ended {waited:?} after its submit");
         }
         worker.stop().await;
     }

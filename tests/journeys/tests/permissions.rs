@@ -1,4 +1,4 @@
-//! The Redis user of SECURITY.md: everything works under it, and a worker names missing
+//! The Redis user of SECURITY.md. All features work with it, and a worker names missing
 //! permissions.
 
 mod common;
@@ -10,10 +10,10 @@ use optimus_core::{Due, Task};
 use optimus_testkit::{RedisServer, eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
-/// Permissions that a worker does not need.
+/// The permissions that a worker does not need.
 const UNUSED: [&str; 3] = ["+info", "+config|get", "+wait"];
 
-/// The rules of SECURITY.md for this namespace.
+/// Returns the rules of SECURITY.md for this namespace.
 fn rules(namespace: &str) -> Vec<String> {
     let text = include_str!("../../../SECURITY.md");
     let line = text.lines().find(|line| line.contains("ACL SETUSER")).expect("the line");
@@ -70,7 +70,7 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
         let named = problem.to_string();
         assert!(named.contains(missing) || named.contains("'ping'"), "{missing}: {named}");
         let keys = format!("KEYS *{namespace}*");
-        let left = format!("without {missing} it leaves no key");
+        let left = format!("without {missing}, the worker leaves no key");
         eventually(&left, SOON, async || admin.run(&keys).await.is_empty()).await;
     }
     set_user(&mut admin, &all).await;
@@ -80,7 +80,7 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
         let queue = optimus_core::QueueName::new("default").unwrap();
         bench.client.inspector().workers(&queue).await.is_ok_and(|workers| !workers.is_empty())
     };
-    eventually("it is registered", SOON, registered).await;
+    eventually("the worker is registered", SOON, registered).await;
     worker.stop().await;
 }
 
@@ -97,7 +97,7 @@ async fn the_error_of_the_first_call_of_a_client_names_the_permission_to_add() {
         let bench = Bench::shared(&url, &namespace).await;
         let problem = match bench.client.submit(Double { number: 21 }.call()).await {
             Err(problem) => problem,
-            // A submit does not need it.
+            // A submit does not need this permission.
             Ok(handle) => handle.status().await.unwrap_err(),
         };
         assert!(problem.is_rejected(), "{missing}: {problem}");

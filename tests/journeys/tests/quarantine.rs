@@ -1,5 +1,5 @@
-//! A task that may have killed a worker waits for a worker that runs nothing else, and no worker
-//! stands still for it.
+//! A task that may have killed a worker waits for a worker that runs nothing else. No worker stops
+//! for long because of it.
 
 mod common;
 
@@ -12,7 +12,7 @@ use optimus_core::{
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
 
-/// The first drain of a worker takes at most 10 s.
+/// The longest time of the first drain of a worker, which is 10 s, and a margin.
 const DRAIN: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(5);
 const LATER: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ async fn drained(bench: &Bench, gate: &Gate) -> (Running, TaskHandle<()>) {
     let builder = builder.task_type::<Wait>().task_type::<Fragile>().task_type::<Double>();
     let worker = bench.start(builder);
     gate.began.wait_for(1).await;
-    eventually("the ghost is reaped, and its task held", LATER, async || {
+    eventually("the ghost is reaped, and its task is held", LATER, async || {
         let view = common::view(bench, quarantined.id()).await;
         view.losses == 1 && view.state == TaskState::Working
     })
@@ -68,7 +68,7 @@ on_both! {
         let other = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
         assert_eq!(other.result_within(DRAIN + SOON).await.unwrap(), 8);
         let next = bench.client.submit(Double { number: 5 }.call()).await.unwrap();
-        assert_eq!(next.result_within(SOON).await.unwrap(), 10, "it goes on claiming");
+        assert_eq!(next.result_within(SOON).await.unwrap(), 10, "the worker claims again");
         gate.open.hit();
         quarantined.result_within(2 * DRAIN).await.unwrap();
         worker.stop().await;
@@ -80,7 +80,7 @@ on_both! {
         let other = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
         quarantined.cancel().await.unwrap();
         assert_eq!(other.result_within(SOON).await.unwrap(), 8);
-        eventually("it is cancelled", SOON, async || {
+        eventually("the task is cancelled", SOON, async || {
             quarantined.status().await.unwrap() == TaskState::Cancelled
         })
         .await;

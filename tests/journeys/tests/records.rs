@@ -1,4 +1,4 @@
-//! Records and entries in Redis that are damaged, foreign, or of newer code.
+//! Records and entries in Redis that are damaged, foreign, or written by newer code.
 
 mod common;
 
@@ -10,7 +10,7 @@ use optimus_testkit::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A task's record in a real Redis, to be damaged.
+/// A task's record in a real Redis, which a test damages.
 struct Stored {
     bench: Bench,
     raw: Raw,
@@ -39,7 +39,7 @@ impl Stored {
         self.raw.run_words(&words).await;
     }
 
-    /// The stamp and header as they are, with another payload.
+    /// Returns the stamp and the header unchanged, with another payload.
     async fn overwrite_payload(&mut self, payload: &[u8]) {
         let end = self.record.iter().position(|byte| *byte == b'\n').unwrap();
         let record = [&self.record[..=end], payload].concat();
@@ -49,13 +49,13 @@ impl Stored {
     async fn waits_as_a_misfit(&mut self) {
         let task = async || view(&self.bench, self.handle.id()).await;
         let waits = async || task().await.state == TaskState::Delayed;
-        eventually("it waits for a worker that knows it", SOON, waits).await;
+        eventually("the task waits for a worker that knows it", SOON, waits).await;
         let task = task().await;
         assert_eq!((task.failures, task.misfits), (0, 1));
         assert!(task.errors.is_empty(), "{:?}", task.errors);
     }
 
-    /// Ends its wait of 5 s, for a worker that can run it.
+    /// Ends the wait of 5 s, so that a worker can claim the task.
     async fn is_due_at_once(&mut self) {
         let due = self.bench.key("default", "delayed");
         self.raw.run(&format!("ZADD {due} XX 1 {}", self.handle.id().stored())).await;
@@ -76,7 +76,7 @@ async fn a_task_with_an_unreadable_payload_is_dead_and_runs_once_its_bytes_fit_a
         stored.bench.client.requeue(stored.handle.id()).await.unwrap();
         died_of(&stored.handle, Reason::Undecodable).await;
         let task = view(&stored.bench, stored.handle.id()).await;
-        assert_eq!(task.record.unwrap().unwrap().payload, payload, "it is kept as it is");
+        assert_eq!(task.record.unwrap().unwrap().payload, payload, "the record is kept unchanged");
     }
     stored.overwrite(&original).await;
     stored.bench.client.requeue(stored.handle.id()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Dead workers: what they held runs elsewhere, within the lease and a second.
+//! Dead workers. Their tasks run elsewhere, within the lease and a second.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// A worker as Redis sees it after a kill -9: it is registered, holds tasks, and sends nothing.
+/// A worker as Redis sees it after a kill -9. It is registered and holds tasks, but sends nothing.
 async fn ghost_takes(bench: &Bench, tasks: usize) -> WorkerId {
     let broker = bench.client.broker();
     let ghost = WorkerId::generate("ghost", 1);
@@ -38,8 +38,11 @@ async fn recovers_with(bench: &Bench, workers: usize) {
         handle.result_within(Duration::from_secs(20)).await.unwrap();
     }
     let took = died.elapsed();
-    assert!(took >= LEASE.mul_f64(0.9), "reaped before its lease was over: {took:?}");
-    assert!(took <= LEASE + Duration::from_secs(1), "recovered only after {took:?}");
+    assert!(
+        took >= LEASE.mul_f64(0.9),
+        "the worker was reaped before its lease was over: {took:?}"
+    );
+    assert!(took <= LEASE + Duration::from_secs(1), "the tasks were recovered only after {took:?}");
     for worker in workers {
         worker.stop().await;
     }
@@ -65,7 +68,8 @@ on_both! {
         };
         let call = broker.fail_call(&orphan, &ghost, &[dead]);
         assert!(broker.report(call).await.unwrap().is_empty());
-        // Its lease has to pass, and then another one after the first turn, because nobody watched.
+        // The lease of the worker has to end, and then another lease after the first turn, because
+        // no worker watched.
         tokio::time::sleep(lease).await;
         let stranger = WorkerId::generate("stranger", 1);
         assert_eq!(broker.reap(&orphan, &stranger, lease, 10).await.unwrap().tasks, 0);
@@ -73,13 +77,13 @@ on_both! {
 
         let worker = bench.worker().keep_ended(0, LEASE).task_type::<Double>();
         let worker = bench.start(worker);
-        optimus_testkit::eventually("it is taken back", LEASE * 5, async || {
+        optimus_testkit::eventually("the task is taken back", LEASE * 5, async || {
             handles[1].status().await.unwrap() == TaskState::Ready
         })
         .await;
         let task = bench.client.inspector().get(handles[1].id()).await.unwrap().unwrap();
         assert_eq!((task.failures, task.losses), (0, 1));
-        optimus_testkit::eventually("the dead one is purged", LEASE * 5, async || {
+        optimus_testkit::eventually("the dead task is purged", LEASE * 5, async || {
             broker.counts(&orphan).await.unwrap().dead == 0
         })
         .await;
@@ -113,7 +117,7 @@ async fn sixty_four_workers_recover_what_a_dead_one_held() {
 }
 
 #[tokio::test]
-#[ignore = "a process for other tests, which start it with what it needs"]
+#[ignore = "other tests start this process with its settings"]
 async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
     let gate = common::Gate::new();

@@ -1,4 +1,4 @@
-//! Reports that Redis refuses, and other reports meanwhile.
+//! Reports that Redis refuses, and other reports at the same time.
 
 mod common;
 
@@ -56,13 +56,13 @@ async fn a_queue_that_refuses_reports_delays_no_other_and_loses_nothing() {
 async fn a_report_that_redis_does_not_take_ends_its_task_and_no_other() {
     let bench = Bench::on_redis().await;
     let call = || Return { bytes: 1 }.call();
-    // The report of its success removes its blob. The other tasks have none.
+    // The report of this task's success removes its blob. The other tasks have no blob.
     let culprit = bench.client.submit(call().priority(1)).await.unwrap();
     let blobs = bench.key("default", "blobs");
     let mut raw = bench.raw().await;
     raw.run(&format!("SET {blobs} odd")).await;
     let worker = bench.start(bench.worker().task_type::<Return>());
-    eventually("others pass, and it is dead", SOON, async || {
+    eventually("the other reports pass, and the task is dead", SOON, async || {
         let other = bench.client.submit(call()).await.unwrap();
         assert_eq!(other.result_within(SOON).await.unwrap(), "x");
         culprit.status().await.unwrap() == TaskState::Dead
@@ -81,7 +81,7 @@ async fn a_result_that_redis_would_not_take_ends_its_task_with_what_to_raise() {
         let worker = bench.start(bench.worker().result_limit(8 << 20).task_type::<Return>());
         let large = bench.client.submit(Return { bytes: 2_000_000 }.call()).await.unwrap();
         let problem = large.result_within(SOON).await.unwrap_err();
-        let last = problem.attempt_error().expect("it is dead");
+        let last = problem.attempt_error().expect("the task is dead");
         assert_eq!(last.reason, Reason::ResultTooLarge);
         assert!(last.message.contains(&setting["--".len()..]), "{}", last.message);
         let fits = bench.client.submit(Return { bytes: 900_000 }.call()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The results of many tasks: in the order in which they end, or in the order of the handles.
+//! The results of many tasks, in the order in which the tasks end, or in the order of the handles.
 
 mod common;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Waits for the door of its number, then returns the number; fails for an unknown door.
+/// Waits for the door with its number, then returns the number. Fails if there is no such door.
 #[derive(Serialize, Deserialize)]
 struct Pass {
     door: usize,
@@ -103,7 +103,7 @@ on_both! {
     }
 }
 
-/// One round trip for each would take several times as long as the tasks.
+/// One round trip for each result would take several times as long as the tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_of_ended_tasks_are_fetched_together_and_not_before_they_are_awaited() {
     let server = RedisServer::start();
@@ -119,6 +119,6 @@ async fn results_of_ended_tasks_are_fetched_together_and_not_before_they_are_awa
     let sum = results.fold(0, async |sum, (_, result)| sum + result.unwrap()).await;
     assert!(sum <= 5_000 * 4_999, "{sum}");
     let calls = script_calls(&mut raw).await - before;
-    // About 50 on a machine that is not busy.
+    // A machine that is not busy needs about 50 calls.
     assert!(calls < 2_500, "{calls} calls for 5,000 results");
 }

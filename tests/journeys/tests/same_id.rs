@@ -1,4 +1,4 @@
-//! One id submitted by several clients is one task.
+//! Several clients submit one id. There is only one task.
 
 mod common;
 
@@ -74,10 +74,11 @@ on_both! {
             assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
         }
         gate.began.wait_for(20).await;
-        // With each renewal the worker compares what it holds with what Redis records.
+        // At each renewal, the worker compares the tasks that it holds with those that Redis
+        // records.
         let inspector = bench.client.inspector();
         let mut renewals = Vec::new();
-        eventually("leases are renewed three times", SOON, async || {
+        eventually("the leases are renewed three times", SOON, async || {
             let worker = inspector.workers(long[0].id().queue()).await.unwrap().remove(0);
             renewals.push(worker.lease_until_ms);
             renewals.dedup();
@@ -94,7 +95,7 @@ on_both! {
     }
 }
 
-/// The client that waits for a task; its completion message removes the entry.
+/// The client that waits for a task. The completion message removes the entry.
 async fn waiting_client(raw: &mut Raw, waiters: &str, id: &TaskId) -> Option<String> {
     let clients = raw.run(&format!("HGET {waiters} {}", id.stored())).await;
     clients.into_iter().next().map(|client| String::from_utf8(client).unwrap())
@@ -114,7 +115,7 @@ async fn a_completion_message_of_the_first_run_ends_no_wait_for_the_second() {
     assert!(!second.is_duplicate());
     let waiting = tokio::spawn(async move { second.result_within(SOON).await });
     let waiters = bench.key("default", "waiters");
-    eventually("it is waited for", SOON, async || {
+    eventually("the client waits for the task", SOON, async || {
         waiting_client(&mut raw, &waiters, &id).await.is_some()
     })
     .await;
@@ -133,7 +134,7 @@ async fn a_completion_message_of_the_first_run_ends_no_wait_for_the_second() {
     waiting.abort();
 }
 
-/// A check of one of many tasks also returns the following ones.
+/// A check of one of many tasks also returns the following tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_result_of_the_first_run_is_not_taken_for_that_of_the_second() {
     let bench = Bench::on_redis().await;
@@ -142,7 +143,7 @@ async fn the_result_of_the_first_run_is_not_taken_for_that_of_the_second() {
     let handles = client.submit_all(calls).await.unwrap();
     let worker = bench.start(bench.worker().task_type::<Double>());
     let (inspector, queue) = (client.inspector(), QueueName::new("default").unwrap());
-    eventually("all have ended", SOON, async || {
+    eventually("all tasks have ended", SOON, async || {
         inspector.counts(&queue).await.unwrap().success == 40
     })
     .await;

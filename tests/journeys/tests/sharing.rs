@@ -1,4 +1,4 @@
-//! How a worker shares its slots between its queues.
+//! The division of a worker's slots between its queues.
 
 mod common;
 
@@ -24,7 +24,7 @@ impl Starts {
         self.0.lock().unwrap().len()
     }
 
-    /// How many tasks of each queue are among these starts.
+    /// Returns how many tasks of each queue are among these starts.
     fn counts(&self, from: usize, to: usize) -> HashMap<String, usize> {
         let mut counts = HashMap::new();
         for queue in &self.0.lock().unwrap()[from..to] {
@@ -34,7 +34,7 @@ impl Starts {
     }
 }
 
-/// Takes some time, or none.
+/// A task that takes some time, or none.
 #[derive(Serialize, Deserialize)]
 struct Start {
     ms: u64,
@@ -79,11 +79,11 @@ on_both! {
         let queues = lights.iter().map(|light| (light.as_str(), 1)).chain([("heavy", 100)]);
         let builder = bench.worker().weighted(queues).concurrency(16);
         let worker = bench.start(builder.task_type::<Start>().data(starts.clone()));
-        eventually("most of them began", SOON, async || starts.len() >= 2_200).await;
+        eventually("most of the tasks began", SOON, async || starts.len() >= 2_200).await;
         let counts = starts.counts(40, 2_200);
         assert!((1_900..=2_100).contains(&counts["heavy"]), "{counts:?}");
         for light in &lights {
-            assert!((14..=26).contains(&counts[light]), "20 are its share: {counts:?}");
+            assert!((14..=26).contains(&counts[light]), "the share is 20: {counts:?}");
         }
         worker.stop().await;
     }
@@ -96,11 +96,11 @@ on_both! {
         let starts = Starts::default();
         let builder = bench.worker().queues(&queues).concurrency(32);
         let worker = bench.start(builder.task_type::<Start>().data(starts.clone()));
-        eventually("half of them began", SOON, async || starts.len() >= 3_000).await;
+        eventually("half of the tasks began", SOON, async || starts.len() >= 3_000).await;
         let counts = starts.counts(0, 3_000);
         let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
         assert_eq!(counts.len(), queues.len(), "{counts:?}");
-        assert!(*least >= 25 && *most <= 75, "50 are the share of each: {counts:?}");
+        assert!(*least >= 25 && *most <= 75, "the share of each queue is 50: {counts:?}");
         worker.stop().await;
     }
 
@@ -113,9 +113,9 @@ on_both! {
         let builder = bench.worker().weighted([("slow", 1), ("quick", 3)]).concurrency(16);
         let builder = builder.task_type::<Start>().data(starts.clone());
         let worker = bench.start(builder.task_type::<Wait>().data(gate.clone()));
-        eventually("quick ones began", SOON, async || starts.len() >= 1_000).await;
-        assert_eq!(working(&bench, "slow").await, 4, "a quarter of the slots");
-        eventually("all quick ones began", SOON, async || starts.len() == 3_000).await;
+        eventually("some quick tasks began", SOON, async || starts.len() >= 1_000).await;
+        assert_eq!(working(&bench, "slow").await, 4, "the long tasks have a quarter of the slots");
+        eventually("all quick tasks began", SOON, async || starts.len() == 3_000).await;
         gate.began.wait_for(16).await;
         gate.open.hit();
         for handle in slow {

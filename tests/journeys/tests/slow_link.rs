@@ -1,4 +1,5 @@
-//! A link on which an exchange takes longer than the time given to a silent server costs only time.
+//! A slow link, on which an exchange takes longer than a silent server may take. It costs only
+//! time.
 
 mod common;
 
@@ -13,12 +14,12 @@ use optimus_testkit::{FaultProxy, Way, eventually};
 use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(30);
-/// Each exchange here has at least this many bytes,
+/// The least bytes of each exchange here.
 const MUCH: usize = 2_000_000;
-/// which take this many seconds: more than the 8 s after which a silent server is given up.
+/// The seconds that these bytes take. After 8 s, a silent server would be given up.
 const SECONDS: usize = 11;
 
-/// Returns this many bytes, and notes that it has begun.
+/// Returns this many bytes, and records that it has begun.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     number: usize,
@@ -48,7 +49,8 @@ fn answers(count: usize, bytes: usize, cargo: usize) -> impl Iterator<Item = Cal
     (0..count).map(move |number| Answer { number, bytes, cargo: "x".repeat(cargo) }.call())
 }
 
-/// A bench, and another behind a proxy that is fast until Redis knows the scripts.
+/// Returns a bench, and another one behind a proxy. The proxy is fast until Redis knows the
+/// scripts.
 async fn ends() -> (Bench, FaultProxy, Bench) {
     let near = Bench::on_redis().await;
     let proxy = FaultProxy::start(&near.url()).await;
@@ -56,7 +58,7 @@ async fn ends() -> (Bench, FaultProxy, Bench) {
     (near, proxy, far)
 }
 
-/// A worker behind the proxy runs each of these once.
+/// Runs each of these calls once on a worker behind the proxy.
 async fn run_all(way: Way, calls: impl Iterator<Item = Call<Answer>>) {
     let (near, proxy, far) = ends().await;
     let begun = Begun::default();
@@ -68,7 +70,7 @@ async fn run_all(way: Way, calls: impl Iterator<Item = Call<Answer>>) {
     proxy.rate(way, MUCH / SECONDS);
     let count = near.client.submit_all(calls).await.unwrap().len();
     let (inspector, queue) = (near.client.inspector(), QueueName::new("default").unwrap());
-    eventually("all of them succeed", SOON, async || {
+    eventually("all tasks succeed", SOON, async || {
         inspector.counts(&queue).await.unwrap().success == 1 + count as u64
     })
     .await;

@@ -1,4 +1,4 @@
-//! Handlers that block one thread or all threads of the runtime they run on.
+//! Handlers that block one thread or all threads of their runtime.
 
 mod common;
 
@@ -49,7 +49,7 @@ impl Task for Spin {
     }
 }
 
-/// Spins, and has a back-off that must not be called on another thread.
+/// Spins. Its back-off must not be called on another thread.
 #[derive(Serialize, Deserialize)]
 struct SpinAndPanic {
     ms: u64,
@@ -117,7 +117,7 @@ on_both! {
         let hold = Hold { client, began: began.clone(), released: released.clone() };
         let builder = bench.worker().queues(["default", "other"]).data(hold);
         let worker = bench.start(builder.task_type::<Hog>().task_type::<Double>());
-        // Which task the kept thread would run next is random.
+        // The blocked thread may run either task next, at random.
         for round in 1..=8 {
             released.store(false, Ordering::Relaxed);
             let hog = bench.client.submit(Hog {}.call()).await.unwrap();
@@ -128,7 +128,7 @@ on_both! {
                 let submitted = tokio::time::timeout(HOG_MAX / 2, submitted).await;
                 let handle = submitted.expect("the submit is answered").unwrap();
                 let answer = handle.result_within(HOG_MAX / 2).await;
-                assert_eq!(answer.expect("it runs while the thread is kept"), number * 2);
+                assert_eq!(answer.expect("the task runs while the thread is blocked"), number * 2);
             }
             assert_eq!(hog.status().await.unwrap(), TaskState::Working);
             released.store(true, Ordering::Relaxed);
@@ -143,7 +143,7 @@ on_both! {
         let spin = Spin { ms: 3_000 }.call();
         let handle = bench.client.submit(spin).await.unwrap();
         began.wait_for(1).await;
-        // A second worker would take what the first one loses.
+        // A second worker would take the tasks that the first one loses.
         let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
         let rival = bench.start(rival);
         assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), 1);
@@ -178,7 +178,7 @@ on_both! {
         let queue = QueueName::new("default").unwrap();
         let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
         let lonely = lonely(&bench, &began);
-        // They are claimed together, and one keeps the only thread.
+        // The tasks are claimed together, and one of them blocks the only thread.
         bench.client.pause(&queue).await.unwrap();
         let short = |ms| Spin { ms }.call().timeout(Duration::from_millis(500)).max_retry(0);
         bench.client.submit(Spin { ms: 5_000 }.call()).await.unwrap();
@@ -210,7 +210,7 @@ on_both! {
     }
 }
 
-/// Waits for a timer again and again, then spins until another task has begun.
+/// Waits for a timer repeatedly, then spins until another task has begun.
 #[derive(Serialize, Deserialize)]
 struct Doze {}
 
@@ -275,12 +275,17 @@ async fn the_answer_of_a_claim_arrives_although_the_thread_that_listened_is_kept
     alarm.dozes.wait_for(1).await;
     proxy.delay(Duration::from_millis(400));
     let other = near.client.submit(Other {}.call()).await.unwrap();
-    eventually("the other is claimed, and the worker has no answer yet", HOG_MAX, async || {
-        other.status().await.unwrap() == TaskState::Working
-    })
+    eventually(
+        "the other task is claimed, and the worker has no answer yet",
+        HOG_MAX,
+        async || other.status().await.unwrap() == TaskState::Working,
+    )
     .await;
     alarm.spins.store(true, Ordering::Relaxed);
-    assert!(doze.result_within(HOG_MAX).await.unwrap(), "the other began meanwhile");
+    assert!(
+        doze.result_within(HOG_MAX).await.unwrap(),
+        "the other task began while the thread was blocked"
+    );
     proxy.pass();
     drop(stop);
     tokio::task::spawn_blocking(|| thread.join()).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! How long a submit is tried while Redis is away.
+//! The time limit of a submit while Redis is down.
 
 mod common;
 
@@ -9,7 +9,7 @@ use optimus_core::{Call, Client, Error, Task};
 use optimus_testkit::RedisServer;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// A second more, and another one for a busy machine.
+/// The limit of a test: a second more, and another second for a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
 
 async fn client(server: &RedisServer) -> Client {
@@ -19,12 +19,12 @@ async fn client(server: &RedisServer) -> Client {
     client
 }
 
-/// A submit that was written just before Redis went away may have been done.
+/// A submit that was written just before Redis went down may have been executed.
 fn is_typed(problem: &Error) -> bool {
     problem.is_unavailable() || problem.is_unknown_outcome()
 }
 
-/// Calls of many queues: more than can be on their way at once.
+/// Returns calls of many queues, more than can be under way at once.
 fn calls() -> impl Iterator<Item = Call<Double>> {
     (0..40).map(|number| Double { number }.call().queue(format!("q{number}")))
 }
@@ -33,7 +33,7 @@ async fn answered_in_time(client: Client) -> Vec<Error> {
     let begun = Instant::now();
     let answers = futures_util::future::join_all(calls().map(|call| client.submit(call))).await;
     assert!(begun.elapsed() < ANSWERED_WITHIN, "{:?}", begun.elapsed());
-    answers.into_iter().map(|answer| answer.expect_err("Redis is away")).collect()
+    answers.into_iter().map(|answer| answer.expect_err("Redis is down")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

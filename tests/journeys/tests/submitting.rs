@@ -1,4 +1,4 @@
-//! Submits to a full, a failing and an absent Redis; biz ids, batches and results.
+//! Submits to a full, a failing and an absent Redis. Biz ids, batches and results.
 
 mod common;
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// How often each task was run.
+/// How often each task ran.
 #[derive(Clone, Default)]
 struct Runs(Arc<Mutex<HashMap<TaskId, u32>>>);
 
@@ -27,7 +27,7 @@ impl Runs {
     }
 }
 
-/// Counts its runs; its cargo takes memory.
+/// Counts its runs. Its cargo uses memory.
 #[derive(Serialize, Deserialize, Default)]
 struct Count {
     cargo: String,
@@ -71,21 +71,21 @@ fn default_queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// Checks that every task ran once, and that no other ran.
+/// Checks that every task ran once, and that no other task ran.
 async fn ran_once(bench: &Bench, handles: &[TaskHandle<()>], runs: &Runs) {
     let inspector = bench.client.inspector();
-    // The connection may be one that was cut last.
+    // This connection may be the one that was cut last.
     eventually("the queue is empty", SOON, async || {
         let counts = inspector.counts(&default_queue()).await;
         counts.is_ok_and(|n| n.ready + n.delayed + n.retry + n.working == 0)
     })
     .await;
     let odd: Vec<_> = handles.iter().filter(|handle| runs.of(handle.id()) != 1).collect();
-    assert!(odd.is_empty(), "not run once: {odd:?}");
+    assert!(odd.is_empty(), "tasks that did not run exactly once: {odd:?}");
     assert_eq!(runs.0.lock().unwrap().len(), handles.len(), "a task without a handle ran");
 }
 
-/// Sends a command again and again until dropped.
+/// Sends a command repeatedly until this value is dropped.
 struct Repeated(tokio::task::JoinHandle<()>);
 
 impl Repeated {
@@ -141,7 +141,7 @@ async fn a_full_redis_refuses_submits_goes_on_draining_and_takes_them_again_afte
     };
     assert!(refusal.is_full(), "{refusal}");
     let stored = bench.client.inspector().counts(&default_queue()).await.unwrap().ready;
-    assert_eq!(stored, handles.len() as u64, "the refused one is not stored");
+    assert_eq!(stored, handles.len() as u64, "the refused task is not stored");
     let runs = Runs::default();
     let worker = bench.start(bench.worker().task_type::<Count>().data(runs.clone()));
     ran_once(&bench, &handles, &runs).await;
@@ -157,7 +157,7 @@ async fn lost_answers_to_submits_lose_no_task_and_double_none() {
     let harassment = Repeated::with(bench.raw().await, killing, Duration::from_millis(3));
     let handles: Result<Vec<_>, Error> = submit_singly(&bench, 2_000).await.into_iter().collect();
     drop(harassment);
-    let handles = handles.expect("half a minute is enough for each");
+    let handles = handles.expect("each call ends within half a minute");
     let connected = bench.raw().await.info("total_connections_received").await;
     assert!(connected > 20, "only {connected} connections: too few were cut");
     let runs = Runs::default();
@@ -189,7 +189,7 @@ async fn a_submit_while_redis_is_down_waits_for_it() {
     let client = bench.client.clone();
     let mut submit = tokio::spawn(async move { client.submit(double(2)).await });
     let early = tokio::time::timeout(Duration::from_millis(200), &mut submit).await;
-    assert!(early.is_err(), "no server can have answered");
+    assert!(early.is_err(), "there was no server to answer");
     server.restart();
     let during = submit.await.unwrap().unwrap();
     let worker = bench.start(bench.worker().task_type::<Double>());
@@ -206,7 +206,7 @@ async fn a_submit_gives_up_at_its_timeout_and_knows_that_nothing_was_sent() {
     let client = bench.client_builder().submit_timeout(timeout).connect().await.unwrap();
     client.submit(double(1)).await.unwrap();
     server.kill();
-    // The client notices that its connection is gone.
+    // By then, the client has noticed that its connection is gone.
     assert!(client.broker().within(Duration::ZERO).ping().await.is_err());
     let begun = Instant::now();
     let problem = client.submit(double(1)).await.unwrap_err();
@@ -240,7 +240,7 @@ on_both! {
         let builder = bench.worker().task_type::<Wait>().task_type::<Double>();
         let worker = bench.start(builder.data(gate.clone()));
         gate.began.wait_for(1).await;
-        assert!(bench.client.submit(call()).await.unwrap().is_duplicate(), "while it runs");
+        assert!(bench.client.submit(call()).await.unwrap().is_duplicate(), "the task runs");
         gate.open.hit();
         second.result_within(SOON).await.unwrap();
         assert!(!bench.client.submit(call()).await.unwrap().is_duplicate(), "free again");
@@ -300,7 +300,8 @@ on_both! {
         let worker = bench.start(bench.worker().task_type::<Double>().queues(["q0", "q1", "q2"]));
         for (n, answer) in (0..).zip(&answers.answers) {
             match answer {
-                // Every tenth is enough to check that each answer belongs to its task.
+                // A check of every tenth answer is enough to show that each answer belongs to its
+                // task.
                 Ok(handle) if n % 10 == 0 => {
                     assert_eq!(handle.result_within(SOON).await.unwrap(), n * 2);
                 }

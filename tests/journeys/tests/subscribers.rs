@@ -93,13 +93,13 @@ async fn a_subscriber_that_panics_costs_no_role_on_any_thread() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(worker.run_until(async { drop(stopped.await) }))
     });
-    // The claimer logs that it does not know this task, and the maintenance thread times the other
-    // out.
+    // The claimer logs that it does not know this task, and the maintenance thread ends the other
+    // attempt by timeout.
     bench.client.submit(Wait {}.call()).await.unwrap();
     let sleep = Sleep { ms: 1_500 }.call().timeout(Duration::from_millis(300));
     let handle = bench.client.submit(sleep).await.unwrap();
-    timeout(PATIENCE, panicked.wait_for(1)).await.expect("the maintenance thread logs it");
-    eventually("it is reported", PATIENCE, async || {
+    timeout(PATIENCE, panicked.wait_for(1)).await.expect("the maintenance thread logs the timeout");
+    eventually("the timeout is reported", PATIENCE, async || {
         handle.status().await.unwrap() == TaskState::Retry
     })
     .await;
@@ -142,13 +142,13 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
         let workers = bench.client.inspector().workers(&queue).await.unwrap();
         workers.len() == 1 && workers[0].id != lost
     };
-    eventually("it is removed", PATIENCE, is_gone).await;
+    eventually("the worker is removed", PATIENCE, is_gone).await;
     worker.stop().await;
     let texts = texts.lock().unwrap();
     assert!(texts.iter().all(|text| !text.contains("whose lease is over")), "{texts:?}");
 }
 
-/// The lease of the only worker.
+/// Returns the lease of the only worker.
 struct OnlyLease(Inspector, QueueName);
 
 impl OnlyLease {
@@ -163,7 +163,7 @@ impl OnlyLease {
     }
 }
 
-/// What a worker behind a proxy logs about its heartbeats after a fault.
+/// Returns the log of a worker behind a proxy about its heartbeats after a fault.
 async fn heartbeats_of(
     lease: Duration,
     disturb: impl AsyncFnOnce(&FaultProxy, &str, &OnlyLease),
@@ -184,7 +184,8 @@ async fn heartbeats_of(
     );
     let worker = far.start(far.worker().lease(lease).task_type::<Double>());
     let only = OnlyLease(near.client.inspector(), QueueName::new("default").unwrap());
-    eventually("it is registered", PATIENCE, async || only.until_ms().await.is_some()).await;
+    eventually("the worker is registered", PATIENCE, async || only.until_ms().await.is_some())
+        .await;
     disturb(&proxy, &redis.url(), &only).await;
     let (first, lease_ms) = (only.until_ms().await, u64::try_from(lease.as_millis()).unwrap());
     let later = first.map(|ms| ms + lease_ms);
@@ -201,7 +202,7 @@ async fn a_heartbeat_that_redis_answers_late_is_logged_with_what_may_keep_redis_
     });
     let text = late.await;
     assert!(text.contains("Redis took long") && text.contains("SLOWLOG"), "{text}");
-    assert!(!text.contains("fewer tasks"), "nothing runs: {text}");
+    assert!(!text.contains("fewer tasks"), "no task runs: {text}");
 }
 
 #[tokio::test]
@@ -210,7 +211,8 @@ async fn a_heartbeat_that_waited_for_a_connection_gives_no_advice() {
     let outage = heartbeats_of(lease, async |proxy, url, only| {
         proxy.lead_to("unix:///nowhere/redis.sock");
         proxy.cut();
-        // It is due after a third of the lease at most, and has then waited for another eighth.
+        // The heartbeat is due after a third of the lease at most, and has then waited for another
+        // eighth.
         let late = lease * 13 / 24;
         eventually("a heartbeat is late", PATIENCE, async || only.left().await < late).await;
         proxy.lead_to(url);
@@ -236,7 +238,7 @@ async fn leases_that_are_over_in_many_queues_at_once_are_logged_in_a_line_or_two
     let mut ids = Vec::new();
     for queue in &queues {
         let is_there = async || !inspector.workers(queue).await.unwrap().is_empty();
-        eventually("it is registered", PATIENCE, is_there).await;
+        eventually("the worker is registered", PATIENCE, is_there).await;
         ids.push(inspector.workers(queue).await.unwrap().remove(0).id);
     }
     for (queue, id) in queues.iter().zip(&ids) {
@@ -247,7 +249,7 @@ async fn leases_that_are_over_in_many_queues_at_once_are_logged_in_a_line_or_two
             let workers = inspector.workers(queue).await.unwrap();
             workers.iter().any(|worker| worker.id != *id)
         };
-        eventually("it has a new id", PATIENCE, has_new_id).await;
+        eventually("the worker has a new id", PATIENCE, has_new_id).await;
     }
     worker.stop().await;
     let lines = lines.load(Ordering::Relaxed);
@@ -286,8 +288,8 @@ async fn a_task_that_waits_to_run_alone_is_logged_once_however_many_run_alone_be
     let lines = logged.len();
     logged.sort_unstable();
     logged.dedup();
-    assert_eq!(lines, logged.len(), "one line for each task: {logged:?}");
-    assert!(lines > 0, "they are held");
+    assert_eq!(lines, logged.len(), "each task has one line: {logged:?}");
+    assert!(lines > 0, "the tasks are held");
     for event in &*events {
         let fields = ["task", "queue", "attempt", "losses"].map(|name| event.get(name));
         assert_eq!(fields, ["fragile", "default", "2", "1"]);
@@ -302,7 +304,8 @@ async fn a_start_without_redis_logs_no_promise_to_try_again() {
     let _default = set_default(keep.at(Level::WARN));
     let worker = Worker::builder("unix:///nowhere/redis.sock").quiet().only_named_tasks();
     let worker = worker.task_type::<Double>().build().unwrap();
-    let problem = timeout(PATIENCE, worker.run_until(pending::<()>())).await.expect("it gives up");
+    let problem =
+        timeout(PATIENCE, worker.run_until(pending::<()>())).await.expect("the start gives up");
     assert!(problem.unwrap_err().is_unavailable());
     let is_logged = async || !texts.lock().unwrap().is_empty();
     eventually("the outage is logged", PATIENCE, is_logged).await;

@@ -1,4 +1,4 @@
-//! Whole lives over TLS, and the errors where TLS does not work.
+//! Whole lives over TLS, and the errors when TLS does not work.
 
 mod common;
 
@@ -36,7 +36,8 @@ impl Task for Long {
     }
 }
 
-/// The front of a server with this certificate; it asks no client for one.
+/// Returns the front of a server with this certificate. The front requires no certificate of a
+/// client.
 fn files(Issued { cert, key }: Issued) -> TlsFiles {
     TlsFiles { cert, key, client_ca: None }
 }
@@ -50,10 +51,10 @@ fn ca(authority: &Authority) -> String {
 }
 
 async fn client_error(url: &str) -> Error {
-    Client::connect(url).await.err().unwrap_or_else(|| panic!("{url} is taken"))
+    Client::connect(url).await.err().unwrap_or_else(|| panic!("{url} was accepted"))
 }
 
-/// The error of a client and of a worker, which is the same.
+/// Returns the error of a client and of a worker, which must be the same.
 async fn refused(url: &str) -> Error {
     let by_client = client_error(url).await;
     let worker = Worker::builder(url).quiet().only_named_tasks().task_type::<Double>();
@@ -62,7 +63,7 @@ async fn refused(url: &str) -> Error {
     by_client
 }
 
-/// Checks that the error is one of TLS, and contains these words.
+/// Checks that this is an error of TLS, and contains these words.
 async fn refused_with(url: &str, words: &[&str]) {
     let problem = refused(url).await;
     assert!(problem.is_tls(), "{problem}");
@@ -80,7 +81,7 @@ async fn whole_lives_work_over_tls() {
     let gate = Gate::new();
     let worker = bench.worker().task_type::<Double>().task_type::<Wait>().data(gate.clone());
     let worker = bench.start(worker);
-    eventually("both waits are there", SOON, async || {
+    eventually("both waits have begun", SOON, async || {
         let clients = String::from_utf8(admin.run("CLIENT LIST").await.remove(0)).unwrap();
         clients.lines().filter(|client| client.contains("cmd=blpop")).count() == 2
     })
@@ -131,7 +132,7 @@ async fn a_server_of_another_ca_is_refused_unless_nothing_is_verified() {
         let words = ["no CA of", "ca.pem", "parameter ca"];
         refused_with(&server.url(&format!("{}{verify}", ca(&stranger))), &words).await;
     }
-    // With the CAs of the system, which may have none.
+    // This uses the CAs of the system, which may have none.
     let problem = refused(&server.url("")).await;
     assert!(problem.is_tls() || problem.is_invalid(), "{problem}");
     assert!(problem.to_string().contains("parameter ca"), "{problem}");
@@ -225,7 +226,7 @@ fn files_that_hang_are_named_and_the_end_of_the_program_does_not_wait_for_them()
     fs::write(&authority, "").unwrap();
 }
 
-/// Such a server counts as away until its certificate is renewed.
+/// Such a server counts as unavailable until its certificate is renewed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     let authority = Authority::new();
@@ -245,7 +246,7 @@ async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     let client = bench.client.clone();
     let submit = tokio::spawn(async move { client.submit(Double { number: 2 }.call()).await });
     let mut problem = None;
-    eventually("a call fails because of it", SOON, async || {
+    eventually("a call fails because of the certificate", SOON, async || {
         problem = bench.client.inspector().queues().await.err();
         problem.as_ref().is_some_and(|problem| problem.to_string().contains("expired"))
     })
@@ -259,7 +260,7 @@ async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     worker.stop().await;
 }
 
-/// A TLS front behind which the connection can be disturbed.
+/// A TLS front with a proxy behind it, so that a test can disturb the connection.
 async fn disturbed(authority: &Authority) -> (RedisServer, FaultProxy, TlsFront, String) {
     let redis = RedisServer::start();
     let proxy = FaultProxy::start(&redis.url()).await;
@@ -280,7 +281,7 @@ async fn a_slow_link_of_tls_is_waited_for_and_a_silent_one_is_given_up() {
     let near = Bench::shared(&redis.url(), bench.namespace()).await;
     let worker = near.start(near.worker().result_limit(2 * MUCH).task_type::<Long>());
     let handle = bench.client.submit(Long { bytes: MUCH }.call()).await.unwrap();
-    eventually("it has run", SOON, async || {
+    eventually("the task has run", SOON, async || {
         view(&near, handle.id()).await.state == TaskState::Success
     })
     .await;

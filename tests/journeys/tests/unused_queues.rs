@@ -1,4 +1,4 @@
-//! Queues that are no longer used.
+//! Queues that are unused.
 
 mod common;
 
@@ -16,7 +16,8 @@ fn name(queue: &str) -> QueueName {
     QueueName::new(queue).unwrap()
 }
 
-/// The keys of a queue, without those that woke a worker as it left, because they expire soon.
+/// Returns the keys of a queue, without the keys that woke a worker when it left, because these
+/// expire soon.
 async fn keys_of(bench: &Bench, queue: &str) -> Vec<String> {
     let all = bench.raw().await.run(&format!("KEYS {}", bench.key(queue, "*"))).await;
     let all = all.into_iter().map(|key| String::from_utf8(key).unwrap());

@@ -40,7 +40,7 @@ on_both! {
     }
 }
 
-/// One round trip for each would take several times as long as the tasks.
+/// One round trip for each result would take several times as long as the tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_that_are_awaited_in_turn_are_fetched_together() {
     let server = RedisServer::start();
@@ -55,7 +55,8 @@ async fn results_that_are_awaited_in_turn_are_fetched_together() {
     assert!(calls < 100, "{calls} calls for 5,000 results");
 }
 
-/// A check that also returned the states of other tasks is trusted later only if they are final.
+/// The answer to a check may include the states of other tasks. Such a state is used later only if
+/// it is final.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_that_was_undone_after_it_was_seen_is_checked_again() {
     let bench = Bench::on_redis().await;
@@ -141,10 +142,10 @@ async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_it_has_no_han
     };
     assert_eq!(left().await, 0, "a handle lives");
     drop(first);
-    eventually("both are left", SOON, async || left().await == 2).await;
+    eventually("both ledgers are left", SOON, async || left().await == 2).await;
 }
 
-/// The older state is that of a replica that was behind, or of a file.
+/// The older state may be that of a replica that was behind, or of a file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_returns_to_an_older_state_never_reports_a_success_that_it_lost() {
     let mut server = RedisServer::start();
@@ -164,7 +165,7 @@ async fn a_redis_that_returns_to_an_older_state_never_reports_a_success_that_it_
     server.restart();
 
     let again = async || bench.client.broker().ping().await.is_ok();
-    eventually("Redis is back", SOON, again).await;
+    eventually("Redis runs again", SOON, again).await;
     for _ in 0..3 {
         for handle in &lost {
             assert_eq!(handle.status().await.unwrap(), TaskState::Forgotten);
@@ -214,7 +215,11 @@ async fn a_task_that_is_no_longer_in_the_list_of_successes_is_forgotten() {
     let gone = async || elsewhere.status().await.unwrap() == TaskState::Forgotten;
     eventually("the result has expired", SOON, gone).await;
     assert!(elsewhere.result().await.unwrap_err().is_forgotten());
-    assert_eq!(handle.status().await.unwrap(), TaskState::Success, "its submitter knows that");
+    assert_eq!(
+        handle.status().await.unwrap(),
+        TaskState::Success,
+        "the submitter knows that the task has succeeded"
+    );
     let problem = handle.result().await.unwrap_err();
     assert!(problem.is_forgotten() && problem.to_string().contains("has succeeded"), "{problem}");
     assert!(bench.client.inspector().get(handle.id()).await.unwrap().is_none());

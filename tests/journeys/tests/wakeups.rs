@@ -1,4 +1,4 @@
-//! Wakeups arrive at once: none of these workers would find its task by polling.
+//! Wakeups arrive at once. None of these workers would find its task by a poll in time.
 
 mod common;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 const SOON: Duration = Duration::from_secs(20);
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Submits another of its kind, until the gate is open.
+/// Submits another task of its kind, until the gate is open.
 #[derive(Serialize, Deserialize)]
 struct Again {}
 
@@ -34,7 +34,8 @@ impl Task for Again {
     }
 }
 
-/// Runs tasks of one queue, each of which submits the next, and sometimes submits one of another.
+/// Runs tasks of one queue, each of which submits the next one. Sometimes also submits a task of
+/// another queue.
 async fn quiet_and_busy(bench: &Bench, concurrency: usize, tasks: u64) {
     let gate = Gate::new();
     let builder = bench.worker().poll(NEVER).queues(["busy", "quiet"]).concurrency(concurrency);
@@ -97,7 +98,7 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     let staying = bench.start(build());
     raw.until_waiting(4).await;
     let leaving = tokio::spawn(leaving.stop());
-    // It now waits only for cancels.
+    // This worker now waits only for cancels.
     raw.until_waiting(3).await;
     for number in 0..5 {
         let handle = bench.client.submit(Double { number }.call()).await.unwrap();
@@ -109,7 +110,7 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     staying.stop().await;
 }
 
-/// A worker whose only thread a [`Hog`] can keep, once it listens.
+/// A worker that listens, and whose only thread a [`Hog`] can keep.
 async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Lonely {
     let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
     let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
@@ -127,7 +128,7 @@ async fn a_wakeup_that_a_blocked_worker_takes_is_passed_on_to_another() {
     let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
     raw.until_waiting(2).await;
-    // It waits after the worker whose thread is kept, which is woken first.
+    // This worker waits after the worker whose thread is blocked, which is woken first.
     let free = bench.start(bench.worker().poll(NEVER).task_type::<Double>());
     raw.until_waiting(4).await;
     for number in 0..5 {
@@ -155,7 +156,7 @@ async fn a_due_task_runs_elsewhere_if_handlers_block_the_worker_that_waits_for_i
         let timer = raw.run(&timer).await;
         timer.first().is_some_and(|worker| worker.starts_with(b"kept"))
     };
-    eventually("the worker that was woken first waits for it", SOON, is_waited_for).await;
+    eventually("the worker that was woken first waits for the due time", SOON, is_waited_for).await;
     let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
     assert_eq!(due.result_within(SOON).await.unwrap(), 42);
@@ -178,14 +179,14 @@ async fn a_queue_whose_wakeup_is_lost_is_polled_while_others_wake_the_worker_all
     let worker = bench.start(builder.task_type::<Double>());
     raw.until_waiting(3).await;
     let lost = bench.client.submit(Double { number: 21 }.call().queue("quiet")).await.unwrap();
-    assert_eq!(taken.await.unwrap(), 2, "the key and its wakeup");
+    assert_eq!(taken.await.unwrap(), 2, "the test took the key and its wakeup");
     let mut others = 0;
     while lost.status().await.unwrap() != TaskState::Success {
         let call = Double { number: 1 }.call().queue("busy");
         let other = bench.client.submit(call).await.unwrap();
         assert_eq!(other.result_within(SOON).await.unwrap(), 2);
         others += 1;
-        assert!(others < 20_000, "it is polled for");
+        assert!(others < 20_000, "a poll finds the task");
     }
     worker.stop().await;
 }

@@ -5,8 +5,8 @@ use std::{sync::mpsc, thread};
 use optimus_worker::WorkerBuilder;
 use tokio::{runtime::Builder, task::spawn_blocking};
 
-/// A worker whose runtime has one thread, so that a handler can keep it. It runs on a thread of its
-/// own, and ends when this is dropped.
+/// A worker whose runtime has one thread, so that a handler can keep it. The worker runs on a
+/// separate thread, and ends when this value is dropped.
 pub struct Lonely {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,

@@ -1,5 +1,5 @@
-//! A client and workers on a store of their own, and tasks for tests.
-#![allow(dead_code, reason = "each test binary uses its part")]
+//! A client and workers on a separate store, and tasks for tests.
+#![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 pub mod hog;
 pub mod lonely;
@@ -21,11 +21,11 @@ use optimus_worker::{Worker, WorkerBuilder};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// How a child process finds its bench.
+/// The environment variable with which a child process finds its bench.
 const CHILD_URL: &str = "CHILD_URL";
 const CHILD_NAMESPACE: &str = "CHILD_NAMESPACE";
 
-/// Where a test runs.
+/// The store, the namespace and the client of a test.
 pub enum Store {
     Memory,
     Redis(Box<SharedRedis>),
@@ -51,7 +51,8 @@ impl Bench {
         Self::new(Store::At(url.to_owned())).await
     }
 
-    /// A bench in the store and namespace of another one, perhaps of another process.
+    /// Returns a bench in the store and namespace of another bench, which may be in another
+    /// process.
     pub async fn shared(url: &str, namespace: &str) -> Self {
         Self::in_namespace(Store::At(url.to_owned()), namespace.to_owned()).await
     }
@@ -74,12 +75,13 @@ impl Bench {
         &self.namespace
     }
 
-    /// Another client of the same system.
+    /// Connects another client of the same system.
     pub fn client_builder(&self) -> ClientBuilder {
         Client::builder(&self.url()).namespace(&self.namespace)
     }
 
-    /// This test binary as another process, which runs one of its ignored tests with this bench.
+    /// Starts this test binary as another process, which runs one of its ignored tests with this
+    /// bench.
     pub fn child(&self, test: &str) -> ProcBuilder {
         Proc::program(env::current_exe().unwrap())
             .arg(test)
@@ -90,23 +92,23 @@ impl Bench {
             .env(CHILD_NAMESPACE, self.namespace())
     }
 
-    /// The bench of the process that started this one.
+    /// Returns the bench of the process that started this one.
     pub async fn of_parent() -> Self {
         let [url, namespace] = [CHILD_URL, CHILD_NAMESPACE].map(|name| env::var(name).unwrap());
         Self::shared(&url, &namespace).await
     }
 
-    /// Plain commands to the same server.
+    /// Returns a connection for plain commands to the same server.
     pub async fn raw(&self) -> Raw {
         Raw::connect(&self.url()).await
     }
 
-    /// The full name of a key of a queue.
+    /// Returns the full name of a key of a queue.
     pub fn key(&self, queue: &str, name: &str) -> String {
         format!("{{{}:{queue}:0}}:{name}", self.namespace)
     }
 
-    /// A worker for the tests' tasks, with a short lease and poll.
+    /// Returns a worker for the tests' tasks, with a short lease and poll interval.
     pub fn worker(&self) -> WorkerBuilder {
         Worker::builder(&self.url())
             .namespace(&self.namespace)
@@ -116,7 +118,10 @@ impl Bench {
             .only_named_tasks()
     }
 
-    #[expect(clippy::unused_self, reason = "a bench starts workers, as a reader sees it")]
+    #[expect(
+        clippy::unused_self,
+        reason = "the reader of a test sees that the bench starts the worker"
+    )]
     pub fn start(&self, builder: WorkerBuilder) -> Running {
         let worker = builder.build().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -139,16 +144,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Shuts the worker down and waits for its end.
+    /// Shuts the worker down, and waits until it has ended.
     pub async fn stop(mut self) {
         drop(self.stop.take());
         self.task.await.unwrap().unwrap();
     }
 }
 
-/// A task as an inspector sees it.
+/// Returns a task as an inspector shows it.
 pub async fn view(bench: &Bench, id: &TaskId) -> TaskView {
-    bench.client.inspector().get(id).await.unwrap().expect("it is known")
+    bench.client.inspector().get(id).await.unwrap().expect("the task is known")
 }
 
 /// Waits until no task of the default queue waits or runs.
@@ -158,10 +163,10 @@ pub async fn all_have_ended(bench: &Bench) {
         let counts = inspector.counts(&queue).await.unwrap();
         counts.ready + counts.working == 0
     };
-    eventually("all have ended", Duration::from_secs(60), ended).await;
+    eventually("all tasks have ended", Duration::from_secs(60), ended).await;
 }
 
-/// The handles of 5,000 tasks, each of which doubles its number from 0 on, and has succeeded.
+/// Returns the handles of 5,000 tasks that have succeeded. Each task doubles its number, from 0 on.
 pub async fn thousands_that_have_ended(bench: &Bench) -> Vec<TaskHandle<i64>> {
     let calls = (0..5_000).map(|number| Double { number }.call());
     let handles = bench.client.submit_all(calls).await.unwrap();
@@ -171,14 +176,14 @@ pub async fn thousands_that_have_ended(bench: &Bench) -> Vec<TaskHandle<i64>> {
     handles
 }
 
-/// How many scripts the server has run.
+/// Returns how many scripts the server has run.
 pub async fn script_calls(raw: &mut Raw) -> u64 {
     let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
     let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
     line.unwrap().split(',').next().unwrap().parse().unwrap()
 }
 
-/// Waits until the task is dead, and checks why.
+/// Waits until the task is dead, and checks the reason.
 pub async fn died_of<T: DeserializeOwned + 'static>(handle: &TaskHandle<T>, reason: Reason) {
     let problem = handle.result_within(Duration::from_secs(20)).await.err().expect("it dies");
     assert!(problem.is_dead(), "{problem}");
@@ -209,7 +214,7 @@ macro_rules! on_both {
     };
 }
 
-/// A task of the given name and options that does nothing.
+/// Returns a task with the given name and options that does nothing.
 #[macro_export]
 macro_rules! idle_task {
     ($type:ident, $name:literal, $options:expr) => {
@@ -246,7 +251,7 @@ impl Task for Double {
     }
 }
 
-/// Fails until its `attempts`th attempt, retried at once.
+/// A task that fails until its `attempts`th attempt. It is retried at once.
 #[derive(Serialize, Deserialize)]
 pub struct Flaky {
     pub attempts: u32,
@@ -271,7 +276,7 @@ impl Task for Flaky {
     }
 }
 
-/// Shows that it has begun, then waits for the gate or for a request to stop.
+/// A task that signals that it has begun, then waits for the gate or for a request to stop.
 #[derive(Serialize, Deserialize)]
 pub struct Wait {}
 

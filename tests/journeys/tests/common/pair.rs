@@ -24,7 +24,7 @@ impl Pair {
         Self { primary, replica }
     }
 
-    /// Makes the replica a primary, with the data that it has.
+    /// Makes the replica a primary, with the data that it has at this time.
     pub async fn promote(&self) {
         Raw::connect(&self.replica.url()).await.run("REPLICAOF NO ONE").await;
     }

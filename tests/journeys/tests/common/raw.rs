@@ -1,4 +1,4 @@
-//! Plain commands: what a test does to the store without the library.
+//! Plain commands, with which a test changes the store without the library.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// A connection of its own to a real server.
+/// A separate connection to a real server.
 pub struct Raw(BufStream<Box<dyn Stream>>);
 
 impl Raw {
@@ -27,20 +27,20 @@ impl Raw {
         Self(BufStream::new(stream))
     }
 
-    /// Sends one command, written with blanks between its words.
+    /// Sends one command, whose words are separated by spaces.
     pub async fn run(&mut self, command: &str) -> Vec<Vec<u8>> {
         let words: Vec<&[u8]> = command.split_whitespace().map(str::as_bytes).collect();
         self.run_words(&words).await
     }
 
-    /// A number from the server's `INFO`.
+    /// Returns a number from the server's `INFO`.
     pub async fn info(&mut self, name: &str) -> u64 {
         let info = String::from_utf8(self.run("INFO").await.remove(0)).unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap().parse().unwrap()
     }
 
-    /// Sends one command of any bytes; returns its items, nested or not, without the nils.
+    /// Sends one command of any bytes. Returns its items, nested or not, without the nils.
     pub async fn run_words(&mut self, words: &[&[u8]]) -> Vec<Vec<u8>> {
         self.0.write_all(format!("*{}\r\n", words.len()).as_bytes()).await.unwrap();
         for word in words {

@@ -1,5 +1,5 @@
-//! Five thousand tasks that return nothing, awaited in a loop after all have ended, across the
-//! failover from one real server to another.
+//! Five thousand tasks that return nothing. A client waits for them in a loop after all have ended,
+//! across a failover from one real server to another.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 crate::idle_task!(Unit, "unit", TaskOptions::new());
 
-/// A client and a worker with an address that leads to one server of a pair.
+/// A client and a worker whose address leads to one server of a pair.
 struct Site {
     pair: Pair,
     proxy: FaultProxy,
@@ -43,11 +43,11 @@ impl Site {
             let counts = inspector.counts(&queue).await;
             counts.is_ok_and(|counts| counts.ready + counts.working == 0)
         };
-        eventually("all have ended", SOON, ended).await;
+        eventually("all tasks have ended", SOON, ended).await;
         handles
     }
 
-    /// The primary dies and the replica takes its place.
+    /// Kills the primary, and the replica takes its place.
     async fn fail_over(&mut self) {
         self.pair.primary.kill();
         self.pair.promote().await;
@@ -63,7 +63,7 @@ async fn five_thousand_are_ok_after_a_failover_that_kept_them() {
     let handles = site.run_all(TASKS).await;
     let mut primary = Raw::connect(&site.pair.primary.url()).await;
     primary.run("SET last 1").await;
-    assert_eq!(primary.run("WAIT 1 30000").await, [b"1"], "the replica has all");
+    assert_eq!(primary.run("WAIT 1 30000").await, [b"1"], "the replica has all tasks");
     site.fail_over().await;
     for handle in &handles {
         handle.result_within(SOON).await.unwrap();
@@ -81,7 +81,7 @@ async fn five_thousand_are_never_ok_after_a_failover_that_lost_them() {
     let kept = site.run_all(1_000).await;
     let mut primary = Raw::connect(&site.pair.primary.url()).await;
     primary.run("SET last 1").await;
-    assert_eq!(primary.run("WAIT 1 30000").await, [b"1"], "the replica has the first");
+    assert_eq!(primary.run("WAIT 1 30000").await, [b"1"], "the replica has the first tasks");
     site.pair.promote().await;
     let lost = site.run_all(TASKS).await;
     site.fail_over().await;
@@ -94,7 +94,7 @@ async fn five_thousand_are_never_ok_after_a_failover_that_lost_them() {
         for handle in &kept {
             handle.result_within(SOON).await.unwrap();
         }
-        // New submits may get the numbers of those that were lost.
+        // New submits may get the numbers of the lost ones.
         site.run_all(TASKS).await;
     }
     worker.stop().await;

@@ -1,4 +1,4 @@
-//! One worker that holds very many tasks keeps its lease on all of them.
+//! One worker that holds very many tasks keeps its leases on all of them.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use crate::common::Bench;
 const LEASE: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(60);
 
-/// Runs until the log lets it end.
+/// A task that runs until the log lets it end.
 #[derive(Serialize, Deserialize)]
 struct Hold {}
 
@@ -44,7 +44,7 @@ impl Task for Hold {
     }
 }
 
-/// The least time that was left of a worker's lease, over this time.
+/// Returns the least remaining time of a worker's lease during this time.
 async fn least_lease_left(bench: &Bench, time: Duration) -> Duration {
     let (mut raw, until) = (bench.raw().await, Instant::now() + time);
     let command = format!("ZRANGE {} 0 0 WITHSCORES", bench.key("default", "workers"));
@@ -67,9 +67,10 @@ async fn none_is_taken_back_nor_starts_twice(held: usize) {
     let worker = || bench.worker().lease(LEASE).task_type::<Hold>().data(log.clone());
     let holder = bench.start(worker().concurrency(held));
     let all_began = async || log.began.hits() == held as u64;
-    eventually("all are held", SOON, all_began).await;
+    eventually("all tasks are held", SOON, all_began).await;
 
-    // Another worker would take back what the holder could not keep. Several leases must pass.
+    // Another worker would take back the tasks that the holder could not keep. Several leases must
+    // pass.
     let bystander = bench.start(worker().concurrency(1));
     let least = least_lease_left(&bench, LEASE * 4).await;
     end.send(true).unwrap();
@@ -78,13 +79,17 @@ async fn none_is_taken_back_nor_starts_twice(held: usize) {
     let runs = log.runs.lock().unwrap().clone();
     let twice = runs.values().filter(|runs| **runs > 1).count();
     println!(
-        "{held} held for {:?}: {} ran, {twice} of them twice; of a lease of {LEASE:?} at least \
-         {least:?} was left",
+        "{held} held for {:?}: {} ran, {twice} of them twice; at least {least:?} of a lease of \
+         {LEASE:?} remained",
         LEASE * 4,
         runs.len()
     );
-    assert_eq!((runs.len(), twice), (held, 0), "how many ran, and how many of them twice");
-    assert!(!least.is_zero(), "a heartbeat came after the end of the lease");
+    assert_eq!(
+        (runs.len(), twice),
+        (held, 0),
+        "the number of tasks that ran, and the number that ran twice"
+    );
+    assert!(!least.is_zero(), "a heartbeat arrived after the end of the lease");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,8 @@
-//! Workers at full size, on real servers: many slots, many queues, many tasks, many restarts.
+//! Tests workers at full size on real servers, with many slots, queues, tasks and restarts.
 //!
-//! There is one file for each promise. Each has short forms, which run with all other tests, and a
-//! module `long` with the same tests at full size. `cargo xtask scale` runs those one by one in a
-//! release build. They print what they measure.
+//! There is one file for each promise. Each file has short forms, which run with all other tests,
+//! and a module `long` with the same tests at full size. `cargo xtask scale` runs the long tests
+//! one by one in a release build. They print their measurements.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! A task that kills its worker is marked Dead, and no other task that ran there is, under a
-//! supervisor that starts the worker again each time.
+//! A task that kills its worker is marked Dead, and no other task that ran there is marked Dead. A
+//! supervisor starts the worker again each time.
 
 use std::{
     env, process,
@@ -16,7 +16,7 @@ use crate::common::Bench;
 /// The default of `max_losses`.
 const MAX_LOSSES: u32 = 3;
 const LEASE_MS: &str = "LEASE_MS";
-/// How long everything except leases and restarts may take, on a busy machine.
+/// How long everything except leases and restarts may take on a busy machine.
 const SLACK: Duration = Duration::from_secs(15);
 
 /// Kills its process before any other task of its claim can be reported.
@@ -40,7 +40,7 @@ fn child(bench: &Bench, lease: Duration) -> Proc {
 }
 
 #[tokio::test]
-#[ignore = "a process that other tests start with what it needs"]
+#[ignore = "other tests start this process with its settings"]
 async fn a_worker_process_that_may_die() {
     let bench = Bench::of_parent().await;
     let lease = Duration::from_millis(env::var(LEASE_MS).unwrap().parse().unwrap());
@@ -49,8 +49,9 @@ async fn a_worker_process_that_may_die() {
     builder.build().unwrap().run_until(std::future::pending::<()>()).await.unwrap();
 }
 
-/// One worker, started again this long after each of its deaths. Each loss counts when the lease of
-/// the dead worker is over. That lease may begin at the next start, because Redis had no heartbeat.
+/// Runs one worker, and starts it again this long after each of its deaths. Each loss counts when
+/// the lease of the dead worker is over. This lease may begin only at the next start, because Redis
+/// had no heartbeat.
 async fn only_the_poison_dies(lease: Duration, restarts_after: Duration) {
     let bound = MAX_LOSSES * (restarts_after + lease * 2) + SLACK;
     let bench = Bench::on_redis().await;
@@ -84,11 +85,11 @@ async fn only_the_poison_dies(lease: Duration, restarts_after: Duration) {
     };
     let innocents_took = tokio::select! {
         took = all_ended => took,
-        () = supervisor => unreachable!("it starts workers without end"),
+        () = supervisor => unreachable!("the supervisor runs without end"),
     };
     let took = begun.elapsed();
     println!(
-        "lease {lease:?}, restarted after {restarts_after:?}: {} innocents succeeded within \
+        "lease {lease:?}, restarted after {restarts_after:?}: {} other tasks succeeded within \
          {innocents_took:.1?}, the poison was dead after {took:.1?} and {starts} starts; \
          bound {bound:?}",
         handles.len()

@@ -1,4 +1,4 @@
-//! Queues that are full share the starts of a worker by weight, in every second after the first.
+//! Full queues share the starts of a worker by weight, in every second after the first.
 
 use std::{
     sync::{Arc, Mutex},
@@ -14,7 +14,7 @@ use crate::common::Bench;
 const SOON: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// When tasks began, and of which queue.
+/// The times at which tasks began, with their queues.
 #[derive(Clone, Default)]
 struct Starts(Arc<Mutex<Vec<(Instant, usize)>>>);
 
@@ -41,7 +41,7 @@ impl Task for Start {
     }
 }
 
-/// A worker's slots, how long its tasks take, and its queues.
+/// A worker's slots, the duration of its tasks, and its queues.
 struct Case {
     slots: usize,
     ms: u32,
@@ -49,7 +49,7 @@ struct Case {
     weights: Vec<u32>,
 }
 
-/// How many tasks of each queue began in one second.
+/// The number of tasks of each queue that began in one second.
 struct Second {
     begun: Vec<usize>,
     weights: Vec<u32>,
@@ -64,7 +64,8 @@ impl Second {
         self.all() * self.weights[queue] as usize / self.weights.iter().sum::<u32>() as usize
     }
 
-    /// The fewest and the most tasks that queues of this weight began, in percent of their share.
+    /// Returns the least and the most tasks that queues of this weight began, in percent of their
+    /// share.
     fn percents(&self, weight: u32) -> (usize, usize) {
         let of = (0..self.weights.len()).filter(|queue| self.weights[*queue] == weight);
         let percents = of.map(|queue| 100 * self.begun[queue] / self.share(queue).max(1));
@@ -73,17 +74,17 @@ impl Second {
 }
 
 impl Case {
-    /// Eight queues of weight 1 and one of 100, which is listed last.
+    /// Returns eight queues of weight 1 and one of weight 100, which is listed last.
     fn nine(slots: usize, ms: u32, seconds: u32) -> Self {
         Self { slots, ms, seconds, weights: vec![1, 1, 1, 1, 1, 1, 1, 1, 100] }
     }
 
-    /// Runs the queues, all full, and returns each second after the first.
+    /// Runs the queues, all of them full. Returns each second after the first.
     async fn seconds(&self) -> Vec<Second> {
         let bench = Bench::on_redis().await;
         let name = |queue: usize| format!("queue{queue}");
         let all = self.weights.iter().sum::<u32>() as usize;
-        // One and a half times as many as the slots can start.
+        // These are one and a half times as many tasks as the slots can start.
         let most = self.slots * (1_500 * (self.seconds + 1) / self.ms) as usize;
         for (queue, weight) in self.weights.iter().enumerate() {
             let count = most * *weight as usize / all + self.slots;
@@ -96,7 +97,7 @@ impl Case {
         let builder = bench.worker().weighted(queues).concurrency(self.slots);
         let worker = bench.start(builder.task_type::<Start>().data(starts.clone()));
         let first = || starts.0.lock().unwrap().first().copied();
-        eventually("the first begins", SOON, async || first().is_some()).await;
+        eventually("the first task begins", SOON, async || first().is_some()).await;
         let (began, _) = first().unwrap();
         tokio::time::sleep_until((began + SECOND * self.seconds).into()).await;
         let starts = std::mem::take(&mut *starts.0.lock().unwrap());
@@ -114,7 +115,8 @@ impl Case {
     }
 }
 
-/// To a tenth of the share, and two tasks at the borders of a second.
+/// Checks each share, with a tolerance of a tenth of the share and of two tasks at the borders of a
+/// second.
 async fn shares_follow_weights(case: Case) {
     for (nth, second) in (2..).zip(case.seconds().await) {
         let ((least, most), (heavy, _)) = (second.percents(1), second.percents(100));

@@ -1,9 +1,10 @@
-//! How long tasks of other queues wait while one handler keeps one of the runtime's two threads.
+//! Measures how long tasks of other queues wait while one handler blocks one of the runtime's two
+//! threads.
 //!
 //! Such a handler also takes a core from Redis and the submitter, and other programs may keep the
-//! machine busy. So the waits are compared with those of plain tokio tasks on the same runtime.
-//! These ask Redis once, and the same thread spawns them in turn with the submits. A start may take
-//! 10 ms more than such a task.
+//! machine busy. So the waits are compared with those of plain tokio tasks on the same runtime. A
+//! plain task calls Redis once, and the same thread spawns these tasks in turn with the submits. A
+//! start may take 10 ms more than a plain task.
 
 use std::{
     fmt, hint,
@@ -55,13 +56,13 @@ impl Task for Spin {
     }
 }
 
-/// Notes when it begins.
+/// Records when it begins.
 #[derive(Serialize, Deserialize)]
 struct Quick {
     number: usize,
 }
 
-/// When each task began.
+/// The time at which each task began.
 #[derive(Clone, Default)]
 struct Begun(Arc<Mutex<Vec<Option<Instant>>>>);
 
@@ -80,7 +81,7 @@ impl Task for Quick {
     }
 }
 
-/// From submit to start: the median, the 99th percentile, and the longest.
+/// The times from submit to start: the median, the 99th percentile, and the longest.
 #[derive(Clone, Copy)]
 struct Waits {
     median: Duration,
@@ -103,7 +104,7 @@ impl fmt::Display for Waits {
     }
 }
 
-/// The waits of tasks, and of plain tokio tasks of the same runtime.
+/// The waits of tasks, and of plain tokio tasks on the same runtime.
 struct Both {
     tasks: Waits,
     plain: Waits,
@@ -115,7 +116,8 @@ impl fmt::Display for Both {
     }
 }
 
-/// Spawns a plain task that asks Redis once, from outside its runtime. Returns how long it takes.
+/// Spawns a plain task from outside its runtime. The task calls Redis once. Returns how long it
+/// takes.
 fn spawn_plain(runtime: &Handle, client: &Client) -> JoinHandle<Duration> {
     let (since, client) = (Instant::now(), client.clone());
     runtime.spawn(async move {
@@ -124,8 +126,8 @@ fn spawn_plain(runtime: &Handle, client: &Client) -> JoinHandle<Duration> {
     })
 }
 
-/// Submits a task every 20 ms from a thread of its own, to three queues in turn, and spawns a plain
-/// one between two of them.
+/// Submits a task every 20 ms from a separate thread, to three queues in turn. Spawns a plain task
+/// between two submits.
 async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Both {
     let count = usize::try_from(time.as_millis() / EVERY.as_millis()).unwrap();
     *begun.0.lock().unwrap() = vec![None; count];
@@ -152,7 +154,7 @@ async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Both {
     });
     let (submitted, plain) = received.await.unwrap();
     let all_began = async || begun.0.lock().unwrap().iter().all(Option::is_some);
-    eventually("all have begun", SOON, all_began).await;
+    eventually("all tasks have begun", SOON, all_began).await;
     let plain = join_all(plain).await.into_iter().map(Result::unwrap).collect();
     let begun = begun.0.lock().unwrap();
     let wait = |(begun, submitted): (&Option<Instant>, Instant)| begun.unwrap() - submitted;
@@ -160,7 +162,7 @@ async fn waits(bench: &Bench, begun: &Begun, time: Duration) -> Both {
     Both { tasks: Waits::of(tasks), plain: Waits::of(plain) }
 }
 
-/// How long other tasks waited while a handler spun.
+/// Returns how long other tasks waited while a handler spun.
 async fn with_a_spinning_handler(time: Duration) -> Both {
     let bench = Bench::on_redis().await;
     let (log, began) = (Begun::default(), Signal::new());
@@ -176,8 +178,8 @@ async fn with_a_spinning_handler(time: Duration) -> Both {
     released.store(true, Ordering::Relaxed);
     spin.result_within(SOON).await.unwrap();
     worker.stop().await;
-    println!("for {time:?} each: nothing spins: {quiet}");
-    println!("a handler spins: {spinning}");
+    println!("for {time:?} each: without a spinning handler: {quiet}");
+    println!("with a spinning handler: {spinning}");
     spinning
 }
 
