@@ -13,7 +13,7 @@ use shop::Station;
 use tracing::{info, level_filters::LevelFilter};
 use tracing_subscriber::EnvFilter;
 
-/// The log on stdout, one event per line, for people or for programs.
+/// Starts the log on stdout, with one event per line, for people or for programs.
 fn start_log(as_json: bool) {
     let info = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     let log = tracing_subscriber::fmt().with_env_filter(info.from_env_lossy());

@@ -1,5 +1,5 @@
-//! The number of memory allocations for a task, in a submit and in a worker. Unlike time, it is the
-//! same on a busy machine.
+//! Counts the memory allocations for a task, in a submit and in a worker. Unlike time, this number
+//! is the same on a busy machine.
 #![expect(clippy::cast_precision_loss, reason = "counts become means, whose last bits are noise")]
 
 use std::alloc::System;
@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Buffers grow to their size before the count begins.
+/// The number of tasks before the count begins, so that buffers have grown to their size.
 const WARM_UP: u64 = 2_000;
 const COUNTED: u64 = 10_000;
 const IN_FLIGHT: usize = 100;
-/// A longer time is a hang.
+/// The time limit. A longer time is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static EXECUTED: AtomicU64 = AtomicU64::new(0);
@@ -36,7 +36,7 @@ async fn work(number: u64, text: String) {
     }
 }
 
-/// A layer that does nothing, with each of its calls.
+/// A layer that does nothing in each of its calls.
 struct Plain;
 
 impl Layer for Plain {}
@@ -48,11 +48,11 @@ fn text() -> String {
 #[tokio::main(worker_threads = 2)]
 async fn main() {
     let redis = RedisServer::builder().tcp().start();
-    let client = Client::connect(&redis.url()).await.expect("it was started above");
+    let client = Client::connect(&redis.url()).await.expect("the worker was started above");
     println!("\n{:<24}{:>14}{:>14}", "a task", "allocations", "bytes");
     one_by_one(&client, "submit").await;
     let layered = Client::builder(&redis.url()).layer(Plain).connect().await;
-    one_by_one(&layered.expect("it was started above"), "submit, one layer").await;
+    one_by_one(&layered.expect("the worker was started above"), "submit, one layer").await;
     in_batches(&client).await;
     let worker = || Worker::builder(&redis.url()).quiet().concurrency(IN_FLIGHT);
     for (what, worker) in

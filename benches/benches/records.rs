@@ -1,5 +1,6 @@
-//! The parts of a task's path that need no Redis: a call becomes a submission, a claim's reply
-//! becomes grants, stored text becomes a record, and its arguments become a handler's arguments.
+//! Measures the parts of a task's path that need no Redis: a call becomes a submission, a claim's
+//! reply becomes grants, stored text becomes a record, and its arguments become a handler's
+//! arguments.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use optimus_core::{
     broker::{Broker, Reply},
 };
 
-/// Bytes of arguments: the usual size, and the largest that a claim returns directly.
+/// The bytes of arguments: the usual size, and the largest size that a claim returns directly.
 const PAYLOADS: [usize; 2] = [200, 16 * 1024];
 
 #[optimus::task]
@@ -54,7 +55,7 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
-/// A claim's reply as bytes → grants.
+/// Converts a claim's reply from bytes to grants.
 fn claim_reply(criterion: &mut Criterion) {
     let queue = QueueName::new("default").expect("a valid name");
     let (number, text) = arguments(PAYLOADS[0]);
@@ -78,9 +79,9 @@ fn claim_reply(criterion: &mut Criterion) {
     }
 }
 
-/// The work of a worker for a task between claim and report, without the bookkeeping.
+/// Does the work of a worker for a task between claim and report, without the bookkeeping.
 fn execute(criterion: &mut Criterion) {
-    let definition = TaskDefinition::registered().next().expect("the task above");
+    let definition = TaskDefinition::registered().next().expect("the task above is registered");
     let id = TaskId::new(QueueName::new("default").expect("a valid name"));
     let data = Arc::new(Data::new());
     let mut group = criterion.benchmark_group("execute");
@@ -93,9 +94,9 @@ fn execute(criterion: &mut Criterion) {
                 let deadline = Instant::now() + Duration::from_secs(600);
                 let ctx = Context::new(AttemptFacts::first(id.clone(), deadline), data.clone());
                 let run = definition.run(black_box(stored.as_bytes()), ctx, Duration::ZERO);
-                let mut run = run.expect("arguments of its own");
+                let mut run = run.expect("the record has valid arguments");
                 let polled = run.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
-                assert!(matches!(polled, Poll::Ready(Ok(None))), "it awaits nothing");
+                assert!(matches!(polled, Poll::Ready(Ok(None))), "the handler waits for nothing");
             });
         });
     }

@@ -1,4 +1,4 @@
-//! An agent in the harness: a process with its orders and replies.
+//! An agent as the harness sees it: a process with its orders and replies.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,26 +12,26 @@ use serde::Serialize;
 
 use crate::agent::protocol::Reply;
 
-/// A longer order is a hang.
+/// The time limit of an order. A longer order is a hang.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A running agent. It is killed when this value is dropped. It also ends with this process, which
-/// closes its input.
+/// A running agent. The agent is killed when this value is dropped. It also ends with this process,
+/// because its input is closed then.
 pub(crate) struct AgentProcess {
     role: &'static str,
     child: Child,
-    /// Closed when the agent must end.
+    /// The input of the agent. It is closed when the agent must end.
     orders: Option<ChildStdin>,
     replies: Receiver<Reply>,
 }
 
 impl AgentProcess {
     /// Starts an agent in this role, and waits until it is ready. A launcher is a program that runs
-    /// programs, with its arguments; usually there is none.
+    /// another program, with its arguments. Usually there is no launcher.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// When the agent can't be started.
     pub(crate) fn start(
         launcher: &[String],
         role: &'static str,
@@ -39,7 +39,7 @@ impl AgentProcess {
     ) -> anyhow::Result<Self> {
         let agent = std::env::current_exe().context("the running program has no path")?;
         let mut words = launcher.iter().map(OsStr::new).chain([agent.as_os_str()]);
-        let mut command = Command::new(words.next().expect("the agent's own is one"));
+        let mut command = Command::new(words.next().expect("the program of the agent is one"));
         command
             .args(words)
             .args(["agent", role, settings])
@@ -47,9 +47,9 @@ impl AgentProcess {
             .stdout(Stdio::piped());
         let mut child = command.spawn().context("no agent could be started")?;
         let orders = child.stdin.take();
-        let stdout = child.stdout.take().context("its output was piped")?;
+        let stdout = child.stdout.take().context("the output is a pipe")?;
         let (sender, replies) = mpsc::channel();
-        // On its own thread, because only a channel has a wait with a time limit.
+        // Reads on a separate thread, because only a channel has a wait with a time limit.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let reply = serde_json::from_str(&line)
@@ -66,7 +66,7 @@ impl AgentProcess {
         }
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -83,7 +83,7 @@ impl AgentProcess {
         orders.write_all(&line).with_context(|| format!("the {} agent ended", self.role))
     }
 
-    /// The reply to the oldest order without one.
+    /// Returns the reply to the oldest order without a reply.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl AgentProcess {
     ///
     /// # Errors
     ///
-    /// When it does not end with success.
+    /// When the agent does not end with success.
     pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
         self.orders = None;
         let status = self.child.wait()?;
@@ -109,7 +109,7 @@ impl AgentProcess {
         Ok(())
     }
 
-    /// The error of a reply that does not match its order.
+    /// Returns the error of a reply that does not match its order.
     pub(crate) fn surprised(&self, reply: &Reply) -> anyhow::Error {
         anyhow!("the {} agent sent a wrong reply: {reply:?}", self.role)
     }
@@ -117,7 +117,7 @@ impl AgentProcess {
 
 impl Drop for AgentProcess {
     fn drop(&mut self) {
-        // These fail only if it has ended, which is the desired state.
+        // These calls fail only if the agent has ended, which is the desired state.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

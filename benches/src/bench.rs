@@ -14,7 +14,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Runs a measurement as often as the scale requires, and returns its row.
+    /// Runs a measurement as often as the scale requires. Returns its row.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ pub(crate) fn progress(name: &str, params: &Params, what: &str) {
     eprintln!("  {name} {}: {what}", describe(params));
 }
 
-/// `in_flight=100 processes=1`.
+/// Returns a text such as `in_flight=100 processes=1`.
 pub(crate) fn describe(params: &Params) -> String {
     let pairs = params.iter().map(|(name, value)| match value.as_str() {
         Some(text) => format!("{name}={text}"),

@@ -7,22 +7,22 @@ use optimus_testkit::RedisServer;
 use crate::agent::protocol::queue_names;
 use crate::probe::Probe;
 
-/// A private Redis, on a port of the loopback interface; it ends with this value.
+/// A private Redis on a port of the loopback interface. It ends when this value is dropped.
 pub(crate) struct BenchRedis {
     server: RedisServer,
     probe: Probe,
     persistence: Persistence,
 }
 
-/// The tasks of the queue that a load of one queue uses.
+/// The key of the tasks in the queue that a load of one queue uses.
 const TASKS: &str = "{optimus:bench:0}:tasks";
 
-/// What Redis writes to disk.
+/// The persistence of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
-    /// Nothing.
+    /// Redis writes nothing to disk.
     None,
-    /// Each command, synced once a second.
+    /// Redis writes each command, and syncs once a second.
     Aof,
 }
 
@@ -31,7 +31,7 @@ impl BenchRedis {
     ///
     /// # Errors
     ///
-    /// When it accepts no connection.
+    /// When the server accepts no connection.
     pub(crate) fn start(persistence: Persistence) -> anyhow::Result<Self> {
         let mut options = RedisServer::builder().tcp();
         if persistence == Persistence::Aof {
@@ -42,22 +42,22 @@ impl BenchRedis {
         Ok(Self { server, probe, persistence })
     }
 
-    /// `redis://127.0.0.1:<port>/`.
+    /// Returns `redis://127.0.0.1:<port>/`.
     pub(crate) fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The folder of its files, removed when it ends.
+    /// Returns the folder of the server's files. The folder is removed when the server ends.
     pub(crate) fn folder(&self) -> &Path {
         self.server.folder()
     }
 
-    /// The connection that reads its counters.
+    /// Returns the connection that reads the server's counters.
     pub(crate) fn probe(&self) -> &Probe {
         &self.probe
     }
 
-    /// The number of tasks in all states except success, in the queues of a load.
+    /// Returns the number of tasks in all states except success, in the queues of a load.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl BenchRedis {
         Ok(())
     }
 
-    /// Its persistence.
+    /// Returns the persistence of the server.
     pub(crate) fn persistence(&self) -> Persistence {
         self.persistence
     }

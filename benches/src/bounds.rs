@@ -1,5 +1,6 @@
-//! Hard bounds on the work of Redis for a task, and on a worker's connections. They do not depend
-//! on the speed of the machine, so a change that needs more of Redis fails on any machine.
+//! Sets hard bounds on the work of Redis for a task, and on a worker's connections. The bounds do
+//! not depend on the speed of the machine, so a change that needs more of Redis fails on any
+//! machine.
 
 use Param::{Number, Text};
 
@@ -7,10 +8,10 @@ use crate::bench::describe;
 use crate::field::Field;
 use crate::row::Row;
 
-/// The rows of a bound, and the maximum of their median.
+/// The rows to which a bound applies, and the maximum of their median.
 struct Bound {
     name: &'static str,
-    /// A parameter and its value; none for every row of the measurement.
+    /// A parameter and its value. None selects every row of the measurement.
     param: Option<(&'static str, Param)>,
     most: Most,
 }
@@ -44,8 +45,8 @@ enum Param {
     Text(&'static str),
 }
 
-/// For a quick run. Calls include those of scripts. On a busy machine batches are smaller and cost
-/// more calls per task, so all bounds except the first two have some reserve.
+/// The bounds of a quick run. Calls include those of scripts. On a busy machine, batches are
+/// smaller and need more calls per task, so all bounds except the first two have some reserve.
 const BOUNDS: &[Bound] = &[
     bound("submit_seq", None, 7.1, 1.05),
     bound("drain", Some(("in_flight", Number(1))), 19.5, 1.1),
@@ -85,7 +86,7 @@ const fn rate(name: &'static str, param: (&'static str, Param), most: f64) -> Bo
     Bound { name, param: Some(param), most: Most::Rate(most) }
 }
 
-/// Prints each bound with its measured value, and returns a sentence for each broken bound.
+/// Prints each bound with its measured value. Returns a sentence for each broken bound.
 pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
     let ours = || rows.iter().filter(|row| row.peer.is_none());
     let mut broken = Vec::new();
@@ -103,7 +104,7 @@ pub(crate) fn broken(rows: &[Row]) -> Vec<String> {
     broken
 }
 
-/// `<what>: <found> of <most>`; a value above its bound is also reported.
+/// Returns `<what>: <found> of <most>`. Reports a value above its bound, too.
 fn held(row: &Row, field: Field, most: f64, broken: &mut Vec<String>) -> String {
     let found = row.values.get(&field).map_or(f64::INFINITY, |spread| spread.median);
     let asked = field.heading();

@@ -1,4 +1,5 @@
-//! Counts a program's instructions with valgrind: almost the same on a busy machine.
+//! Counts the instructions of a program with valgrind. The count is almost the same on a busy
+//! machine.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// Whether valgrind is installed; prints a message if it is not.
+/// Returns whether valgrind is installed. If it is not, prints a message.
 pub(crate) fn is_there() -> bool {
     let mut probe = Command::new("valgrind");
     probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -21,20 +22,20 @@ pub(crate) fn is_there() -> bool {
 pub(crate) struct Log(String);
 
 impl Log {
-    /// A log in a folder that the caller removes.
+    /// Returns a log in a folder that the caller removes.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self(folder.join("callgrind.log").display().to_string())
     }
 
-    /// The words before a program's command line.
+    /// Returns the words before a program's command line.
     pub(crate) fn command_line(&self) -> Vec<String> {
         let log = format!("--log-file={}", self.0);
         let words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log];
         words.map(str::to_owned).into()
     }
 
-    /// The same, but it counts only inside the first function, and there not inside the second. A
-    /// program's start and its periodic work are not part of a call's cost.
+    /// Does the same, but counts only inside the first function, and not inside the second one that
+    /// it calls. So the count does not contain a program's start and its periodic work.
     pub(crate) fn command_line_within(&self, counted: &str, apart: &str) -> Vec<String> {
         let mut words = self.command_line();
         words.push("--collect-atstart=no".to_owned());
@@ -42,7 +43,7 @@ impl Log {
         words
     }
 
-    /// The instructions of a program that has ended.
+    /// Returns the instructions of a program that has ended.
     ///
     /// # Errors
     ///

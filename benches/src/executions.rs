@@ -1,4 +1,4 @@
-//! The tasks that all workers executed: the proof that each was executed exactly once.
+//! The tasks that all workers executed. They prove that each task was executed exactly once.
 
 use anyhow::ensure;
 
@@ -25,12 +25,12 @@ impl Executions {
         self.latencies_us.extend(tallied.latencies_us);
     }
 
-    /// The number of different tasks that were executed.
+    /// Returns the number of different tasks that were executed.
     pub(crate) fn total(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Fails unless this many tasks were executed, each once.
+    /// Returns an error unless this many tasks were executed, each exactly once.
     ///
     /// # Errors
     ///

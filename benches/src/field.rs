@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// One measured value. Its name in JSON is its own in snake case, with the unit at the end.
+/// One measured value. Its name in JSON is the name of the variant in snake case, with the unit at
+/// the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Field {
     /// Tasks (or records, or calls) per second of wall time.
     TasksPerS,
-    /// Tasks per second that were submitted meanwhile.
+    /// Tasks per second that were submitted at the same time.
     SubmittedPerS,
     /// `used_cpu_user` + `used_cpu_sys` of Redis.
     RedisCpuUsPerTask,
-    /// The same from the submit to the report.
+    /// The same time, from the submit to the report.
     RedisCpuUsWholeLife,
     /// User + system time of the processes that submit.
     ClientCpuUsPerTask,
@@ -34,7 +35,7 @@ pub(crate) enum Field {
     OfDrain,
     /// Instructions of the processor, in all threads of a process.
     InstructionsPerTask,
-    /// Instructions of Redis, for one call of a script.
+    /// Instructions of Redis for one call of a script.
     InstructionsPerCall,
     /// Total resident memory of the measured processes. For workers it is the maximum, unless the
     /// parameters state that they are idle.
@@ -68,7 +69,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// The title of its column.
+    /// Returns the title of the column.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::TasksPerS => "tasks/s",
@@ -108,7 +109,7 @@ impl Field {
 pub(crate) struct Sample(BTreeMap<Field, f64>);
 
 impl Sample {
-    /// A run without values.
+    /// Returns a run without values.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -119,7 +120,7 @@ impl Sample {
         self
     }
 
-    /// Adds a value, if the system has it.
+    /// Adds a value, if the system provides it.
     pub(crate) fn with_known(self, field: Field, value: Option<f64>) -> Self {
         match value {
             Some(value) => self.with(field, value),
@@ -127,8 +128,8 @@ impl Sample {
         }
     }
 
-    /// Adds p50, p99, p99.9 and the maximum of these, in microseconds. Adds nothing for an empty
-    /// list.
+    /// Adds p50, p99, p99.9 and the maximum of these latencies, in microseconds. Adds nothing for
+    /// an empty list.
     pub(crate) fn with_latencies(self, mut us: Vec<f64>) -> Self {
         us.sort_by(f64::total_cmp);
         let at =
@@ -142,7 +143,7 @@ impl Sample {
             .with_known(Field::MaxUs, us.last().copied())
     }
 
-    /// The sum of two runs, for each value.
+    /// Returns the sum of two runs, for each value.
     pub(crate) fn plus(mut self, other: &Self) -> Self {
         for (field, value) in &other.0 {
             *self.0.entry(*field).or_default() += value;
@@ -150,13 +151,13 @@ impl Sample {
         self
     }
 
-    /// Each value divided.
+    /// Returns each value divided by a number.
     pub(crate) fn divided_by(mut self, divisor: f64) -> Self {
         self.0.values_mut().for_each(|value| *value /= divisor);
         self
     }
 
-    /// A value of this run.
+    /// Returns a value of this run.
     pub(crate) fn get(&self, field: Field) -> Option<f64> {
         self.0.get(&field).copied()
     }
@@ -171,7 +172,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// The spread of these values; none if there are none.
+    /// Returns the spread of these values, or none if there are no values.
     pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
@@ -185,7 +186,7 @@ impl Spread {
     }
 }
 
-/// The spread of each field over the runs that have it.
+/// Returns the spread of each field over the runs that have it.
 pub(crate) fn spreads(runs: &[Sample]) -> BTreeMap<Field, Spread> {
     let mut values: BTreeMap<Field, Vec<f64>> = BTreeMap::new();
     for (field, value) in runs.iter().flat_map(|run| &run.0) {

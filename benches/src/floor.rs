@@ -1,4 +1,4 @@
-//! The floors: the cost of the same records in Redis without a queue.
+//! Measures the floors, which are the cost of the same records in Redis without a queue.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use crate::bench::{Bench, progress};
 use crate::field::Spread;
 use crate::row::params;
 
-/// The spread of each floor, by its name, with its unit at the end.
+/// The spread of each floor, by the name of the floor, with its unit at the end.
 pub(crate) type Floors = BTreeMap<&'static str, Spread>;
 
 const BATCH: u64 = 100;
 /// The size of a record without its arguments: a stamp and a header.
 const HEADER_BYTES: usize = 22;
 
-/// The processor time of Redis for each command that a queue needs at least: add a record, move it
-/// to a worker's list, remove it.
+/// Measures the processor time of Redis for each command that a queue needs at least: add a record,
+/// move it to a worker's list, and remove it.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ fn once(bench: &Bench, records: u64) -> anyhow::Result<[f64; 3]> {
         }
         Ok(redis.probe().since(&before)?.cpu_s * 1e6 / records as f64)
     };
-    // First in, first out: each removal finds its record at the head.
+    // The list is first in, first out, so each removal finds its record at the head.
     Ok([us_of(rpush)?, us_of(lmove)?, us_of(lrem)?])
 }
 

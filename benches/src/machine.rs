@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::bench_redis::{BenchRedis, Persistence};
 
-/// Names and values, for display.
+/// Names and values for display.
 pub(crate) type Facts = BTreeMap<&'static str, String>;
 
 /// The facts that a reader needs to interpret the figures.
@@ -47,7 +47,8 @@ fn facts_of(redis: &BenchRedis) -> anyhow::Result<Facts> {
     let info: String = redis.probe().command(&["INFO", "server"])?;
     let line =
         |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_end);
-    // Valkey reports both; the first name has the Redis version that it is compatible with.
+    // Valkey reports both names. The first one has the Redis version with which Valkey is
+    // compatible.
     let version = match (line("valkey_version:"), line("redis_version:")) {
         (Some(valkey), _) => format!("valkey {valkey}"),
         (None, Some(redis)) => redis.to_owned(),
@@ -65,7 +66,7 @@ fn facts_of(redis: &BenchRedis) -> anyhow::Result<Facts> {
     Ok(settings.into())
 }
 
-/// The first `name: value` of a file in `/proc`.
+/// Returns the first `name: value` of a file in `/proc`.
 fn field(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));

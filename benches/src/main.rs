@@ -53,8 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures, prints, and returns whether everything succeeded. A failure does not lose the other
-/// results.
+/// Measures and prints. Returns whether everything succeeded. After a failure, the other results
+/// are not lost.
 fn measure_all(options: &Options) -> anyhow::Result<bool> {
     let bench = Bench { redis: BenchRedis::start(options.persistence)?, scale: options.scale };
     let setting = Setting::here(&bench.redis)?;

@@ -1,4 +1,4 @@
-//! The commands that clients send, as `MONITOR` shows them.
+//! Reads the commands that clients send, as `MONITOR` shows them.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::agent::protocol::{Load, PAYLOAD_BYTES, Way};
 use crate::bench_redis::BenchRedis;
 use crate::submitter::Submitter;
 
-/// Enough for one submit.
+/// The time limit of a read, which is enough for one submit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection that receives the commands of all others.
@@ -21,7 +21,7 @@ struct Monitored {
     by_script: bool,
 }
 
-/// The number of commands that clients send within a time, without those of scripts.
+/// Returns the number of commands that clients send within a time, without those of scripts.
 ///
 /// # Errors
 ///
@@ -36,8 +36,8 @@ pub(crate) fn commands_within(redis: &BenchRedis, window: Duration) -> anyhow::R
     Ok(commands)
 }
 
-/// The words of one submit after the hash of its script: the number of keys, the keys, and the
-/// arguments.
+/// Returns the words of one submit after the hash of its script: the number of keys, the keys, and
+/// the arguments.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ impl Monitor {
         Ok(Self(connection))
     }
 
-    /// The next command, if one arrives before the instant.
+    /// Returns the next command, if one arrives before this time.
     fn next(&mut self, until: Instant) -> anyhow::Result<Option<Monitored>> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -79,24 +79,24 @@ impl Monitor {
         self.0.set_read_timeout(Some(left))?;
         match self.0.recv_response() {
             Ok(Value::SimpleString(line)) => {
-                Ok(Some(parse(&line).with_context(|| format!("MONITOR wrote {line:?}"))?))
+                Ok(Some(parse(&line).with_context(|| format!("MONITOR replied {line:?}"))?))
             }
-            Ok(other) => bail!("MONITOR answered {other:?}"),
+            Ok(other) => bail!("MONITOR replied {other:?}"),
             Err(error) if error.is_timeout() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Reads `1700000000.123456 [0 127.0.0.1:4242] "EVALSHA" "…"`, in which a script's address is
-/// `lua`.
+/// Reads a line such as `1700000000.123456 [0 127.0.0.1:4242] "EVALSHA" "…"`. The address of a
+/// script's command is `lua`.
 fn parse(line: &str) -> Option<Monitored> {
     let (_, line) = line.split_once(" [")?;
     let (source, words) = line.split_once("] ")?;
     Some(Monitored { words: unquote(words.as_bytes())?, by_script: source.ends_with(" lua") })
 }
 
-/// The words of a line, with Redis' quoting.
+/// Returns the words of a line, which have Redis' quoting.
 fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (mut words, mut bytes) = (Vec::new(), line.iter().copied());
     while bytes.next()? == b'"' {

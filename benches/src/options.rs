@@ -1,4 +1,4 @@
-//! The command line.
+//! The options of the command line.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use crate::bench_redis::Persistence;
 use crate::measure::{self, Measurement};
 use crate::scale::Scale;
 
-/// What to measure, and how.
+/// The measurements to run, and their settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) scale: Scale,
-    /// The names of the measurements; none for all.
+    /// The names of the measurements. None means all.
     pub(crate) only: Vec<String>,
-    /// The names of the peers; `all` is one of them. None for only Optimus.
+    /// The names of the peers, in which `all` is possible. None means only Optimus.
     pub(crate) peers: Vec<String>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) persistence: Persistence,
 }
 
-/// The name of the floors, which are selected like a measurement.
+/// The name of the floors. They are selected like a measurement.
 pub(crate) const FLOOR: &str = "floor";
 
 impl Options {
@@ -55,12 +55,12 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether this measurement is selected, by name or with all others.
+    /// Returns whether this measurement is selected, by name or with all others.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.names(name)
     }
 
-    /// The selected measurements.
+    /// Returns the selected measurements.
     pub(crate) fn measurements(&self) -> impl Iterator<Item = &'static Measurement> {
         let usual = measure::USUAL.iter().filter(|usual| self.wants(usual.name));
         usual.chain(measure::ON_DEMAND.iter().filter(|other| self.names(other.name)))
@@ -83,7 +83,7 @@ fn measurements() -> impl Iterator<Item = &'static Measurement> {
     measure::USUAL.iter().chain(measure::ON_DEMAND)
 }
 
-/// All arguments, and the names of all measurements.
+/// Returns the text about all arguments, and the names of all measurements.
 pub(crate) fn usage() -> String {
     let mut text = "\
         --quick        a short run of everything, with hard bounds on the work of Redis\n\

@@ -1,7 +1,7 @@
 //! Other queues, compared with Optimus: the same task, the same Redis, the same counts.
 //!
-//! Each is used from its own language, by a runner in `benches/peers/`. Its README describes the
-//! messages between the runners and this harness, and the best settings of each peer.
+//! Each peer is used from its own language, by a runner in `benches/peers/`. The README there
+//! describes the messages between the runners and this harness, and the best settings of each peer.
 
 mod catalog;
 mod complaint;
@@ -27,13 +27,13 @@ const ALL: &str = "all";
 /// The results of a peer.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Its rows of the results.
+    /// The rows of the peer in the results.
     Rows(Vec<Row>),
     /// The peer, or one of its measurements, failed for this reason.
     Skipped { peer: String, reason: String },
 }
 
-/// Measures the selected peers, one after the other. Missing ones are installed.
+/// Measures the selected peers, one after the other. Installs missing peers.
 pub(crate) fn run(options: &Options, bench: &Bench) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for name in &options.peers {
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options, bench: &Bench) -> Vec<Outcome> {
 fn outcomes_of(peer: &Peer, options: &Options, bench: &Bench) -> Vec<Outcome> {
     eprintln!("{}: another queue, for comparison", peer.name);
     let installed = Places::find().and_then(|places| {
-        install::install(peer.runner, &places).context("it could not be installed")?;
+        install::install(peer.runner, &places).context("the peer could not be installed")?;
         Ok(places)
     });
     match installed {

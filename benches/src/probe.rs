@@ -38,9 +38,9 @@ pub(crate) struct Counters {
 /// The work of Redis between two readings.
 #[derive(Clone, Debug)]
 pub(crate) struct Spent {
-    /// User + system time in seconds.
+    /// The user and system time in seconds.
     pub(crate) cpu_s: f64,
-    /// Calls by command, including those of scripts; only of commands that were called.
+    /// The calls by command, including those of scripts. Contains only commands that were called.
     pub(crate) calls: Calls,
     /// Reads from sockets.
     pub(crate) reads: u64,
@@ -53,7 +53,7 @@ impl Probe {
     ///
     /// # Errors
     ///
-    /// When no server replies at `url`.
+    /// When there is no reply from `url`.
     pub(crate) fn connect(url: &str) -> anyhow::Result<Self> {
         let connection = redis::Client::open(url)
             .and_then(|client| client.get_connection())
@@ -82,11 +82,11 @@ impl Probe {
         Ok(counters)
     }
 
-    /// The work of Redis since then.
+    /// Returns the work of Redis since this reading.
     ///
     /// # Errors
     ///
-    /// The same as for [`counters`](Self::counters).
+    /// The errors of [`counters`](Self::counters).
     pub(crate) fn since(&self, before: &Counters) -> anyhow::Result<Spent> {
         Ok(self.counters()?.since(before))
     }
@@ -102,7 +102,7 @@ impl Probe {
         self.inner.borrow_mut().ask(&pipeline)
     }
 
-    /// The total number of fields in these hashes.
+    /// Returns the total number of fields in these hashes.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Probe {
         Ok(lengths.iter().sum())
     }
 
-    /// The number of connections to Redis, including this one.
+    /// Returns the number of connections to Redis, including this one.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Probe {
 impl Inner {
     fn ask<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> anyhow::Result<T> {
         let mut answers: Vec<redis::Value> = self.ask_all(pipeline)?;
-        Ok(redis::from_redis_value(answers.pop().context("Redis replied nothing")?)?)
+        Ok(redis::from_redis_value(answers.pop().context("Redis sent no reply")?)?)
     }
 
     fn ask_all<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> anyhow::Result<Vec<T>> {
@@ -153,7 +153,7 @@ impl Inner {
     }
 }
 
-/// The form in `commandstats`: `memory|purge`.
+/// Returns the name in the form of `commandstats`: `memory|purge`.
 fn name_of(command: &redis::Cmd) -> String {
     let mut words = command.args_iter().filter_map(|arg| match arg {
         redis::Arg::Simple(word) => Some(String::from_utf8_lossy(word).to_lowercase()),
@@ -199,7 +199,7 @@ impl Counters {
 }
 
 impl Spent {
-    /// Per task: processor time, calls, reads.
+    /// Returns the values per task: processor time, calls, and reads.
     pub(crate) fn sample(&self, tasks: f64) -> Sample {
         let calls: u64 = self.calls.values().sum();
         Sample::new()

@@ -4,22 +4,22 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-/// `/proc` counts in hundredths of a second on every system that has it.
+/// The ticks per second of `/proc`, which are a hundred on every system that has it.
 const TICKS_PER_S: f64 = 100.0;
-/// User and system time are each rounded down to a tick.
+/// The largest error. User and system time are each rounded down to a tick.
 const TICKS_LOST: f64 = 2.0;
 
 /// The processor time of some processes at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
-    /// By process, to a hundredth of a second, including threads that have ended.
+    /// The time by process, in hundredths of a second, including threads that have ended.
     ticks: BTreeMap<u32, f64>,
-    /// By thread, in ns.
+    /// The time by thread, in ns.
     threads: BTreeMap<u32, u64>,
 }
 
 impl Usage {
-    /// The resources of these processes until now.
+    /// Returns the resources of these processes until now.
     pub(crate) fn of(pids: &[u32]) -> Self {
         let ticks = pids.iter().filter_map(|pid| Some((*pid, ticks(*pid)?)));
         Self {
@@ -28,7 +28,7 @@ impl Usage {
         }
     }
 
-    /// User + system seconds since `before`; `None` without `/proc`.
+    /// Returns the user and system seconds since `before`, or `None` without `/proc`.
     pub(crate) fn since(&self, before: &Self) -> Option<f64> {
         if self.ticks.is_empty() {
             return None;
@@ -39,7 +39,7 @@ impl Usage {
         let threads = self.threads.iter();
         let fine_ns: u64 = threads.map(|(id, ns)| ns - before.ns_of(*id).min(*ns)).sum();
         let precise_s = std::time::Duration::from_nanos(fine_ns).as_secs_f64();
-        // The fine sum lacks threads that ended in between.
+        // The finer sum lacks threads that ended in between.
         let cut_off_s = self.ticks.len() as f64 * TICKS_LOST / TICKS_PER_S;
         Some(if whole_s - precise_s > cut_off_s { whole_s } else { precise_s })
     }
@@ -49,7 +49,7 @@ impl Usage {
     }
 }
 
-/// These processes and their descendants.
+/// Returns these processes and their descendants.
 pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     let parents: Vec<(u32, u32)> =
         numbers_in("/proc").filter_map(|pid| Some((pid, parent(pid)?))).collect();
@@ -62,12 +62,12 @@ pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     found
 }
 
-/// The current resident memory of these processes in total, in MB.
+/// Returns the current resident memory of these processes in total, in MB.
 pub(crate) fn rss_mb(pids: &[u32]) -> Option<f64> {
     status_mb(pids, "VmRSS:")
 }
 
-/// The maximum resident memory of each of these processes, in total, in MB.
+/// Returns the sum of the maximum resident memory of each of these processes, in MB.
 pub(crate) fn peak_rss_mb(pids: &[u32]) -> Option<f64> {
     status_mb(pids, "VmHWM:")
 }
@@ -82,7 +82,7 @@ fn status_mb(pids: &[u32], field: &str) -> Option<f64> {
     (!kb.is_empty()).then(|| kb.iter().sum::<f64>() / 1024.0)
 }
 
-/// The fields of `/proc/<pid>/stat` after the name, which may contain anything.
+/// Returns the fields of `/proc/<pid>/stat` after the name, because the name may contain any text.
 fn stat(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;

@@ -1,4 +1,4 @@
-//! The results, for programs (JSON) and for people (tables).
+//! Writes the results, for programs (JSON) and for people (tables).
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
@@ -36,7 +36,7 @@ impl Report {
         let mut names: Vec<&str> = self.results.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
-        // In the order in which each name first appears.
+        // The columns are in the order in which each name first appears.
         names.sort_by_key(|name| self.results.iter().position(|row| row.name == *name));
         for name in names {
             let rows: Vec<&Row> = self.results.iter().filter(|row| row.name == name).collect();
@@ -66,8 +66,8 @@ fn print_facts(title: &str, facts: &Facts) {
     println!("{title:<9} {}", facts.join(" · "));
 }
 
-/// A column for each value that any row has; its cells have the median, the minimum and the
-/// maximum.
+/// Returns the table. It has a column for each value that any row has, and its cells contain the
+/// median, the minimum and the maximum.
 fn table(rows: &[&Row]) -> Table {
     let mut fields: Vec<Field> = rows.iter().flat_map(|row| row.values.keys().copied()).collect();
     fields.sort_unstable();
@@ -99,7 +99,7 @@ fn table(rows: &[&Row]) -> Table {
 
 fn plain_table() -> Table {
     let mut table = Table::new();
-    // In a form that a page of the documentation can include unchanged.
+    // The tables have a form that a page of the documentation can include unchanged.
     table.load_style(presets::ASCII_MARKDOWN);
     table
 }
@@ -112,7 +112,7 @@ fn cell(spread: Spread) -> String {
     format!("{} ({}..{})", number(median), number(min), number(max))
 }
 
-/// Three digits, or all digits of a whole number with separated thousands.
+/// Returns three digits, or all digits of a whole number with separated thousands.
 fn number(value: f64) -> String {
     let size = value.abs();
     if size < 100.0 {

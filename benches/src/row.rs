@@ -14,9 +14,9 @@ pub(crate) type Params = BTreeMap<&'static str, Value>;
 /// A row of the results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The measurement.
+    /// The name of the measurement.
     pub(crate) name: &'static str,
-    /// The peer; none for Optimus.
+    /// The name of the peer. None means Optimus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peer: Option<String>,
     pub(crate) params: Params,
@@ -25,19 +25,19 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row of Optimus.
+    /// Returns a row of Optimus.
     pub(crate) fn of_runs(name: &'static str, params: Params, runs: &[Sample]) -> Self {
         Self { name, peer: None, params, values: spreads(runs) }
     }
 
-    /// The same as a row of another queue.
+    /// Returns the same row for another queue.
     pub(crate) fn of_peer(mut self, peer: &str) -> Self {
         self.peer = Some(peer.to_owned());
         self
     }
 }
 
-/// Parameters from pairs: `params([("in_flight", 100.into())])`.
+/// Returns parameters from pairs: `params([("in_flight", 100.into())])`.
 pub(crate) fn params<const N: usize>(pairs: [(&'static str, Value); N]) -> Params {
     pairs.into_iter().collect()
 }

@@ -1,6 +1,6 @@
-//! The extent of the measurements: all of it, or little for a smoke test.
+//! The extent of the measurements: the full counts, or a small part for a smoke test.
 
-/// The number of runs, and the share of the full counts that each takes.
+/// The number of runs, and the divisor of the full counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// The number of repetitions of each measurement.
@@ -9,7 +9,7 @@ pub(crate) struct Scale {
     divisor: u64,
 }
 
-/// With less, a batch of each kind would not be full.
+/// The smallest count. With less, a batch of each kind would not be full.
 const TASKS_MIN: u64 = 1_000;
 
 impl Scale {
@@ -18,17 +18,17 @@ impl Scale {
     /// One run of a fortieth of the counts.
     pub(crate) const QUICK: Self = Self { runs: 1, divisor: 40 };
 
-    /// Whether this is only a smoke test.
+    /// Returns whether this is only a smoke test.
     pub(crate) fn is_quick(self) -> bool {
         self.divisor > 1
     }
 
-    /// The number of tasks, if a full run has `full`.
+    /// Returns the number of tasks, if a full run has `full`.
     pub(crate) fn tasks(self, full: u64) -> u64 {
         (full / self.divisor).max(TASKS_MIN.min(full))
     }
 
-    /// One of two values, for counts that cannot be divided.
+    /// Returns one of two values, for counts that can't be divided.
     pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
         if self.is_quick() { quick } else { full }
     }

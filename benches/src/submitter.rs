@@ -26,21 +26,21 @@ impl Submitter {
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// When the client can't be started.
     pub(crate) fn start(redis: &BenchRedis) -> anyhow::Result<Self> {
         Self::start_under(&[], redis)
     }
 
-    /// The same as [`start`](Self::start), by a program that runs programs.
+    /// Does the same as [`start`](Self::start), with a program that runs the client.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// When the client can't be started.
     pub(crate) fn start_under(launcher: &[String], redis: &BenchRedis) -> anyhow::Result<Self> {
         Ok(Self { agent: AgentProcess::start(launcher, "submit", &redis.url())? })
     }
 
-    /// Submits a load, and returns the cost.
+    /// Submits a load. Returns the cost.
     ///
     /// # Errors
     ///
@@ -49,11 +49,11 @@ impl Submitter {
         self.carry(redis, &SubmitOrder::Load(load))
     }
 
-    /// Executes an order, and returns the cost.
+    /// Executes an order. Returns the cost.
     ///
     /// # Errors
     ///
-    /// When it fails.
+    /// When the order fails.
     pub(crate) fn carry(
         &mut self,
         redis: &BenchRedis,
@@ -99,23 +99,23 @@ impl Submitter {
         }
     }
 
-    /// Lets the process end.
+    /// Asks the process to end, and waits for its end.
     ///
     /// # Errors
     ///
-    /// When it does not end with success.
+    /// When the process does not end with success.
     pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
         self.agent.leave()
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.agent.pid()
     }
 }
 
 impl Submitted {
-    /// The values of this run.
+    /// Returns the values of this run.
     pub(crate) fn sample(&self) -> Sample {
         let tasks = self.count as f64;
         self.spent

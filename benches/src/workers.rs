@@ -9,7 +9,7 @@ use crate::agent_process::AgentProcess;
 use crate::bench_redis::BenchRedis;
 use crate::executions::Executions;
 
-/// Longer than any load.
+/// The time limit of a load. No load needs that long.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Some worker processes with the same settings.
@@ -22,33 +22,33 @@ pub(crate) struct Workers {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Staff {
     pub(crate) processes: usize,
-    /// Tasks at once, in each process.
+    /// The tasks that run at once, in each process.
     pub(crate) in_flight: usize,
     pub(crate) queues: usize,
 }
 
 impl Staff {
-    /// One process that serves one queue.
+    /// Returns the settings of one process that serves one queue.
     pub(crate) fn one(in_flight: usize) -> Self {
         Self { processes: 1, in_flight, queues: 1 }
     }
 }
 
 impl Workers {
-    /// Starts the processes, but not the workers in them; tasks have numbers below `numbers`.
+    /// Starts the processes, but not the workers in them. Tasks have numbers below `numbers`.
     ///
     /// # Errors
     ///
-    /// When a process cannot be started.
+    /// When a process can't be started.
     pub(crate) fn prepare(redis: &BenchRedis, staff: Staff, numbers: u64) -> anyhow::Result<Self> {
         Self::prepare_under(&[], redis, staff, numbers)
     }
 
-    /// The same as [`prepare`](Self::prepare), by a program that runs programs.
+    /// Does the same as [`prepare`](Self::prepare), with a program that runs the workers.
     ///
     /// # Errors
     ///
-    /// When a process cannot be started.
+    /// When a process can't be started.
     pub(crate) fn prepare_under(
         launcher: &[String],
         redis: &BenchRedis,
@@ -66,7 +66,7 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// When a worker cannot be set up. A worker that cannot connect is found when it is stopped.
+    /// When a worker can't be set up. If a worker can't connect, its stop reports that.
     pub(crate) fn start(&mut self) -> anyhow::Result<()> {
         for reply in self.ask(WorkOrder::Start)? {
             ensure!(matches!(reply, Reply::Started), "a worker sent a wrong reply: {reply:?}");
@@ -74,7 +74,7 @@ impl Workers {
         Ok(())
     }
 
-    /// The number of tasks that they have executed.
+    /// Returns the number of tasks that the workers have executed.
     ///
     /// # Errors
     ///
@@ -102,21 +102,21 @@ impl Workers {
         Ok(executions)
     }
 
-    /// Lets the processes end.
+    /// Asks the processes to end, and waits for their ends.
     ///
     /// # Errors
     ///
-    /// When one does not end with success.
+    /// When a process does not end with success.
     pub(crate) fn leave(&mut self) -> anyhow::Result<()> {
         self.agents.iter_mut().try_for_each(AgentProcess::leave)
     }
 
-    /// The processes.
+    /// Returns the processes.
     pub(crate) fn pids(&self) -> Vec<u32> {
         self.agents.iter().map(AgentProcess::pid).collect()
     }
 
-    /// The number of tasks in their queues, in all states except success.
+    /// Returns the number of tasks in the workers' queues, in all states except success.
     ///
     /// # Errors
     ///
@@ -125,12 +125,12 @@ impl Workers {
         redis.tasks_in(self.queues)
     }
 
-    /// Waits until no more than this many tasks are left in their queues, in all states. Returns
-    /// the instant, and the number of tasks left.
+    /// Waits until no more than this many tasks are left in the workers' queues, in all states.
+    /// Returns the time of that, and the number of tasks left.
     ///
     /// # Errors
     ///
-    /// When that takes minutes.
+    /// When this takes minutes.
     pub(crate) fn finish(&self, redis: &BenchRedis, left: u64) -> anyhow::Result<(Instant, u64)> {
         let begun = Instant::now();
         let mut first = None;
@@ -141,7 +141,8 @@ impl Workers {
                 return Ok((Instant::now(), found));
             }
             ensure!(elapsed < PATIENCE, "{} tasks are still left after {elapsed:?}", found - left);
-            // The check costs Redis time: rarely while many tasks are left, each ms at the end.
+            // The check costs Redis time. So the checks are rare while many tasks are left, and one
+            // per ms at the end.
             let done = *first.get_or_insert(found) - found.min(first.unwrap_or(found));
             let rest_s = elapsed.as_secs_f64() * (found - left) as f64 / done.max(1) as f64;
             let pause_s = if done == 0 { PAUSE_MIN_S } else { rest_s / 8.0 };

@@ -29,7 +29,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The name from CLIENT SETNAME, empty at first.
+    /// Returns the name from CLIENT SETNAME, which is empty at first.
     pub(crate) fn name(&self) -> MutexGuard<'_, Vec<u8>> {
         self.name.lock().expect("no code panics while it holds a client's name")
     }

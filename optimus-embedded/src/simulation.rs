@@ -32,11 +32,11 @@ pub trait Gate: Send + Sync {
 
 /// Observes each `redis.call` of each script before the call.
 pub trait Observer: Send + Debug {
-    /// A script with this hash begins.
+    /// Called when a script with this hash begins.
     fn begins(&mut self, sha: &str);
 
-    /// A script is about to call a command. If this returns an error, with its code first, the
-    /// error replaces the command's reply.
+    /// Called before a script calls a command. If this function returns an error, with its code
+    /// first, the error replaces the command's reply.
     fn before(&mut self, call: &RedisCall<'_>) -> Option<String>;
 }
 

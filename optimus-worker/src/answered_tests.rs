@@ -17,7 +17,7 @@ use crate::{
     tally::Counts,
 };
 
-/// Creates a worker and an attempt that has succeeded. The report of the attempt is not sent yet.
+/// A worker with an attempt that has succeeded. The report of the attempt is not sent yet.
 struct Held {
     shared: Arc<Shared>,
     lease: Lease,

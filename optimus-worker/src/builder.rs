@@ -235,8 +235,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// At the start, prints neither the worker's queues and tasks to stderr, nor a hint about a
-    /// missing `tracing` subscriber. Warnings about the server are still printed.
+    /// Prints neither the worker's queues and tasks nor a hint about a missing `tracing` subscriber
+    /// to stderr at the start. Warnings about the server are still printed.
     pub fn quiet(mut self) -> Self {
         self.config.banner = false;
         self

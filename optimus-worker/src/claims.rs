@@ -53,8 +53,9 @@ struct QueueClaims {
 }
 
 impl QueueClaims {
-    /// All claims up to this one are answered, or will never be answered. If such a claim granted a
-    /// task that this worker does not know, the heartbeat gives the task back.
+    /// Returns the last claim up to which all claims are answered, or will never be answered. If
+    /// such a claim granted a task that this worker does not know, the heartbeat gives the task
+    /// back.
     fn received_seq(&self) -> u64 {
         self.unanswered.as_ref().map_or(self.answered_seq, |request| request.seq - 1)
     }
@@ -191,8 +192,8 @@ impl Claims {
         Load { poll: config.poll, is_loaded, begun: self.begun, queues: self.queues.len() as u64 }
     }
 
-    /// If it is this worker's turn to poll and no slot is idle, the worker claims zero tasks. This
-    /// claim still moves due tasks into the ready list, and wakes another worker.
+    /// Claims zero tasks if it is this worker's turn to poll and no slot is idle. This claim still
+    /// moves due tasks into the ready list, and wakes another worker.
     fn pass_on_due(&mut self, requests: &mut Vec<ClaimRequest>) {
         for at in 0..self.queues.len() {
             if !self.queues[at].polls.take_fired() {

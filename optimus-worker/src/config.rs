@@ -112,7 +112,8 @@ impl Config {
     }
 }
 
-/// The queues in the syntax of `OPTIMUS_QUEUES`: `critical=3, default` or `critical > default`.
+/// Returns the queues in the syntax of `OPTIMUS_QUEUES`: `critical=3, default` or `critical >
+/// default`.
 pub(crate) fn describe(order: Order, queues: &[(QueueName, u32)]) -> String {
     let named = |(name, weight): &(QueueName, u32)| match weight {
         1 => name.to_string(),

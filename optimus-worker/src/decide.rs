@@ -72,7 +72,7 @@ impl Report {
         }
     }
 
-    /// The bytes of the report without its lease.
+    /// Returns the bytes of the report without its lease.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Complete(done) => done.result.as_ref().map_or(0, |(bytes, _)| bytes.len()),

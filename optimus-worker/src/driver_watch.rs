@@ -24,7 +24,7 @@ const KNOWN_FOR: u32 = 50;
 /// attempt.
 const IDLE_CHECKS: u32 = 5;
 
-/// Checks the threads of the handlers' runtime, and wakes an idle one.
+/// The role that checks the threads of the handlers' runtime, and wakes an idle thread.
 pub(crate) struct DriverWatch {
     shared: Arc<Shared>,
     runtime: Handle,
@@ -76,7 +76,8 @@ fn changes(metrics: &RuntimeMetrics, thread: usize) -> u64 {
     metrics.worker_park_unpark_count(thread)
 }
 
-/// On these targets tokio does not count parks, so no blocked thread is found.
+/// Returns zero, because tokio does not count parks on these targets. So no blocked thread is found
+/// there.
 #[cfg(not(target_has_atomic = "64"))]
 fn changes(_: &RuntimeMetrics, _: usize) -> u64 {
     0

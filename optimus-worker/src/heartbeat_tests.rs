@@ -20,7 +20,7 @@ struct Stepped {
 }
 
 impl Stepped {
-    /// A worker with one task in its queue.
+    /// Creates a worker with one task in its queue.
     async fn new(name: &str) -> Self {
         let (client, shared) = idle_worker(name).await;
         client.submit(Nothing {}.call()).await.unwrap();

@@ -43,8 +43,8 @@ pub(crate) enum Outcome {
 /// The cause of the outcome. `None` if the event is not logged.
 type Cause = Option<Box<AttemptError>>;
 
-/// The text of an entry of the error history. In the entry, each source of an error has its own
-/// line, but a field of an event has only one line.
+/// Returns the text of an entry of the error history. In the entry, each source of an error has its
+/// own line, but a field of an event has only one line.
 fn cause(entry: &str) -> Cause {
     let mut cause: AttemptError = serde_json::from_str(entry).ok()?;
     cause.message = cause.message.replace("\n  caused by: ", ": ");

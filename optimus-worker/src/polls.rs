@@ -93,10 +93,10 @@ impl LastPoll {
         self.at + shared_interval(load.poll, workers.min(most), self.chance)
     }
 
-    /// A loaded worker whose slots are filled as soon as they are free receives no wakeup. So the
-    /// polls of other workers do not help it, and it would serve some queues beyond their shares.
-    /// Such a worker polls by itself once in each poll interval, but over all its queues no more
-    /// often than it begins tasks.
+    /// Returns whether a loaded worker must poll by itself. If its slots are filled as soon as they
+    /// are free, the worker receives no wakeup. So the polls of other workers do not help it, and
+    /// it would serve some queues beyond their shares. Such a worker polls by itself once in each
+    /// poll interval, but over all its queues no more often than it begins tasks.
     fn is_own_turn(self, now: Instant, load: Load) -> bool {
         let is_worth_it = load.begun - self.begun >= load.queues;
         load.is_loaded && is_worth_it && self.at + interval(load.poll, 1, self.chance) <= now

@@ -6,12 +6,12 @@ const POLL: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(250);
 const HOURS: Duration = Duration::from_secs(10 * 3600);
 
-/// The load of a worker that has begun no task yet.
+/// Returns the load of a worker that has begun no task yet.
 fn load(is_loaded: bool, queues: u64) -> Load {
     Load { poll: POLL, is_loaded, begun: 0, queues }
 }
 
-/// The longest wait between two polls of an idle worker.
+/// Returns the longest wait between two polls of an idle worker.
 fn longest_wait(workers: u32) -> Duration {
     let share = EXPONENTIAL_MAX / EXPONENTIAL_MEAN;
     POLL * 3 / 2 + (POLL * (workers - 1)).mul_f64(share) + TURN

@@ -166,8 +166,8 @@ impl Quarantine {
         (held, queue)
     }
 
-    /// If the drain took too long, removes all held tasks, and returns how long to give them back
-    /// for.
+    /// Removes all held tasks if the drain took too long. Returns them, and how long to give them
+    /// back for.
     pub(crate) fn give_up(&self, now: Instant, chance: f64) -> Vec<(Lease, Duration)> {
         let mut state = self.state();
         let is_over = state.drain_until().is_some_and(|until| until <= now);

@@ -29,7 +29,7 @@ const NO_DUE: u64 = u64::MAX;
 pub(crate) struct Queues {
     served: Vec<Served>,
     places: HashMap<QueueName, usize>,
-    /// Returns how many workers the queue with the most workers has.
+    /// The number of workers of the queue with the most workers.
     peers: AtomicUsize,
 }
 

@@ -35,7 +35,7 @@ const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is
                              the log, call `tracing_subscriber::fmt().init()` before the worker \
                              starts";
 
-/// A worker that is registered, and whose roles do not run yet.
+/// Starts a worker up to its registration. Its roles do not run yet.
 pub(crate) async fn start(
     mut config: Config,
     registry: Registry,

@@ -85,7 +85,7 @@ impl Sleeper {
 }
 
 impl Wakeups {
-    /// A slot is idle.
+    /// Called when a slot is idle.
     pub(crate) fn slot_freed(&self) {
         self.claimer.wake();
         self.ending.wake();
@@ -104,52 +104,53 @@ impl Wakeups {
         }
     }
 
-    /// A task that still runs no longer needs a thread of the runtime.
+    /// Called when a task that still runs no longer needs a thread of the runtime.
     pub(crate) fn runtime_left(&self) {
         self.ending.wake();
     }
 
-    /// Redis has answered reports.
+    /// Called when Redis has answered reports.
     pub(crate) fn reports_answered(&self) {
         self.ending.wake();
     }
 
-    /// A report waits to be sent.
+    /// Called when a report waits to be sent.
     pub(crate) fn report_pushed(&self) {
         self.claimer.wake();
     }
 
-    /// The fallback reporter has received answers to reports.
+    /// Called when the fallback reporter has received answers to reports.
     pub(crate) fn fallback_reported(&self) {
         self.claimer.wake();
     }
 
-    /// A queue may have work.
+    /// Called when a queue may have work.
     pub(crate) fn queue_hinted(&self) {
         self.claimer.wake();
     }
 
-    /// A queue has no work.
+    /// Called when a queue has no work.
     pub(crate) fn queue_found_empty(&self) {
         self.work_listener.wake();
     }
 
-    /// The answer to a claim has arrived. It shows when a task is due in the queue.
+    /// Called when the answer to a claim has arrived. The answer shows when a task is due in the
+    /// queue.
     pub(crate) fn claim_answered(&self) {
         self.work_listener.wake();
     }
 
-    /// A queue needs its heartbeat sooner than expected.
+    /// Called when a queue needs its heartbeat sooner than expected.
     pub(crate) fn beat_wanted(&self) {
         self.heartbeat.wake();
     }
 
-    /// A heartbeat has returned when the leases of other workers end.
+    /// Called when a heartbeat has returned the ends of the leases of other workers.
     pub(crate) fn expiry_learned(&self) {
         self.reaper.wake();
     }
 
-    /// Attempts were added to the table.
+    /// Called when attempts were added to the table.
     pub(crate) fn attempts_began(&self) {
         self.deadlines.wake();
         self.fallback_reporter.wake();

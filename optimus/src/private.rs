@@ -29,7 +29,7 @@ pub const fn argument<T: Argument>() {}
 /// Replaces the derived code of an argument that is not an [`Argument`]. The compiler has then
 /// already reported the failed assertion, and this type prevents further errors.
 pub trait NoJson {
-    /// Never called.
+    /// Panics. The generated code never calls this function.
     ///
     /// # Errors
     /// None.
@@ -37,7 +37,7 @@ pub trait NoJson {
         unreachable!("the program did not compile")
     }
 
-    /// Never called.
+    /// Panics. The generated code never calls this function.
     ///
     /// # Errors
     /// None.
@@ -133,7 +133,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
 /// Asserts that a task may return the type.
 pub const fn returns<R: Returned>() {}
 
-/// Checks whether the assertion about `R` holds. The constants of this type have the bounds of the
+/// Shows whether the assertion about `R` holds. The constants of this type have the bounds of the
 /// assertion. If `R` does not meet these bounds, the constants of [`NotReturnable`] apply.
 pub struct ReturnKind<R>(std::marker::PhantomData<R>);
 
@@ -167,7 +167,7 @@ impl Answer<2> {
 }
 
 impl Answer<0> {
-    /// The type is not returnable, and another assertion reports that.
+    /// Accepts a type that is not returnable, because another assertion reports that.
     pub const fn keeps<R>() {}
 }
 
@@ -211,7 +211,7 @@ impl<R> Answers<R> for Answer<0> {
             or import the type under another name if it is an argument"
 )]
 pub trait IsContext {
-    /// The context itself.
+    /// Returns the context itself.
     fn of(ctx: Context) -> Self;
 }
 

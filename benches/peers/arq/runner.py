@@ -14,7 +14,7 @@ from arq.worker import func
 
 from harness import Tally, argument, end_with_input, ready, say
 
-# It takes what follows the last slash for the number of a database.
+# The library reads the text after the last slash as the number of a database.
 REDIS = RedisSettings.from_dsn(os.environ["REDIS_URL"].rstrip("/"))
 FORMAT = {
     "job_serializer": lambda job: json.dumps(job, default=str).encode(),

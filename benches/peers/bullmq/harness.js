@@ -16,14 +16,14 @@ const argument = (number, sentNs = 0) => ({ number, sent_ns: sentNs, text: TEXT 
 
 const say = (words) => new Promise((told) => process.stdout.write(`bench ${words}\n`, told));
 
-// Tells that all is connected, and waits until the harness has looked at the clocks.
+// Reports that the runner is connected, and waits until the harness has read the clocks.
 async function ready(version) {
   await say(`ready ${version}`);
   while (heard.length === 0 && !ended) await new Promise((resolve) => { wake = resolve; });
   if (heard.shift() !== 'go') process.exit(1);
 }
 
-// Ends the process, after `last`, once the harness needs it no more: it closes our input, or died.
+// Ends the process, after `last`, when the harness closes our input or dies.
 async function endWithInput(last = async () => {}) {
   process.stdout.on('error', () => process.exit(1));
   while (!ended) await new Promise((resolve) => { wake = resolve; });

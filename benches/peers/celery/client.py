@@ -15,7 +15,7 @@ def submit(count, way, batch):
         for number in range(count):
             noop.delay(argument(number))
     elif way == "all":
-        # A group over one producer is what the library has for many at once.
+        # A group over one producer is the way to submit many tasks at once with this library.
         with app.producer_pool.acquire(block=True) as producer:
             for begin in range(0, count, batch):
                 numbers = range(begin, min(count, begin + batch))

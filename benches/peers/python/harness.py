@@ -1,4 +1,4 @@
-"""What the runners in Python share: the argument, the tally of executions, and the lines that
+"""Code that the Python runners share: the argument, the tally of executions, and the lines that
 they exchange with the harness (see ../README.md)."""
 
 import os
@@ -21,15 +21,14 @@ def say(words):
 
 
 def ready(version):
-    """Tells that all is loaded, and waits until the harness has looked at the clocks."""
+    """Reports that the runner has started, and waits until the harness has read the clocks."""
     say(f"ready {version}")
     if sys.stdin.readline() != "go\n":
         os._exit(1)
 
 
 def end_with_input(last=lambda: None):
-    """Ends the process, after `last`, once the harness needs it no more: it closes our input, or
-    died."""
+    """Ends the process, after `last`, when the harness closes our input or dies."""
 
     def wait():
         try:
@@ -61,7 +60,7 @@ class Tally:
         self.count += 1
 
     def start(self):
-        """Reports executions as they come; ends the process when the harness is done with it."""
+        """Reports executions as they happen. Ends the process when the harness no longer needs it."""
         threading.Thread(target=self._report, daemon=True).start()
         end_with_input(self._answer)
 

@@ -13,14 +13,13 @@ module Harness
     STDOUT.flush
   end
 
-  # Tells that all is loaded, and waits until the harness has looked at the clocks.
+  # Reports that the runner has started, and waits until the harness has read the clocks.
   def self.ready(version)
     say("ready #{version}")
     exit!(1) unless STDIN.gets == "go\n"
   end
 
-  # Ends the process, after the block, once the harness needs it no more: it closes our input, or
-  # died.
+  # Ends the process, after the block, when the harness closes our input or dies.
   def self.end_with_input
     Thread.new do
       STDIN.gets

@@ -1,4 +1,4 @@
-# What `sidekiq -r` loads: the job, and a tally of its executions.
+# The code that `sidekiq -r` loads: the job, and a tally of its executions.
 require_relative "job"
 
 module Tally

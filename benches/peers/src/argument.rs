@@ -2,22 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// As long as makes the whole argument 200 bytes at six digits of `number`.
+/// The length with which the whole argument has 200 bytes if `number` has six digits.
 const TEXT_LEN: usize = 161;
 
 /// The argument. In Redis it is the JSON of these three fields, in every language.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Argument {
-    /// Tells the tasks of one run apart, counted from 0.
+    /// The number of the task in its run, counted from 0.
     pub number: usize,
-    /// When the submit was called, in nanoseconds of the monotonic clock; 0 if nobody asks.
+    /// When the submit was called, in nanoseconds of the monotonic clock, or 0 if the time is not
+    /// needed.
     pub sent_ns: u64,
-    /// Makes up the size.
+    /// Text that fills the argument to its size.
     pub text: String,
 }
 
 impl Argument {
-    /// The argument of the task with this number.
+    /// Returns the argument of the task with this number.
     pub(crate) fn new(number: usize) -> Self {
         Self { number, sent_ns: 0, text: "x".repeat(TEXT_LEN) }
     }

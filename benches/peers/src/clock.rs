@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of the monotonic clock: the same instant in every process.
+/// Returns the nanoseconds of the monotonic clock. The time is the same in every process.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let part = |value: i64| u64::try_from(value).expect("the clock counts from the system's start");

@@ -1,7 +1,7 @@
 //! The lines that a runner exchanges with the harness.
 //!
-//! What the runner prints begins with `bench`, because libraries print too. The harness says
-//! `go`, and ends a runner by closing its standard input, which its own death does as well.
+//! A line of a runner begins with `bench`, because libraries print, too. The harness sends `go`,
+//! and ends a runner by closing its standard input. The input also closes if the harness dies.
 
 use std::io::{self, Write as _};
 use std::process;
@@ -9,14 +9,14 @@ use std::thread;
 
 use crate::Result;
 
-/// Tells that all is connected, and waits until the harness has looked at the clocks.
+/// Reports that the runner is connected, and waits until the harness has read the clocks.
 pub(crate) fn ready(version: &str) -> Result {
     say(&format!("ready {version}"))?;
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     match line.trim() {
         "go" => Ok(()),
-        other => Err(format!("expected `go`, heard {other:?}").into()),
+        other => Err(format!("expected `go`, received {other:?}").into()),
     }
 }
 
@@ -27,11 +27,11 @@ pub(crate) fn say(words: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Ends the process, after `last`, once the harness needs it no more. It may be in the middle of
-/// something, and of something that would never end.
+/// Ends the process, after `last`, when the harness closes our input or dies. The process may be in
+/// the middle of a call that would never end.
 pub(crate) fn end_with_input(last: impl FnOnce() + Send + 'static) {
     thread::spawn(|| {
-        // Whatever ends the wait ends the process.
+        // The process ends even if the read fails.
         let _ = io::stdin().read_line(&mut String::new());
         last();
         process::exit(0);

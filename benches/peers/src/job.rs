@@ -1,4 +1,4 @@
-//! What a runner is asked to do.
+//! The job that a runner is asked to do.
 
 use std::future::pending;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::harness::{end_with_input, ready};
 use crate::submit::Way;
 use crate::{Peer, Result, setting, submit, tally, version};
 
-/// One line of the usage.
+/// The usage, in one line.
 pub(crate) enum Job {
     Submit { count: usize, way: Way },
     Latency { count: usize, every: Duration },

@@ -1,8 +1,8 @@
-//! What the Rust runners share: the task's argument, the three things a runner does, and the
-//! lines that it exchanges with the harness.
+//! Code that the Rust runners share: the task's argument, the three jobs of a runner, and the lines
+//! that it exchanges with the harness.
 //!
 //! A runner is a library under test behind [`Peer`], and a `main` that calls [`run`]. README.md,
-//! one folder up, says what a runner in any language has to do.
+//! one folder up, describes the duties of a runner in any language.
 
 mod argument;
 mod clock;
@@ -20,12 +20,12 @@ use std::str::FromStr;
 pub use argument::Argument;
 pub use tally::ran;
 
-/// What fails in a runner is only ever told to the harness, so any error will do.
+/// A runner only prints its failures for the harness, so it needs no typed error.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A library that runs the benchmark's task. Each concurrent caller has a clone.
 pub trait Peer: Clone + Send + Sync + Sized + 'static {
-    /// The package that `Cargo.lock` tells the version of.
+    /// The package whose version `Cargo.lock` contains.
     const PACKAGE: &'static str;
 
     /// Connects to the Redis at this address, with settings from the environment.
@@ -43,11 +43,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     fn work(self) -> impl Future<Output = Result> + Send;
 }
 
-/// Does what the command line asks for.
+/// Runs the job of the command line.
 ///
 /// # Errors
 ///
-/// What the library says, or what is wrong with the command line.
+/// The error of the library, or the problem of the command line.
 pub fn run<P: Peer>() -> Result {
     let job = job::Job::parse(env::args().skip(1))?;
     let mut runtime = match setting("THREADS", 0)? {
@@ -57,11 +57,11 @@ pub fn run<P: Peer>() -> Result {
     runtime.enable_all().build()?.block_on(job.run::<P>())
 }
 
-/// The setting of this name, which the harness puts into the environment.
+/// Returns the setting with this name, which the harness puts into the environment.
 ///
 /// # Errors
 ///
-/// When it is there and can't be read.
+/// When the setting exists and can't be read.
 pub fn setting<T: FromStr<Err: Display>>(name: &str, default: T) -> Result<T> {
     match env::var(name) {
         Ok(text) => text.parse().map_err(|error| format!("{name}={text}: {error}").into()),

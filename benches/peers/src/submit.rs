@@ -8,17 +8,17 @@ use crate::clock::now_ns;
 use crate::harness::say;
 use crate::{Argument, Peer, Result};
 
-/// How the tasks of a run reach the library.
+/// How the tasks of a run are submitted.
 pub(crate) enum Way {
-    /// One awaited call after another.
+    /// One call after another, each awaited.
     Seq,
-    /// As many callers at once, each with one call after another.
+    /// This many callers at once, each with one call after another.
     Concurrent { callers: usize },
-    /// As many tasks in each call.
+    /// This many tasks in each call.
     All { batch: usize },
 }
 
-/// Submits the tasks `0..count` and tells how long it took.
+/// Submits the tasks `0..count`. Returns how long that took.
 pub(crate) async fn many<P: Peer>(mut peer: P, count: usize, way: Way) -> Result {
     let begun = Instant::now();
     match way {
@@ -38,7 +38,7 @@ pub(crate) async fn many<P: Peer>(mut peer: P, count: usize, way: Way) -> Result
     done(begun)
 }
 
-/// Submits one task each `every` and tells how long it took.
+/// Submits one task each `every`. Returns how long that took.
 pub(crate) async fn paced<P: Peer>(mut peer: P, count: usize, every: Duration) -> Result {
     let begun = Instant::now();
     let mut ticks = interval(every);

@@ -1,4 +1,4 @@
-//! Counts the executions of a worker and tells the harness about them.
+//! Counts the executions of a worker, and reports them to the harness.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -10,13 +10,13 @@ use crate::Argument;
 use crate::clock::now_ns;
 use crate::harness::{end_with_input, say};
 
-/// How often the harness hears of progress.
+/// The interval of the reports to the harness.
 const REPORT_EVERY: Duration = Duration::from_millis(10);
 
-/// The handlers of a library are plain functions, and so find the tally here.
+/// The tally is a static, because the handlers of a library are plain functions.
 static TALLY: OnceLock<Tally> = OnceLock::new();
 
-/// What ran in this process.
+/// The executions in this process.
 #[derive(Debug)]
 struct Tally {
     /// How often each task ran.
@@ -27,7 +27,7 @@ struct Tally {
     waits_ns: Mutex<Vec<u64>>,
 }
 
-/// Counts an execution. It is the first line of the handler, for latency ends here.
+/// Counts an execution. This call is the first line of the handler, because the latency ends here.
 pub fn ran(argument: &Argument) {
     let now = now_ns();
     let tally = TALLY.get().expect("a worker starts its tally before it starts the library");
@@ -43,8 +43,8 @@ pub fn ran(argument: &Argument) {
     tally.count.fetch_add(1, Relaxed);
 }
 
-/// Starts to count the executions of the tasks `0..count`, to report them as they come, and to
-/// wait for the end of the run, which ends the process.
+/// Starts to count the executions of the tasks `0..count`, to report them, and to wait for the end
+/// of the run, which ends the process.
 pub(crate) fn start(count: usize) {
     let tally = TALLY.get_or_init(|| Tally {
         runs: (0..count).map(|_| AtomicU8::new(0)).collect(),
@@ -61,7 +61,7 @@ pub(crate) fn start(count: usize) {
             if count != told {
                 told = count;
                 let (first, last) = (tally.first_ns.load(Relaxed), tally.last_ns.load(Relaxed));
-                // Nobody hears it when the harness is gone, and then the process ends anyway.
+                // If the harness is gone, the report is lost, and the process ends anyway.
                 let _ = say(&format!("ran {count} {first} {last}"));
             }
         }
@@ -73,15 +73,15 @@ impl Tally {
     fn waited(&self) -> String {
         let waits = self.waits_ns.lock().unwrap_or_else(PoisonError::into_inner);
         waits.iter().fold(String::from("waited"), |mut line, wait| {
-            write!(line, " {wait}").expect("a string takes all");
+            write!(line, " {wait}").expect("writing to a string can't fail");
             line
         })
     }
 
-    /// Two hexadecimal digits a task: how often it ran.
+    /// Returns two hexadecimal digits for each task: the number of its executions.
     fn seen(&self) -> String {
         self.runs.iter().fold(String::from("seen "), |mut line, runs| {
-            write!(line, "{:02x}", runs.load(Relaxed)).expect("a string takes all");
+            write!(line, "{:02x}", runs.load(Relaxed)).expect("writing to a string can't fail");
             line
         })
     }

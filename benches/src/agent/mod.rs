@@ -1,5 +1,5 @@
-//! The processes that submit and run tasks. The harness starts this program again for each, so that
-//! each one has its own processor time and memory.
+//! The processes that submit and run tasks. The harness starts this program again for each agent,
+//! so that each agent has its own processor time and memory.
 //!
 //! An agent reads one order per line from standard input and writes one reply per line to standard
 //! output, both as JSON. It ends with its input, and so with the harness.
@@ -22,7 +22,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use protocol::Reply;
 
-/// Redis uses the other core of the machine of the published figures.
+/// The number of threads of an agent. Redis uses the other core of the machine of the published
+/// figures.
 const RUNTIME_THREADS: usize = 1;
 
 /// How long an agent continues an order after the harness has gone.
@@ -32,7 +33,7 @@ const LAST_ORDER_WITHIN: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// When the role is unknown or the agent cannot start. Later errors are sent as replies.
+/// When the role is unknown, or the agent can't start. Later errors are sent as replies.
 pub(crate) fn serve(args: &[String]) -> anyhow::Result<()> {
     match args {
         [role, url] if role == "submit" => submitter::serve(url),
@@ -59,7 +60,7 @@ fn obey_each<O: DeserializeOwned>(
     Ok(())
 }
 
-/// Reads on its own thread, which notices the end of the input even during an order.
+/// Reads on a separate thread, which notices the end of the input even during an order.
 fn read_orders() -> Receiver<String> {
     let (sender, orders) = mpsc::channel();
     thread::spawn(move || {

@@ -8,7 +8,7 @@ pub(crate) const QUEUE: &str = "bench";
 /// The size of a task's arguments in bytes, unless a measurement varies it.
 pub(crate) const PAYLOAD_BYTES: usize = 200;
 
-/// The queues of a load that is spread over this many.
+/// Returns the queues of a load that is spread over this many.
 pub(crate) fn queue_names(queues: usize) -> Vec<String> {
     match queues {
         1 => vec![QUEUE.to_owned()],
@@ -19,14 +19,14 @@ pub(crate) fn queue_names(queues: usize) -> Vec<String> {
 /// An order for an agent that submits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum SubmitOrder {
-    /// Submit this load.
+    /// Submits this load.
     Load(Load),
-    /// Call a script that only returns 1, one call after another, each with these words after the
-    /// script's hash.
+    /// Calls a script that only returns 1, one call after another. Each call has these words after
+    /// the script's hash.
     ReturnOne { words: Vec<Vec<u8>>, count: u64 },
-    /// Submit this many tasks that return something, and hold their handles.
+    /// Submits this many tasks that return something, and holds their handles.
     Hold { count: u64 },
-    /// Await the result of each held task, one after the other.
+    /// Waits for the result of each held task, one after the other.
     Hear,
 }
 
@@ -35,10 +35,10 @@ pub(crate) enum SubmitOrder {
 pub(crate) struct Load {
     pub(crate) way: Way,
     pub(crate) kind: Kind,
-    /// The first task's number.
+    /// The number of the first task.
     pub(crate) first: u64,
     pub(crate) count: u64,
-    /// The size of each one's arguments in bytes.
+    /// The size of the arguments of each task, in bytes.
     pub(crate) payload: usize,
     /// The number of queues, used in turn.
     pub(crate) queues: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Load {
 /// How tasks are submitted.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Way {
-    /// One awaited call after another.
+    /// One call after another, each awaited.
     Sequential,
     /// This many calls at once.
     Concurrent { in_flight: usize },
@@ -64,31 +64,32 @@ pub(crate) enum Way {
 /// The kind of a task, with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// With the default options.
+    /// A task with the default options.
     Plain,
-    /// With a unique biz id.
+    /// A task with a unique biz id.
     BizId,
-    /// With a result that is kept.
+    /// A task with a result that is kept.
     Result,
-    /// Due this long after its submit.
+    /// A task that is due this long after its submit.
     Delayed { ms: u64 },
-    /// Due at this instant, in ms since the Unix epoch.
+    /// A task that is due at this time, in ms since the Unix epoch.
     DueAt { ms: u64 },
-    /// Fails in its first attempt.
+    /// A task that fails in its first attempt.
     FailsOnce,
-    /// Reports how long after its submit it started.
+    /// A task that reports how long after its submit it started.
     Stamped,
-    /// Due at random within this many ms; reports how long after that it started.
+    /// A task that is due at random within this many ms. It reports how long after its due time it
+    /// started.
     StampedWithin { ms: u64 },
 }
 
 impl Load {
-    /// Plain tasks, numbered from 0.
+    /// Returns plain tasks, numbered from 0.
     pub(crate) fn new(way: Way, count: u64) -> Self {
         Self { way, kind: Kind::Plain, first: 0, count, payload: PAYLOAD_BYTES, queues: 1 }
     }
 
-    /// Plain tasks in batches of a thousand, to fill a queue.
+    /// Returns plain tasks in batches of a thousand, to fill a queue.
     pub(crate) fn bulk(count: u64) -> Self {
         Self::new(Way::Batches { batch: 1_000 }, count)
     }
@@ -117,25 +118,25 @@ pub(crate) struct WorkSettings {
     /// The number of tasks that run at once.
     pub(crate) in_flight: usize,
     pub(crate) queues: usize,
-    /// The limit of task numbers.
+    /// The upper limit of task numbers.
     pub(crate) numbers: u64,
 }
 
 /// An order for an agent that runs tasks.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum WorkOrder {
-    /// Start the worker.
+    /// Starts the worker.
     Start,
-    /// Report the number of tasks that were run.
+    /// Reports the number of executed tasks.
     Executed,
-    /// Stop the worker, and report what was run.
+    /// Stops the worker, and reports the executed tasks.
     Stop,
 }
 
 /// A reply of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// It is ready for orders.
+    /// The agent is ready for orders.
     Ready,
     /// The load is submitted.
     Submitted {
@@ -153,10 +154,10 @@ pub(crate) enum Reply {
 /// The executions of one worker.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tallied {
-    /// A bit for each task's number, 64 in each.
+    /// One bit for each task's number, 64 bits in each element.
     pub(crate) words: Vec<u64>,
-    /// Executions of tasks that had been executed before.
+    /// The number of executions of tasks that had been executed before.
     pub(crate) doubled: u64,
-    /// How long after its instant each stamped task started.
+    /// How long after its time each stamped task started.
     pub(crate) latencies_us: Vec<f64>,
 }

@@ -1,5 +1,5 @@
-//! The floor of sequential submits: a script that only returns 1, called with a submit's words over
-//! a connection with the same settings.
+//! The floor of sequential submits. It is a script that only returns 1, called with a submit's
+//! words over a connection with the same settings.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const PIPELINE_BUFFER: usize = 4096;
 const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
-/// Calls the script this often, one call after another, and returns the time in seconds.
+/// Calls the script this often, one call after another. Returns the time in seconds.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub(super) async fn call(url: &str, words: &[Vec<u8>], count: u64) -> anyhow::Re
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// With the settings of the library's own connections.
+/// Returns the settings of the library's own connections.
 async fn connect(url: &str) -> anyhow::Result<MultiplexedConnection> {
     let info = url.into_connection_info()?;
     let tcp = TcpSettings::default().set_nodelay(true);

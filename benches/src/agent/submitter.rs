@@ -1,4 +1,4 @@
-//! The agent that submits: a client as in any program.
+//! The agent that submits. It is a client as in any program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ async fn hold(client: Client, count: u64) -> anyhow::Result<Vec<TaskHandle<Strin
     client.submit_all(calls).await.map_err(|error| error.first.into())
 }
 
-/// Awaits their results in turn, in a task of the runtime, as an application does.
+/// Waits for their results in turn, in a task of the runtime, as an application does.
 async fn hear(held: Vec<TaskHandle<String>>) -> anyhow::Result<()> {
     let hearing = tokio::spawn(async move {
         for handle in held {
@@ -59,12 +59,13 @@ async fn hear(held: Vec<TaskHandle<String>>) -> anyhow::Result<()> {
     hearing.await?
 }
 
-/// Submits a load and returns the number of its tasks.
+/// Submits a load. Returns the number of its tasks.
 async fn carry(client: Client, load: Load) -> anyhow::Result<u64> {
     let end = load.first + load.count;
     match load.way {
         Way::Sequential => {
-            // In a task of the runtime, as in an application, not on the blocked thread.
+            // The load runs in a task of the runtime, as in an application, and not on the blocked
+            // thread.
             tokio::spawn(async move {
                 for number in load.first..end {
                     one(&client, number, &load).await?;
@@ -92,7 +93,7 @@ async fn carry(client: Client, load: Load) -> anyhow::Result<u64> {
     }
 }
 
-/// Submits from this many tasks at once: a count, or until an instant.
+/// Submits from this many tasks at once, up to a count or until a time.
 async fn together(load: Load, in_flight: usize, until: Option<Instant>) -> anyhow::Result<u64> {
     let client = Client::installed()?;
     let next = Arc::new(AtomicU64::new(load.first));
@@ -147,7 +148,7 @@ async fn every(client: Client, load: Load, interval: Duration) -> anyhow::Result
     Ok(load.count)
 }
 
-/// Submits one task. Only plain and stamped ones are submitted one by one.
+/// Submits one task. Only plain and stamped tasks are submitted one by one.
 async fn one(client: &Client, number: u64, load: &Load) -> anyhow::Result<()> {
     let text = tasks::text(number, load.payload);
     if load.kind == Kind::Stamped {
@@ -198,10 +199,11 @@ async fn all<C: Submit>(client: &Client, calls: impl Iterator<Item = C>) -> anyh
 }
 
 fn instant(ms: u64) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(ms.cast_signed()).expect("within some thousand years of today")
+    DateTime::from_timestamp_millis(ms.cast_signed())
+        .expect("the time is within some thousand years of today")
 }
 
-/// Sends tasks to several queues in turn. The queue of their definition needs no option.
+/// Sends tasks to several queues in turn. The queue of the task definition needs no option.
 struct Spread(Vec<String>);
 
 impl Spread {

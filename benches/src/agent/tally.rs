@@ -1,4 +1,4 @@
-//! The tasks that were run, and their delays: a bit for each number.
+//! The executed tasks, with one bit for each number, and their delays.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::protocol::Tallied;
 
-/// Handlers use a static instead of `#[data]`, whose cost a plain task does not have.
+/// The tally is a static and not `#[data]`, because a plain task does not have the cost of
+/// `#[data]`.
 static TALLY: OnceLock<Tally> = OnceLock::new();
 
 const BITS: u64 = 64;
@@ -18,7 +19,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Makes room for numbers below this.
+    /// Makes room for numbers below this one.
     pub(super) fn prepare(numbers: u64) {
         let words = numbers.div_ceil(BITS);
         TALLY.get_or_init(|| Self {
@@ -29,7 +30,7 @@ impl Tally {
     }
 
     pub(super) fn get() -> &'static Self {
-        TALLY.get().expect("prepared before the worker starts")
+        TALLY.get().expect("the tally is prepared before the worker starts")
     }
 
     /// Counts an execution.
@@ -43,7 +44,7 @@ impl Tally {
         }
     }
 
-    /// Counts an execution, and its delay after the instant.
+    /// Counts an execution, and its delay after this time.
     pub(super) fn count_since(&self, number: u64, instant_us: u64) {
         let late = now().saturating_sub(Duration::from_micros(instant_us));
         let mut latencies = self.latencies_us.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +66,7 @@ impl Tally {
     }
 }
 
-/// The time since the Unix epoch, by the clock that all processes of a machine share.
+/// Returns the time since the Unix epoch, by the clock that all processes of a machine share.
 pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The tasks: handlers that only count their executions.
+//! The tasks. Their handlers only count executions.
 
 use optimus::Context;
 
@@ -11,14 +11,14 @@ pub(super) async fn work(number: u64, text: String) {
     Tally::get().count(number);
 }
 
-/// With a result that is kept.
+/// A task with a result that is kept.
 #[optimus::task(queue = "bench")]
 pub(super) async fn answer(number: u64, text: String) -> Result<String, std::io::Error> {
     Tally::get().count(number);
     Ok(text)
 }
 
-/// Fails in its first attempt.
+/// A task that fails in its first attempt.
 #[optimus::task(queue = "bench", backoff = "fixed(wait = 1ms, jitter = 0)")]
 pub(super) async fn fail_once(
     number: u64,
@@ -33,14 +33,15 @@ pub(super) async fn fail_once(
     Ok(())
 }
 
-/// Reports how long after an instant, in us since the Unix epoch, it started.
+/// A task that reports how long after `instant_us` it started. This time is in µs since the Unix
+/// epoch.
 #[optimus::task(queue = "bench")]
 pub(super) async fn stamped(number: u64, text: String, instant_us: u64) {
     Tally::get().count_since(number, instant_us);
     drop(text);
 }
 
-/// Arguments of this size as JSON, including their number.
+/// Arguments with this size as JSON, including their number.
 pub(super) fn text(number: u64, payload: usize) -> String {
     let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
     let others = r#"{"number":,"text":""}"#.len() + digits;

@@ -1,4 +1,4 @@
-//! The agent that runs tasks: a worker as in any program.
+//! The agent that runs tasks. It is a worker as in any program.
 
 use anyhow::{Context as _, bail};
 use optimus::Worker;
@@ -33,7 +33,7 @@ pub(super) fn serve(settings: &WorkSettings) -> anyhow::Result<()> {
         WorkOrder::Executed => Ok(Reply::Executed(Tally::get().executed())),
         WorkOrder::Stop => {
             let Some(Running { stop, ended }) = running.take() else { bail!("nothing runs") };
-            // If the receiver is gone, the worker has ended; its error is reported below.
+            // If the receiver is gone, the worker has ended, and its error is reported below.
             let _ = stop.send(());
             runtime.block_on(ended).context("the worker panicked")??;
             Ok(Reply::Stopped(Tally::get().tallied()))

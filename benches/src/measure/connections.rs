@@ -1,4 +1,4 @@
-//! The number of connections of a worker, for any number of queues.
+//! Measures the number of connections of a worker, for any number of queues.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -25,7 +25,8 @@ fn connections(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     [1, 200].into_iter().map(|queues| of(bench, queues)).collect()
 }
 
-/// The maximum of many reads: from the worker's start, during work, and when it is idle.
+/// Returns the maximum of many reads: from the worker's start, during work, and when the worker is
+/// idle.
 fn of(bench: &Bench, queues: usize) -> anyhow::Result<Row> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(100_000);

@@ -1,4 +1,4 @@
-//! The drain of ready tasks, by one process and by two, with increasing concurrency.
+//! Measures the drain of ready tasks, by one process and by two, with increasing concurrency.
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -12,7 +12,8 @@ pub(super) const DRAIN: Measurement = Measurement {
     run: drain,
 };
 
-/// One task at a time is slow, and a fourth of the tasks gives the same result.
+/// The divisor of the tasks if one task runs at a time. This is slow, and a quarter of the tasks
+/// gives the same result.
 const TASKS: [(usize, u64); 5] =
     [(1, 50_000), (10, 200_000), (16, 200_000), (100, 200_000), (1_000, 200_000)];
 

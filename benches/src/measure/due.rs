@@ -1,4 +1,4 @@
-//! The commands of idle workers while tasks become due one by one.
+//! Counts the commands of idle workers while tasks become due one by one.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) const DUE: Measurement = Measurement {
 
 const IN_FLIGHT: usize = 10;
 const PER_S: u64 = 100;
-/// The time for the workers to register and become idle.
+/// The time in which the workers register and become idle.
 const SETTLE: Duration = Duration::from_secs(3);
 /// The time for the submit and the last report.
 const BESIDE: Duration = Duration::from_millis(500);

@@ -1,4 +1,5 @@
-//! The cost of a feature, compared with the plain path: an unused feature must cost nothing.
+//! Measures the cost of a feature in addition to the plain path. An unused feature must cost
+//! nothing.
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -24,7 +25,7 @@ const KINDS: [(&str, Kind); 5] = [
     ("retry", Kind::FailsOnce),
 ];
 
-/// The values whose difference to the plain path is shown, and the name of the difference.
+/// The values whose difference to the plain path is shown, and the name of each difference.
 const OVER_PLAIN: [(Field, Field); 3] = [
     (Field::RedisCpuUsWholeLife, Field::RedisUsOverPlain),
     (Field::ClientCpuUsPerTask, Field::ClientUsOverPlain),
@@ -40,7 +41,7 @@ fn features(bench: &Bench) -> anyhow::Result<Vec<Row>> {
             ("tasks", tasks.into()),
         ])
     };
-    // Each run measures all kinds, so that each kind is compared with a plain one of the same
+    // Each run measures all kinds, so that each kind is compared with a plain task of the same
     // minute.
     let mut samples: [Vec<Sample>; KINDS.len()] = Default::default();
     for run in 1..=bench.scale.runs {

@@ -1,5 +1,5 @@
-//! The speed at larger sizes: longer ready lists, more delayed tasks, more workers, and larger
-//! arguments.
+//! Measures the speed at larger sizes: longer ready lists, more delayed tasks, more workers, and
+//! larger arguments.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,14 +21,14 @@ pub(super) const GROWTH: Measurement = Measurement {
 
 const IN_FLIGHT: usize = 100;
 const DRAINED: u64 = 20_000;
-/// Later than the end of any run.
+/// A due time that is later than the end of any run.
 const HOUR_MS: u64 = 3_600_000;
 /// The total size of the arguments of all tasks of a run.
 const PAYLOAD_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Sizes of a task's arguments, up to just below the limit of 1 MiB.
+/// The sizes of a task's arguments, up to just below the limit of 1 MiB.
 const PAYLOADS: [usize; 5] = [100, 1_024, 10 * 1_024, 100 * 1_024, 1_024 * 1_024];
 
-/// The size of a table in Redis is a power of two. A full table moves to one of twice the size.
+/// The size of a Redis table, which is a power of two. A full table moves to one of twice the size.
 const TABLE_FIELDS: u64 = 4_194_304;
 
 fn growth(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -62,9 +62,9 @@ fn drain(bench: &Bench, what: &'static str, value: usize, drain: Drain) -> anyho
     bench.repeat(GROWTH.name, shown, || drain.run(bench))
 }
 
-/// Drains the first tasks while this many others wait: after them in the ready list, or for their
-/// due time. If the table of all tasks is then half moved, a second row shows the drain after the
-/// move.
+/// Drains the first tasks while this many others wait, either behind them in the ready list or for
+/// their due time. If the table of all tasks is then half moved, a second row shows the drain after
+/// the move.
 fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(DRAINED);
@@ -80,7 +80,8 @@ fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow:
     submitter.submit(redis, Load::bulk(others).kind(kind))?;
     let mut drain = |shown| {
         bench.repeat(GROWTH.name, shown, || {
-            // A worker continues while it stops: the tasks that it took meanwhile are added again.
+            // A worker continues while it stops, so the tasks that it took in that time are added
+            // again.
             let missing = others + tasks - redis.tasks_in(1)?;
             submitter.submit(redis, Load::bulk(missing).first(numbers))?;
             numbers += missing;
@@ -99,7 +100,7 @@ fn beside(bench: &Bench, what: &'static str, others: u64, kind: Kind) -> anyhow:
     Ok(rows)
 }
 
-/// Many tasks that are due within the same second.
+/// Drains many tasks that are due within the same second.
 fn due_at_once(bench: &Bench) -> anyhow::Result<Row> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(100_000);

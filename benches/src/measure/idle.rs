@@ -1,4 +1,4 @@
-//! The cost of workers that have nothing to do.
+//! Measures the cost of workers that have nothing to do.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -25,10 +25,10 @@ fn idle(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     staffs.into_iter().map(|numbers| of(bench, staff(numbers))).collect()
 }
 
-/// The workers stay; a run is a part of their time.
+/// Measures workers that run all the time. Each run of the measurement is a part of this time.
 fn of(bench: &Bench, staff: Staff) -> anyhow::Result<Row> {
     let redis = &bench.redis;
-    // After this time each has had a second heartbeat, and knows the number of workers.
+    // After this time, each worker has had a second heartbeat, and knows the number of workers.
     let (settle, window) = bench.scale.pick((12, 15), (6, 5));
     let (processes, queues) = (staff.processes.into(), staff.queues.into());
     let shown = params([("workers", processes), ("queues", queues), ("seconds", window.into())]);

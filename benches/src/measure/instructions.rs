@@ -1,4 +1,4 @@
-//! The number of instructions of a submit and of an execution, counted by callgrind: almost the
+//! Counts the instructions of a submit and of an execution with callgrind. The count is almost the
 //! same on a busy machine.
 
 use super::Measurement;
@@ -16,7 +16,8 @@ pub(super) const INSTRUCTIONS: Measurement = Measurement {
     run: instructions,
 };
 
-/// The cost of the first tasks includes the program's start. The difference to more tasks does not.
+/// The cost of the first tasks includes the program's start. The difference to a run with more
+/// tasks does not.
 const FEW: u64 = 200;
 const MORE: u64 = 1_200;
 

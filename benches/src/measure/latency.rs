@@ -1,4 +1,4 @@
-//! How soon a task starts: after its submit, and after its due time.
+//! Measures how soon a task starts after its submit, and after its due time.
 
 use std::time::Duration;
 
@@ -35,12 +35,12 @@ fn latency(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(vec![idle, half])
 }
 
-/// Stamped tasks, one in each interval, together with a load of plain ones.
+/// Runs stamped tasks, one in each interval, together with a load of plain tasks.
 fn stamped(bench: &Bench, count: u64, load_per_s: f64) -> anyhow::Result<Sample> {
     let redis = &bench.redis;
     redis.probe().flush()?;
     let seconds = INTERVAL.as_secs_f64() * count as f64;
-    // The load begins earlier and ends later.
+    // The load begins before the stamped tasks and ends after them.
     let beside = Duration::from_secs_f64(load_per_s * (seconds + 1.0)).as_secs();
     let (mut submitter, mut loader) = (Submitter::start(redis)?, Submitter::start(redis)?);
     let mut workers = Workers::prepare(redis, Staff::one(IN_FLIGHT), count + beside)?;
@@ -62,7 +62,7 @@ fn stamped(bench: &Bench, count: u64, load_per_s: f64) -> anyhow::Result<Sample>
     Ok(Sample::new().with_latencies(executions.latencies_us))
 }
 
-/// Lets the worker connect and become idle, and warms up the client's connection.
+/// Waits until the worker is connected and idle, and warms up the client's connection.
 fn settle(bench: &Bench) {
     std::thread::sleep(Duration::from_millis(bench.scale.pick(1_000, 300)));
 }

@@ -1,4 +1,5 @@
-//! The memory of a queued task in Redis, the memory of a worker, and whether memory leaks.
+//! Measures the memory of a queued task in Redis and the memory of a worker, and shows whether
+//! memory leaks.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -32,14 +33,15 @@ fn memory(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Redis' bytes for a queued task, above those of its arguments.
+/// Measures Redis' bytes for a queued task, without those of its arguments.
 fn queued(bench: &Bench) -> anyhow::Result<Row> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(1_000_000);
     let shown = params([("queued", tasks.into()), ("payload", PAYLOAD_BYTES.into())]);
     bench.repeat(MEMORY.name, shown, || {
         redis.probe().flush()?;
-        // Connected before the first reading: a connection's buffers do not belong to a task.
+        // The client connects before the first reading, because a connection's buffers do not
+        // belong to a task.
         let mut submitter = Submitter::start(redis)?;
         let filled = submitter.submit(redis, Load::bulk(tasks))?;
         let bytes = filled.spent.memory_grown as f64 / tasks as f64 - PAYLOAD_BYTES as f64;
@@ -47,7 +49,7 @@ fn queued(bench: &Bench) -> anyhow::Result<Row> {
     })
 }
 
-/// A worker's resident memory, idle and at its maximum under load.
+/// Measures a worker's resident memory, when it is idle and at its maximum under load.
 fn worker(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let tasks = bench.scale.tasks(200_000);
@@ -70,8 +72,8 @@ fn worker(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// The memory of Redis above an empty one, and of the worker, after more and more tasks have
-/// passed.
+/// Measures the memory of Redis, without that of an empty Redis, and of the worker, after more and
+/// more tasks.
 fn through(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let redis = &bench.redis;
     let parts = PARTS as u64;

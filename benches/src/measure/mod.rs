@@ -24,18 +24,18 @@ pub(crate) use submit::RETURN_ONE;
 use crate::bench::Bench;
 use crate::row::Row;
 
-/// A measurement; `--only` uses its name.
+/// A measurement. The option `--only` uses its name.
 pub(crate) struct Measurement {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) run: fn(&Bench) -> anyhow::Result<Vec<Row>>,
 }
 
-/// Measurements that run only when named.
+/// The measurements that run only when they are named.
 pub(crate) const ON_DEMAND: &[Measurement] =
     &[instructions::INSTRUCTIONS, redis_instructions::REDIS_INSTRUCTIONS, script_time::SCRIPT_TIME];
 
-/// All others, in the order of their runs.
+/// All other measurements, in the order in which they run.
 pub(crate) const USUAL: &[Measurement] = &[
     submit::SEQUENTIAL,
     submit::CONCURRENT,

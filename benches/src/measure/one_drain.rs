@@ -1,5 +1,5 @@
-//! One drain: tasks are ready, workers start, and the drain ends when all are reported. Several
-//! measurements use it.
+//! Runs one drain. The tasks are ready, workers start, and the drain ends when all tasks are
+//! reported. Several measurements use this module.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ pub(super) struct Drain {
     pub(super) tasks: u64,
     pub(super) payload: usize,
     pub(super) staff: Staff,
-    /// The history of its queue; none for a new queue.
+    /// The history of the queue. None means a new queue.
     pub(super) before: Option<Before>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Drained {
 }
 
 impl Drain {
-    /// Plain tasks of the usual size.
+    /// Returns plain tasks of the usual size.
     pub(super) fn plain(tasks: u64, staff: Staff) -> Self {
         let payload = crate::agent::protocol::PAYLOAD_BYTES;
         Self { kind: Kind::Plain, tasks, payload, staff, before: None }
@@ -70,7 +70,7 @@ impl Drain {
 }
 
 impl Drained {
-    /// Starts prepared workers and waits until `tasks` of the ready tasks are reported, so that
+    /// Starts prepared workers, and waits until `tasks` of the ready tasks are reported, so that
     /// only `left` remain.
     pub(super) fn of(
         bench: &Bench,
@@ -92,7 +92,7 @@ impl Drained {
         Ok(Self { tasks: found - still, seconds, spent, worker_cpu_s, rss_mb: peak_rss_mb(&pids) })
     }
 
-    /// From the workers' start until the last report.
+    /// Returns the time from the workers' start until the last report.
     pub(super) fn seconds(&self) -> f64 {
         self.seconds
     }

@@ -30,18 +30,18 @@ impl Task for Plain {
     }
 }
 
-/// The queue of all of them.
+/// Returns the queue of all plain tasks.
 pub(super) fn queue() -> anyhow::Result<QueueName> {
     QueueName::new(QUEUE).context("the name is valid")
 }
 
-/// A task with the usual arguments.
+/// Returns a task with the usual arguments.
 pub(super) fn submission() -> anyhow::Result<Submission> {
     let text = "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len());
     Ok(Plain { text }.call().into_submission()?)
 }
 
-/// The leases of a claim.
+/// Returns the leases of a claim.
 pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item = Lease> {
     claim.grants.iter().map(|grant| Lease {
         id: grant.id.clone(),
@@ -50,7 +50,7 @@ pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item =
     })
 }
 
-/// The report of a task that ran for a millisecond.
+/// Returns the report of a task that ran for a millisecond.
 pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
     Completion {
         lease,

@@ -1,4 +1,5 @@
-//! The cost for one worker to serve many queues, compared with one queue with as many tasks.
+//! Measures the cost for one worker to serve many queues, compared with one queue with as many
+//! tasks.
 
 use super::Measurement;
 use super::one_drain::Drain;
@@ -14,7 +15,7 @@ pub(super) const QUEUES: Measurement = Measurement {
 };
 
 const IN_FLIGHT: usize = 100;
-/// One queue comes first; the others are compared with it.
+/// The numbers of queues. One queue comes first, because the others are compared with it.
 const COUNTS: [usize; 3] = [1, 8, 64];
 
 fn queues(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -23,7 +24,7 @@ fn queues(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         let in_flight = ("in_flight", IN_FLIGHT.into());
         params([("queues", queues.into()), in_flight, ("tasks", tasks.into())])
     };
-    // Each run measures all, so that each is compared with one of the same minute.
+    // Each run measures all numbers, so that each is compared with a drain of the same minute.
     let mut samples: [Vec<Sample>; COUNTS.len()] = Default::default();
     for run in 1..=bench.scale.runs {
         let mut of_one = None;

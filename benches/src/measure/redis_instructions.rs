@@ -1,4 +1,4 @@
-//! The number of Redis instructions for each call of a plain task's life, counted by valgrind.
+//! Counts the instructions of Redis for each call of a plain task's life with valgrind.
 
 use std::time::Duration;
 
@@ -19,11 +19,12 @@ pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
     run: redis_instructions,
 };
 
-/// Tasks of each row, in the necessary number of calls.
+/// The number of tasks of each row, in the necessary number of calls.
 const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
-/// The event loop of Redis, which handles calls, and its periodic work, which runs without calls,
-/// too: a busy machine takes more seconds.
+/// The functions for the count: the event loop of Redis, which handles calls, and its periodic
+/// work, which is not counted. The periodic work also runs without calls, so its cost depends on
+/// the speed of the machine.
 const COUNTED: &str = "aeMain";
 const APART: &str = "serverCron";
 const LEASE: Duration = Duration::from_secs(3_600);
@@ -67,10 +68,10 @@ fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
     Ok(Broker::new(endpoint, "bench", "bench"))
 }
 
-/// Lets Redis end by itself, so that valgrind writes its counts.
+/// Waits until Redis ends by itself, so that valgrind writes its counts.
 fn end(server: RedisServer) -> anyhow::Result<()> {
     let mut connection = redis::Client::open(server.url())?.get_connection()?;
-    // Its reply is the end of the connection.
+    // The reply to this command is the end of the connection.
     drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<()>(&mut connection));
     server.wait();
     Ok(())

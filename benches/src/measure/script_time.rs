@@ -1,5 +1,5 @@
-//! The longest time that one call keeps Redis busy, with a million ready tasks and a hundred
-//! thousand whose lease is over.
+//! Measures the longest time for which one call keeps Redis busy, with a million ready tasks and a
+//! hundred thousand whose lease is over.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ pub(super) const SCRIPT_TIME: Measurement = Measurement {
 
 const LEASE: Duration = Duration::from_secs(10);
 const CALL_TASKS: usize = 1_000;
-/// Calls of each verb.
+/// The number of calls of each verb.
 const CALLS: usize = 200;
-/// Claims that stay open for the heartbeat to renew: a worker of 1,024 slots.
+/// The claims that stay open for the heartbeat to renew, as of a worker with 1,024 slots.
 const OPEN: usize = 8;
-/// Workers of a queue; some hold one task each.
+/// The number of workers of a queue. Some of them hold one task each.
 const WORKERS: usize = 1_000;
 
 fn script_time(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -54,7 +54,7 @@ fn script_time(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     })
 }
 
-/// In an order in which each call finds the state it needs.
+/// The verbs, in an order in which each call finds the state that it needs.
 const VERBS: &[&str] = &[
     "submit 1",
     "submit 1000",
@@ -102,7 +102,7 @@ impl Scene {
         })
     }
 
-    /// The broker with its own time, so that leases end without a wait.
+    /// Returns the broker with a separate clock, so that leases end without a wait.
     fn broker(&self) -> Broker {
         self.broker.at(self.now_ms)
     }
@@ -115,7 +115,7 @@ impl Scene {
             self.broker().claim(&self.queue, &worker, 1, BATCH_MAX).await?;
         }
         self.submit(ready, CALL_TASKS).await?;
-        // Heartbeats that prove there is no outage, until those leases are over.
+        // These heartbeats prove until the end of those leases that there is no outage.
         self.broker().register(&self.queue, &self.worker, LEASE, "{}").await?;
         for _ in 0..8 {
             self.now_ms += u64::try_from(LEASE.as_millis())? / 4;
@@ -166,7 +166,7 @@ impl Scene {
                 "complete" | "fail" | "release" => {
                     let Some(claim) = self.claims.pop() else { continue };
                     self.report(verb, &claim).await?;
-                    // A third for each of the three.
+                    // Each of the three verbs gets a third of the tasks.
                     if at + 1 >= (CALLS - OPEN) / 3 {
                         break;
                     }
@@ -186,8 +186,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Requests the stop of tasks, each held by another worker, repeatedly. It uses its own queue,
-    /// in which no lease is over.
+    /// Repeatedly requests the stop of tasks, each of which another worker holds. It uses a
+    /// separate queue, in which no lease is over.
     async fn cancel_held(&mut self) -> anyhow::Result<()> {
         let queue = QueueName::new("held")?;
         let held = std::mem::replace(&mut self.queue, queue.clone());
@@ -232,7 +232,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Sends a command to the slow log. Returns the times of the script calls in its reply, in us.
+    /// Sends a command to the slow log. Returns the times of the script calls in its reply, in µs.
     fn slowlog(&mut self, words: &[&str]) -> anyhow::Result<Vec<f64>> {
         let answer = command(words).query(&mut self.admin)?;
         let redis::Value::Array(entries) = answer else { return Ok(Vec::new()) };
@@ -240,7 +240,7 @@ impl Scene {
     }
 }
 
-/// `[id, when, us, [command, …], …]`.
+/// Returns the time in an entry, which has the form `[id, when, us, [command, …], …]`.
 fn script_us(entry: &redis::Value) -> Option<f64> {
     let redis::Value::Array(fields) = entry else { return None };
     let (redis::Value::Int(us), redis::Value::Array(words)) = (fields.get(2)?, fields.get(3)?)

@@ -1,4 +1,4 @@
-//! A producer and a worker at the same time, both at full speed.
+//! Measures a producer and a worker at the same time, both at full speed.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,12 +18,12 @@ pub(super) const STEADY: Measurement = Measurement {
     run: steady,
 };
 
-/// Concurrent calls of the producer.
+/// The concurrent calls of the producer.
 const SUBMITTING: usize = 256;
 const IN_FLIGHT: usize = 100;
 /// The time until both are at full speed, and the time until both have stopped.
 const MARGIN: Duration = Duration::from_millis(500);
-/// More tasks than can be submitted in the time.
+/// More tasks than can be submitted in this time.
 const NUMBERS: u64 = 16_000_000;
 
 fn steady(bench: &Bench) -> anyhow::Result<Vec<Row>> {
@@ -37,7 +37,7 @@ fn steady(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(vec![bench.repeat(STEADY.name, shown, || once(bench, window).map(|(_, sample)| sample))?])
 }
 
-/// One run: the rate, and all its other values.
+/// Runs the measurement once. Returns the rate and all other values.
 pub(super) fn once(bench: &Bench, window: Duration) -> anyhow::Result<(f64, Sample)> {
     let redis = &bench.redis;
     redis.probe().flush()?;

@@ -1,4 +1,4 @@
-//! Submits: one call after another, many at once, and in batches.
+//! Measures submits: one call after another, many at once, and in batches.
 
 use super::Measurement;
 use crate::agent::protocol::{Load, SubmitOrder, Way};
@@ -23,11 +23,11 @@ pub(super) const CONCURRENT: Measurement = Measurement {
 pub(super) const BATCHES: Measurement =
     Measurement { name: "submit_all", about: "submit_all of 1,000 and of 10,000", run: batches };
 
-/// The floor of sequential submits, as a separate row.
+/// Measures the floor of sequential submits, as a separate row.
 pub(crate) const RETURN_ONE: &str = "evalsha_return_1";
 
-/// The submits and their floor alternate in this many turns within a run, so that other load of the
-/// machine affects both.
+/// The number of turns. The submits and their floor alternate within a run, so that other load of
+/// the machine affects both.
 const TURNS: u64 = 10;
 const IN_FLIGHT: usize = 256;
 
@@ -54,7 +54,7 @@ fn sequential(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(vec![row, Row::of_runs(RETURN_ONE, params([("tasks", count.into())]), &floors)])
 }
 
-/// The mean of turns with the same length.
+/// Returns the mean of turns with the same length.
 fn together(turns: &[Submitted]) -> Sample {
     let mut sum = Sample::new();
     let mut seconds = 0.0;

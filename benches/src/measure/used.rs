@@ -1,4 +1,4 @@
-//! The cost of a plain task in a used queue, compared with a new one: it must be the same.
+//! Measures the cost of a plain task in a used queue, which must be the same as in a new queue.
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ const NAMESPACE: &str = "optimus";
 /// The content of a queue before a drain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
-    /// The number of tasks that remain in it.
+    /// The number of tasks that remain in the queue.
     pub(super) tasks: u64,
-    /// Adds that content.
+    /// The function that adds this content to the queue.
     pub(super) put: fn(&str) -> anyhow::Result<()>,
 }
 
@@ -41,7 +41,7 @@ fn used(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         params([("queue", queue.into()), ("in_flight", IN_FLIGHT.into()), tasks])
     };
     let (mut pristine, mut used): (Vec<Sample>, Vec<Sample>) = Default::default();
-    // Each run measures both, so that they are compared within the same minute.
+    // Each run measures both queues, so that they are compared within the same minute.
     for run in 1..=bench.scale.runs {
         let drain = Drain::plain(tasks, Staff::one(IN_FLIGHT));
         progress(USED.name, &shown("both"), &format!("run {run} of {}", bench.scale.runs));
@@ -58,7 +58,7 @@ fn used(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// Leaves a dead, a retried and a delayed task in the queue of all tasks, the last two for a long
+/// Leaves a dead, a retried and a delayed task in the queue. The last two remain there for a long
 /// time.
 fn use_queue(url: &str) -> anyhow::Result<()> {
     let endpoint = Endpoint::parse(url).map_err(|problem| anyhow::anyhow!(problem))?;

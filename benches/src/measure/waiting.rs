@@ -1,4 +1,4 @@
-//! The cost of a wait for many results, one after the other.
+//! Measures the cost of a wait for many results, one after the other.
 
 use super::Measurement;
 use super::one_drain::Drained;
@@ -32,7 +32,7 @@ fn waiting(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         .into())
 }
 
-/// The results exist before the first wait. Also returns the time of the drain.
+/// Measures the wait for results that exist before it begins. Also returns the time of the drain.
 fn after_the_drain(bench: &Bench, tasks: u64) -> anyhow::Result<(Sample, f64)> {
     let (mut client, mut workers) = prepare(bench, tasks)?;
     let drained = Drained::of(bench, &mut workers, tasks, 0)?;
@@ -42,7 +42,7 @@ fn after_the_drain(bench: &Bench, tasks: u64) -> anyhow::Result<(Sample, f64)> {
     Ok((heard.sample().with(Field::OfDrain, heard.seconds / drain_s), drain_s))
 }
 
-/// The client waits before the workers start.
+/// Measures a wait that begins before the workers start.
 fn while_they_run(bench: &Bench, tasks: u64, drain_s: f64) -> anyhow::Result<Sample> {
     let (mut client, mut workers) = prepare(bench, tasks)?;
     client.begin_order(&SubmitOrder::Hear)?;
@@ -53,7 +53,7 @@ fn while_they_run(bench: &Bench, tasks: u64, drain_s: f64) -> anyhow::Result<Sam
     Ok(Sample::new().with(Field::TasksPerS, rate).with(Field::OfDrain, seconds / drain_s))
 }
 
-/// A client that holds the handles of this many tasks, and workers that have not started.
+/// Returns a client that holds the handles of this many tasks, and workers that have not started.
 fn prepare(bench: &Bench, tasks: u64) -> anyhow::Result<(Submitter, Workers)> {
     let redis = &bench.redis;
     redis.probe().flush()?;

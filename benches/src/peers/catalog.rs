@@ -9,27 +9,27 @@ use super::program::Runner;
 pub(super) struct Peer {
     pub(super) name: &'static str,
     pub(super) runner: Runner,
-    /// Its ways of submitting. The last one fills its queue for the other measurements.
+    /// The peer's ways to submit. The last one fills its queue for the other measurements.
     pub(super) ways: &'static [Way],
     /// The settings for submits.
     pub(super) client: Settings,
-    /// The settings for drains, the plainest first.
+    /// The settings for drains, the simplest first.
     pub(super) drains: &'static [Setup],
-    /// The share of the tasks that it gets: a slow peer would take an hour for all.
+    /// The divisor of the peer's tasks. A slow peer would take an hour for all of them.
     pub(super) share: u64,
-    /// The maximum number of tasks that it drains.
+    /// The maximum number of tasks that the peer drains.
     pub(super) most: u64,
-    /// An extra step between fill and drain, if it needs one.
+    /// An extra step between fill and drain, if the peer needs one.
     pub(super) between: Option<Between>,
 }
 
-/// Settings by their name in the results; the runner has them in capitals in its environment.
+/// Settings by their name in the results. The runner has them in capitals in its environment.
 pub(super) type Settings = &'static [(&'static str, &'static str)];
 
-/// A way of submitting.
+/// A way to submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// One awaited call after another.
+    /// One call after another, each awaited.
     Seq,
     /// This many calls at once.
     Concurrent(u64),
@@ -44,7 +44,7 @@ pub(super) struct Setup {
     pub(super) settings: Settings,
 }
 
-/// A script to call until it replies 0.
+/// A script that is called until it replies 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Between {
     pub(super) script: &'static str,
@@ -55,14 +55,14 @@ const fn one(settings: Settings) -> Setup {
     Setup { processes: 1, settings }
 }
 
-/// A peer with the whole count and nothing special.
+/// Returns a peer with the whole count and without special settings.
 const fn peer(name: &'static str, runner: Runner, drains: &'static [Setup]) -> Peer {
     let ways = &[Way::Seq, Way::Concurrent(256), Way::All(1_000)];
     Peer { name, runner, ways, client: &[], drains, share: 1, most: u64::MAX, between: None }
 }
 
-/// With more than some 8,000 due tasks, apalis' script that makes them ready fails, because it
-/// unpacks all of them at once. This script does the same in steps.
+/// A step for apalis. With more than some 8,000 due tasks, the script of apalis that makes them
+/// ready fails, because it unpacks all of them at once. This script does the same in steps.
 const PROMOTE: Between = Between {
     script: "
         local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'LIMIT', 0, 5000)
@@ -76,7 +76,8 @@ const PROMOTE: Between = Between {
 
 pub(super) const PEERS: &[Peer] = &[
     Peer {
-        // Its threads share one core, so it has no concurrent callers, but a second process.
+        // The threads of Sidekiq share one core, so it has a second process and no concurrent
+        // callers.
         ways: &[Way::Seq, Way::All(1_000)],
         client: &[("rubyopt", "--yjit")],
         ..peer(
@@ -97,7 +98,7 @@ pub(super) const PEERS: &[Peer] = &[
         ..peer("bullmq-official", Runner::Cargo("bullmq-official"), &[one(&[("in_flight", "100")])])
     },
     Peer {
-        // With more due tasks its own script makes none ready.
+        // With more due tasks, the peer's own script makes none of them ready.
         most: 7_000,
         ..peer(
             "apalis",

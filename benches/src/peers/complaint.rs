@@ -1,9 +1,9 @@
-//! The error of a program that failed.
+//! Finds the error of a program that failed.
 
 use std::fs;
 use std::path::Path;
 
-/// The most useful line of a log: the first that contains an error, or the last.
+/// Returns the most useful line of a log: the first line that contains an error, or the last line.
 pub(super) fn complaint(log: &Path) -> Option<String> {
     let text = fs::read_to_string(log).ok()?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -7,11 +7,12 @@ use crate::agent::protocol::Tallied;
 /// A line of a runner for the harness.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
-    /// It is connected; this is the version of the library.
+    /// The runner is connected. The text is the version of the library.
     Ready { version: String },
     /// All tasks are submitted.
     Done { took: Duration },
-    /// The executions of a worker so far: the count, and when the first and the last began.
+    /// The executions of a worker so far: the count, and the times when the first and the last one
+    /// began.
     Ran { count: u64, first_ns: u64, last_ns: u64 },
     /// The wait of each stamped task.
     Waited { us: Vec<f64> },
@@ -20,7 +21,7 @@ pub(super) enum Heard {
 }
 
 impl Heard {
-    /// Reads a line; `None` if it comes from the library or cannot be read.
+    /// Reads a line. Returns `None` if the line comes from the library or can't be read.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("bench ")?.split_whitespace();
         match (words.next()?, &words.collect::<Vec<_>>()[..]) {
@@ -45,7 +46,7 @@ impl Heard {
     }
 }
 
-/// The executions of a worker, in the form that Optimus' workers have.
+/// Returns the executions of a worker, in the form that Optimus' workers have.
 pub(super) fn tallied(runs: &[u8], latencies_us: Vec<f64>) -> Tallied {
     let word = |runs: &[u8]| {
         runs.iter().enumerate().fold(0, |word, (bit, runs)| word | u64::from(*runs > 0) << bit)

@@ -1,4 +1,4 @@
-//! Installs the dependencies of a runner, through the package manager of its language.
+//! Installs the dependencies of a runner with the package manager of its language.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,11 +11,11 @@ use super::complaint::complaint;
 use super::places::Places;
 use super::program::Runner;
 
-/// Installs what is missing.
+/// Installs the missing dependencies.
 ///
 /// # Errors
 ///
-/// When an installation fails; the reason names the log.
+/// When an installation fails. The reason names the log.
 pub(super) fn install(runner: Runner, places: &Places) -> anyhow::Result<()> {
     match runner {
         Runner::Sidekiq => sidekiq(places),
@@ -25,8 +25,8 @@ pub(super) fn install(runner: Runner, places: &Places) -> anyhow::Result<()> {
     }
 }
 
-/// It comes from the system, which has one version of it. It contains no service, so nothing is
-/// started.
+/// Installs the package of the system, which has only one version. The package contains no service,
+/// so nothing is started.
 const APT: &str = "
 set -e
 export DEBIAN_FRONTEND=noninteractive
@@ -39,7 +39,7 @@ fn sidekiq(places: &Places) -> anyhow::Result<()> {
         return Ok(());
     }
     ensure!(is_there("apt-get"), "there is no sidekiq, and no apt-get to install it");
-    // -n: no password prompt, because nobody may be there to answer it.
+    // `-n` prevents the password prompt, because this program may run unattended.
     let script = r#"[ "$(id -u)" = 0 ] && exec sh -c "$1" || exec sudo -n sh -c "$1""#;
     let mut shell = Command::new("sh");
     run("sidekiq", places, shell.args(["-c", script, "install", APT]))
@@ -52,8 +52,9 @@ fn bullmq(places: &Places) -> anyhow::Result<()> {
         for file in ["package.json", "package-lock.json"] {
             fs::copy(source.join(file), node.join(file)).with_context(|| file.to_owned())?;
         }
-        // Not `npm ci`: it refuses a lock file that lacks the builds of an optional dependency for
-        // other systems. Versions in the lock file are installed unchanged.
+        // The command is not `npm ci`, which refuses a lock file that lacks the builds of an
+        // optional dependency for other systems. The versions in the lock file are installed
+        // unchanged.
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&node);
         run("bullmq", places, &mut npm)
@@ -110,10 +111,10 @@ fn run(name: &str, places: &Places, command: &mut Command) -> anyhow::Result<()>
     let log = places.log(&format!("{name}-install"));
     let output = File::create(&log).with_context(|| log.display().to_string())?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-    let status = command.status().with_context(|| format!("{program} cannot be started"))?;
+    let status = command.status().with_context(|| format!("{program} can't be started"))?;
     if !status.success() {
         let complaint = complaint(&log).unwrap_or_default();
-        bail!("{program} ended with {status}: {complaint} (more is in {})", log.display());
+        bail!("{program} ended with {status}: {complaint} (see {} for more)", log.display());
     }
     Ok(())
 }

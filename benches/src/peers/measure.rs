@@ -18,10 +18,10 @@ use crate::probe::Probe;
 use crate::process::{Usage, peak_rss_mb};
 use crate::row::{Params, Row, params};
 
-/// Longer than any load.
+/// The time limit of a load. No load needs that long.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The time for the report of the last execution to reach Redis.
+/// The time in which the report of the last execution reaches Redis.
 const SETTLE: Duration = Duration::from_millis(50);
 
 const DRAINED: u64 = 200_000;
@@ -38,14 +38,14 @@ pub(super) struct Trial<'a> {
     pub(super) places: &'a Places,
 }
 
-/// One run, and the library version.
+/// One run, and the version of the library.
 struct Run {
     sample: Sample,
     version: String,
 }
 
 impl Trial<'_> {
-    /// The selected measurements of this peer. A failed one does not prevent the others.
+    /// Runs the selected measurements of this peer. If one fails, the others still run.
     pub(super) fn outcomes(&self, options: &Options) -> Vec<Outcome> {
         let mut rows = Vec::new();
         for way in self.peer.ways.iter().filter(|way| options.wants(way.name())) {
@@ -125,7 +125,9 @@ impl Trial<'_> {
             let mut workers = self.workers(setup, submits)?;
             workers.go()?;
             self.load(Way::Seq, WARM_UP)?;
-            workers.ran(WARM_UP, PATIENCE).context("before the latency was measured")?;
+            workers
+                .ran(WARM_UP, PATIENCE)
+                .context("the worker did not run tasks before the latency was measured")?;
             let mut client =
                 self.client(&["latency", &submits.to_string(), &EVERY_MS.to_string()])?;
             client.go()?;
@@ -152,7 +154,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Fills the queue, prepares it for the drain, and returns the cost of both.
+    /// Fills the queue and prepares it for the drain. Returns the cost of both.
     fn fill(&self, tasks: u64) -> anyhow::Result<Sample> {
         let before = self.probe().counters()?;
         let filled = self.load(self.fastest(), tasks)?.sample;
@@ -206,7 +208,7 @@ impl Trial<'_> {
         Processes::start(commands, &self.places.log(&format!("{}-worker", self.peer.name)))
     }
 
-    /// The number of tasks, if Optimus gets `full`.
+    /// Returns the number of tasks of this peer if Optimus gets `full`.
     fn tasks(&self, full: u64) -> u64 {
         self.bench.scale.tasks(full / self.peer.share)
     }
@@ -232,7 +234,7 @@ impl Trial<'_> {
     }
 }
 
-/// Adds settings to the parameters, numbers as numbers.
+/// Adds settings to the parameters. Numbers are added as numbers.
 fn with(mut params: Params, settings: Settings) -> Params {
     let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
     params.extend(settings.iter().map(|(name, text)| (*name, value(text))));

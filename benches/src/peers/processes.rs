@@ -1,4 +1,4 @@
-//! Running runners: their processes and their messages.
+//! The runners that run, with their processes and messages.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,12 +15,12 @@ use super::heard::{Heard, tallied};
 use crate::executions::Executions;
 use crate::process::tree;
 
-/// Longer than the slowest start, the end of a stopped runner, or the silence of a worker with
-/// tasks to run.
+/// The time limit for the start and the end of a runner, and for the silence of a worker with tasks
+/// to run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runners with one common job. They end when this value is dropped or this process dies: both
-/// close their input.
+/// Runners with one common job. Runners end when this value is dropped or this process dies,
+/// because both close their input.
 pub(super) struct Processes {
     members: Vec<Member>,
     heard: Receiver<(usize, Heard)>,
@@ -48,7 +48,7 @@ impl Processes {
     ///
     /// # Errors
     ///
-    /// When one cannot be started, or ends by itself.
+    /// When a runner can't be started, or ends by itself.
     pub(super) fn start(commands: Vec<Command>, log: &Path) -> anyhow::Result<Self> {
         let complaints = File::create(log).with_context(|| log.display().to_string())?;
         let (sender, heard) = mpsc::channel();
@@ -61,43 +61,44 @@ impl Processes {
         for _ in 0..processes.members.len() {
             match processes.hear(until)? {
                 (_, Heard::Ready { version }) => processes.version = version,
-                (_, other) => bail!("heard {other:?} instead of being ready"),
+                (_, other) => bail!("the runner sent {other:?} and not that it is ready"),
             }
         }
         Ok(processes)
     }
 
-    /// Lets them begin.
+    /// Sends `go` to all runners.
     ///
     /// # Errors
     ///
-    /// When one has ended.
+    /// When a runner has ended.
     pub(super) fn go(&mut self) -> anyhow::Result<()> {
         for member in &mut self.members {
-            let orders = member.orders.as_mut().context("it was released before it began")?;
-            orders.write_all(b"go\n").context("it ended before it began")?;
+            let orders = member.orders.as_mut().context("the runner has received `go` before")?;
+            orders.write_all(b"go\n").context("the runner ended before it began")?;
         }
         Ok(())
     }
 
-    /// Waits until a client has submitted everything, and returns its time.
+    /// Waits until a client has submitted all tasks. Returns its time.
     ///
     /// # Errors
     ///
-    /// When it fails, or takes longer than `within`.
+    /// When the client fails, or takes longer than `within`.
     pub(super) fn done(&mut self, within: Duration) -> anyhow::Result<Duration> {
         match self.hear(Instant::now() + within)? {
             (_, Heard::Done { took }) => Ok(took),
-            (_, other) => bail!("heard {other:?} instead of the end of the submits"),
+            (_, other) => bail!("the runner sent {other:?} and not the end of the submits"),
         }
     }
 
-    /// Waits until workers have run this many tasks, and returns the time from the first to the
-    /// last of them.
+    /// Waits until workers have run this many tasks. Returns the time from the first to the last
+    /// task.
     ///
     /// # Errors
     ///
-    /// When one fails, or they take longer than `within`, or nothing runs for a while.
+    /// When a worker fails, when the workers take longer than `within`, or when no task runs for a
+    /// while.
     pub(super) fn ran(&mut self, tasks: u64, within: Duration) -> anyhow::Result<Duration> {
         let until = Instant::now() + within;
         while self.total() < tasks {
@@ -105,7 +106,7 @@ impl Processes {
                 .hear(until.min(Instant::now() + PATIENCE))
                 .with_context(|| format!("{} of {tasks} tasks ran", self.total()))?;
             let Heard::Ran { count, first_ns, last_ns } = heard else {
-                bail!("heard {heard:?} instead of executions");
+                bail!("the runner sent {heard:?} and not executions");
             };
             self.members[index].ran = Ran { count, first_ns, last_ns };
         }
@@ -115,7 +116,7 @@ impl Processes {
         Ok(Duration::from_nanos(last.saturating_sub(first)))
     }
 
-    /// Their processes, with all children.
+    /// Returns the processes of the runners, with all children.
     pub(super) fn pids(&self) -> Vec<u32> {
         let roots: Vec<u32> = self.members.iter().map(|member| member.child.id()).collect();
         tree(&roots)
@@ -125,7 +126,7 @@ impl Processes {
     ///
     /// # Errors
     ///
-    /// When one does not report its executions.
+    /// When a worker does not report its executions.
     pub(super) fn release(mut self) -> anyhow::Result<Executions> {
         for member in &mut self.members {
             member.orders = None;
@@ -135,15 +136,15 @@ impl Processes {
         let mut executions = Executions::default();
         let mut silent = self.members.len();
         while silent > 0 {
-            match self.hear(until).context("it did not report its executions")? {
+            match self.hear(until).context("the worker did not report its executions")? {
                 (index, Heard::Waited { us }) => waits[index] = us,
                 (index, Heard::Seen { runs }) => {
                     executions.add(tallied(&runs, std::mem::take(&mut waits[index])));
                     silent -= 1;
                 }
-                // An earlier count that was still in the pipe.
+                // This is an earlier count that was still in the pipe.
                 (_, Heard::Ran { .. }) => {}
-                (_, other) => bail!("heard {other:?} at the end"),
+                (_, other) => bail!("the runner sent {other:?} at the end"),
             }
         }
         Ok(executions)
@@ -153,7 +154,7 @@ impl Processes {
         self.members.iter().map(|member| member.ran.count).sum()
     }
 
-    /// The next line of any of them.
+    /// Returns the next line of any of the runners.
     fn hear(&mut self, until: Instant) -> anyhow::Result<(usize, Heard)> {
         const LOOK_EVERY: Duration = Duration::from_millis(500);
         loop {
@@ -162,7 +163,7 @@ impl Processes {
                 return Ok(heard);
             }
             self.ensure_alive()?;
-            ensure!(Instant::now() < until, "it sends nothing in time{}", self.complaint());
+            ensure!(Instant::now() < until, "the runner sent nothing in time{}", self.complaint());
         }
     }
 
@@ -170,13 +171,13 @@ impl Processes {
         for member in &mut self.members {
             let ended = member.child.try_wait()?.filter(|_| member.orders.is_some());
             if let Some(status) = ended {
-                return Err(anyhow!("its runner ended with {status}{}", self.complaint()));
+                return Err(anyhow!("the runner ended with {status}{}", self.complaint()));
             }
         }
         Ok(())
     }
 
-    /// Its errors, as the end of a sentence.
+    /// Returns the errors of the runner, as the end of a sentence.
     fn complaint(&self) -> String {
         complaint(&self.log).map_or_else(String::new, |line| format!(": {line}"))
     }
@@ -191,16 +192,16 @@ impl Member {
     ) -> anyhow::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints);
         let name = command.get_program().to_string_lossy().into_owned();
-        let mut child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
-        let orders = Some(child.stdin.take().context("its input was piped")?);
-        let stdout = child.stdout.take().context("its output was piped")?;
+        let mut child = command.spawn().with_context(|| format!("{name} can't be started"))?;
+        let orders = Some(child.stdin.take().context("the input is a pipe")?);
+        let stdout = child.stdout.take().context("the output is a pipe")?;
         let member = Self { child, orders, ran: Ran::default() };
-        // On its own thread, because only a channel has a wait with a time limit. It reads to the
-        // end, so that the library never blocks on its output.
+        // Reads on a separate thread, because only a channel has a wait with a time limit. The
+        // thread reads to the end, so that the library never blocks on its output.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some(line) = Heard::parse(&line) {
-                    // There is no receiver for runners that are being ended.
+                    // When runners are ended, there is no receiver.
                     let _ = heard.send((index, line));
                 }
             }
@@ -212,7 +213,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.orders = None;
-        // These fail only if it has ended, which is the desired state.
+        // These calls fail only if the runner has ended, which is the desired state.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -222,7 +223,7 @@ impl Drop for Member {
 mod tests {
     use super::*;
 
-    /// Runners that run shell commands, and the log of their errors.
+    /// Returns runners that run shell commands, and the log of their errors.
     fn start(scripts: &[&str]) -> anyhow::Result<Processes> {
         let folder = tempfile::tempdir()?;
         let commands = scripts.iter().map(|script| {
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_ends_is_told_from_one_that_works() {
+    fn a_runner_that_ends_is_distinguished_from_one_that_works() {
         let refused = start(&["exit 3"]).err().unwrap().to_string();
         assert!(refused.contains("exit status: 3"), "{refused}");
         let mut processes = start(&["echo bench ready 1; read go; exit 4"]).unwrap();

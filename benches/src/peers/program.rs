@@ -19,7 +19,7 @@ pub(super) enum Runner {
 }
 
 impl Runner {
-    /// Its folder.
+    /// Returns the folder of the runner.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sidekiq => "sidekiq",
@@ -30,7 +30,7 @@ impl Runner {
         }
     }
 
-    /// The program that submits.
+    /// Returns the program that submits.
     pub(super) fn client(self, places: &Places, settings: Settings) -> Command {
         let python = places.venv(self.name()).join("bin/python");
         let mut command = match self {
@@ -42,7 +42,8 @@ impl Runner {
         command
     }
 
-    /// A worker for tasks numbered below `count`; `index` distinguishes the workers of one run.
+    /// Returns a worker for tasks that are numbered below `count`. `index` distinguishes the
+    /// workers of one run.
     pub(super) fn worker(
         self,
         places: &Places,
@@ -73,7 +74,7 @@ impl Runner {
         command
     }
 
-    /// A runner with client and worker in one program.
+    /// Returns a runner with client and worker in one program.
     fn whole(self, places: &Places) -> Command {
         match self {
             Self::BullMq => program("node", ["runner.js"]),
@@ -88,14 +89,14 @@ impl Runner {
         command.current_dir(places.runners.join(self.name()));
         command.env("NODE_PATH", places.node().join("node_modules"));
         command.env("PYTHONPATH", python_path(&places.runners, self.name()));
-        // The repository stays unchanged.
+        // With this variable, the repository stays unchanged.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.envs(settings.iter().map(|(name, value)| (name.to_uppercase(), value)));
     }
 }
 
 impl Way {
-    /// The name of the measurement.
+    /// Returns the name of the measurement.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Seq => "submit_seq",
@@ -104,7 +105,7 @@ impl Way {
         }
     }
 
-    /// The words after `submit COUNT`.
+    /// Returns the words after `submit COUNT`.
     pub(super) fn words(self) -> Vec<String> {
         match self {
             Self::Seq => vec!["seq".to_owned()],
@@ -122,5 +123,5 @@ fn program<const N: usize>(path: impl AsRef<OsStr>, args: [&str; N]) -> Command 
 
 fn python_path(runners: &Path, name: &str) -> std::ffi::OsString {
     let folders = [runners.join("python"), runners.join(name)];
-    std::env::join_paths(folders).expect("the repository's path has no colon")
+    std::env::join_paths(folders).expect("the path of the repository has no colon")
 }

@@ -79,7 +79,7 @@ pub(super) fn to_handled(lua: &Lua, error: Value) -> mlua::Result<Value> {
     }
 }
 
-/// The error handler of a script. Returns the text of the error with the line that raised it.
+/// Handles the error of a script. Returns the text of the error with the line that raised it.
 pub(super) fn locate(lua: &Lua, error: Value) -> mlua::Result<Table> {
     let located = convert::error_table(lua, text(&error)?)?;
     // Level 1 is the function that raised the error. If the host provides this function, the line

@@ -71,7 +71,7 @@ pub(crate) fn check_submission(data: &[u8]) {
     assert_eq!(read.payload, if read.has_blob { Vec::new() } else { argument });
 }
 
-/// Draws the options of a call.
+/// The drawn options of a call.
 struct Said {
     argument: String,
     priority: i8,

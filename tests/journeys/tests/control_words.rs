@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(20);
 #[error("on the way up")]
 struct Wrapped(#[source] BoxError);
 
-/// Returns its control word in its first run. A second run succeeds.
+/// A task that returns its control word in its first run. A second run succeeds.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 enum Obey {
     Retry { ms: u64 },

@@ -67,7 +67,7 @@ impl Task for Hang {
     }
 }
 
-/// Returns at once.
+/// A task that returns at once.
 #[derive(Serialize, Deserialize)]
 struct Quick {}
 

@@ -28,7 +28,8 @@ enum From {
     Spawned,
 }
 
-/// Submits another task of its kind until none is left. Returns how many tasks followed.
+/// A task that submits another task of its kind until none is left. It returns how many tasks
+/// followed.
 #[derive(Serialize, Deserialize)]
 struct Chain {
     left: u32,
@@ -64,7 +65,7 @@ impl Task for Chain {
     }
 }
 
-/// Returns how many tasks have run on a worker.
+/// The number of tasks that have run on a worker.
 #[derive(Clone, Default)]
 struct Ran(Arc<AtomicU32>);
 
@@ -90,7 +91,7 @@ async fn each_submit_of_a_handler_goes_to_the_store_of_its_worker() {
     follow(&Bench::on_redis().await, From::Async).await;
 }
 
-/// Submits a task whose arguments are twice as long.
+/// A task that submits a task whose arguments are twice as long.
 #[derive(Serialize, Deserialize)]
 struct Forward {
     text: String,

@@ -64,7 +64,7 @@ impl Layer for Noting {
     }
 }
 
-/// Returns a header, and records its run if there are notes.
+/// A task that returns a header, and records its run if there are notes.
 #[derive(Serialize, Deserialize)]
 struct Work {}
 
@@ -124,7 +124,8 @@ impl Layer for Tenancy {
     }
 }
 
-/// Submits another task of its kind. Returns its own tenant and the tenants of these tasks.
+/// A task that submits another task of its kind. It returns its own tenant and the tenants of these
+/// tasks.
 #[derive(Serialize, Deserialize)]
 struct Whose {
     left: u32,
@@ -161,7 +162,7 @@ impl Task for Whose {
     }
 }
 
-/// Submits `Work` through the client of its data, and returns its result.
+/// A task that submits `Work` through the client of its data, and returns its result.
 #[derive(Serialize, Deserialize)]
 struct Forwards {}
 
@@ -183,7 +184,7 @@ impl Task for Forwards {
     }
 }
 
-/// Adds its name to the header, as `Noting` does.
+/// A layer that adds its name to the header, as `Noting` does.
 struct Marking(&'static str);
 
 impl Layer for Marking {
@@ -194,7 +195,7 @@ impl Layer for Marking {
     }
 }
 
-/// Returns an error instead of calling the handler.
+/// A layer that returns an error and does not call the handler.
 struct Answers(fn() -> BoxError);
 
 impl Layer for Answers {

@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(20);
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// Returns its arguments, so that the test covers both directions.
+/// A task that returns its arguments, so that the test covers both directions.
 #[derive(Serialize, Deserialize, Debug, Clone, PartialEq)]
 struct Echo<T>(T);
 
@@ -34,7 +34,7 @@ impl<T: Payload> Task for Echo<T> {
     }
 }
 
-/// Returns the size of its arguments.
+/// A task that returns the size of its arguments.
 #[derive(Serialize, Deserialize)]
 struct Weigh {
     cargo: String,

@@ -17,7 +17,8 @@ fn queue() -> QueueName {
     QueueName::new(QueueName::DEFAULT).unwrap()
 }
 
-/// A worker as Redis sees it after a kill -9. It is registered and holds tasks, but sends nothing.
+/// Adds a worker as Redis sees it after a kill -9. It is registered and holds tasks, but sends
+/// nothing.
 async fn ghost_takes(bench: &Bench, tasks: usize) -> WorkerId {
     let broker = bench.client.broker();
     let ghost = WorkerId::generate("ghost", 1);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns this many bytes.
+/// A task that returns this many bytes.
 #[derive(Serialize, Deserialize)]
 struct Return {
     bytes: usize,

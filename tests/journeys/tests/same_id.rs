@@ -95,7 +95,7 @@ on_both! {
     }
 }
 
-/// The client that waits for a task. The completion message removes the entry.
+/// Returns the client that waits for a task. The completion message removes the entry.
 async fn waiting_client(raw: &mut Raw, waiters: &str, id: &TaskId) -> Option<String> {
     let clients = raw.run(&format!("HGET {waiters} {}", id.stored())).await;
     clients.into_iter().next().map(|client| String::from_utf8(client).unwrap())

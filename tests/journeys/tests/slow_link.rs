@@ -19,7 +19,7 @@ const MUCH: usize = 2_000_000;
 /// The seconds that these bytes take. After 8 s, a silent server would be given up.
 const SECONDS: usize = 11;
 
-/// Returns this many bytes, and records that it has begun.
+/// A task that returns this many bytes, and records that it has begun.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     number: usize,

@@ -68,7 +68,7 @@ impl Task for SpinAndPanic {
     }
 }
 
-/// Submits a task, then keeps its thread until it is released.
+/// A task that submits a task, then keeps its thread until it is released.
 #[derive(Serialize, Deserialize)]
 struct Hog {}
 

@@ -19,7 +19,8 @@ async fn client(server: &RedisServer) -> Client {
     client
 }
 
-/// A submit that was written just before Redis went down may have been executed.
+/// Returns whether the error is one of the expected ones. A submit that was written just before
+/// Redis went down may have been executed.
 fn is_typed(problem: &Error) -> bool {
     problem.is_unavailable() || problem.is_unknown_outcome()
 }

@@ -48,7 +48,7 @@ impl Task for Count {
     }
 }
 
-/// Returns a number, or nothing.
+/// A task that returns a number, or nothing.
 #[derive(Serialize, Deserialize)]
 struct Perhaps {
     number: Option<u32>,

@@ -148,7 +148,7 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
     assert!(texts.iter().all(|text| !text.contains("whose lease is over")), "{texts:?}");
 }
 
-/// Returns the lease of the only worker.
+/// The lease of the only worker.
 struct OnlyLease(Inspector, QueueName);
 
 impl OnlyLease {

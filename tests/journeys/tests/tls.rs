@@ -21,7 +21,7 @@ use tokio_rustls::rustls::crypto::CryptoProvider;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Returns this many bytes.
+/// A task that returns this many bytes.
 #[derive(Serialize, Deserialize)]
 struct Long {
     bytes: usize,
@@ -260,7 +260,7 @@ async fn a_certificate_that_expires_later_costs_an_outage_and_no_task() {
     worker.stop().await;
 }
 
-/// A TLS front with a proxy behind it, so that a test can disturb the connection.
+/// Starts a TLS front with a proxy behind it, so that a test can disturb the connection.
 async fn disturbed(authority: &Authority) -> (RedisServer, FaultProxy, TlsFront, String) {
     let redis = RedisServer::start();
     let proxy = FaultProxy::start(&redis.url()).await;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 const SOON: Duration = Duration::from_secs(20);
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Submits another task of its kind, until the gate is open.
+/// A task that submits another task of its kind, until the gate is open.
 #[derive(Serialize, Deserialize)]
 struct Again {}
 
@@ -110,7 +110,7 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     staying.stop().await;
 }
 
-/// A worker that listens, and whose only thread a [`Hog`] can keep.
+/// Starts a worker that listens, and whose only thread a [`Hog`] can keep.
 async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Lonely {
     let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
     let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();

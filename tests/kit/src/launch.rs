@@ -100,7 +100,7 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Also accepts TLS, on a separate [port](RedisServer::tls_port). Some servers can't do that.
+    /// Accepts TLS, too, on a separate [port](RedisServer::tls_port). Some servers can't do that.
     pub fn tls(mut self, files: TlsFiles) -> Self {
         self.tls = Some(files);
         self.tcp()

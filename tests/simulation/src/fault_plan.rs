@@ -34,7 +34,7 @@ pub trait FaultPlan: Send {
     }
 }
 
-/// Returns a plan without faults.
+/// A plan without faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Fair;
 
@@ -44,7 +44,7 @@ impl FaultPlan for Fair {
     }
 }
 
-/// Returns a plan without faults in which exchanges take up to some ms.
+/// A plan without faults in which exchanges take up to some ms.
 #[derive(Clone, Debug)]
 pub struct Calm(fastrand::Rng);
 

@@ -66,7 +66,7 @@ impl Nemesis {
         self.leaving.retain(|member| !member.main.is_finished());
     }
 
-    /// The running workers, and the setup of each.
+    /// Returns the running workers, and the setup of each.
     pub fn processes(&self) -> impl Iterator<Item = (u32, Setup)> {
         let running = self.processes.iter().filter(|member| !member.main.is_finished());
         running.map(|member| (member.process, member.setup))

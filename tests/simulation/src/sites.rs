@@ -103,7 +103,7 @@ impl Coverage {
     }
 }
 
-/// Returns the text of each reachable line with calls, and its number of calls.
+/// The text of each reachable line with calls, and its number of calls.
 static ALL: LazyLock<BTreeMap<Place, (&'static str, usize)>> = LazyLock::new(|| {
     let mut all = BTreeMap::new();
     for (script, text, _) in script_texts() {

@@ -221,7 +221,7 @@ pub(crate) struct Run {
     desk: Desk,
     deadline: Instant,
     how: How,
-    /// Returns an execution that has already begun.
+    /// Whether an attempt at the task has begun before.
     again: bool,
 }
 

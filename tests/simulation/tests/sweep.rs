@@ -11,8 +11,8 @@ use optimus_simulation::{
     sweep::{FAULTS, Scene, fail_each_call, rehearse, run_with},
 };
 
-/// One in this many combinations runs. The number is coprime to the number of faults, so that each
-/// exchange and each fault have their turn.
+/// Returns the step: one in this many combinations runs. The step is coprime to the number of
+/// faults, so that each exchange and each fault have their turn.
 fn step() -> usize {
     let step = std::env::var("OPTIMUS_SWEEP_STEP").ok().and_then(|step| step.parse().ok());
     step.unwrap_or(STEP)

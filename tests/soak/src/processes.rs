@@ -82,7 +82,7 @@ impl Processes {
     ///
     /// # Errors
     ///
-    /// When a process cannot be started.
+    /// When a process can't be started.
     pub(crate) fn tend(&mut self) -> anyhow::Result<()> {
         let folder = self.folder.clone();
         for place in self.workers.iter_mut().chain(&mut self.clients) {

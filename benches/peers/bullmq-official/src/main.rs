@@ -45,7 +45,7 @@ impl Peer for BullMq {
             Ok(Value::Null)
         };
         let worker = Worker::with_options("bench", noop, options).await?;
-        // The channel of its events has no bound and so has to be read.
+        // The channel of the library's events has no bound, so it must be read.
         while worker.next_event().await.is_some() {}
         Ok(())
     }

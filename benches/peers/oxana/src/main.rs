@@ -1,4 +1,4 @@
-//! oxana: one task at a time, or in its batches, from a pool of connections.
+//! oxana: runs one task at a time, or in its batches, with a pool of connections.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -19,7 +19,7 @@ struct Oxana {
     storage: Storage,
 }
 
-/// The argument as a job of the library.
+/// The argument, as a job of the library.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Noop(Argument);

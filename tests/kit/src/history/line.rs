@@ -46,7 +46,7 @@ impl Display for Event {
     }
 }
 
-/// Returns a number, or `-` for none.
+/// A number, or `-` for none.
 struct Optional<T>(Option<T>);
 
 impl<T: Display> Display for Optional<T> {

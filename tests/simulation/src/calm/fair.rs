@@ -39,7 +39,7 @@ struct Window<'a> {
     record: &'a Record,
     worker: &'a Member,
     served: Vec<usize>,
-    /// Returns whether there are enough starts for a check.
+    /// The number of starts that is enough for a check.
     enough: usize,
     begun: Vec<usize>,
 }

@@ -32,7 +32,7 @@ impl Story {
         story
     }
 
-    /// The worker runs one task after the other, from these queues in turn, one ms each.
+    /// Runs one task after the other on the worker, from these queues in turn, one ms each.
     fn runs(mut self, queues: impl IntoIterator<Item = usize>) -> Record {
         for (ms, queue) in (1..).zip(queues) {
             self.add(ms, Happened::Begins { queue, worker: 0 });

@@ -33,7 +33,8 @@ const SLACK: Duration = Duration::from_secs(1);
 const LONG: u64 = 1_000;
 const PROBES: u64 = 1_000_000;
 
-/// All workers share the first queue, and each worker has its own queue.
+/// Returns the setup of a worker. All workers share the first queue, and each worker has its own
+/// queue.
 fn setup(worker: usize) -> Setup {
     let serves = 1 | 1 << (worker + 1);
     Setup { lease: LEASE, poll: PROBE_EVERY, serves, ..Setup::of(SLOTS) }
@@ -70,7 +71,7 @@ fn waits(world: &World, submitted: &BTreeMap<u64, u64>) -> Vec<Vec<(u64, u64)>> 
     waits
 }
 
-/// The time of a pause: in total, and without a break.
+/// Returns how long a worker paused: in total, and without a break.
 fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
     let (mut total, mut longest, mut until) = (0, 0, 0);
     for (since, begun) in waits.iter().collect::<BTreeSet<_>>() {

@@ -16,13 +16,13 @@ const SOON: Duration = Duration::from_secs(60);
 const SETTLED: Duration = Duration::from_secs(300);
 const SECONDS: u32 = 300;
 
-/// The defaults of a worker, with one slot.
+/// Returns the default setup of a worker, with one slot.
 fn setup() -> Setup {
     let (poll, lease) = (Duration::from_secs(5), Duration::from_secs(15));
     Setup { poll, lease, ..Setup::of(1) }
 }
 
-/// A task that runs for this time.
+/// Runs a task for this time on each worker.
 async fn fill_slots(world: &World, client: &Client, workers: usize) {
     let workers = workers as u64;
     let long = |number| Work::new(number, Kind::Lasts(1_000 * 3_600)).timeout(SOON * 60);
