@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use optimus_testkit::{Proc, RedisServer, eventually, shared_redis};
 
-/// The time limit for everything that takes a second or two on an idle machine.
+/// The time limit for a step that takes a second or two on an idle machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn succeeds(proc: &mut Proc) {

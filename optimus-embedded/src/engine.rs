@@ -33,7 +33,7 @@ impl Engine {
     }
 
     /// Runs commands as one transaction. If one of them is refused before the start, no command
-    /// runs. Otherwise all commands run, whatever their replies.
+    /// runs. Otherwise all commands run, even if some of them fail.
     pub(crate) fn transact(
         &mut self,
         client: &Client,

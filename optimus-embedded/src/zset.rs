@@ -16,7 +16,7 @@ struct Score(f64);
 
 impl Eq for Score {}
 
-#[expect(clippy::derive_ord_xor_partial_ord, reason = "this order is the partial one without NaN")]
+#[expect(clippy::derive_ord_xor_partial_ord, reason = "without NaN, the partial order is total")]
 impl Ord for Score {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.partial_cmp(other).expect("no command lets NaN become a score")

@@ -24,7 +24,8 @@ pub(crate) enum Mode {
     Share,
     /// Claims one task that runs alone for a time.
     Alone,
-    /// Claims one task and removes the mark of a task that runs alone, which ends its time alone.
+    /// Claims one task, and removes the mark of a task that has run alone for long enough. That
+    /// task then no longer runs alone.
     EndAlone,
 }
 

@@ -120,8 +120,8 @@ impl Claims {
         self.shared.queues.iter().position(|queue| queue.name == *name)
     }
 
-    /// Returns a claim once the time alone is over. Until then, quarantined tasks stop other
-    /// claims.
+    /// Returns a claim that ends a run alone once its time limit is over. Until then, quarantined
+    /// tasks stop other claims.
     fn ask_to_end_alone(&mut self) -> Option<ClaimRequest> {
         let home = self.shared.quarantine.out_of_time(Instant::now())?;
         let at = self.position(&home).filter(|_| !self.is_under_way() && self.idle() > 0)?;

@@ -1,4 +1,5 @@
-//! Decides from the end of an attempt what is reported: [`decide`]. This code does not call Redis.
+//! Decides how an attempt is reported, from the way in which it ended: [`decide`]. This code does
+//! not call Redis.
 
 use std::{
     any::Any,
@@ -96,7 +97,7 @@ impl From<Report> for Decision {
     }
 }
 
-/// Returns what is reported of an attempt. Returns `None` if the lease is lost, because Redis would
+/// Returns the report of an attempt. Returns `None` if the lease is lost, because Redis would
 /// refuse the report.
 pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> Option<Decision> {
     let stop = attempt.stopped().map(|(why, _)| why);

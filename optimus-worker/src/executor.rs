@@ -170,7 +170,7 @@ impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         let Self { shared, attempt } = self;
         // Otherwise the handler still runs on a separate thread, and the task must not start again
-        // meanwhile.
+        // during that time.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
             let decision = Decision::from(decide::interrupted(attempt));

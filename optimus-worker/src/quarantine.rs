@@ -187,8 +187,8 @@ impl Quarantine {
         }
     }
 
-    /// Returns the queue of a task whose time alone is over. A claim from this queue removes its
-    /// mark.
+    /// Returns the queue of a task whose time limit for a run alone is over. A claim from this
+    /// queue removes its mark.
     pub(crate) fn out_of_time(&self, now: Instant) -> Option<QueueName> {
         let state = self.state();
         let alone = state.alone.as_ref()?;
@@ -206,7 +206,7 @@ impl Quarantine {
         self.started(now, AFTER_REFUSAL);
     }
 
-    /// Returns when a drain or a time alone is over.
+    /// Returns when the time limit of a drain or of a run alone is over.
     pub(crate) fn next(&self) -> Option<Instant> {
         let state = self.state();
         match &state.alone {

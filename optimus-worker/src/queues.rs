@@ -221,8 +221,7 @@ impl Served {
         self.standing().lease()
     }
 
-    /// Returns whether the lease is certain, whatever Redis does. A tenth of the lease is the
-    /// margin.
+    /// Returns whether the lease is certain to be valid. A tenth of the lease is the margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
         self.standing().lease_is_certain()
     }

@@ -1,8 +1,8 @@
 //! The reports that Redis has not answered yet: [`Reporter`].
 //!
-//! A report is held until Redis has answered it, however long that takes. While a report is held,
-//! its lease is kept. Each queue has a buffer for each kind of report. If Redis refuses the reports
-//! of a buffer, they are sent again with a separate back-off, and no other buffer waits for them.
+//! A report is held until Redis has answered it, without a time limit. While a report is held, its
+//! lease is kept. Each queue has a buffer for each kind of report. If Redis refuses the reports of
+//! a buffer, they are sent again with a separate back-off, and no other buffer waits for them.
 
 use std::{
     collections::BTreeMap,

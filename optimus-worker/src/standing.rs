@@ -98,8 +98,7 @@ impl Standing {
         is_long
     }
 
-    /// Returns whether the lease is certain, whatever Redis does. A tenth of the lease is the
-    /// margin.
+    /// Returns whether the lease is certain to be valid. A tenth of the lease is the margin.
     pub(crate) fn lease_is_certain(&self) -> bool {
         self.renewed_at.elapsed() < self.lease.mul_f64(0.9)
     }

@@ -29,7 +29,7 @@ use crate::{
     wakeups::Wakeups,
 };
 
-/// Whether the hint was printed. A process prints it once, however many workers it has.
+/// Whether the hint was printed. A process prints it once, for any number of workers.
 static HINT: Once = Once::new();
 const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is logged; to see \
                              the log, call `tracing_subscriber::fmt().init()` before the worker \

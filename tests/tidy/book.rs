@@ -102,7 +102,7 @@ fn file(path: &str) -> &'static File {
 
 #[test]
 fn every_link_of_a_document_is_valid() {
-    hold("correct the path or the heading behind #", broken_links);
+    hold("correct the path, or the heading after #", broken_links);
 }
 
 #[test]

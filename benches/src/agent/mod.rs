@@ -2,7 +2,7 @@
 //! so that each agent has its own processor time and memory.
 //!
 //! An agent reads one order per line from standard input and writes one reply per line to standard
-//! output, both as JSON. It ends with its input, and so with the harness.
+//! output, both as JSON. An agent ends when its input ends, so it also ends with the harness.
 
 pub(crate) mod protocol;
 mod return_one;

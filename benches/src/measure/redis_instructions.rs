@@ -22,10 +22,9 @@ pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
 /// The number of tasks of each row, in the necessary number of calls.
 const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
-/// The functions for the count: the event loop of Redis, which handles calls, and its periodic
-/// work, which is not counted. The periodic work also runs without calls, so its cost depends on
-/// the speed of the machine.
+/// The event loop of Redis, which handles calls. Only its instructions count.
 const COUNTED: &str = "aeMain";
+/// The periodic work of Redis. It also runs without calls, so its instructions do not count.
 const APART: &str = "serverCron";
 const LEASE: Duration = Duration::from_secs(3_600);
 

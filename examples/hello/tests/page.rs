@@ -13,7 +13,7 @@ const FILES: [&str; 4] = [
     include_str!("../src/bin/worker.rs"),
 ];
 const GREETING: &str = "Welcome Ann, you are our user 7";
-/// The time limit for everything that takes a second or two on an idle machine.
+/// The time limit for a step that takes a second or two on an idle machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn ends_well(proc: &mut Proc) {

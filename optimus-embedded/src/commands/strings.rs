@@ -130,7 +130,7 @@ impl<'a> SetOptions<'a> {
 }
 
 impl Expiry<'_> {
-    /// Returns the expiry of the key. It is used only after all options are known to be compatible.
+    /// Returns the expiry of the key. The caller must check first that all options are compatible.
     fn due_ms(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<u64>, CommandError> {
         let positive = |amount| match number::integer(amount)? {
             amount @ 1.. => Ok(amount),

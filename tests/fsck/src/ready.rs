@@ -26,8 +26,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let counted = view.meta("tombstones");
         wrong.push(format!("meta counts {counted} tombstones, skips {tombstones}"));
     }
-    // A tombstone is skipped, whatever happened to its task. The task may, for example, have been
-    // requeued.
+    // A tombstone is skipped in any case. Its task may, for example, have been requeued.
     let (tried, skipped) = (view.pairs("tries"), view.pairs("skips"));
     let is_skipped = |entry: &String| skipped.contains_key(entry);
     let plain = line.iter().filter(|entry| !is_skipped(entry));

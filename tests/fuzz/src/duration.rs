@@ -1,4 +1,4 @@
-//! Durations in the syntax of `#[task]`, such as `"1h30m"`. A printed duration is read back.
+//! Tests durations in the syntax of `#[task]`, such as `"1h30m"`. A printed duration is read back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The patterns of the embedded store. They match like a simple definition.
+//! Tests the patterns of the embedded store, which must match like a simple definition.
 
 use crate::draw::Draw;
 

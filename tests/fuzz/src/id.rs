@@ -1,4 +1,4 @@
-//! Names and ids. A name that is read is printed unchanged, and no name can escape its key.
+//! Tests names and ids. A name that is read is printed unchanged, and no name can escape its key.
 
 use optimus_core::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, Token, WorkerId};
 

@@ -1,4 +1,4 @@
-//! The JSON of the embedded store's scripts. Written JSON is read back, and no valid JSON is
+//! Tests the JSON of the embedded store's scripts. Written JSON is read back, and no valid JSON is
 //! refused.
 
 use std::cell::RefCell;

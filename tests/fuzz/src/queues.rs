@@ -1,4 +1,4 @@
-//! `OPTIMUS_QUEUES`. Printed queues are read back, and no idle slot is offered twice.
+//! Tests `OPTIMUS_QUEUES`. Printed queues are read back, and no idle slot is offered twice.
 
 use crate::draw::Draw;
 

@@ -1,4 +1,4 @@
-//! Stored records. A written record is read back, and other bytes are refused.
+//! Tests stored records. A written record is read back, and other bytes are refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The replies of scripts, in the form in which Redis sends them.
+//! Tests the replies of scripts, in the form in which Redis sends them.
 
 use std::fmt::Debug;
 

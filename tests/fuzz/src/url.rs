@@ -1,4 +1,5 @@
-//! URLs of stores. An invalid URL is refused with a reason, and no password is ever printed.
+//! Tests the URLs of stores. An invalid URL is refused with a reason, and no password is ever
+//! printed.
 
 use optimus_core::broker::Endpoint;
 

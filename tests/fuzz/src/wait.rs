@@ -1,4 +1,4 @@
-//! Waits. No formula overflows, and no wait is shorter than requested.
+//! Tests waits. No formula overflows, and no wait is shorter than requested.
 
 use std::fmt;
 

@@ -85,7 +85,7 @@ on_both! {
         assert!(task.at_ms.unwrap() >= task.errors[0].at_ms + 300);
         let text = &task.errors[0].message;
         assert!(text.contains("on the way up") && text.contains("busy"), "{text}");
-        assert_eq!(handle.result_within(SOON).await.unwrap(), 2, "the second attempt");
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2, "the task ran twice");
         worker.stop().await;
     }
 

@@ -1,5 +1,5 @@
-//! Handlers that submit tasks. The tasks go to the store of their worker, whichever client is
-//! installed.
+//! Handlers that submit tasks. The tasks go to the store of their worker and not to that of the
+//! installed client.
 
 mod common;
 

@@ -77,7 +77,7 @@ async fn an_outage_longer_than_the_lease_loses_nothing_and_runs_nothing_twice() 
         acknowledged
     });
     redis.kill();
-    // This is the outage itself. The test must wait here so that leases end.
+    // This is the outage. The test must wait here so that leases end.
     tokio::time::sleep(OUTAGE).await;
     // These results are produced while Redis is down, and must count when it runs again.
     log.outage_over.hit();

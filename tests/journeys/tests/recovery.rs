@@ -69,8 +69,8 @@ on_both! {
         };
         let call = broker.fail_call(&orphan, &ghost, &[dead]);
         assert!(broker.report(call).await.unwrap().is_empty());
-        // The lease of the worker has to end, and then another lease after the first turn, because
-        // no worker watched.
+        // The test waits for the end of the worker's lease, and for another lease after the first
+        // turn, because no worker watched before.
         tokio::time::sleep(lease).await;
         let stranger = WorkerId::generate("stranger", 1);
         assert_eq!(broker.reap(&orphan, &stranger, lease, 10).await.unwrap().tasks, 0);

@@ -1,4 +1,4 @@
-//! Queues that are unused.
+//! Workers remove queues that are unused.
 
 mod common;
 

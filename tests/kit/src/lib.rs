@@ -6,10 +6,10 @@
 //! running one that no test may disturb; each test uses its own [`namespace`]. [`Signal`], [`Gate`]
 //! and [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
 //! polling can detect, [`EachEvent`] reads the log, and [`Proc`] runs a program. A [`ChildGuard`]
-//! process, such as a server or a program, dies with the test. A [`hanging_file`] is one whose
-//! reads hang. A [`FaultProxy`] stands between a client and a server and causes network faults. A
-//! [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a
-//! long run, and its checker. A [`Mutant`] is a deliberate bug that tests must notice.
+//! process, such as a server or a program, dies with the test. Reads of a [`hanging_file`] hang. A
+//! [`FaultProxy`] stands between a client and a server and causes network faults. A [`TlsServer`]
+//! speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a long run, and
+//! its checker. A [`Mutant`] is a deliberate bug that tests must notice.
 
 #[cfg(feature = "soak")]
 mod disk;

@@ -91,7 +91,7 @@ async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     if timeout(USERS_END_WITHIN, ended).await.is_err() {
         network.complain("a user's call does not end");
     }
-    // Workers that do not know every task could delay those that do.
+    // Workers that do not know every task could delay the other workers.
     let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
     let running = || nemesis.processes().chain([(helper.process, helper.setup)]).collect();
     trial(world, running, random).await;

@@ -118,8 +118,8 @@ fn is_crowded(place: Place) -> bool {
     ALL.get(&place).is_some_and(|(_, calls)| *calls > 1)
 }
 
-/// Returns the command and the kind of key. Key names that differ only after the queue's prefix, by
-/// their owner, are one kind.
+/// Returns the command and the kind of key. Keys that differ only in the queue or in their owner
+/// have one kind.
 fn what(arguments: &[Vec<u8>]) -> String {
     let text = |at: usize| arguments.get(at).map(|bytes| String::from_utf8_lossy(bytes));
     let key = text(1).unwrap_or_default();

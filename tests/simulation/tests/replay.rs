@@ -1,4 +1,4 @@
-//! One seed is one run, in every detail.
+//! A seed determines a run in every detail.
 use std::sync::Arc;
 
 use optimus_simulation::{

@@ -51,11 +51,11 @@ fn named(name: &str) -> anyhow::Result<Profile> {
 
 fn usage() -> String {
     let mut text = "\
-        --minutes N    for so long, and not until the profile's own end\n\
-        --seed S       what is broken when\n\
-        --profile P    what is broken at all\n\
-        --quick        little of everything\n\
-        --keep         keeps the histories even if all is well\n\
+        --minutes N    runs for this time, and not until the profile's own end\n\
+        --seed S       determines the order of faults\n\
+        --profile P    selects the kinds of faults\n\
+        --quick        runs a short version of every fault\n\
+        --keep         keeps the histories even after a good run\n\
         \nprofiles:\n"
         .to_owned();
     text.extend(PROFILES.iter().map(line));

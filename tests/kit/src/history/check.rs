@@ -156,7 +156,7 @@ impl Checker<'_> {
                 findings.add(self.task, "began under a lower fence than before");
             }
             if lower.attempt > higher.attempt && !self.counts_from_zero(lower, higher) {
-                findings.add(self.task, "counts its attempts backwards");
+                findings.add(self.task, "has a lower attempt number than before");
             }
         }
     }

@@ -168,8 +168,8 @@ pub enum What {
         /// When the event began.
         since: u64,
     },
-    /// `clock <since ns> <ms>`: between `since` and now the clock of Redis was set forward by this
-    /// much, or back.
+    /// `clock <since ns> <ms>`: between `since` and now the clock of Redis was changed by this many
+    /// ms.
     ClockSet {
         /// When the change of the clock was requested.
         since: u64,

@@ -27,7 +27,7 @@ pub enum Why {
     Stalled,
     /// An operator requeued the task.
     Requeued,
-    /// Redis came back without its last acknowledged writes.
+    /// Redis restarted without its last acknowledged writes.
     RolledBack,
     /// None of these reasons applies, so the queue has a bug.
     Unexplained,

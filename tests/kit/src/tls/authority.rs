@@ -36,7 +36,7 @@ impl Authority {
         let folder = tempfile::Builder::new().prefix("optimus-ca-").tempdir();
         let folder = folder.expect("the system's folder for temporary files is writable");
         let key = KeyPair::generate().expect("keys can be made");
-        let mut params = CertificateParams::new([]).expect("no names are valid names");
+        let mut params = CertificateParams::new([]).expect("an empty list of names is valid");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         params.distinguished_name.push(DnType::CommonName, "a test's CA");

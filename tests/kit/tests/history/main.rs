@@ -219,7 +219,7 @@ fn fences_grow_and_belong_to_one_attempt() {
     is_bad(&format!("{failed}{lower}{end} 100"), "lower fence");
     let fewer =
         format!("{}30 3 begin 7 q/a 1 200\n40 3 end 7 200 ok\n", failed.replace("1 100", "2 100"));
-    is_bad(&format!("{fewer}{end} 200"), "attempts backwards");
+    is_bad(&format!("{fewer}{end} 200"), "has a lower attempt number");
 }
 
 #[test]

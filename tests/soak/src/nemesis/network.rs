@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::Nemesis;
 
-/// The number of next requests, of which the fault hits a random one.
+/// The number of requests from which the fault hits a random one.
 const REQUESTS: u64 = 6;
 /// The number of faults that follow each other, and the time limit of each.
 const TIMES: u32 = 15;
