@@ -1,7 +1,7 @@
 //! The application of the shop: it submits forty orders and waits for their parcels.
 //!
-//! `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app`; run one or two of the example `worker`
-//! at the same time.
+//! Run `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app` while one or two processes of the
+//! example `worker` run.
 
 use std::{collections::BTreeMap, env};
 

@@ -114,8 +114,8 @@ impl ConnectionLike for Connection {
     }
 }
 
-/// Yields from time to time, as a task does that waits for a socket. This connection has no socket,
-/// so without this call a loop over commands would block its thread.
+/// Yields from time to time, like a task that waits for a socket. This connection has no socket, so
+/// without this call a loop over commands would block its thread.
 async fn be_fair() {
     tokio::task::coop::consume_budget().await;
 }

@@ -74,14 +74,14 @@ impl Attempt {
         }
     }
 
-    /// Reserves the decision whether the handler begins. Returns `true` only for the first caller.
-    /// At a shutdown, the executor and the maintenance thread race for this decision.
+    /// Reserves the right to decide whether the handler begins. Returns `true` only for the first
+    /// caller. At a shutdown, the executor and the maintenance thread race for this right.
     pub(crate) fn begin(&self) -> bool {
         !self.begun.swap(true, Ordering::AcqRel)
     }
 
-    /// Reserves the decision how the attempt ended. Returns `true` only for the first caller. When
-    /// a deadline passes, the executor and the maintenance thread race for this decision.
+    /// Reserves the right to decide how the attempt ended. Returns `true` only for the first
+    /// caller. When a deadline passes, the executor and the maintenance thread race for this right.
     pub(crate) fn settle(&self) -> bool {
         !self.settled.swap(true, Ordering::AcqRel)
     }

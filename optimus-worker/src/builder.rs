@@ -16,9 +16,9 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The default limits of ended tasks. The number is the limit that applies while tasks have up to
-/// 26 KiB on average; above that, the bytes are. With both states full, a queue uses half a GiB,
-/// which a small Redis can hold in addition to its live tasks.
+/// The default limits of ended tasks. Up to 26 KiB a task on average, the limit by number applies
+/// first, and otherwise the limit by bytes. With both states full, a queue uses half a GiB, which a
+/// small Redis can hold in addition to its live tasks.
 const KEEP_ENDED: Keep =
     Keep { tasks: 10_000, bytes: 256 * 1024 * 1024, age: DAY.saturating_mul(180) };
 const UNUSED_FOR: Duration = DAY;
@@ -173,8 +173,8 @@ impl WorkerBuilder {
 
     /// Sets how often the workers of a queue together poll it without a wakeup: from 10 ms to a
     /// day. The default is 5 s. If a wakeup is lost, the workers find its task after this time on
-    /// average. If a queue has many workers, each one polls it once in 60 intervals on average. A
-    /// worker with at least half of its slots busy polls once in 12 intervals.
+    /// average. If a queue has many workers, each worker polls it once in 60 intervals on average,
+    /// or once in 12 intervals while at least half of its slots are busy.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.config.poll = poll;
         self

@@ -26,7 +26,7 @@ pub(crate) enum Order {
     /// Each queue gets its share of the slots, by weight; see [`crate::shares`].
     #[default]
     Weighted,
-    /// A queue gets the slots that the queues before it have left.
+    /// A queue gets the slots that the queues before it leave idle.
     Strict,
 }
 

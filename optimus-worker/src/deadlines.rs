@@ -38,7 +38,7 @@ impl Deadlines {
         Self { shared, idle_checks: 0, checked_all_at: Instant::now() }
     }
 
-    /// Checks all attempts. Skips the check if it can't find an overdue one.
+    /// Checks all attempts, unless no attempt can be overdue.
     fn check_all(&mut self, now: Instant) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));

@@ -154,8 +154,8 @@ fn timed_out(attempt: &Attempt) -> Interrupted {
     Interrupted::TimedOut { after: Duration::from_millis(ms) }
 }
 
-/// Returns the text of an error and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`] however
-/// much the error writes.
+/// Returns the text of an error and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`]. The
+/// error may write any amount of text.
 pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
     // Text that does not fit is left out.

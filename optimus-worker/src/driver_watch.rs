@@ -12,9 +12,9 @@ use tokio::runtime::{Handle, RuntimeMetrics};
 
 use crate::{role::Role, shared::Shared};
 
-/// The interval of the checks. A thread that is blocked from one check to the next is found, so a
-/// blocked thread is found within twice this time. Each check costs about 60 µs, as long as tasks
-/// run.
+/// The interval of the checks. A check finds a thread that was already blocked at the previous
+/// check, so it finds each blocked thread within two intervals. While tasks run, each check costs
+/// about 60 µs.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_secs(3600);
 /// A loaded thread may become blocked later, so an idle thread is woken again after this many

@@ -1,7 +1,7 @@
 //! Sends the reports that the claimer can't send because handlers block its runtime.
 //!
-//! Results may be large, so it has a connection of its own: no heartbeat waits behind them. That is
-//! made when there is something to send.
+//! Results may be large, so this role has a separate connection, and no heartbeat waits behind
+//! results. The connection is made when there is a report to send.
 
 use std::{sync::Arc, time::Duration};
 
@@ -69,7 +69,8 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    /// A report with a result of this many bytes, which Redis refuses because nobody has the lease.
+    /// Returns a report with a result of this many bytes. Redis refuses it, because no worker has
+    /// the lease.
     fn report(bytes: usize) -> Report {
         let (queue, worker) = (QueueName::new("default").unwrap(), WorkerId::generate("test", 1));
         let lease = Lease { id: TaskId::new(queue), worker, token: Token { seq: 1, fence: 1 } };
@@ -93,16 +94,16 @@ mod tests {
         let shared = worker.task_type::<Nothing>().build().unwrap().idle_worker().await;
         let mut reporter = FallbackReporter::new(shared.clone());
         let mut heartbeat = Heartbeat::new(shared.clone());
-        // Redis knows the scripts after these.
+        // After these calls, Redis knows the scripts.
         shared.reporter.push(report(1));
         let is_overdue = async || shared.reporter.waited() > OVERDUE;
-        eventually("the claimer does not send it", SOON, is_overdue).await;
+        eventually("the claimer does not send the report", SOON, is_overdue).await;
         reporter.tick().await;
         heartbeat.tick().await;
         assert_eq!(shared.reporter.len(), 0);
 
         shared.reporter.push(report(1_000_000));
-        eventually("the claimer does not send it", SOON, is_overdue).await;
+        eventually("the claimer does not send the report", SOON, is_overdue).await;
         proxy.rate(Way::Up, 200_000);
         shared.queues[0].lapsed();
         tokio::select! {

@@ -25,7 +25,7 @@ use crate::{
 /// The shortest time between two heartbeats, as a fraction of a third of the lease.
 const USUAL_LEAST: f64 = 0.9;
 /// The same fraction for long leases. The workers with long leases share the heartbeats of a queue,
-/// so they must not send them at the same time. Workers that start together begin at the same time.
+/// so they must not all send them at the same time, as workers that start together do at first.
 const LONG_LEAST: f64 = 0.8;
 const FIRST_LEAST: f64 = 0.1;
 /// A heartbeat that takes longer than this fraction of a lease is logged.
@@ -98,8 +98,8 @@ impl Heartbeat {
         }
         self.shared.wakeups.expiry_learned();
         self.log_lapsed(&lapsed);
-        // Gives up the lapsed ids after the answers and all at the same time, so that no queue
-        // waits for another.
+        // New ids are taken after the answers, and for all queues at once, so that no queue waits
+        // for another.
         let replacing = lapsed.iter().map(|(_, queue, before)| {
             let registering = self.take_new_id(queue, before);
             async { timeout(lease / 2, registering).await.unwrap_or(false) }

@@ -1,5 +1,5 @@
 //! Tasks that this worker can't run yet, because it does not know their name or their record is
-//! newer. Usually a deploy is under way, so these tasks wait, and no attempt counts.
+//! newer. Usually a deploy is under way, so these tasks wait and use no attempt.
 
 use std::time::Duration;
 

@@ -87,7 +87,7 @@ impl LastPoll {
         Self { at, chance: fastrand::f64(), begun }
     }
 
-    /// Returns when the next poll is. The workers of a queue share its polls.
+    /// Returns the time of the next poll. The workers of a queue share its polls.
     fn shared_at(self, workers: usize, load: Load) -> Instant {
         let most = if load.is_loaded { SHARING_LOADED_MAX } else { SHARING_MAX };
         self.at + shared_interval(load.poll, workers.min(most), self.chance)
@@ -112,9 +112,9 @@ fn shared_interval(poll: Duration, workers: usize, chance: f64) -> Duration {
     interval(poll, 1, chance) + poll.saturating_mul(others).mul_f64(share)
 }
 
-/// Returns how much later each other worker polls than the worker that waits for a due time,
-/// because that worker may have ended. Then one of the others polls soon, and all of them together
-/// poll a few times a second.
+/// Returns how much later the other workers poll than the worker that waits for a due time. They
+/// poll in case that worker has ended: one of them soon, and all of them together a few times a
+/// second.
 pub(crate) fn backup_wait(workers: usize) -> Duration {
     let others = u32::try_from(workers).unwrap_or(u32::MAX);
     BACKUP_AFTER + BACKUP_EACH.saturating_mul(others).mul_f64(fastrand::f64())

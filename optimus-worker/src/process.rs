@@ -13,7 +13,8 @@ use crate::{running::LOG_WITHIN, shared::Shared, shutdown::Shutdown, signals::Si
 
 /// The exit code `EX_TEMPFAIL` of `sysexits.h`, which means that a supervisor may try again later.
 pub(crate) const EXIT_BLOCKED: i32 = 75;
-/// How long `run` and the code after it may take to end the process without an exit from here.
+/// How long `run` and the code after it may take to end the process. After this time, the
+/// maintenance thread exits it.
 const RETURN_GRACE: Duration = Duration::from_secs(2);
 
 /// The workers that `run` in this process and have not left.
@@ -53,7 +54,7 @@ impl Process {
         }
     }
 
-    /// Exits the process if handlers prevent its end. The worker has left. The exit waits until all
+    /// Called when the worker has left. Exits the process if handlers prevent its end, after all
     /// workers that `run` in this process have left.
     pub(crate) async fn leave(self, shared: &Shared) {
         drop(self.serving);

@@ -47,7 +47,7 @@ pub(crate) struct Quarantine(Mutex<State>);
 struct State {
     held: Vec<Lease>,
     alone: Option<Alone>,
-    /// The time since when the worker claims nothing because of quarantined tasks.
+    /// The time at which the worker stopped its claims because of quarantined tasks.
     since: Option<Instant>,
     failed_drains: u32,
     rest_until: Option<Instant>,

@@ -192,7 +192,7 @@ impl Served {
         self.standing().lease_to_keep(usual)
     }
 
-    /// Notes that a heartbeat was acknowledged that was sent after this many grants.
+    /// Notes the acknowledgement of a heartbeat that was sent after this many grants.
     pub(crate) fn renewed(&self, sent_at: Instant, lease: Duration, grants: u64) {
         self.standing().renewed(sent_at, lease, grants);
     }

@@ -28,10 +28,9 @@ use crate::{
     wakeups::Wakeups,
 };
 
-/// With more unsent reports of a queue than this, a worker claims nothing from the queue.
+/// The most unsent reports of a queue with which a worker still claims from the queue.
 const QUEUE_HELD_MAX: usize = 10_000;
-/// With more reports than this, or more bytes of results and errors, a worker claims nothing at
-/// all.
+/// The most reports, and bytes of results and errors, with which a worker still claims at all.
 const HELD_MAX: usize = 100_000;
 const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The most bytes of results and errors that one turn sends.

@@ -16,7 +16,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Prevents that these signals end the process by themselves, from now on.
+    /// Prevents these signals from ending the process by themselves, from now on.
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;

@@ -29,7 +29,7 @@ pub(crate) struct Slot {
     has_begun: bool,
 }
 
-/// While this value lives, its task needs no thread of the runtime.
+/// While this value lives, the slot's task needs no thread of the runtime.
 #[derive(Debug)]
 pub(crate) struct OffRuntime<'a>(&'a Slots);
 
@@ -78,13 +78,14 @@ impl Slots {
 }
 
 impl Slot {
-    /// Notes that its task needs a thread of the runtime to end.
+    /// Notes that the slot's task needs a thread of the runtime to end.
     pub(crate) fn begin(&mut self) {
         self.has_begun = true;
         self.slots.begun.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Notes that its task only waits for a separate thread, until the returned value is dropped.
+    /// Notes that the slot's task only waits for a separate thread, until the returned value is
+    /// dropped.
     pub(crate) fn leave_runtime(&self) -> OffRuntime<'_> {
         self.slots.off_runtime.fetch_add(1, Ordering::SeqCst);
         self.slots.wakeups.runtime_left();

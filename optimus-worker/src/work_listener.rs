@@ -43,7 +43,7 @@ const AGAIN: Duration = Duration::ZERO;
 /// The role that waits on the wakeup lists of queues that were found empty, while slots are idle.
 pub(crate) struct WorkListener {
     shared: Arc<Shared>,
-    /// A separate connection, because its waits block it.
+    /// A separate connection, because the waits of the listener block it.
     broker: Broker,
     stop: CancellationToken,
     /// The earliest time at which a wait may be interrupted next.
@@ -247,7 +247,8 @@ impl Role for WorkListener {
                 if !problem.is_transient() {
                     self.hint_all(&empty);
                 }
-                // No event may end this rest early, because the following claims would do so.
+                // No event may end this rest early, because the claims that follow a rejected wait
+                // would end it at once.
                 tokio::time::sleep(AFTER_ERROR).await;
                 AGAIN
             }

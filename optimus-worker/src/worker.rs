@@ -33,8 +33,8 @@ impl Worker {
         WorkerBuilder::new(url)
     }
 
-    /// Creates a worker from the environment variables `OPTIMUS_URL` (else `REDIS_URL`),
-    /// `OPTIMUS_QUEUES` (`critical=3,default` by weight or `critical>default` strictly),
+    /// Creates a worker from the environment variables `OPTIMUS_URL` (or `REDIS_URL` if it is not
+    /// set), `OPTIMUS_QUEUES` (`critical=3,default` by weight or `critical>default` strictly),
     /// `OPTIMUS_CONCURRENCY`, `OPTIMUS_NAMESPACE`, `OPTIMUS_WORKER_NAME` and `OPTIMUS_LOG_EACH`
     /// (`1`: see [`WorkerBuilder::log_each`]). [`Client::from_env`](optimus_core::Client::from_env)
     /// reads the same URL and namespace.
@@ -67,8 +67,8 @@ impl Worker {
     /// this future was dropped.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`], [`Error::is_unauthorized`] if Redis can't be used at the start. A
-    /// later outage is not an error: the worker waits until Redis answers again.
+    /// [`Error::is_unavailable`] or [`Error::is_unauthorized`] if Redis can't be used at the start.
+    /// A later outage is not an error: the worker waits until Redis answers again.
     /// [`Error::is_broken`] if a part of the worker panicked.
     pub async fn run(self) -> Result<(), Error> {
         let signals = Signals::listen().map_err(|problem| {

@@ -21,7 +21,7 @@ use std::env;
 use std::process::ExitCode;
 
 /// The description of a command, and its function. The function returns whether the command
-/// succeeded. It returns an error if it could not decide.
+/// succeeded. An error means that the command itself failed.
 struct Command {
     name: &'static str,
     usage: &'static str,

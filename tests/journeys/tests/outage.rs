@@ -198,7 +198,7 @@ async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_a
         async move { client.submit(Count { long: false }.call()).await }
     });
     let queues = async || bench.client.inspector().queues().await;
-    // A call may lose its connection once more, and then tries again for the same time.
+    // A call may lose its connection once more, and then tries again for as long as before.
     let mut problem = None;
     eventually("a call fails", 5 * OUTAGE, async || {
         problem = queues().await.err();

@@ -142,7 +142,7 @@ async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_it_has_no_han
     };
     assert_eq!(left().await, 0, "a handle lives");
     drop(first);
-    eventually("both ledgers are left", SOON, async || left().await == 2).await;
+    eventually("both ledgers remain", SOON, async || left().await == 2).await;
 }
 
 /// The older state may be that of a replica that was behind, or of a file.

@@ -120,7 +120,7 @@ impl Account {
         }
     }
 
-    /// Adds the end of an execution. A process records the begin of an execution before its end.
+    /// Adds the end of an execution. A process records the start of an execution before its end.
     fn end(&mut self, at: u64, pid: u32, fence: u64, how: How) {
         let mut open = self.executions.iter_mut().rev();
         match open.find(|run| run.pid == pid && run.fence == fence && run.end.is_none()) {

@@ -81,7 +81,7 @@ impl Acts {
         }
     }
 
-    /// Sorts outages by their begin, which [`held_until`](Self::held_until) relies on.
+    /// Sorts outages by their start times, on which [`held_until`](Self::held_until) relies.
     pub(super) fn sort(&mut self) {
         self.outages.sort_by_key(|(span, _)| span.since);
     }

@@ -92,7 +92,7 @@ pub(super) fn overrun(number: u64, #[data] log: Arc<HistoryLog>, ctx: Context) {
     run.how = How::Failed;
 }
 
-/// One execution, which is recorded from its begin to its end, however it ends.
+/// One execution. It is recorded from its start to its end, for every kind of end.
 struct Run<'a> {
     number: u64,
     fence: u64,
