@@ -83,7 +83,7 @@ impl AgentProcess {
         orders.write_all(&line).with_context(|| format!("the {} agent ended", self.role))
     }
 
-    /// Returns the reply to the oldest order without a reply.
+    /// Returns the reply to the oldest unanswered order.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ impl Executions {
         let (executed, doubled) = (self.total(), self.doubled);
         ensure!(
             executed == tasks && doubled == 0,
-            "of {tasks} tasks {executed} were executed, and {doubled} executions were second ones; \
+            "{executed} of {tasks} tasks were executed, and {doubled} executions were repetitions; \
              each must be executed exactly once"
         );
         Ok(())

@@ -26,7 +26,7 @@ use protocol::Reply;
 /// figures.
 const RUNTIME_THREADS: usize = 1;
 
-/// How long an agent continues an order after the harness has gone.
+/// How long an agent continues an order after the harness has ended.
 const LAST_ORDER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs one role until the input ends: `submit <url>` or `work <settings>`.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::protocol::Tallied;
 
-/// The tally is a static and not `#[data]`, because a plain task does not have the cost of
+/// The tally is a static and not `#[data]`, so that the results do not include the cost of
 /// `#[data]`.
 static TALLY: OnceLock<Tally> = OnceLock::new();
 

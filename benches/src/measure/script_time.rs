@@ -115,7 +115,7 @@ impl Scene {
             self.broker().claim(&self.queue, &worker, 1, BATCH_MAX).await?;
         }
         self.submit(ready, CALL_TASKS).await?;
-        // These heartbeats prove until the end of those leases that there is no outage.
+        // Until those leases end, these heartbeats prove that there is no outage.
         self.broker().register(&self.queue, &self.worker, LEASE, "{}").await?;
         for _ in 0..8 {
             self.now_ms += u64::try_from(LEASE.as_millis())? / 4;

@@ -1,4 +1,4 @@
-//! The runners that run, with their processes and messages.
+//! The processes of runners, and their messages.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 const WORKERS: usize = 20;
 const TASKS: u32 = 100;
 const APART: Duration = Duration::from_millis(20);
-/// The time from its submit to the due time of the first task.
+/// The time from the submit of the first task to its due time.
 const DUE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]

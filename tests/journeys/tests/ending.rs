@@ -1,4 +1,4 @@
-//! Worker processes that must end although something prevents that.
+//! Worker processes that must end on time although handlers or Redis delay their end.
 
 mod common;
 

@@ -297,7 +297,7 @@ on_both! {
     async fn what_a_handler_submits_through_its_own_client_passes_the_layers_of_both(bench: Bench) {
         let notes = Notes::default();
         let clients = [layered(&bench, &notes, &[]).await, layered(&bench, &notes, &["c"]).await];
-        // The type `Noting` is of both; `Marking` is of the worker alone.
+        // Both have layers of the type `Noting`, and only the worker has `Marking`.
         for (client, expected) in clients.into_iter().zip(["wm", "mc"]) {
             let builder = bench.worker().task_type::<Forwards>().task_type::<Work>().data(client);
             let noting = Noting { name: "w", notes: notes.clone() };

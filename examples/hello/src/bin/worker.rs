@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stdout};
 use hello as _;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
-/// Starts the log on stdout, with colours on a terminal. `RUST_LOG` sets the level; default: `info`.
+/// Starts the log on stdout, in colours on a terminal. `RUST_LOG` sets the level (default: `info`).
 fn start_log() {
     let info = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     let log = tracing_subscriber::fmt().with_env_filter(info.from_env_lossy());
