@@ -63,7 +63,7 @@ pub struct User {
     pub random: fastrand::Rng,
     /// The number of the user's next task.
     pub next: u64,
-    /// How many tasks that kill their workers the user may still submit.
+    /// The number of tasks that kill their workers and that the user may still submit.
     pub poisons: u32,
 }
 

@@ -214,7 +214,7 @@ impl Task for Rare {
     }
 }
 
-/// One execution, which is recorded from its begin to its end, however it ends.
+/// One execution. It is recorded from its start to its end, for every kind of end.
 pub(crate) struct Run {
     number: u64,
     fence: u64,

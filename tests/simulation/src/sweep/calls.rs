@@ -66,7 +66,7 @@ pub fn fail_each_call() -> (Coverage, Vec<String>) {
             }
         }
     }
-    // Without heartbeats, the reaper is the first call that notices the outage.
+    // Without heartbeats, the reaper is the first role that notices the outage.
     findings.fail_calls(Scene::Reap, Before::Heartbeats(NoHeartbeats));
     (findings.coverage, findings.wrong)
 }

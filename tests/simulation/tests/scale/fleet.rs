@@ -1,5 +1,5 @@
 //! Workers whose tasks last an hour, with many quarantined tasks that may have killed a worker. No
-//! worker stops its claims because of them, and all of them run in the end.
+//! worker stops its claims for long because of them, and all of them run at some time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -60,7 +60,7 @@ async fn quarantine(world: &Arc<World>, client: &Client, count: usize) -> Vec<Ta
     quarantine
 }
 
-/// Returns how long each small task of a worker waited, from its submit to its begin.
+/// Returns how long each small task of a worker waited, from its submit to its start.
 fn waits(world: &World, submitted: &BTreeMap<u64, u64>) -> Vec<Vec<(u64, u64)>> {
     let mut waits = vec![Vec::new(); WORKERS];
     for event in world.network.journal.events() {
