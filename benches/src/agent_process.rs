@@ -15,8 +15,8 @@ use crate::agent::protocol::Reply;
 /// The time limit of an order. A longer order is a hang.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A running agent. The agent is killed when this value is dropped. It also ends with this process,
-/// because its input is closed then.
+/// A running agent. The agent is killed when this value is dropped. It also ends when this process
+/// ends, because that closes its input.
 pub(crate) struct AgentProcess {
     role: &'static str,
     child: Child,

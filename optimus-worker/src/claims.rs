@@ -270,7 +270,7 @@ impl Claims {
                 let backup = claimed.standby.map_or(Duration::ZERO, backup_wait);
                 let due_at = claimed.next_due.map(|wait| Instant::now() + wait + backup);
                 // If work is left, the answer has no due time, and other workers may rely on the
-                // due time before.
+                // previous due time.
                 claims.polls.due_at = due_at.or(claims.polls.due_at.filter(|_| claimed.more));
                 queue.set_due(claims.polls.due_at);
                 claims.polls.polled(Instant::now(), self.begun);

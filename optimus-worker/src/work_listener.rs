@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{queues::Served, role::Role, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
-/// The longest wait if few workers listen. A connection that died without a notice is found after
-/// this time. The wait is longer if each of the queues has many workers, because the other workers
+/// The longest wait if few workers listen. A connection that died silently is found after this
+/// time. The wait is longer if each of the queues has many workers, because the other workers
 /// listen, too.
 const LISTEN_FOR: Duration = Duration::from_secs(10);
 const MANY: usize = 16;

@@ -1,4 +1,4 @@
-//! `cjson.decode`: JSON to Lua values, by the rules of the library that Redis ships.
+//! `cjson.decode`: converts JSON to Lua values, by the rules of the library that Redis ships.
 //!
 //! The library also accepts numbers that are not JSON (`0x10`, `inf`). This module refuses such
 //! numbers.

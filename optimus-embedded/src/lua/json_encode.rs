@@ -1,4 +1,4 @@
-//! `cjson.encode`: Lua values to JSON, by the rules of the library that Redis ships.
+//! `cjson.encode`: converts Lua values to JSON, by the rules of the library that Redis ships.
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 

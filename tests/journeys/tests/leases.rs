@@ -43,7 +43,7 @@ async fn a_queue_whose_heartbeats_are_refused_costs_the_others_none() {
     worker.stop().await;
 }
 
-/// The number of workers. With so many, idle workers have leases of twice the usual length.
+/// The number of workers. With this many workers, idle ones have leases of twice the usual length.
 const MANY: usize = 16;
 
 /// Waits until all leases are long.

@@ -45,13 +45,13 @@ impl EachEvent {
         Self { target: "", level: Level::TRACE, each: Arc::new(each) }
     }
 
-    /// Passes on only the events whose target begins with this.
+    /// Passes on only the events whose target begins with this text.
     #[must_use]
     pub fn of(self, target: &'static str) -> Self {
         Self { target, ..self }
     }
 
-    /// Passes on only the events of this level or a more severe one.
+    /// Passes on only the events of this level and of more severe levels.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }

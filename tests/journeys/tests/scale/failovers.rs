@@ -1,5 +1,5 @@
-//! Five thousand tasks that return nothing. A client waits for them in a loop after all have ended,
-//! across a failover from one real server to another.
+//! A client waits in a loop for five thousand tasks that return nothing. All of them have ended
+//! before a failover from one real server to another.
 
 use std::time::Duration;
 

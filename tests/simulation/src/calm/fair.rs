@@ -39,7 +39,7 @@ struct Window<'a> {
     record: &'a Record,
     worker: &'a Member,
     served: Vec<usize>,
-    /// The number of starts that is enough for a check.
+    /// The number of starts that a check needs.
     enough: usize,
     begun: Vec<usize>,
 }
