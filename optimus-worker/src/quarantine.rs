@@ -6,9 +6,9 @@
 //! Dead only if the task was claimed alone.
 //!
 //! The quarantine does not stop a worker for long. Both the drain and the run alone have a time
-//! limit. The worker spends no more than a fifth of its time on them. Between them it rests: it
-//! gives back the quarantined tasks that it claims for a time, and any idle worker may then claim
-//! them.
+//! limit. The worker spends no more than a fifth of its time on them. After them, it rests: if it
+//! claims a quarantined task, it gives the task back for a time, and any idle worker may then claim
+//! the task.
 
 use std::{
     collections::HashSet,

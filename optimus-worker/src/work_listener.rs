@@ -35,8 +35,8 @@ const CLAIM_FIRST: Duration = Duration::from_millis(2);
 /// A claimer with a thread sends a claim sooner than this after a wakeup or a due time.
 const TAKE_UP_WITHIN: Duration = Duration::from_millis(20);
 const TAKE_UP_DUE_WITHIN: Duration = Duration::from_millis(50);
-/// The shortest time between two interrupts of a wait. For this long, no worker may listen to a
-/// queue that was found empty during the wait.
+/// The shortest time between two interrupts of a wait. During this time, it is possible that no
+/// worker listens to a queue that was found empty during the wait.
 const INTERRUPT_EVERY: Duration = Duration::from_millis(5);
 const AGAIN: Duration = Duration::ZERO;
 
