@@ -66,7 +66,7 @@ async fn main() {
 async fn one_by_one(client: &Client, what: &str) {
     let submit = async |numbers: std::ops::Range<u64>| {
         for number in numbers {
-            client.submit(work(number, text())).await.expect("Redis is there");
+            client.submit(work(number, text())).await.expect("Redis is available");
         }
     };
     submit(0..WARM_UP).await;
@@ -79,7 +79,7 @@ async fn in_batches(client: &Client) {
     let submit = async |count: u64| {
         for _ in 0..count / 1_000 {
             let calls = (0..1_000).map(|number| work(number, text()));
-            client.submit_all(calls).await.expect("Redis is there");
+            client.submit_all(calls).await.expect("Redis is available");
         }
     };
     submit(WARM_UP).await;
@@ -90,14 +90,14 @@ async fn in_batches(client: &Client) {
 
 fn redis_is_emptied(redis: &RedisServer) {
     let connection = redis::Client::open(redis.url()).and_then(|client| client.get_connection());
-    let mut connection = connection.expect("Redis is there");
-    redis::cmd("FLUSHALL").exec(&mut connection).expect("Redis is there");
+    let mut connection = connection.expect("Redis is available");
+    redis::cmd("FLUSHALL").exec(&mut connection).expect("Redis is available");
 }
 
 async fn executed(client: &Client, worker: WorkerBuilder, what: &str) {
     EXECUTED.store(0, Ordering::Relaxed);
     let calls = (0..WARM_UP + COUNTED).map(|number| work(number, text()));
-    client.submit_all(calls).await.expect("Redis is there");
+    client.submit_all(calls).await.expect("Redis is available");
     let worker = worker.build().expect("plain settings");
     let counting = async {
         WARM.notified().await;
@@ -106,7 +106,7 @@ async fn executed(client: &Client, worker: WorkerBuilder, what: &str) {
         print(what, region.change());
     };
     let counted = worker.run_until(tokio::time::timeout(PATIENCE, counting)).await;
-    counted.expect("Redis is there").expect("all tasks are executed within a minute");
+    counted.expect("Redis is available").expect("all tasks are executed within a minute");
 }
 
 fn print(what: &str, stats: Stats) {
