@@ -20,13 +20,13 @@ use tokio::{
 
 use crate::{
     Error,
+    attempt_data::Values,
     client::{Client, OwnClient},
     data::Data,
     headers::Headers,
     id::{QueueName, TaskId},
     layers::Layers,
     threads::Threads,
-    values::Values,
 };
 
 /// One attempt at a task, as its handler sees it. A context is cheap to clone.

@@ -6,11 +6,11 @@ pub use crate::broker::{Counts, ServerFacts};
 use crate::{
     Error,
     broker::Broker,
-    cursor::PageCursor,
     id::{QueueName, TaskId, WorkerId},
-    page::{PAGE_MAX, TaskPage},
+    page_cursor::PageCursor,
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
+    task_page::{PAGE_MAX, TaskPage},
 };
 
 /// Reads the store of a client.

@@ -3,12 +3,12 @@
 use std::{fmt, slice, sync::Arc};
 
 use crate::{
+    attempt_end::End,
     context::Context,
     control::BoxError,
     data::DataKey,
     definition::{RunError, Running},
     layers::AnyLayer,
-    outcome::End,
     submission::Submission,
 };
 

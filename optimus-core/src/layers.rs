@@ -3,13 +3,13 @@
 use std::{any::TypeId, fmt, pin::Pin, sync::Arc};
 
 use crate::{
+    attempt_end::End,
     context::Context,
     control::BoxError,
     data::DataKey,
     definition::{RunError, Running},
     discard::discard,
     layer::{Done, Layer, Next},
-    outcome::End,
     submission::Submission,
 };
 

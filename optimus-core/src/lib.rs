@@ -10,13 +10,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;
+mod attempt_data;
+mod attempt_end;
 mod call;
 mod client;
 mod context;
 mod control;
 mod credentials;
-mod current;
-mod cursor;
+mod current_context;
 mod data;
 mod definition;
 mod discard;
@@ -25,23 +26,22 @@ mod error;
 mod headers;
 mod id;
 mod inspect;
-mod interval;
 mod lane;
 mod layer;
 mod layers;
 mod lease;
 mod options;
-mod outcome;
-mod page;
+mod page_cursor;
+mod poll_interval;
 mod record;
+mod record_debug;
 mod record_header;
 mod retry;
-mod shown;
 mod state;
 mod submission;
 mod task;
+mod task_page;
 mod threads;
-mod values;
 
 #[doc(hidden)]
 pub mod broker;
@@ -50,6 +50,31 @@ pub mod log;
 #[doc(hidden)]
 pub mod platform;
 
+pub use self::{
+    attempt_end::{End, Outcome},
+    call::{Call, ErasedCall, Submit},
+    client::{Client, ClientBuilder, NAMESPACE_DEFAULT, Results, SubmitAllError, TaskHandle},
+    context::Context,
+    control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
+    credentials::Credentials,
+    data::{Data, DataKey},
+    definition::{RunError, RunOutput, Running, TaskDefinition},
+    durability::Durability,
+    error::Error,
+    id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
+    inspect::{Counts, Inspector, ServerFacts, TaskView, WorkerDescription, WorkerView},
+    layer::{Done, Layer, Next},
+    lease::{Lease, Token},
+    options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    page_cursor::PageCursor,
+    poll_interval::interval,
+    record::{RECORD_VERSION, RecordError, TaskRecord},
+    retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
+    state::{AttemptError, Reason, TaskState},
+    submission::{BLOB_BYTES_MIN, Submission},
+    task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
+    task_page::{PAGE_MAX, TaskPage, TaskRow},
+};
 #[doc(hidden)]
 pub use self::{
     call::{Awaited, NotSubmitted},
@@ -60,31 +85,6 @@ pub use self::{
     lane::{Lane, LaneFailure},
     layers::Layers,
     threads::Threads,
-};
-pub use self::{
-    call::{Call, ErasedCall, Submit},
-    client::{Client, ClientBuilder, NAMESPACE_DEFAULT, Results, SubmitAllError, TaskHandle},
-    context::Context,
-    control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
-    credentials::Credentials,
-    cursor::PageCursor,
-    data::{Data, DataKey},
-    definition::{RunError, RunOutput, Running, TaskDefinition},
-    durability::Durability,
-    error::Error,
-    id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
-    inspect::{Counts, Inspector, ServerFacts, TaskView, WorkerDescription, WorkerView},
-    interval::interval,
-    layer::{Done, Layer, Next},
-    lease::{Lease, Token},
-    options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
-    outcome::{End, Outcome},
-    page::{PAGE_MAX, TaskPage, TaskRow},
-    record::{RECORD_VERSION, RecordError, TaskRecord},
-    retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
-    state::{AttemptError, Reason, TaskState},
-    submission::{BLOB_BYTES_MIN, Submission},
-    task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
 };
 #[doc(hidden)]
 pub use inventory;

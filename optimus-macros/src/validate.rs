@@ -10,8 +10,11 @@ use syn::{
 
 use crate::{
     errors::Errors,
-    model::{Model, Param, Role},
-    suggest, template, value,
+    parse::{
+        function::{Model, Param, Role},
+        option_value, template,
+    },
+    suggest,
 };
 
 /// Reports why the function cannot be a task. Returns whether its signature is valid.
@@ -179,7 +182,7 @@ pub(crate) fn result_borrows(model: &Model) -> bool {
 
 fn name(model: &Model, errors: &mut Errors) {
     if model.options.name.is_none()
-        && let Some(problem) = value::name_problem(&model.plain_name())
+        && let Some(problem) = option_value::name_problem(&model.plain_name())
     {
         errors.refuse(&model.sig.ident, format!("{problem}; set one with `name = \"…\"`"));
     }

@@ -13,7 +13,7 @@ use std::{
 use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
-use crate::{decide::Facts, outcome::Outcome, wakeups::Wakeups};
+use crate::{decide_outcome::Facts, outcome_log::Outcome, wakeups::Wakeups};
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
 /// deadline.

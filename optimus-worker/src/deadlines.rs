@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::{Attempt, Stop},
-    decide::{self, Decision},
+    decide_outcome::{self, Decision},
     executor,
     role::Role,
     shared::Shared,
@@ -114,7 +114,7 @@ impl Deadlines {
         if !attempt.settle() {
             return;
         }
-        let decision = decide::time_out(attempt, fastrand::f64()).map(Decision::from);
+        let decision = decide_outcome::time_out(attempt, fastrand::f64()).map(Decision::from);
         executor::report(&self.shared, attempt, decision);
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
         log_event!(

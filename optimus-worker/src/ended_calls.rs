@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use crate::{
     attempts::Attempt,
-    decide::{Decision, Report},
-    outcome::millis,
+    decide_outcome::{Decision, Report},
+    outcome_log::millis,
     shared::Shared,
     user_code::{discard, panic_text},
 };

@@ -16,11 +16,11 @@ use optimus_core::{
 use tracing::Span;
 
 use crate::{
-    answered::{Answer, Answered},
+    answered_reports::{Answer, Answered},
     attempts::{Attempt, Stop},
-    decide::{self, Decision, HandlerEnd, Report},
+    decide_outcome::{self, Decision, HandlerEnd, Report},
     ended_calls::{self, EndedCalls},
-    outcome::Outcome,
+    outcome_log::Outcome,
     prepare::{Payload, Prepared},
     shared::Shared,
     slots::Slot,
@@ -109,7 +109,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     attempt.ctx.cancel();
     // This call runs user code. If the code does not return, the maintenance thread settles the
     // attempt at the deadline.
-    let decision = decide::decide(&attempt, &mut ended, fastrand::f64());
+    let decision = decide_outcome::decide(&attempt, &mut ended, fastrand::f64());
     if attempt.settle() {
         report(&shared, &attempt, decision);
     }
@@ -173,7 +173,7 @@ impl Drop for Unfinished<'_> {
         // during that time.
         if !attempt.is_settled() && !attempt.ctx.is_blocking() && attempt.settle() {
             attempt.ctx.cancel();
-            let decision = Decision::from(decide::interrupted(attempt));
+            let decision = Decision::from(decide_outcome::interrupted(attempt));
             report(shared, attempt, Some(decision));
         }
         if !attempt.ctx.is_blocking() {

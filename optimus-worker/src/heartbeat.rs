@@ -13,13 +13,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     attempts::Stop,
-    outcome,
-    queues::Served,
+    outcome_log,
     reconcile::{Before, befores, reconcile},
     role::Role,
+    served_queue::Served,
     shared::Shared,
     standing::BEATS_PER_LEASE,
-    start::new_worker_id,
+    worker_start::new_worker_id,
 };
 
 /// The shortest time between two heartbeats, as a fraction of a third of the lease.
@@ -204,7 +204,7 @@ impl Role for Heartbeat {
 /// Logs that the answer to a heartbeat took long. The event includes advice for the likely cause.
 fn log_slow(shared: &Shared, took: Duration) {
     let (held, lease) = (shared.attempts.len(), shared.config.lease);
-    let (took_ms, lease_ms) = (outcome::millis(took), outcome::millis(lease));
+    let (took_ms, lease_ms) = (outcome_log::millis(took), outcome_log::millis(lease));
     let text = if held >= MANY_HELD {
         "a heartbeat for so many tasks took long; if a heartbeat takes a third of the lease, \
          leases end: run fewer tasks at once in each worker, or set a longer lease"

@@ -141,7 +141,7 @@ async fn an_attempt_that_began_while_its_id_was_replaced_is_stopped_by_the_next_
     let worker = Stepped::new("heartbeat-replaced").await;
     let (old, claimed) = (worker.queue().worker(), worker.claim(1).await);
     let (new, lease) =
-        (crate::start::new_worker_id(&worker.shared.config), worker.shared.config.lease);
+        (crate::worker_start::new_worker_id(&worker.shared.config), worker.shared.config.lease);
     worker.queue().replace_worker(new, Instant::now(), lease);
     let attempt = worker.take_in_as(old, claimed);
     assert!(befores(&worker.shared)[0].attempts.is_empty());

@@ -11,15 +11,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answered,
+    answered_reports,
     cancel_listener::CancelListener,
     deadlines::Deadlines,
     driver_watch::DriverWatch,
-    ending,
     fallback_reporter::FallbackReporter,
     heartbeat::Heartbeat,
     janitor::Janitor,
-    leave,
     process::Process,
     reaper::Reaper,
     role::{run, supervise},
@@ -30,6 +28,7 @@ use crate::{
     user_code::discard,
     wakeups::Wakeup,
     work_listener::WorkListener,
+    worker_end, worker_leave,
 };
 
 /// The time in which each role ends its turn after it is asked to stop, unless Redis does not
@@ -99,7 +98,7 @@ impl Thread {
         let Self { shared, claimer, mut process, runtime, alive } = self;
         let shutdown = &shared.shutdown;
         let ending = async {
-            supervise("shutdown", shutdown, ending::end(&shared)).await;
+            supervise("shutdown", shutdown, worker_end::end(&shared)).await;
             shutdown.stop_roles();
         };
         let signals = async {
@@ -118,9 +117,9 @@ impl Thread {
             // Unanswered calls do no harm, because scripts check their tokens and leases.
             () = later_than(shutdown, STOP_GRACE) => {}
         }
-        answered::log_unanswered(&shared);
+        answered_reports::log_unanswered(&shared);
         summary.log();
-        supervise("leave", shutdown, leave::leave(&shared)).await;
+        supervise("leave", shutdown, worker_leave::leave(&shared)).await;
         shutdown.left();
         drop(alive);
         if let Some(process) = process {

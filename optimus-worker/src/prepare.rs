@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::Attempt,
-    decide::{self, Facts, Report},
+    decide_outcome::{self, Facts, Report},
     executor,
     marked_dead::Marked,
-    misfit, outcome,
+    misfit, outcome_log,
     quarantine::{needs_quarantine, time_alone},
     shared::Shared,
     slots::Slot,
@@ -115,7 +115,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
     let mark_dead = |reason, why: &str, task: Option<&str>| {
-        let report = Box::new(decide::mark_dead(lease.clone(), attempt, reason, why));
+        let report = Box::new(decide_outcome::mark_dead(lease.clone(), attempt, reason, why));
         Obstacle::MarkedDead { report, attempt, task: task.map(str::to_owned) }
     };
     let misfit = |why: &str, task: Option<&str>| {
@@ -124,7 +124,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         }
         let (id, text) = (lease.id.clone(), why.to_owned());
         let next_in = misfit::wait(misfits + 1);
-        let next_in_ms = outcome::millis(next_in);
+        let next_in_ms = outcome_log::millis(next_in);
         let event = "this worker can't run the task; the next attempt may go to another";
         log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
         let give = Give::Misfit(next_in);

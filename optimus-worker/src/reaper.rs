@@ -9,7 +9,7 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::{outcome, queues::Served, role::Role, shared::Shared};
+use crate::{outcome_log, role::Role, served_queue::Served, shared::Shared};
 
 /// The longest random wait, so that several workers don't reap at the same instant.
 const JITTER_MAX: Duration = Duration::from_millis(200);
@@ -84,7 +84,7 @@ pub(crate) fn log_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
         log_event!(shared.log, INFO, %queue, ?workers, "{text}");
     }
     for lost in lost {
-        outcome::log_lost(shared, lost);
+        outcome_log::log_lost(shared, lost);
     }
 }
 

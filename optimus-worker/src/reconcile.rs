@@ -11,9 +11,9 @@ use optimus_core::{
 
 use crate::{
     attempts::{Attempt, Stop},
-    decide::Report,
+    decide_outcome::Report,
     executor,
-    queues::Served,
+    served_queue::Served,
     shared::Shared,
 };
 

@@ -6,7 +6,7 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::decide::{self, Report};
+use crate::decide_outcome::{self, Report};
 
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -180,7 +180,8 @@ impl ReportBatch {
         };
         let message = format!("{what}: {problem}");
         let lease = self.first().clone();
-        let dead = Self::of(decide::mark_dead(lease, attempt, Reason::Unreported, &message));
+        let dead =
+            Self::of(decide_outcome::mark_dead(lease, attempt, Reason::Unreported, &message));
         Ok(Self { single: Some(Single { is_dead: true, ..Single::new(0) }), ..dead })
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    decide::Report,
+    decide_outcome::Report,
     report_batch::{ReportBatch, Single},
 };
 

@@ -8,7 +8,7 @@ use optimus_core::{
 };
 
 use super::*;
-use crate::decide;
+use crate::decide_outcome;
 
 fn lease() -> Lease {
     let id = TaskId::new(QueueName::new("q").unwrap());
@@ -24,7 +24,7 @@ fn leases(count: usize) -> Vec<Lease> {
 }
 
 fn failure(lease: &Lease) -> Report {
-    decide::mark_dead(lease.clone(), 7, Reason::Failed, "its own message")
+    decide_outcome::mark_dead(lease.clone(), 7, Reason::Failed, "its own message")
 }
 
 /// Sends all that may be sent. Redis refuses the report of one lease. Returns the sizes of the

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use tracing::field::display;
 
 use crate::{
-    answered,
-    decide::Report,
+    answered_reports,
+    decide_outcome::Report,
     report_batch::{Kind, ReportBatch},
     report_buffer::{Refused, ReportBuffer},
     shared::Shared,
@@ -244,7 +244,7 @@ pub(crate) fn take_in_reports(
         let answer = answers.next().expect("each call has an answer");
         match answer.and_then(Broker::read_report) {
             Ok(stale) => {
-                answered::take_in(shared, &report_batch, &stale);
+                answered_reports::take_in(shared, &report_batch, &stale);
                 shared.reporter.answered(&report_batch);
             }
             Err(problem) if problem.is_transient() => {

@@ -56,7 +56,7 @@ pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Fut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{idle_worker::idle_worker, running::Running};
+    use crate::{idle_worker::idle_worker, running_worker::Running};
 
     #[tokio::test]
     async fn a_role_that_panics_ends_its_worker_which_reports_the_panic_and_leaves() {

@@ -1,4 +1,4 @@
-//! The signals of a shutdown: [`Shutdown`]. The phases themselves are in `ending.rs`.
+//! The signals of a shutdown: [`Shutdown`]. The phases themselves are in `worker_end.rs`.
 
 use std::sync::{
     OnceLock,

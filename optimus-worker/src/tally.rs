@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::outcome::Outcome;
+use crate::outcome_log::Outcome;
 
 /// One counter for each outcome. A count costs an atomic addition, at every log level.
 #[derive(Debug, Default)]

@@ -170,7 +170,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{decide::Report, queues::Served, reporter::Reporter, slots::Slots};
+    use crate::{decide_outcome::Report, reporter::Reporter, served_queue::Served, slots::Slots};
 
     fn is_woken(wakeup: &Wakeup) -> bool {
         wakeup.woken().now_or_never().is_some()

@@ -17,7 +17,7 @@ use optimus_core::{
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::{queues::Served, role::Role, shared::Shared};
+use crate::{role::Role, served_queue::Served, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 /// The longest wait if few workers listen. A connection that died silently is found after this

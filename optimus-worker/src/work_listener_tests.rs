@@ -18,7 +18,7 @@ async fn a_wakeup_that_no_claim_answered_is_passed_on_when_the_worker_ends() {
     let mut ending = WorkListener::new(shared.clone(), CancellationToken::new());
     client.submit(Nothing {}.call()).await.unwrap();
     assert_eq!(ending.tick().await, CLAIM_FIRST);
-    let (names, other) = ([queue.name.clone()], crate::start::new_worker_id(&shared.config));
+    let (names, other) = ([queue.name.clone()], crate::worker_start::new_worker_id(&shared.config));
     let listener = shared.broker.blocking("listener");
     let wait =
         async |within| listener.wait_for_work(&names, (&queue.name, &other), within).await.unwrap();

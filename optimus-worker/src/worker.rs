@@ -9,9 +9,9 @@ use crate::{
     config::Config,
     process::{EXIT_BLOCKED, Process},
     registry::Registry,
-    running::Running,
+    running_worker::Running,
     signals::Signals,
-    start::start,
+    worker_start::start,
 };
 
 /// Runs tasks from the queues that it serves, as many at once as it has slots.

@@ -87,8 +87,8 @@ fn named_redis(file: &File) -> Vec<Finding> {
 const SPEAKERS: [&str; 5] = [
     "optimus-core/src/client/submit_log.rs",
     "optimus-core/src/log.rs",
-    "optimus-worker/src/decide.rs",
-    "optimus-worker/src/outcome.rs",
+    "optimus-worker/src/decide_outcome.rs",
+    "optimus-worker/src/outcome_log.rs",
     "optimus-worker/src/user_code.rs",
 ];
 
@@ -195,7 +195,7 @@ fn an_event_on_a_thread_of_a_role_is_found() {
     let found = |path: &str, text: &str| called_subscriber(&File::new(path, text)).len();
     assert_eq!(found("optimus-worker/src/a.rs", "tracing::warn!(id, \"lost\");"), 1);
     assert_eq!(found("optimus-worker/src/a.rs", "log_event!(log, WARN, id, \"lost\");"), 0);
-    assert_eq!(found("optimus-worker/src/outcome.rs", "tracing::warn!(\"lost\");"), 0);
+    assert_eq!(found("optimus-worker/src/outcome_log.rs", "tracing::warn!(\"lost\");"), 0);
     assert_eq!(found("tests/journeys/tests/a.rs", "tracing::warn!(\"lost\");"), 0);
 }
 

@@ -68,7 +68,7 @@ async fn the_application_waits_until_a_worker_is_there() {
 async fn the_worker_logs_what_rust_log_asks_for() {
     let redis = RedisServer::start();
     let worker = Proc::program(env!("CARGO_BIN_EXE_worker")).env("OPTIMUS_URL", redis.url());
-    let mut worker = worker.env("RUST_LOG", "optimus_worker::start=info").start();
+    let mut worker = worker.env("RUST_LOG", "optimus_worker::worker_start=info").start();
     worker.wait_for_line("the worker has started", SOON).await;
     worker.sigterm();
     ends_well(&mut worker).await;

@@ -18,11 +18,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     connection::Commands,
+    dial_error::DialError,
     login::{Known, Login},
-    place::{Address, Place},
-    probe,
     pulse::{PATIENCE_MAX, Pulse, SILENCE_MAX, Watched},
-    refused::DialError,
+    server_url::{Address, Place},
+    tls_probe,
 };
 use crate::log::Log;
 
@@ -104,8 +104,8 @@ async fn connect(
             let stream = in_time(by, "no connection", tcp(host, *port, unread_max)).await?;
             match greet(Watched::new(stream, pulse.clone()), settings, by).await {
                 Err(problem) if problem.is_no_answer() && place.is_first_probe() => {
-                    Err(if probe::speaks_tls(host, *port).await {
-                        DialError::Tls(probe::SPEAKS_TLS.to_owned())
+                    Err(if tls_probe::speaks_tls(host, *port).await {
+                        DialError::Tls(tls_probe::SPEAKS_TLS.to_owned())
                     } else {
                         problem
                     })
@@ -123,8 +123,8 @@ async fn connect(
             let secured = tokio::select! {
                 biased;
                 stream = in_time(by, "no TLS handshake", handshake) => stream?,
-                () = probe::speaks_plainly(host, *port) => {
-                    return Err(DialError::Tls(probe::SPEAKS_PLAINLY.to_owned()));
+                () = tls_probe::speaks_plainly(host, *port) => {
+                    return Err(DialError::Tls(tls_probe::SPEAKS_PLAINLY.to_owned()));
                 }
             };
             greet(secured, settings, by).await.map_err(|problem| tls.explain(problem))

@@ -12,9 +12,9 @@ use super::{
     BrokerError,
     connection::Commands,
     dial::Socket,
+    dial_error::DialError,
     login::Login,
-    place::{Place, redact},
-    refused::DialError,
+    server_url::{Place, redact},
 };
 use crate::{Error, credentials::AskCredentials, log::Log};
 

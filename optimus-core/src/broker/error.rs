@@ -1,6 +1,6 @@
 //! The failures of an exchange with Redis, sorted by what the caller can do.
 
-use super::refusal::Refusal;
+use super::script_refusal::Refusal;
 
 /// The reason why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -16,9 +16,9 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    place::{LoginFiles, Place},
-    reader::{Answer, Reader},
-    refused::DialError,
+    dial_error::DialError,
+    file_reader::{Answer, Reader},
+    server_url::{LoginFiles, Place},
 };
 use crate::{
     credentials::{AskCredentials, Credentials},

@@ -3,37 +3,37 @@
 //! This module is for the other Optimus crates and is not public API. It exposes no type of the
 //! `redis` crate.
 
-mod argument;
 mod claim;
+mod completion_wait;
 mod confirm;
 mod connection;
 mod dial;
+mod dial_error;
 pub(crate) mod endpoint;
 mod error;
+mod file_reader;
 mod inspect;
 mod keys;
 mod lease;
 mod list;
-mod listen;
 mod login;
 mod operate;
 mod parameters;
 mod permissions;
-mod place;
-mod probe;
 mod pulse;
-mod reader;
-mod refusal;
-mod refused;
 mod reply;
 mod report;
 mod script_call;
+mod script_refusal;
 mod scripts;
-mod server;
+mod server_facts;
+mod server_url;
+mod size_limit;
 mod submit;
 #[cfg(feature = "tls")]
 mod tls;
-mod wait;
+mod tls_probe;
+mod wakeup_wait;
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,21 +42,21 @@ use tokio::time::Instant;
 
 pub use self::reply::Reply;
 pub use self::{
-    argument::SizeLimit,
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
+    completion_wait::{End, Ends, Returned},
     endpoint::Endpoint,
     error::BrokerError,
     inspect::{Counts, Found, WorkerSeen},
     lease::{Registered, Renewed},
     list::{Listed, Row},
-    listen::Woken,
     operate::{Cancelled, Deleted, Keep, Purged},
-    refusal::Refusal,
     report::{Completion, Failure, FailureOutcome, Give, Release},
     script_call::ScriptCall,
-    server::ServerFacts,
+    script_refusal::Refusal,
+    server_facts::ServerFacts,
+    size_limit::SizeLimit,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
-    wait::{End, Ends, Returned},
+    wakeup_wait::Woken,
 };
 use self::{
     connection::{Commands, Connection},

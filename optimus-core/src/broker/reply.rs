@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::{BrokerError, refusal::Refusal};
+use super::{BrokerError, script_refusal::Refusal};
 
 /// The parts of a script's answer after its `OK`, read in order.
 #[derive(Debug)]

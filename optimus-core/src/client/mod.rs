@@ -1,34 +1,34 @@
 //! Submits tasks and controls them: [`Client`].
 
 mod builder;
-mod bulk;
 mod completion_listener;
 mod confirmer;
 mod delivery;
-mod handle;
+mod handler_client;
 mod ledger;
+mod many_results;
 mod operate;
-mod own;
-mod passage;
 mod readahead;
-mod requests;
-mod results;
 mod siblings;
+mod submit_all;
+mod submit_batches;
+mod submit_layers;
 mod submit_log;
 mod submitter;
+mod task_handle;
 
 use std::sync::{Arc, RwLock};
 
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
-    handle::TaskHandle,
-    own::OwnClient,
-    results::Results,
+    handler_client::OwnClient,
+    many_results::Results,
+    task_handle::TaskHandle,
 };
 use self::{
-    bulk::Bulk, completion_listener::CompletionListeners, confirmer::Confirmer, handle::Origin,
-    passage::Passage, readahead::Readahead, requests::Answer, siblings::Grouping,
-    submitter::Submitter,
+    completion_listener::CompletionListeners, confirmer::Confirmer, readahead::Readahead,
+    siblings::Grouping, submit_all::Bulk, submit_batches::Answer, submit_layers::Passage,
+    submitter::Submitter, task_handle::Origin,
 };
 use crate::{
     Error,

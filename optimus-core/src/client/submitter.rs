@@ -13,7 +13,7 @@ use super::{
     confirmer::{CALLS_MAX, Confirmer},
     delivery::Delivery,
     ledger::{Ledger, Over, Place},
-    requests::{Answers, CallerBatch, Request, Waiting},
+    submit_batches::{Answers, CallerBatch, Request, Waiting},
 };
 use crate::{
     Error,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-#[path = "../../../optimus-macros/src/duration.rs"]
+#[path = "../../../optimus-macros/src/parse/duration.rs"]
 mod parser;
 
 use parser::{LONGEST, parse};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fault::{Fault, Silence};
+use crate::exchange_fault::{Fault, Silence};
 
 /// One exchange that is about to begin.
 #[derive(Clone, Copy, Debug)]

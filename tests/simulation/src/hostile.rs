@@ -12,7 +12,7 @@ use optimus_core::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::queues::QUEUE;
-use crate::work::{LOSSES_MAX, PANIC, Run};
+use crate::tasks::{LOSSES_MAX, PANIC, Run};
 
 /// The timeout after which a future that never ends is dropped.
 const TIMEOUT: Duration = Duration::from_millis(300);

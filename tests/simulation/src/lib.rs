@@ -2,11 +2,11 @@
 //! jitter, the order of tasks, and faults.
 //!
 //! In reading order: [`world`] is a store with all its processes, on one thread, and its
-//! [`queues`]. [`network`] and [`gate`] connect the processes to the store, and [`fault_plan`]
-//! decides about each [`fault`] there. [`probe`] observes each `redis.call` of each script, and
-//! [`sites`] lists these calls. [`work`] and [`hostile`] contain the tasks. A [`user`] submits and
-//! operates, a [`nemesis`] causes harm, and [`ending`] removes faults, drains the queues and checks
-//! the run. [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.
+//! [`queues`]. [`network`] and [`process_gate`] connect the processes to the store, and
+//! [`fault_plan`] decides about each [`exchange_fault`] there. [`script_probe`] observes each
+//! `redis.call` of each script, and [`script_coverage`] lists these calls. [`tasks`] and
+//! [`hostile`] contain the tasks. A [`user`] submits and operates, a [`nemesis`] causes harm, and
+//! [`drain_and_check`] removes faults, drains the queues and checks the run. [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.
 //! [`sweep`] causes one fault at each place of short scenes.
 //!
 //! The simulation has limits. Handlers never block their thread. Connections break but are never
@@ -14,22 +14,22 @@
 //! then give a fence twice.
 
 pub mod calm;
+pub mod drain_and_check;
 pub mod dump;
-pub mod ending;
-pub mod fault;
+pub mod exchange_fault;
 pub mod fault_plan;
-pub mod gate;
 pub mod hostile;
 pub mod journal;
 pub mod nemesis;
 pub mod network;
-pub mod probe;
+pub mod process_gate;
 pub mod queues;
 pub mod run;
-pub mod sites;
+pub mod script_coverage;
+pub mod script_probe;
 pub mod sweep;
 pub mod tally;
+pub mod tasks;
 pub mod trace;
 pub mod user;
-pub mod work;
 pub mod world;

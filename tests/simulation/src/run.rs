@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::calm::trial;
-use crate::ending::{check_run, dismiss, drain};
+use crate::drain_and_check::{check_run, dismiss, drain};
 use crate::fault_plan::Rough;
 use crate::nemesis::{Nemesis, Plan};
 use crate::queues::Queues;

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display};
 
-use crate::fault::Fault;
-use crate::sites::Coverage;
+use crate::exchange_fault::Fault;
+use crate::script_coverage::Coverage;
 
 /// The counts of one run, or of many.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl Display for Tally {
         row("failovers", self.rollbacks)?;
         row("clocks set", self.clock_steps)?;
         let sites = self.coverage.sites();
-        let sum = |count: fn(&crate::sites::Site) -> usize| -> u64 {
+        let sum = |count: fn(&crate::script_coverage::Site) -> usize| -> u64 {
             sites.iter().map(|site| count(site) as u64).sum()
         };
         row("redis.calls of scripts", sum(|site| site.calls))?;

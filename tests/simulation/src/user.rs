@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::hostile::{Hostile, Place};
 use crate::network::Network;
 use crate::queues::Queues;
-use crate::work::{Kind, Mute, Poison, Rare, Work};
+use crate::tasks::{Kind, Mute, Poison, Rare, Work};
 
 /// Biz ids that tasks share.
 const BIZ_IDS: u64 = 4;

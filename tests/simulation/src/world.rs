@@ -16,12 +16,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::ProcessGate;
 use crate::hostile::{Hostile, Unclonable};
 use crate::journal::Journal;
 use crate::network::Network;
+use crate::process_gate::ProcessGate;
 use crate::queues::{ALL, Queues};
-use crate::work::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
+use crate::tasks::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
 
 /// The prefix of all keys.
 pub const NAMESPACE: &str = "simulation";

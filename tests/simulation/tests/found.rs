@@ -8,10 +8,10 @@ use std::{
 
 use optimus_core::{Call, Client, Due, platform};
 use optimus_simulation::{
-    ending::check_structure,
+    drain_and_check::check_structure,
     fault_plan::{Fair, NoHeartbeats},
     queues::queue,
-    work::{Kind, Work},
+    tasks::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
 };
 use optimus_testkit::eventually;

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use optimus_simulation::{
-    work::{Kind, Work},
+    tasks::{Kind, Work},
     world::{Setup, World, simulate},
 };
 

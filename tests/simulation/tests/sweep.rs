@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use optimus_simulation::{
     run::Voice,
-    sites::Site,
+    script_coverage::Site,
     sweep::{FAULTS, Scene, fail_each_call, rehearse, run_with},
 };
 

@@ -6,7 +6,7 @@ use redis::RedisError;
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
 
 use super::{Identity, Tls};
-use crate::broker::{probe::SPEAKS_PLAINLY, refused::DialError};
+use crate::broker::{dial_error::DialError, tls_probe::SPEAKS_PLAINLY};
 
 /// The word in the error of rustls about a certificate that does not have version 3.
 const VERSION_1: &str = "UnsupportedCertVersion";

@@ -19,7 +19,7 @@ use tokio_rustls::{
     },
 };
 
-use super::{parameters::Parameters, reader::Reader, refused::DialError};
+use super::{dial_error::DialError, file_reader::Reader, parameters::Parameters};
 
 /// How a connection is secured.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! Checks that starts are shared by weight while all queues have work, or in strict order:
 //! [`check`].
 
-use super::record::{Happened, Member, Record};
 use super::trial::LASTS_MS;
+use super::trial_record::{Happened, Member, Record};
 
 /// How long claims of an earlier queue may take. After this time, a later queue must wait.
 const STRICT_AFTER_NS: u64 = 200_000_000;

@@ -1,6 +1,6 @@
 //! Checks that no slot is idle while there is a task that its worker could run: [`check`].
 
-use super::record::{Happened, Member, Record};
+use super::trial_record::{Happened, Member, Record};
 
 /// How long a worker may leave slots idle while there is work. This is a tenth of the poll
 /// interval, so the check finds a worker that receives work only by its poll.

@@ -7,9 +7,9 @@
 
 mod fair;
 mod live;
-mod record;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod trial_record;
 
 pub use self::trial::{TRIAL, trial};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     fair, live,
-    record::{Happened, Member, Record, Step},
+    trial_record::{Happened, Member, Record, Step},
 };
 use crate::world::Setup;
 

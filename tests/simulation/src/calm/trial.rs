@@ -9,10 +9,10 @@ use optimus_core::{Call, Client};
 use optimus_testkit::history::What;
 use tokio::time::{Instant, sleep};
 
-use super::record::{Member, Plain, Record};
+use super::trial_record::{Member, Plain, Record};
 use super::{fair, live};
 use crate::fault_plan::{Calm, Fair};
-use crate::work::{Kind, Work};
+use crate::tasks::{Kind, Work};
 use crate::world::{Setup, World};
 
 /// The first number of a trial's tasks.

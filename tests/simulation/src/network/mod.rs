@@ -1,6 +1,6 @@
 //! The network between all processes and the store: [`Network`].
 
-mod harm;
+mod world_faults;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::ending::check_structure;
-use crate::fault::{Fault, Silence};
+use crate::drain_and_check::check_structure;
+use crate::exchange_fault::{Fault, Silence};
 use crate::fault_plan::{Exchange, Fair, FaultPlan, Latency};
 use crate::journal::Journal;
-use crate::probe::Probe;
+use crate::script_probe::Probe;
 use crate::tally::Tally;
 use crate::trace::Trace;
 

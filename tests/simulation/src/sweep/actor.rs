@@ -6,8 +6,8 @@ use std::time::Duration;
 use optimus_core::{Call, Submit, TaskHandle};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::tasks::{Kind, Work};
 use crate::user::{Shared, User};
-use crate::work::{Kind, Work};
 use crate::world::World;
 
 /// The longest wait. It is longer than any fault lasts, and the scene then continues.

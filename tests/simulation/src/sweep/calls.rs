@@ -1,11 +1,11 @@
 //! Makes each `redis.call` fail once that a script makes before its first write.
 
 use super::{Performance, Scene, run_scene};
-use crate::fault::{Fault, Silence};
+use crate::exchange_fault::{Fault, Silence};
 use crate::fault_plan::{Exchange, FaultPlan, Latency, NoHeartbeats, Once, SHORT};
-use crate::probe::Sighting;
 use crate::run::Voice;
-use crate::sites::{Coverage, Place};
+use crate::script_coverage::{Coverage, Place};
+use crate::script_probe::Sighting;
 
 /// Scenes in which a lost reply leads to calls that do not occur otherwise.
 const LOST_ANSWERS: [Scene; 3] = [Scene::Submit, Scene::CancelRunning, Scene::Release];

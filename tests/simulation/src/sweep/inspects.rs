@@ -6,7 +6,7 @@ use optimus_core::{Due, PageCursor, TaskId, TaskState};
 
 use super::{Actor, steps::ms};
 use crate::queues::queue;
-use crate::work::{Kind, Work};
+use crate::tasks::{Kind, Work};
 
 pub(super) async fn inspect(actor: &Actor) {
     let dead = actor.submit(1, Kind::Fatal).await;

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use super::Actor;
 use super::steps::ms;
 use crate::queues::queue;
-use crate::work::{Kind, Work};
+use crate::tasks::{Kind, Work};
 
 pub(super) async fn cancel_waiting(actor: &Actor) {
     let mut twice = None;

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 use super::inspects;
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use crate::fault::Fault;
+use crate::exchange_fault::Fault;
 use crate::queues::Queues;
-use crate::work::{Kind, Rare, Work};
+use crate::tasks::{Kind, Rare, Work};
 use crate::world::{LEASE, World};
 
 /// A short scenario.

@@ -10,7 +10,7 @@ use super::Actor;
 use crate::dump::dump;
 use crate::hostile::{Hostile, Place};
 use crate::queues::{QUEUE, queue};
-use crate::work::{Kind, Mute, Neighbour, Poison, Rare, Work};
+use crate::tasks::{Kind, Mute, Neighbour, Poison, Rare, Work};
 use crate::world::{LEASE, Setup};
 
 const LARGE: usize = 20 * 1024;

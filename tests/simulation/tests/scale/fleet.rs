@@ -10,7 +10,7 @@ use std::{
 use optimus_core::{Call, Client, TaskHandle};
 use optimus_simulation::{
     queues::Queues,
-    work::{Kind, Neighbour, Work},
+    tasks::{Kind, Neighbour, Work},
     world::{Setup, World, simulate},
 };
 use optimus_testkit::{eventually, history::What};

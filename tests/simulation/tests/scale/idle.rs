@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use optimus_core::Client;
 use optimus_simulation::{
     queues::Queues,
-    work::{Kind, Work},
+    tasks::{Kind, Work},
     world::{Setup, World, simulate},
 };
 use optimus_testkit::eventually;

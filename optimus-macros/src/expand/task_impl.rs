@@ -5,15 +5,14 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::{
-    expand::here,
-    model::{Model, Param, Role},
-    settings,
+    expand::{here, options},
+    parse::function::{Model, Param, Role},
 };
 
 pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let args = model.args_ident();
     let name = model.task_name().value();
-    let (options, biz_id, run) = (settings::options(model), settings::biz_id(model), run(model));
+    let (options, biz_id, run) = (options::options(model), options::biz_id(model), run(model));
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
     let (verdict, ty) = (outcome(model), &model.output);
     let output = if model.options.keeps_result() {

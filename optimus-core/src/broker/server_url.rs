@@ -182,5 +182,5 @@ pub(super) fn redact(url: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "place_tests.rs"]
+#[path = "server_url_tests.rs"]
 mod tests;

@@ -319,5 +319,5 @@ fn error_entry(lease: &Lease, attempt: u32, reason: Reason, message: &str) -> St
 }
 
 #[cfg(test)]
-#[path = "decide_tests.rs"]
+#[path = "decide_outcome_tests.rs"]
 mod tests;

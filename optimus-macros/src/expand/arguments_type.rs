@@ -6,7 +6,7 @@ use syn::{ext::IdentExt, spanned::Spanned};
 
 use crate::{
     expand::here,
-    model::{Model, Param},
+    parse::function::{Model, Param},
 };
 
 /// Generates the arguments inside a call. The type is at least as visible as the function whose

@@ -1,15 +1,21 @@
 //! Turns a checked model into code: the function that makes calls, the function that does the work,
 //! and the hidden type of the arguments with its impls.
 
+mod arguments_type;
+pub(crate) mod fallback;
+mod options;
+mod task_impl;
+mod unique_name;
+
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 
-use crate::{
-    arguments::{args_struct, codec, value_impls},
-    definition::task_impl,
-    model::{Model, Param},
-    unique::unique,
+use self::{
+    arguments_type::{args_struct, codec, value_impls},
+    task_impl::task_impl,
+    unique_name::unique,
 };
+use crate::parse::function::{Model, Param};
 
 /// Generates everything that replaces the function.
 pub(crate) fn expand(model: &Model) -> TokenStream {

@@ -7,11 +7,13 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{LitStr, ext::IdentExt, spanned::Spanned};
 
 use crate::{
-    attr::{Backoff, OnLost},
-    backoff::Formula,
     expand::here,
-    model::Model,
-    template,
+    parse::{
+        backoff::Formula,
+        function::Model,
+        options::{Backoff, OnLost},
+        template,
+    },
 };
 
 /// Generates the options that differ from the defaults.

@@ -7,7 +7,7 @@ use syn::{
     Token, Type, Visibility, ext::IdentExt, parse_quote_spanned, punctuated::Punctuated,
 };
 
-use crate::{attr::Options, errors::Errors};
+use crate::{errors::Errors, parse::options::Options};
 
 /// The function under `#[optimus::task]`.
 pub(crate) struct Model {

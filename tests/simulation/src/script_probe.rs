@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use optimus_core::broker::script_texts;
 use optimus_embedded::simulation::{Observer, RedisCall};
 
-use crate::sites::{Coverage, Place};
+use crate::script_coverage::{Coverage, Place};
 
 /// The error that replaces the reply of the failing call. It depends on the kind of the command.
 const READS_FAIL: [&str; 2] = [

@@ -5,9 +5,9 @@ use std::{ops::RangeInclusive, time::Duration};
 use quote::ToTokens;
 use syn::{Error, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Result, UnOp};
 
-use crate::{
-    attr::{Backoff, OnLost},
+use crate::parse::{
     backoff, duration,
+    options::{Backoff, OnLost},
 };
 
 /// The maximum count.

@@ -16,7 +16,7 @@ use std::{
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
 
-use crate::{expand::here, model::Model};
+use crate::{expand::here, parse::function::Model};
 
 /// Generates the assertion that no other task of this package has this name.
 pub(crate) fn unique(model: &Model) -> TokenStream {

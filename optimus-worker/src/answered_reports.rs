@@ -13,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::{
     attempts::Attempt,
-    outcome::{self, End, Outcome},
+    outcome_log::{self, End, Outcome},
     report_batch::ReportBatch,
     shared::Shared,
     user_code::discard,
@@ -90,7 +90,7 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
         // If the lease is over, the report has not changed the task, so there is nothing to log.
         if let Some(failure) = batch.failure(position).filter(|_| is_taken) {
             let outcome = Outcome::failed(failure, false);
-            outcome::log_marked_dead(shared, lease.id.clone(), marked, outcome);
+            outcome_log::log_marked_dead(shared, lease.id.clone(), marked, outcome);
         }
     }
 }
@@ -103,10 +103,10 @@ pub(crate) fn log_unanswered(shared: &Shared) {
     }
     answered.log(&shared.log);
     for (id, marked) in shared.marked_dead.take_all() {
-        outcome::log_marked_dead(shared, id, marked, Outcome::Unanswered);
+        outcome_log::log_marked_dead(shared, id, marked, Outcome::Unanswered);
     }
 }
 
 #[cfg(test)]
-#[path = "answered_tests.rs"]
+#[path = "answered_reports_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ use tracing::Level;
 
 use super::*;
 use crate::{
-    decide::Report,
+    decide_outcome::Report,
     idle_worker::{Nothing, idle_worker},
     prepare::{Claim, prepare},
     reporter::take_in_reports,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    requests::{Answer, fits},
+    submit_batches::{Answer, fits},
     submitter::{Expected, Submitter},
 };
 use crate::{

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{
     broker::{BATCH_MAX, Listed, Row},
-    cursor::PageCursor,
     id::{QueueName, TaskId, WorkerId},
     inspect::read_error,
+    page_cursor::PageCursor,
     record::TaskRecord,
     state::{AttemptError, TaskState},
 };

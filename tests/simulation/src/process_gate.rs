@@ -12,7 +12,7 @@ use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::fault::{Fault, Silence};
+use crate::exchange_fault::{Fault, Silence};
 use crate::network::{Network, Passage, is_script};
 
 /// The time after which a reply is given up while no byte arrives, as in `broker/pulse.rs`.

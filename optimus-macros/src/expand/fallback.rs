@@ -6,7 +6,7 @@ use quote::quote;
 
 use crate::{
     expand::body_fn,
-    model::{Model, Param},
+    parse::function::{Model, Param},
     validate::result_borrows,
 };
 

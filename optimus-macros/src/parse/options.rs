@@ -15,11 +15,13 @@ use syn::{
 };
 
 use crate::{
-    backoff::Formula,
     errors::Errors,
+    parse::{
+        backoff::Formula,
+        option_value,
+        template::{self, Template},
+    },
     suggest,
-    template::{self, Template},
-    value,
 };
 
 /// The options of the attribute; `None` keeps the default of optimus-core.
@@ -177,27 +179,29 @@ impl Options {
     fn set(&mut self, name: &Ident, value: &Expr, errors: &mut Errors) {
         match &*name.to_string() {
             "crate" => {
-                if let Some(path) = errors.keep(value::path(name, value)) {
+                if let Some(path) = errors.keep(option_value::path(name, value)) {
                     self.krate = path;
                 }
             }
-            "name" => self.name = errors.keep(value::task_or_queue(name, value)),
-            "queue" => self.queue = errors.keep(value::task_or_queue(name, value)),
+            "name" => self.name = errors.keep(option_value::task_or_queue(name, value)),
+            "queue" => self.queue = errors.keep(option_value::task_or_queue(name, value)),
             "priority" => {
-                self.priority = errors.keep(value::number(name, value, -100..=100));
+                self.priority = errors.keep(option_value::number(name, value, -100..=100));
             }
             "max_retry" => {
-                self.max_retry = errors.keep(value::number(name, value, 0..=value::COUNT_MAX));
+                self.max_retry =
+                    errors.keep(option_value::number(name, value, 0..=option_value::COUNT_MAX));
             }
             "max_losses" => {
-                self.max_losses = errors.keep(value::number(name, value, 1..=value::COUNT_MAX));
+                self.max_losses =
+                    errors.keep(option_value::number(name, value, 1..=option_value::COUNT_MAX));
             }
-            "timeout" => self.timeout = errors.keep(value::positive(name, value)),
-            "biz_window" => self.biz_window = errors.keep(value::positive(name, value)),
-            "expires_in" => self.expires_in = errors.keep(value::positive(name, value)),
-            "result_ttl" => self.result_ttl = errors.keep(value::duration(name, value)),
-            "backoff" => self.backoff = errors.keep(value::backoff(value)),
-            "on_lost" => self.on_lost = errors.keep(value::on_lost(value)),
+            "timeout" => self.timeout = errors.keep(option_value::positive(name, value)),
+            "biz_window" => self.biz_window = errors.keep(option_value::positive(name, value)),
+            "expires_in" => self.expires_in = errors.keep(option_value::positive(name, value)),
+            "result_ttl" => self.result_ttl = errors.keep(option_value::duration(name, value)),
+            "backoff" => self.backoff = errors.keep(option_value::backoff(value)),
+            "on_lost" => self.on_lost = errors.keep(option_value::on_lost(value)),
             "biz_id" => self.biz_id = errors.keep(read_template(name, value)),
             _ => unknown(name, errors),
         }
@@ -210,7 +214,7 @@ impl Options {
 }
 
 fn read_template(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> {
-    let text = value::text(name, value)?;
+    let text = option_value::text(name, value)?;
     if text.value().is_empty() {
         return Err(syn::Error::new_spanned(
             text,

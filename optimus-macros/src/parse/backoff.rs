@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{duration, suggest};
+use crate::{parse::duration, suggest};
 
 /// A formula with its numbers. Defaults: base and wait 10 s, cap 1 h, jitter 0.2.
 #[derive(Debug, Clone, Copy, PartialEq)]

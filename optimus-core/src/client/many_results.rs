@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     Client, TaskHandle,
-    handle::{CHECK_EVERY, Pace},
+    task_handle::{CHECK_EVERY, Pace},
 };
 use crate::{Error, id::TaskId};
 

@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{dial::tcp, refused::DialError};
+use super::{dial::tcp, dial_error::DialError};
 
 pub(super) const SPEAKS_TLS: &str =
     "the server speaks TLS at that port; write rediss:// in place of redis://";

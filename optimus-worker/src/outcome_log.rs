@@ -13,7 +13,7 @@ use tracing::{Level, level_filters::LevelFilter};
 
 use crate::{
     attempts::Attempt,
-    decide::{Decision, Report},
+    decide_outcome::{Decision, Report},
     marked_dead::Marked,
     shared::Shared,
 };

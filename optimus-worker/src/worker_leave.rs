@@ -9,7 +9,7 @@ use optimus_core::{
     log_event,
 };
 
-use crate::{outcome::millis, queues::Served, shared::Shared};
+use crate::{outcome_log::millis, served_queue::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// The time limit for all queues together. It is short because a supervisor waits.

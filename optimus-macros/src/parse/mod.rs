@@ -1,0 +1,9 @@
+//! What a user writes: the [`options`] of the attribute, and the [`function`] under it. The other
+//! files read the values of options.
+
+pub(crate) mod backoff;
+pub(crate) mod duration;
+pub(crate) mod function;
+pub(crate) mod option_value;
+pub(crate) mod options;
+pub(crate) mod template;
