@@ -3,13 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::{
-    QueueName, WorkerId,
-    broker::{Broker, BrokerError},
-    log_event,
-};
+use optimus_core::{QueueName, WorkerId, broker::Broker};
 
-use crate::{attempts::Stop, executor, role::Role, shared::Shared};
+use crate::{attempts::Stop, executor, refused_wait::RefusedWait, role::Role, shared::Shared};
 
 /// The longest wait on an idle connection. Some middleboxes close connections that are idle for a
 /// minute.
@@ -24,26 +20,16 @@ const AGAIN: Duration = Duration::ZERO;
 pub(crate) struct CancelListener {
     shared: Arc<Shared>,
     broker: Broker,
-    /// Whether the refusal of the wait by Redis was logged.
-    is_refused: bool,
+    refused: RefusedWait,
 }
 
 impl CancelListener {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.broker.blocking("cancel listener");
-        Self { shared, broker, is_refused: false }
-    }
-
-    /// Logs once that Redis refuses the wait. The connection itself logs an outage of Redis.
-    fn log_refusal(&mut self, problem: Option<&BrokerError>) {
-        let refused = problem.filter(|problem| !problem.is_transient());
-        if let (Some(problem), false) = (refused, self.is_refused) {
-            let problem = problem.clone();
-            let text =
-                "can't wait for cancels with BLPOP; this worker receives them with its heartbeats";
-            log_event!(self.shared.log, WARN, error = %problem, "{text}");
-        }
-        self.is_refused = refused.is_some();
+        let refused = RefusedWait::new(
+            "can't wait for cancels with BLPOP; this worker receives them with its heartbeats",
+        );
+        Self { shared, broker, refused }
     }
 }
 
@@ -53,7 +39,7 @@ impl Role for CancelListener {
         let standings: Vec<(QueueName, WorkerId)> =
             queues.map(|queue| (queue.name.clone(), queue.worker())).collect();
         let answer = self.broker.wait_for_stop(&standings, BLOCK_FOR).await;
-        self.log_refusal(answer.as_ref().err());
+        self.refused.note(&self.shared.log, &answer);
         match answer {
             Ok(asked) => {
                 // The request may be for an earlier attempt that has ended.

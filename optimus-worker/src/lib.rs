@@ -45,6 +45,7 @@ mod quarantine;
 mod queues;
 mod reaper;
 mod reconcile;
+mod refused_wait;
 mod registry;
 mod report_batch;
 mod report_buffer;

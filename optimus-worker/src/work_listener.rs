@@ -12,12 +12,11 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use optimus_core::{
     QueueName, WorkerId,
     broker::{Broker, BrokerError, Woken},
-    log_event,
 };
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::{role::Role, served_queue::Served, shared::Shared};
+use crate::{refused_wait::RefusedWait, role::Role, served_queue::Served, shared::Shared};
 
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 /// The longest wait if few workers listen. A connection that died silently is found after this
@@ -49,8 +48,7 @@ pub(crate) struct WorkListener {
     /// The earliest time at which a wait may be interrupted next.
     interrupt_at: Instant,
     popped: Vec<Popped>,
-    /// Whether the refusal of the wait by Redis was logged.
-    is_refused: bool,
+    refused: RefusedWait,
 }
 
 /// A wakeup that was popped and not passed on yet.
@@ -66,7 +64,8 @@ impl WorkListener {
     pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
         let broker = shared.broker.blocking("work listener");
         let (interrupt_at, popped) = (Instant::now(), Vec::new());
-        Self { shared, broker, stop, interrupt_at, popped, is_refused: false }
+        let refused = RefusedWait::new("can't wait for work with BLPOP; this worker polls instead");
+        Self { shared, broker, stop, interrupt_at, popped, refused }
     }
 
     fn ends(&self) -> bool {
@@ -173,17 +172,6 @@ impl WorkListener {
         }
     }
 
-    /// Logs once that Redis refuses the wait. The connection itself logs an outage of Redis.
-    fn log_refusal(&mut self, problem: Option<&BrokerError>) {
-        let refused = problem.filter(|problem| !problem.is_transient());
-        if let (Some(problem), false) = (refused, self.is_refused) {
-            let problem = problem.clone();
-            let text = "can't wait for work with BLPOP; this worker polls instead";
-            log_event!(self.shared.log, WARN, error = %problem, "{text}");
-        }
-        self.is_refused = refused.is_some();
-    }
-
     /// Returns when another worker is woken, unless the claimer sends a claim for the wakeup or the
     /// due time before.
     fn next_overdue(&self) -> Option<Instant> {
@@ -235,7 +223,7 @@ impl Role for WorkListener {
             return self.rest();
         }
         let answer = self.wait(&empty).await;
-        self.log_refusal(answer.as_ref().err());
+        self.refused.note(&self.shared.log, &answer);
         match answer {
             Ok(Some(Woken::Work(queue))) => {
                 self.take_in(&queue).await;
