@@ -11,7 +11,8 @@ use optimus_core::{
 
 use crate::{
     Worker,
-    config::{Config, Order, parse_queues},
+    config::{Config, Order},
+    environment::Environment,
     registry::Registry,
 };
 
@@ -34,7 +35,8 @@ const RESULT_LIMIT: usize = 1024 * 1024;
 /// Settings of a [`Worker`], each with a default.
 #[must_use = "a builder does nothing until `.run().await`"]
 pub struct WorkerBuilder {
-    config: Config,
+    pub(crate) config: Config,
+    pub(crate) environment: Environment,
     data: Data,
     layers: Layers,
     tasks: Vec<TaskDefinition>,
@@ -60,52 +62,18 @@ impl WorkerBuilder {
             shutdown_grace: Duration::from_secs(25),
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
             banner: true,
+            without_effect: Vec::new(),
             success_level: Level::DEBUG,
         };
         Self {
             config,
+            environment: Environment::default(),
             data: Data::new(),
             layers: Layers::default(),
             tasks: Vec::new(),
             inventory: true,
             problem: None,
         }
-    }
-
-    pub(crate) fn from_env(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
-        let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
-            Error::invalid(
-                "the URL of Redis is not set: set OPTIMUS_URL (or REDIS_URL), for example \
-                 OPTIMUS_URL=redis://127.0.0.1/",
-            )
-        })?;
-        let mut builder = Self::new(&url);
-        if let Some(namespace) = set("OPTIMUS_NAMESPACE") {
-            builder = builder.namespace(namespace.trim());
-        }
-        if let Some(name) = set("OPTIMUS_WORKER_NAME") {
-            builder = builder.name(name.trim());
-        }
-        if let Some(queues) = set("OPTIMUS_QUEUES") {
-            (builder.config.order, builder.config.queues) = parse_queues(&queues)?;
-        }
-        if let Some(text) = set("OPTIMUS_CONCURRENCY") {
-            builder.config.concurrency = text.trim().parse().map_err(|_| {
-                Error::invalid(format!("OPTIMUS_CONCURRENCY: {text:?} is not a whole number"))
-            })?;
-        }
-        if let Some(text) = set("OPTIMUS_LOG_EACH") {
-            match text.trim() {
-                "1" | "true" => builder = builder.log_each(),
-                "0" | "false" => {}
-                _ => {
-                    let problem = format!("OPTIMUS_LOG_EACH: {text:?} is not 1, 0, true or false");
-                    return Err(Error::invalid(problem));
-                }
-            }
-        }
-        Ok(builder)
     }
 
     /// Sets the prefix of all keys. Clients must use the same prefix.
@@ -286,10 +254,11 @@ impl WorkerBuilder {
     /// [`Error::is_invalid`]: two tasks have one name, the data of a handler is missing, an option
     /// is invalid, or the worker has no task.
     pub fn build(self) -> Result<Worker, Error> {
+        let without_effect = self.environment.without_effect(&self);
         if let Some(problem) = self.problem {
             return Err(problem);
         }
-        let mut config = self.config;
+        let mut config = Config { without_effect, ..self.config };
         config.check()?;
         let linked = TaskDefinition::registered().filter(|_| self.inventory);
         let registry = Registry::new(linked.chain(self.tasks))?;
@@ -336,48 +305,6 @@ impl WorkerBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn env<'a>(vars: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
-        |name| vars.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
-    }
-
-    #[test]
-    fn without_a_url_in_the_environment_the_error_names_what_to_set() {
-        let problem = WorkerBuilder::from_env(env(&[])).err().unwrap();
-        assert!(problem.is_invalid() && problem.to_string().contains("OPTIMUS_URL"), "{problem}");
-    }
-
-    #[test]
-    fn optimus_url_takes_precedence_over_redis_url() {
-        let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
-        assert_eq!(WorkerBuilder::from_env(env(&both)).unwrap().config.url, "redis://a");
-        assert_eq!(WorkerBuilder::from_env(env(&both[..1])).unwrap().config.url, "redis://b");
-    }
-
-    #[test]
-    fn the_environment_names_the_worker_and_its_namespace() {
-        let vars = [
-            ("OPTIMUS_URL", "redis://a"),
-            ("OPTIMUS_NAMESPACE", " shop "),
-            ("OPTIMUS_WORKER_NAME", "mailer-1"),
-        ];
-        let config = WorkerBuilder::from_env(env(&vars)).unwrap().config;
-        assert_eq!((&*config.namespace, config.name.as_deref()), ("shop", Some("mailer-1")));
-        let config = WorkerBuilder::from_env(env(&vars[..1])).unwrap().config;
-        assert_eq!((&*config.namespace, config.name), (NAMESPACE_DEFAULT, None));
-    }
-
-    #[test]
-    fn the_environment_sets_whether_each_success_is_logged_and_a_wrong_word_is_refused() {
-        let level = |word| {
-            let vars = [("OPTIMUS_URL", "redis://a"), ("OPTIMUS_LOG_EACH", word)];
-            WorkerBuilder::from_env(env(&vars)).map(|builder| builder.config.success_level)
-        };
-        for (word, expected) in [("1", Level::INFO), (" true ", Level::INFO), ("0", Level::DEBUG)] {
-            assert_eq!(level(word).unwrap(), expected, "{word}");
-        }
-        assert!(level("on").unwrap_err().to_string().contains("1, 0, true or false"));
-    }
 
     #[test]
     fn an_empty_list_of_queues_is_refused() {

@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) result_limit: SizeLimit,
     pub(crate) banner: bool,
+    /// What the worker warns of when it starts: variables of the environment without effect.
+    pub(crate) without_effect: Vec<String>,
     /// The level at which each success is logged.
     pub(crate) success_level: Level,
 }

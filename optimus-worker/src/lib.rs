@@ -27,6 +27,7 @@ mod deadlines;
 mod decide_outcome;
 mod driver_watch;
 mod ended_calls;
+mod environment;
 mod executor;
 mod fallback_reporter;
 mod heartbeat;

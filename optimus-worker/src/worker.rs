@@ -41,13 +41,15 @@ impl Worker {
     ///
     /// A setting of the builder replaces the value of a variable. For example, `OPTIMUS_QUEUES` has
     /// no effect if [`queues`](WorkerBuilder::queues), [`weighted`](WorkerBuilder::weighted) or
-    /// [`strict`](WorkerBuilder::strict) is called.
+    /// [`strict`](WorkerBuilder::strict) is called. When the worker starts, it logs a warning for
+    /// such a variable, and for each other variable whose name begins with `OPTIMUS_`.
     ///
     /// # Errors
     /// [`Error::is_invalid`] if a variable is missing or invalid. The text names the variable to
     /// set.
     pub fn from_env() -> Result<WorkerBuilder, Error> {
-        WorkerBuilder::from_env(|name| std::env::var(name).ok())
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        WorkerBuilder::from_env(|name| std::env::var(name).ok(), names)
     }
 
     pub(crate) fn new(config: Config, registry: Registry, data: Data, layers: Layers) -> Self {

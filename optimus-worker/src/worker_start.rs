@@ -93,6 +93,9 @@ fn log_start(broker: &Broker, config: &Config, worker: &WorkerId) {
     let (worker, store) = (worker.clone(), broker.endpoint().describe());
     let (slots, queues) = (config.concurrency, config::describe(config.order, &config.queues));
     log_event!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
+    for text in config.without_effect.clone() {
+        log_event!(broker.log(), WARN, "{text}");
+    }
 }
 
 /// Prints a line to stderr. If stderr is closed, the line is dropped.
@@ -106,6 +109,11 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
     let facts = broker.server_facts().await?;
     if let Some(why) = facts.refusal() {
         return Err(Error::rejected(why));
+    }
+    if !broker.endpoint().is_memory()
+        && let Some(risk) = facts.without_persistence()
+    {
+        log_event!(broker.log(), WARN, "{risk}");
     }
     for warning in facts.warnings() {
         let text = warning.clone();

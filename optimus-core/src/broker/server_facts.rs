@@ -20,6 +20,8 @@ pub struct ServerFacts {
     pub appendonly: Option<bool>,
     /// When the server syncs that file.
     pub appendfsync: Option<String>,
+    /// When the server saves snapshots; empty if never.
+    pub save: Option<String>,
     /// Whether the server is a replica, which refuses writes.
     pub is_replica: Option<bool>,
     /// How many replicas receive the server's writes.
@@ -73,11 +75,18 @@ impl ServerFacts {
                 "a crash of Redis may lose acknowledged tasks; how many is \
                  unknown (CONFIG is denied)"
             }
-            (Some(false), _) => {
-                "a crash of Redis loses every task since its last snapshot; set appendonly yes"
-            }
+            (Some(false), _) => self.without_persistence().unwrap_or_default(),
             (None, _) => "what survives a crash of the server is unknown (INFO is denied)",
         }
+    }
+
+    /// Describes what a crash loses if the server does not append writes to a file; `None` if it
+    /// does, or if that is unknown.
+    pub fn without_persistence(&self) -> Option<&'static str> {
+        (self.appendonly == Some(false)).then(|| match self.save.as_deref() {
+            Some("") => "a restart or crash of Redis loses every task; set appendonly yes",
+            _ => "a crash of Redis loses every task since its last snapshot; set appendonly yes",
+        })
     }
 
     /// Describes what a failover may lose; `None` if there is no replica.
@@ -124,7 +133,8 @@ impl Broker {
 
     /// Reads the settings; those that the server denies stay unknown.
     pub async fn server_facts(&self) -> Result<ServerFacts, BrokerError> {
-        let commands = vec![get(&["INFO"]), get(&["CONFIG", "GET", "appendfsync"])];
+        let setting = |name| get(&["CONFIG", "GET", name]);
+        let commands = vec![get(&["INFO"]), setting("appendfsync"), setting("save")];
         let mut answers = self.read(commands).await.into_iter().map(|answer| match answer {
             Err(problem) if problem.is_transient() => Err(problem),
             answer => Ok(answer.ok()),
@@ -137,6 +147,7 @@ impl Broker {
             maxmemory_policy: line_of(&info, "maxmemory_policy:"),
             appendonly: line_of(&info, "aof_enabled:").map(|on| on == "1"),
             appendfsync: next()?.and_then(second),
+            save: next()?.and_then(second),
             is_replica: line_of(&info, "role:").map(|role| role == "slave"),
             replicas: line_of(&info, "connected_slaves:").and_then(|count| count.parse().ok()),
         })
@@ -207,6 +218,22 @@ mod tests {
         let silent = ServerFacts::default().to_string();
         assert_eq!(silent.lines().next(), Some("Redis of unknown version"));
         assert!(silent.contains("is unknown"), "{silent}");
+    }
+
+    #[test]
+    fn a_server_without_an_append_only_file_loses_what_no_snapshot_has() {
+        let with = |appendonly, save: &str| ServerFacts {
+            appendonly: Some(appendonly),
+            save: Some(save.to_owned()),
+            ..ServerFacts::default()
+        };
+        assert_eq!(with(true, "").without_persistence(), None);
+        assert_eq!(ServerFacts::default().without_persistence(), None);
+        for (save, loss) in [("3600 1", "since its last snapshot"), ("", "loses every task;")] {
+            let facts = with(false, save);
+            assert!(facts.without_persistence().unwrap().contains(loss), "{save:?}");
+            assert!(facts.to_string().contains(loss), "{save:?}");
+        }
     }
 
     #[test]
