@@ -83,10 +83,11 @@ impl ServerFacts {
     /// Describes what a crash loses if the server does not append writes to a file; `None` if it
     /// does, or if that is unknown.
     pub fn without_persistence(&self) -> Option<&'static str> {
-        (self.appendonly == Some(false)).then(|| match self.save.as_deref() {
+        let loss = match self.save.as_deref() {
             Some("") => "a restart or crash of Redis loses every task; set appendonly yes",
             _ => "a crash of Redis loses every task since its last snapshot; set appendonly yes",
-        })
+        };
+        (self.appendonly == Some(false)).then_some(loss)
     }
 
     /// Describes what a failover may lose; `None` if there is no replica.

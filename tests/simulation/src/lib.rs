@@ -6,8 +6,9 @@
 //! [`fault_plan`] decides about each [`exchange_fault`] there. [`script_probe`] observes each
 //! `redis.call` of each script, and [`script_coverage`] lists these calls. [`tasks`] and
 //! [`hostile`] contain the tasks. A [`user`] submits and operates, a [`nemesis`] causes harm, and
-//! [`drain_and_check`] removes faults, drains the queues and checks the run. [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.
-//! [`sweep`] causes one fault at each place of short scenes.
+//! [`drain_and_check`] removes faults, drains the queues and checks the run. [`calm`] then runs
+//! plain tasks and checks shares. [`run`] does all of that from a seed. [`sweep`] causes one fault
+//! at each place of short scenes.
 //!
 //! The simulation has limits. Handlers never block their thread. Connections break but are never
 //! refused. The clock of a store that is rolled back is never set back, because the store could
