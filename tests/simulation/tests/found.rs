@@ -9,7 +9,8 @@ use std::{
 use optimus_core::{Call, Client, Due, platform};
 use optimus_simulation::{
     drain_and_check::check_structure,
-    fault_plan::{Fair, NoHeartbeats},
+    exchange_fault::Fault,
+    fault_plan::{Exchange, Fair, FaultPlan, NoHeartbeats},
     queues::queue,
     tasks::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
@@ -108,4 +109,39 @@ fn each_call_that_was_under_way_at_a_failover_repeats_one_time_calls() {
         assert_eq!(world.network.wrong(), [""; 0], "the ledgers will be purged");
         assert_eq!(client.inspector().queues().await.unwrap().len(), 2);
     });
+}
+
+/// Refuses one `redis.call` of the next `fail`.
+struct FailRefused {
+    nth: Option<usize>,
+}
+
+impl FaultPlan for FailRefused {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        let is_fail = exchange.verb == "fail";
+        let nth = is_fail.then(|| self.nth.take()).flatten()?;
+        Some(Fault::CallFails { script: 0, nth, passing: nth % 2 == 0 })
+    }
+}
+
+#[test]
+fn a_dead_task_is_counted_with_all_its_bytes_whatever_redis_refused_before() {
+    for nth in 0..24 {
+        simulate(1, async |world| {
+            let world = Arc::new(world);
+            world.worker(Setup::of(1));
+            let client = world.client(world.next_process()).await.unwrap();
+            let dies = async |number, bytes| {
+                let task = Work { number, kind: Kind::Fatal, padding: "x".repeat(bytes) };
+                let handle = client.submit(Call::new(task)).await.unwrap();
+                assert!(handle.result().await.unwrap_err().is_dead(), "call {nth} failed");
+            };
+            // From now on, Redis knows the script.
+            dies(1, 0).await;
+            world.network.set_fault_plan(FailRefused { nth: Some(nth) });
+            dies(2, 20 * 1024).await;
+            check_structure(&world.network);
+            assert_eq!(world.network.wrong(), [""; 0], "call {nth} failed");
+        });
+    }
 }
