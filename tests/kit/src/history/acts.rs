@@ -47,9 +47,10 @@ impl Span {
 /// The acts, grouped by the process that they affected.
 #[derive(Debug, Default)]
 pub(super) struct Acts {
-    /// The times at which processes were killed.
-    pub(super) killed: HashMap<u32, u64>,
-    pub(super) left: HashMap<u32, Span>,
+    /// The times at which processes were killed. The system gives the id of a dead process to a
+    /// later one, so an id may have several.
+    killed: HashMap<u32, Vec<u64>>,
+    left: HashMap<u32, Vec<Span>>,
     pub(super) frozen: HashMap<u32, Vec<Span>>,
     /// The process, or none for all processes.
     pub(super) outages: Vec<(Span, Option<u32>)>,
@@ -65,8 +66,10 @@ impl Acts {
     pub(super) fn add(&mut self, event: &Event) {
         let span = |since: u64| Span { since: since.min(event.at), until: event.at };
         match event.what {
-            What::Killed { victim } => drop(self.killed.insert(victim, event.at)),
-            What::Left { worker, since } => drop(self.left.insert(worker, span(since))),
+            What::Killed { victim } => self.killed.entry(victim).or_default().push(event.at),
+            What::Left { worker, since } => {
+                self.left.entry(worker).or_default().push(span(since));
+            }
             What::Frozen { victim, since } => {
                 self.frozen.entry(victim).or_default().push(span(since));
             }
@@ -81,9 +84,26 @@ impl Acts {
         }
     }
 
-    /// Sorts outages by their start times, on which [`held_until`](Self::held_until) relies.
+    /// Sorts outages by their start times, on which [`held_until`](Self::held_until) relies, and
+    /// the kills of each process id.
     pub(super) fn sort(&mut self) {
         self.outages.sort_by_key(|(span, _)| span.since);
+        self.killed.values_mut().for_each(|kills| kills.sort_unstable());
+    }
+
+    /// Returns how many processes were killed.
+    pub(super) fn kills(&self) -> u64 {
+        self.killed.values().map(|kills| kills.len() as u64).sum()
+    }
+
+    /// Returns when the process with this id at that time was killed, if it was.
+    pub(super) fn killed_since(&self, pid: u32, since: u64) -> Option<u64> {
+        self.killed.get(&pid)?.iter().copied().find(|at| *at >= since)
+    }
+
+    /// Returns whether a worker with this id ended as it was asked to, in this interval.
+    pub(super) fn left(&self, pid: u32, since: u64, until: u64) -> bool {
+        self.left.get(&pid).into_iter().flatten().any(|span| span.meets(since, until))
     }
 
     /// Returns until when the worker may have held the report of this execution. The time is
@@ -129,7 +149,7 @@ impl Acts {
     /// Returns whether, in this interval, a worker may have lost a task that it had claimed and not
     /// begun.
     pub(super) fn may_have_lost(&self, since: u64, until: u64, usual: Duration) -> bool {
-        let killed = self.killed.values().any(|at| (since..=until).contains(at));
+        let killed = self.killed.values().flatten().any(|at| (since..=until).contains(at));
         let away = self.outages.iter().map(|(_, of)| of.unwrap_or_default());
         let mut workers = self.leases.keys().chain(self.frozen.keys()).copied().chain(away);
         killed || workers.any(|pid| self.kept(pid, since, until, usual).is_some())

@@ -62,7 +62,7 @@ impl All {
         let Self { mut accounts, queues, mut acts } = self;
         acts.sort();
         let (mut verdict, mut findings) = (Verdict::default(), Findings::default());
-        verdict.kills = acts.killed.len() as u64;
+        verdict.kills = acts.kills();
         verdict.freezes = acts.frozen.values().map(|spans| spans.len() as u64).sum();
         for (task, account) in &mut accounts {
             account.sort();
@@ -106,9 +106,8 @@ fn count(account: &Account, verdict: &mut Verdict) {
 fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
     for pair in account.executions.windows(2) {
         let [lost, next] = pair else { continue };
-        let killed =
-            acts.killed.get(&lost.pid).filter(|at| lost.end.is_none() && **at >= lost.begun);
-        if let Some(wait) = killed.and_then(|at| next.begun.checked_sub(*at)) {
+        let killed = acts.killed_since(lost.pid, lost.begun).filter(|_| lost.end.is_none());
+        if let Some(wait) = killed.and_then(|at| next.begun.checked_sub(at)) {
             verdict.recoveries.push(Duration::from_nanos(wait));
         }
     }

@@ -84,10 +84,10 @@ pub(super) fn explain(
     }
     // The queue holds the task as running only until its report is delivered.
     let held = until.min(acts.held_until(previous));
-    if acts.killed.get(&previous.pid).is_some_and(|at| (since..=held).contains(at)) {
+    if acts.killed_since(previous.pid, since).is_some_and(|at| at <= held) {
         return Why::Killed;
     }
-    if acts.left.get(&previous.pid).is_some_and(|span| span.meets(since, held)) {
+    if acts.left(previous.pid, since, held) {
         return Why::GivenBack;
     }
     if let Some(why) = acts.kept(previous.pid, since, held, rules.lease) {

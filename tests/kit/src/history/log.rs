@@ -34,7 +34,8 @@ impl HistoryLog {
     ///
     /// When the folder is not writable.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(format!("{}.{EXTENSION}", process::id()));
+        // The system may give the id of a killed process, whose last line may be torn, to this one.
+        let path = folder.join(format!("{}-{}.{EXTENSION}", process::id(), now_ns()));
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file })
     }

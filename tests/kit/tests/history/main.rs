@@ -89,6 +89,8 @@ fn each_repeated_execution_is_counted_by_its_reason() {
     ran_again(&format!("{began}20 2 end 7 100 failed"), Why::Failure);
     ran_again(&format!("{began}2000 4 killed 2"), Why::Killed);
     ran_again(&format!("{PLAIN}30 4 killed 2"), Why::Killed);
+    // A later process has the same id.
+    ran_again(&format!("{began}9980 4 killed 2\n2000 4 killed 2"), Why::Killed);
     ran_again(&format!("{began}5000 4 frozen 2 1000ms"), Why::Frozen);
     ran_again(&format!("{began}5000 4 outage 1000ms -"), Why::Outage);
     ran_again(&format!("{began}5000 4 stalled 1000ms"), Why::Stalled);
@@ -332,7 +334,7 @@ fn a_history_is_read_as_it_was_written_except_a_torn_last_line() {
     let log = HistoryLog::open(folder.path()).unwrap();
     let written = [What::Invoke { task: 1, biz: Some(2), delay_ms: 3 }, What::Unknown { task: 1 }];
     log.write_all(written.clone());
-    let path = folder.path().join(format!("{}.history", std::process::id()));
+    let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole + "123 45 kil").unwrap();
     let mut read = Vec::new();
