@@ -27,7 +27,7 @@ local RESULT_MAX, REPLY_MAX, WAITING_MAX = 16384, 262144, 32768
 -- Checks.
 local passed, proven, removed = 0, {}, {}
 
--- The two words for a task that has no record and is known to have succeeded.
+-- Returns the two words for a task that has no record and is known to have succeeded.
 local function success_of(task, call, call_slot)
   local result = derive(meta, 'result', task)
   local size = redis.call('STRLEN', result)

@@ -68,7 +68,8 @@ local function list_zset(key, is_latest_first, has_times, mark)
   return true
 end
 
--- The index of the cursor's entry in a list: the old index, or a lower one if earlier entries left.
+-- Returns the index of the cursor's entry in a list: the old index, or a lower one if earlier
+-- entries left.
 local function index_of(key)
   local last = tonumber(place) or -1
   for _ = 1, WINDOWS_MAX do

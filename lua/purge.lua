@@ -31,7 +31,7 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local ids, above, heavy = {}, 0, 0
--- The tasks of a state that are removed, and the bytes that are left in the state.
+-- Returns the tasks of a state that are removed, and the bytes that are left in the state.
 local function victims_of(zset, state)
   local left, bytes, victims = redis.call('ZCARD', zset), counted_bytes(meta, state), {}
   local oldest = redis.call('ZRANGE', zset, '0', whole(PURGE_MAX - 1), 'WITHSCORES')

@@ -4,8 +4,8 @@ local function owns_mark(mark, id)
   return mark and string.sub(mark, 1, #id + 1) == id .. ':'
 end
 
--- Whether the biz id is free from now on. After a success the mark lasts until its window is over.
--- Only its owner may change it.
+-- Returns whether the biz id is free from now on. After a success the mark lasts until its window
+-- is over. Only its owner may change it.
 local function biz_ends(key, mark, id, state, now)
   if mark == id .. ':0:L' then
     return true

@@ -1,7 +1,7 @@
 -- claim_grants: the reply of a claim.
 
--- The ids that have a record, and the records. An id without a record is a sign of damage; it is
--- omitted.
+-- Returns the ids that have a record, and the records. An id without a record is a sign of damage;
+-- it is omitted.
 local function with_records(tasks, ids)
   if #ids <= 1 then
     local record = ids[1] and redis.call('HGET', tasks, ids[1])
@@ -24,8 +24,8 @@ local function with_records(tasks, ids)
   return kept_ids, kept_records
 end
 
--- The reply is one list, because each list within a reply costs Redis as much as a command. `tries`
--- is the key of the tries, or nil if none of these tasks was tried before.
+-- Returns the reply. It is one list, because each list within a reply costs Redis as much as a
+-- command. `tries` is the key of the tries, or nil if none of these tasks was tried before.
 local function granted(token, now, more, wait, ids, records, tries)
   local count = #ids
   local reply = { 'OK', token, now, more and 1 or 0, wait, count, unpack(ids) }

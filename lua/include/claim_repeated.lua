@@ -1,6 +1,6 @@
 -- claim_repeated: the answer to a claim whose first reply may be lost.
 
--- The reply for the tasks of that claim that the worker still holds.
+-- Returns the reply for the tasks of that claim that the worker still holds.
 local function repeated_claim(working, tasks, tries, last, now)
   local ids, token = {}, string.match(last, '^%d+:%d+')
   local held = redis.call('HGETALL', working)

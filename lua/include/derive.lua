@@ -1,6 +1,7 @@
 -- derive: keys that a caller cannot name because the script itself finds the id.
 
--- Every key of a queue has the same prefix and hash tag as `meta`, so all are in one cluster slot.
+-- Returns a key of the queue. Every key of a queue has the same prefix and hash tag as `meta`, so
+-- all are in one cluster slot.
 local function derive(meta, kind, name)
   return string.sub(meta, 1, -5) .. kind .. ':' .. name
 end

@@ -2,7 +2,7 @@
 
 local DUE_MAX = 128
 
--- Up to DUE_MAX ids that are due, and the time of the next due task, nil if there is none.
+-- Returns up to DUE_MAX ids that are due, and the time of the next due task, nil if there is none.
 local function due_in(zset, now)
   local head = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')
   if not head[2] then

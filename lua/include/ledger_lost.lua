@@ -4,7 +4,7 @@
 -- The maximum number of gaps. If there are more, the first two become one gap that covers both.
 local LOST_MAX = 8
 
--- The gaps of a slot plus a new one: `<last call before> <first call after>`….
+-- Returns the gaps of a slot plus a new one: `<last call before> <first call after>`….
 local function lost_with(stored, before, after)
   local gaps = {}
   for number in string.gmatch(stored or '', '%d+') do

@@ -2,8 +2,8 @@
 -- files and restored copies hold a prefix of the history, so a task may never have been stored
 -- there.
 
--- Whether this history has stored the call with that number: its slot has that call or a later one,
--- and the ledger does not know the call as lost.
+-- Returns whether this history has stored the call with that number: its slot has that call or a
+-- later one, and the ledger does not record the call as lost.
 local function was_stored(ledger, slot, number)
   if number == '' then
     return false
@@ -18,9 +18,9 @@ local function was_stored(ledger, slot, number)
   return tonumber(string.match(answers[1] or '0', '^%d+')) >= number
 end
 
--- Whether the task may have been removed without success: either a task born at this time or later
--- was purged, which may be this one, or this task was deleted. `removed` caches the values that one
--- call reads.
+-- Returns whether the task may have been removed without success: either a task born at this time
+-- or later was purged, which may be this one, or this task was deleted. `removed` caches the values
+-- that one call reads.
 local function was_removed(meta, id, removed)
   if not removed.born then
     removed.born = tonumber(redis.call('HGET', meta, 'purged_born') or -1)

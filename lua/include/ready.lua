@@ -3,8 +3,8 @@
 -- One step of priority equals a minute of waiting, so a low priority ages but never starves.
 local PRIORITY_STEP_MS = 60000
 
--- The priorities of some tasks, as a list with false for a task without one; nil if no task has
--- one.
+-- Returns the priorities of some tasks, as a list with false for a task without one; nil if no task
+-- has one.
 local function priorities_of(priorities, ids)
   if #ids == 0 or redis.call('HLEN', priorities) == 0 then
     return nil

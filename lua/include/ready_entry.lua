@@ -4,7 +4,7 @@
 local ID_LENGTH = 22
 local STAMPED_LENGTH = 9 + ID_LENGTH
 
--- The id of an entry; nil if it is not an entry of Optimus.
+-- Returns the id of an entry; nil if it is not an entry of Optimus.
 local function entry_id(entry)
   if #entry == ID_LENGTH then
     return entry

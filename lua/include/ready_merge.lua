@@ -1,7 +1,7 @@
 -- ready_merge: which tasks are next. Entries of the ready list in their order, merged with the
 -- ranked tasks by score.
 
--- The ms since which the task of an entry is ready.
+-- Returns the ms since which the task of an entry is ready.
 local function entry_since(entry)
   return #entry == ID_LENGTH and born_ms(entry) or tonumber(string.sub(entry, 1, 8), 36) or 0
 end

@@ -3,7 +3,7 @@
 -- `tombstones` in `meta` counts all of them. A requeued task has a second entry, and the first of
 -- the two is skipped.
 
--- How many entries of each of these tasks must be skipped, by id.
+-- Returns how many entries of each of these tasks must be skipped, by id.
 local function skips_of(skips, entries)
   local ids = {}
   for i = 1, #entries do

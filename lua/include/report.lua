@@ -42,7 +42,7 @@ local function still_held(working)
   return held, reply, first_id, count
 end
 
--- The values of those reports in the column that begins at `first`.
+-- Returns the values of those reports in the column that begins at `first`.
 local function column(first, count, held)
   if #held == count then
     return { unpack(ARGV, first, first + count - 1) }

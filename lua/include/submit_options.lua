@@ -24,8 +24,8 @@ local function leave_out_stored(tasks, found, ids)
   return repeated
 end
 
--- The marks of some biz ids, with false for none. MGET treats a key of another type as absent. GET
--- refuses it, and so does this function.
+-- Returns the marks of some biz ids, with false for none. MGET treats a key of another type as
+-- absent. GET refuses it, and so does this function.
 local function marks_of(keys)
   local marks, stored = redis.call('MGET', unpack(keys)), 0
   for i = 1, #keys do

@@ -2,8 +2,8 @@
 
 local ID_DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 
--- The ms in the first 48 bits of a version 7 uuid, by its submitter's clock; 0 if the text is not
--- an id, or if its uuid has another version, which contains no time.
+-- Returns the ms in the first 48 bits of a version 7 uuid, by its submitter's clock; 0 if the text
+-- is not an id, or if its uuid has another version, which contains no time.
 local function born_ms(id)
   local ms = 0
   for place = 1, 9 do

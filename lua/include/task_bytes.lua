@@ -1,8 +1,8 @@
 -- task_bytes: the bytes of dead and of cancelled tasks. `meta` counts them as `dead_bytes` and
 -- `cancelled_bytes`.
 
--- The bytes of one hash field. A key of another type counts as empty, because a count must not keep
--- a task from its end. Any other refusal ends the script, as that of another read does.
+-- Returns the bytes of one hash field. A key of another type counts as empty, because a count must not
+-- keep a task from its end. Any other refusal ends the script, as that of another read does.
 local function field_bytes(key, id)
   local bytes = redis.pcall('HSTRLEN', key, id)
   if type(bytes) == 'number' then
@@ -11,8 +11,8 @@ local function field_bytes(key, id)
   return string.find(bytes.err, 'WRONGTYPE', 1, true) and 0 or redis.call('HSTRLEN', key, id)
 end
 
--- The bytes of one task: its record, its separate payload, and its error history. None of them
--- changes while the task is dead or cancelled. `history` is the error history that a script is
+-- Returns the bytes of one task: its record, its separate payload, and its error history. None of
+-- them changes while the task is dead or cancelled. `history` is the error history that a script is
 -- about to write.
 local function kept_bytes(meta, id, history)
   local base = string.sub(meta, 1, -5)

@@ -23,7 +23,8 @@ end
 -- The keys of tasks that are neither working nor ready.
 local INDEXES = { 'delayed', 'retry', 'cancelled', 'dead' }
 
--- Whether a task is among the last successes. A caller with many tasks reads the successes once.
+-- Returns whether a task is among the last successes. A caller with many tasks reads the successes
+-- once.
 local function is_success(keys, id)
   if not keys.many then
     return summary_of(keys.success, id)
@@ -37,8 +38,8 @@ local function is_success(keys, id)
   return keys.succeeded[id]
 end
 
--- The state of a task if a key shows it, and the time when the task is due or ended ('' if none).
--- nil for a task that is working or ready.
+-- Returns the state of a task if a key shows it, and the time when the task is due or ended ('' if
+-- none). nil for a task that is working or ready.
 local function standing(keys, id)
   if redis.call('HEXISTS', keys.tasks, id) == 0 then
     local result = derive(keys.meta, 'result', id)
@@ -56,8 +57,8 @@ local function standing(keys, id)
   return nil
 end
 
--- The name of the state, the worker that holds the task, and the time when it is due or ended (''
--- if none). A task that has a record and is in no other place is in the ready list.
+-- Returns the name of the state, the worker that holds the task, and the time when it is due or
+-- ended ('' if none). A task that has a record and is in no other place is in the ready list.
 local function find(keys, id)
   local state, at = standing(keys, id)
   if state then

@@ -1,8 +1,8 @@
 -- task_header: the JSON of Optimus at the start of a record. For rare paths only: never in submit,
 -- claim, complete.
 
--- A header that cannot be read counts as empty, so that a damaged record can still be reaped and
--- purged.
+-- Decodes the header of a record. A header that cannot be read counts as empty, so that a damaged
+-- record can still be reaped and purged.
 local function header_of(record)
   local start = record and (string.sub(record, 1, 1) == '{' and 1 or 9)
   local stop = record and string.find(record, '\n', start, true)

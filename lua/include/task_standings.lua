@@ -1,7 +1,7 @@
 -- task_standings: the places of many tasks. A key without entries is read once for all tasks.
 
--- The state of each id, or false for a task that is working or ready; the ids of those; and how
--- many tasks each key has.
+-- Returns the state of each id, or false for a task that is working or ready; the ids of those; and
+-- how many tasks each key has.
 local function standings_of(keys, ids)
   local states, open, sizes = {}, {}, {}
   keys.filled, keys.many = {}, #ids > 1

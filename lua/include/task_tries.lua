@@ -15,7 +15,7 @@ local function tries_text(failures, losses, misfits, start_by)
   return (start_by or '') == '' and counts or counts .. ':' .. start_by
 end
 
--- The counts plus these numbers; Returns `first` if there are no counts yet. `kept` is 0 if the
+-- Returns the counts plus these numbers, or `first` if there are no counts yet. `kept` is 0 if the
 -- misfits no longer count because the task was started; else 1.
 local function tries_after(stored, first, failed, lost, kept)
   if not stored then

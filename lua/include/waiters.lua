@@ -2,8 +2,8 @@
 
 local COMPLETIONS_TTL_MS = 60000
 
--- The clients that wait for each task, as a list with false for a task without any; nil if no task
--- has one.
+-- Returns the clients that wait for each task, as a list with false for a task without any; nil if
+-- no task has one.
 local function waiters_of(meta, waiters, ids)
   if #ids == 0 or redis.call('HLEN', waiters) == 0 then
     return nil

@@ -1,19 +1,19 @@
 -- worker_held: the tasks that a worker holds, in `working:<worker>`: id → token, and the field of
 -- `last_claim`.
 
--- The number of tasks that the worker holds.
+-- Returns the number of tasks that the worker holds.
 local function count_held(working)
   return math.max(0, redis.call('HLEN', working) - 1)
 end
 
--- Whether the worker holds only one task, claimed to run alone. Then no other task can have killed
--- the worker.
+-- Returns whether the worker holds only one task, claimed to run alone. Then no other task can have
+-- killed the worker.
 local function is_alone(working)
   local last = redis.call('HGET', working, LAST_CLAIM)
   return last and string.find(last, ALONE, 1, true) and count_held(working) == 1
 end
 
--- The tasks that the worker holds, as id, token, ….
+-- Returns the tasks that the worker holds, as id, token, ….
 local function all_held(working)
   local pairs_held = redis.call('HGETALL', working)
   local size = #pairs_held
@@ -27,8 +27,8 @@ local function all_held(working)
   return pairs_held
 end
 
--- The tasks of a worker that were asked to stop. The smaller of the two sets is looked up in the
--- other.
+-- Returns the tasks of a worker that were asked to stop. The smaller of the two sets is looked up
+-- in the other.
 local function asked_to_stop(cancel, working, held)
   local asked = #held > 0 and redis.call('HLEN', cancel) or 0
   if asked == 0 then
@@ -55,7 +55,7 @@ local function asked_to_stop(cancel, working, held)
   return stopping
 end
 
--- Up to `limit` ids of tasks that the worker holds, in no order.
+-- Returns up to `limit` ids of tasks that the worker holds, in no order.
 local function some_held(working, limit)
   local ids = redis.call('HRANDFIELD', working, limit + 1)
   for i, id in ipairs(ids) do

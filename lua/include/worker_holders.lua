@@ -1,8 +1,8 @@
 -- worker_holders: the workers that hold many tasks. Every worker is read once for all tasks.
 
--- The worker of each id that is held, and its token. For each worker, the function reads either all
--- tasks that the worker holds or all tasks that are still missing, whichever are fewer. Most reads
--- find nothing, so these two loops call no other function.
+-- Returns the worker of each id that is held, and its token. For each worker, the function reads
+-- either all tasks that the worker holds or all tasks that are still missing, whichever are fewer.
+-- Most reads find nothing, so these two loops call no other function.
 local function holders_of(meta, workers, ids)
   local holders, tokens, wanted, open = {}, {}, {}, #ids
   for _, id in ipairs(ids) do

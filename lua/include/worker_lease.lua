@@ -12,7 +12,7 @@ local OFTEN_MAX = 8
 -- A long lease is at most this many usual leases.
 local LONG_MAX = 10
 
--- The lease of a worker that holds `held` tasks, and when that lease is over.
+-- Returns the lease of a worker that holds `held` tasks, and when that lease is over.
 local function lease_for(lease_ms, held, peers, now)
   local factor = math.min(peers / OFTEN_MAX, LONG_MAX)
   if held > 0 or factor <= 1 then
@@ -80,7 +80,7 @@ local function mend_leases(meta, workers, mending)
   end
 end
 
--- The ms until the earliest lease of another worker is over; -1 if there is no other.
+-- Returns the ms until the earliest lease of another worker is over; -1 if there is no other.
 local function next_expiry_in(workers, self, now)
   local first = redis.call('ZRANGE', workers, 0, 1, 'WITHSCORES')
   for i = 1, #first, 2 do

@@ -93,7 +93,7 @@ fn unknown(name: &str, scheme: Scheme, known: &[&str]) -> String {
     if OF_TLS.contains(&name) && scheme == Scheme::Tcp {
         return format!("its parameter {name} is for TLS; write rediss:// in place of redis://");
     }
-    format!("of its parameters {name} is not known; known are {}", known.join(", "))
+    format!("its parameter {name} is not known; it can be {}", known.join(", "))
 }
 
 /// Returns whether the text is safe to print. A misplaced password would have other characters next

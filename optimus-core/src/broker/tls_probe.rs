@@ -39,7 +39,7 @@ pub(super) async fn speaks_tls(host: &str, port: u16) -> bool {
     matches!(answer, Ok(Ok(ALERT | HANDSHAKE)))
 }
 
-/// Returns if the server has not answered in TLS for a while, but answers plain commands.
+/// Returns only if the server has not answered in TLS for a while, but answers plain commands.
 #[cfg(feature = "tls")]
 pub(super) async fn speaks_plainly(host: &str, port: u16) {
     tokio::time::sleep(WITHIN).await;

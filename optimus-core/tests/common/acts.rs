@@ -122,7 +122,7 @@ impl Bench {
         broker.report(call).await.expect("a report is answered")
     }
 
-    /// The state of a task.
+    /// Returns the state of a task.
     pub(crate) async fn state(&self, id: &TaskId) -> TaskState {
         self.now().inspect(id).await.expect("a task can be inspected").state
     }
@@ -138,12 +138,12 @@ impl Bench {
         assert_eq!(end, None, "{id} has ended");
     }
 
-    /// The completion messages of a client, in order.
+    /// Returns the completion messages of a client, in order.
     pub(crate) async fn completions(&self, client: &str) -> Vec<String> {
         self.list(&format!("completions:{client}")).await
     }
 
-    /// The ids of the entries in the ready list, tombstones included.
+    /// Returns the ids of the entries in the ready list, tombstones included.
     pub(crate) async fn ready_list(&self) -> Vec<String> {
         let entries = self.list("ready").await;
         entries.iter().map(|entry| entry[entry.len() - 22..].to_owned()).collect()
@@ -158,9 +158,9 @@ impl Bench {
 
 /// The parts of a claim's answer that tests check.
 pub(crate) trait Grants {
-    /// The granted ids, in the order of the answer.
+    /// Returns the granted ids, in the order of the answer.
     fn ids(&self) -> Vec<TaskId>;
-    /// The leases on the granted tasks.
+    /// Returns the leases on the granted tasks.
     fn leases(&self, worker: &WorkerId) -> Vec<Lease>;
 }
 
@@ -179,12 +179,12 @@ pub(crate) fn lease(id: &TaskId, worker: &WorkerId, token: Token) -> Lease {
     Lease { id: id.clone(), worker: worker.clone(), token }
 }
 
-/// The ids of submissions.
+/// Returns the ids of submissions.
 pub(crate) fn ids_of(tasks: &[Submission]) -> Vec<TaskId> {
     tasks.iter().map(|task| task.id().clone()).collect()
 }
 
-/// A report of success, without result and biz id.
+/// Returns a report of success, without result and biz id.
 pub(crate) fn done(lease: &Lease) -> Completion {
     Completion {
         lease: lease.clone(),
@@ -198,17 +198,17 @@ pub(crate) fn done(lease: &Lease) -> Completion {
     }
 }
 
-/// A report of success of the job with this biz id.
+/// Returns a report of success of the job with this biz id.
 pub(crate) fn done_biz(lease: &Lease, biz_id: &str) -> Completion {
     Completion { biz_id: Some(biz_id.into()), ..done(lease) }
 }
 
-/// A report of failure.
+/// Returns a report of failure.
 pub(crate) fn failed(lease: &Lease, outcome: FailureOutcome) -> Failure {
     Failure { lease: lease.clone(), outcome, error: r#"{"reason":"failed"}"#.into() }
 }
 
-/// A report that gives a task back.
+/// Returns a report that gives a task back.
 pub(crate) fn given(lease: &Lease, give: Give) -> Release {
     Release { lease: lease.clone(), give }
 }

@@ -54,27 +54,27 @@ enum Raw {
 }
 
 impl Bench {
-    /// A bench on a private store in this process.
+    /// Makes a bench on a private store in this process.
     pub(crate) fn embedded() -> Self {
         let store = Store::new(Clock::system());
         Self::new(Endpoint::Memory(store.clone(), "bench".to_owned()), Raw::Memory(store))
     }
 
-    /// A bench on the server that the tests share.
+    /// Makes a bench on the server that the tests share.
     pub(crate) async fn redis() -> Self {
         static SHARED: LazyLock<SharedRedis> = LazyLock::new(shared_redis);
         let endpoint = Endpoint::parse(SHARED.url()).expect("the testkit's URL is valid");
         Self::new(endpoint, Raw::Shared(connect(SHARED.url()).await))
     }
 
-    /// A bench on a private server, which a test may disturb.
+    /// Makes a bench on a private server, which a test may disturb.
     pub(crate) async fn own_redis() -> Self {
         let server = RedisServer::start();
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is valid");
         Self::new(endpoint, Raw::Own(connect(&server.url()).await, Arc::new(server)))
     }
 
-    /// A bench on a server that the test restarts, with the data of the last run.
+    /// Makes a bench on a server that the test restarts, with the data of the last run.
     pub(crate) async fn on(server: &RedisServer) -> Self {
         let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is valid");
         Self::named(endpoint, Raw::Shared(connect(&server.url()).await), "restarted")
@@ -97,22 +97,22 @@ impl Bench {
         Self { broker, raw, queue, last_number: AtomicU64::new(0) }
     }
 
-    /// The broker, this many ms after [`START`].
+    /// Returns the broker, this many ms after [`START`].
     pub(crate) fn at(&self, ms: u64) -> Broker {
         self.broker.at(START + ms)
     }
 
-    /// The broker, with the clock of the store.
+    /// Returns the broker, with the clock of the store.
     pub(crate) fn now(&self) -> Broker {
         self.broker.clone()
     }
 
-    /// The key of that name in the format of our keys.
+    /// Returns the key of that name in the format of our keys.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{{{}:{}:0}}:{name}", self.broker.namespace(), self.queue)
     }
 
-    /// A call number that was not used before.
+    /// Returns a call number that was not used before.
     pub(crate) fn next_number(&self) -> u64 {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -142,27 +142,27 @@ impl Bench {
         answers.expect("the raw commands of a test are right")
     }
 
-    /// A hash's field.
+    /// Returns a hash's field.
     pub(crate) async fn field(&self, name: &str, field: &str) -> Option<String> {
         self.raw(cmd("HGET").arg(self.key(name)).arg(field)).await
     }
 
-    /// A zset's score.
+    /// Returns a zset's score.
     pub(crate) async fn score(&self, name: &str, member: &str) -> Option<u64> {
         self.raw(cmd("ZSCORE").arg(self.key(name)).arg(member)).await
     }
 
-    /// A zset's score as Redis writes it, which need not be whole.
+    /// Returns a zset's score as Redis writes it, which need not be whole.
     pub(crate) async fn exact_score(&self, name: &str, member: &str) -> Option<String> {
         self.raw(cmd("ZSCORE").arg(self.key(name)).arg(member)).await
     }
 
-    /// A list's items.
+    /// Returns a list's items.
     pub(crate) async fn list(&self, name: &str) -> Vec<String> {
         self.raw(cmd("LRANGE").arg(self.key(name)).arg(0).arg(-1)).await
     }
 
-    /// The names of all keys.
+    /// Returns the names of all keys.
     pub(crate) async fn names(&self) -> Vec<String> {
         self.dump().await.into_keys().filter(|name| !is_operation(name)).collect()
     }

@@ -21,7 +21,7 @@ impl Bench {
         wrong
     }
 
-    /// How many ms each key has left; -1 for a key without expiry.
+    /// Returns how many ms each key has left; -1 for a key without expiry.
     async fn lifetimes(&self, dump: &Dump) -> Vec<i64> {
         let mut reads = redis::pipe();
         for name in dump.keys() {
@@ -30,7 +30,7 @@ impl Bench {
         self.raw_all(&reads).await
     }
 
-    /// Every key with its content.
+    /// Returns every key with its content.
     pub(crate) async fn dump(&self) -> Dump {
         let keys = self.keys().await;
         let mut kinds = redis::pipe();
@@ -58,7 +58,7 @@ impl Bench {
         self.raw(cmd("KEYS").arg(format!("{}*", self.key("")))).await
     }
 
-    /// The names of the keys whose content differs from the dump; in order.
+    /// Returns the names of the keys whose content differs from the dump; in order.
     pub(crate) async fn changes(&self, before: &Dump) -> Vec<String> {
         let after = self.dump().await;
         let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
@@ -116,7 +116,7 @@ fn write(content: &Content, pipeline: &mut Pipeline, key: &str) {
     };
 }
 
-/// The key of a requeue that was done, with a name that tests do not know. It expires.
+/// Returns the key of a requeue that was done, with a name that tests do not know. It expires.
 pub(crate) fn is_operation(name: &str) -> bool {
     name.starts_with("requeued:") && name != "requeued:again"
 }

@@ -37,22 +37,22 @@ impl Task for Fragile {
     }
 }
 
-/// A call with this payload, which must be JSON.
+/// Returns a call with this payload, which must be JSON.
 pub(crate) fn job_of(payload: impl Into<String>) -> Call<Job> {
     Job(RawValue::from_string(payload.into()).expect("a payload is JSON")).call()
 }
 
-/// A call with a simple payload.
+/// Returns a call with a simple payload.
 pub(crate) fn job() -> Call<Job> {
     job_of("{}")
 }
 
-/// An encoded call, as a client sends it at [`START`].
+/// Returns an encoded call, as a client sends it at [`START`].
 pub(crate) fn ready(call: impl Submit) -> Submission {
     ready_at(0, call)
 }
 
-/// An encoded call, as a client sends it this many ms after [`START`].
+/// Returns an encoded call, as a client sends it this many ms after [`START`].
 pub(crate) fn ready_at(ms: u64, call: impl Submit) -> Submission {
     let task = call.into_submission().expect("the options of a test are valid");
     let made = format!("{}", task.id().uuid());

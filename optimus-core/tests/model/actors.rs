@@ -154,7 +154,7 @@ impl Actors {
         Call::Claim { worker: worker.id.clone(), seq, want, alone }
     }
 
-    /// The report that all tasks which a worker holds succeeded.
+    /// Returns the report that all tasks which a worker holds succeeded.
     pub(crate) fn complete_all(
         &self,
         now: u64,
@@ -194,19 +194,19 @@ impl Actors {
         }
     }
 
-    /// The current id of a worker.
+    /// Returns the current id of a worker.
     pub(crate) fn worker(&self, worker: u8) -> WorkerId {
         self.workers[usize::from(worker)].id.clone()
     }
 
-    /// The worker, or another one if only that holds tasks.
+    /// Returns the worker, or another one if only that holds tasks.
     pub(crate) fn busy(&self, worker: u8, reference: &Queue) -> WorkerId {
         let mut others = (0..3).map(|step| self.worker((worker + step) % 3));
         let holds = |id: &WorkerId| reference.workers.get(id).is_some_and(|w| !w.holds.is_empty());
         others.find(holds).unwrap_or_else(|| self.worker(worker))
     }
 
-    /// A worker that was reaped or has left returns with a new id.
+    /// Gives a worker that was reaped or has left a new id.
     fn restart(&mut self, worker: u8, reference: &Queue) -> WorkerId {
         let index = worker;
         let worker = &mut self.workers[usize::from(worker)];
@@ -302,8 +302,8 @@ pub(crate) fn client_name(client: u8) -> String {
     format!("c{client}")
 }
 
-/// An id that a client with this clock makes, the same in every run. Its other bits have no order,
-/// so that equal times are not sorted by age.
+/// Returns an id that a client with this clock makes, the same in every run. Its other bits have no
+/// order, so that equal times are not sorted by age.
 fn made_id(queue: &QueueName, version: u8, here_ms: u64, count: usize) -> TaskId {
     let rest = (count as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (high, low) = (here_ms >> 16 & 0xffff_ffff, here_ms & 0xffff);

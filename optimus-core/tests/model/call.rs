@@ -96,19 +96,19 @@ pub(crate) enum DueMs {
 }
 
 impl Wanted {
-    /// The name of the task's definition.
+    /// Returns the name of the task's definition.
     pub(crate) fn task(&self) -> &'static str {
         if self.fragile { Fragile::NAME } else { "job" }
     }
 
-    /// The bytes that the task takes in the store, including its stamp and its payload.
+    /// Returns the bytes that the task takes in the store, including its stamp and its payload.
     pub(crate) fn bytes(&self) -> u64 {
         let stamp = if self.expires_in_ms.is_some() { STAMP_BYTES } else { 0 };
         let payload = if self.large && !self.fragile { LARGE_BYTES + QUOTES } else { 0 };
         (self.submission().stored().len() + stamp + payload) as u64
     }
 
-    /// The task in the form that a client encodes.
+    /// Returns the task in the form that a client encodes.
     pub(crate) fn submission(&self) -> Submission {
         let large = || format!("\"{}\"", "x".repeat(LARGE_BYTES));
         match (self.fragile, self.large) {

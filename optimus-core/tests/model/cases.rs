@@ -35,7 +35,7 @@ struct Field {
 }
 
 impl Plan {
-    /// The plan of the environment, or a short one.
+    /// Returns the plan of the environment, or a short one.
     pub(crate) fn from_env() -> Self {
         let number = |name: &str, default: u64| {
             let name = format!("OPTIMUS_MODEL_{name}");
@@ -48,12 +48,12 @@ impl Plan {
         Self { cases, steps, seed, width: &NARROW, goal: &NARROW_GOAL }
     }
 
-    /// The same plan with one of this many runs, and at least one run.
+    /// Returns the same plan with one of this many runs, and at least one run.
     pub(crate) fn one_of(self, count: u64) -> Self {
         Self { cases: (self.cases / count).max(1), ..self }
     }
 
-    /// The same plan with steps that exceed the limits of the scripts.
+    /// Returns the same plan with steps that exceed the limits of the scripts.
     pub(crate) fn wide(self) -> Self {
         Self { width: &WIDE, goal: &WIDE_GOAL, ..self }
     }
@@ -90,7 +90,7 @@ impl Plan {
         }
     }
 
-    /// The steps of a seed.
+    /// Returns the steps of a seed.
     fn sequence(self, seed: u64) -> Vec<Step> {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -102,7 +102,7 @@ impl Plan {
             .current()
     }
 
-    /// The failure with its steps, and how to repeat it.
+    /// Returns the failure with its steps, and how to repeat it.
     async fn report(self, field: &Field, seed: u64, steps: &[Step]) -> String {
         field.clear().await;
         let mut run = field.start().recording();

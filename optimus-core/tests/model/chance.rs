@@ -44,7 +44,7 @@ pub(crate) const WIDE: Width = Width {
     tries_max: 400,
 };
 
-/// A strategy for this many steps.
+/// Returns a strategy for this many steps.
 pub(crate) fn steps(count: usize, width: &Width) -> impl Strategy<Value = Vec<Step>> {
     vec(step(width), count)
 }

@@ -14,7 +14,7 @@ impl Names {
         Self(names.collect())
     }
 
-    /// The text with every id replaced by its name.
+    /// Returns the text with every id replaced by its name.
     pub(crate) fn put_into(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (id, name)| text.replace(id, name))
     }

@@ -49,12 +49,12 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// The id of an entry, after its stamp.
+/// Returns the id of an entry, after its stamp.
 fn last_of(entry: &[u8]) -> &[u8] {
     &entry[entry.len().saturating_sub(ID_BYTES)..]
 }
 
-/// The id of a completion message, before the state.
+/// Returns the id of a completion message, before the state.
 fn first_of(completion: &[u8]) -> &[u8] {
     &completion[..completion.len().min(ID_BYTES)]
 }

@@ -34,8 +34,8 @@ impl Picture {
         }
     }
 
-    /// The picture of a store at this time. It omits what the reference does not predict: the bytes
-    /// of records, the wakeup list, and the names of operations.
+    /// Returns the picture of a store at this time. The picture omits the parts that the reference
+    /// does not predict: the bytes of records, the wakeup list, and the names of operations.
     pub(crate) fn of(dump: &Dump, now: u64) -> Self {
         let mut picture = Self::default();
         let is_omitted = |key: &str| key == "wake" || key.starts_with("requeued:");
@@ -63,7 +63,7 @@ impl Picture {
         }
     }
 
-    /// The members that only one side has, one line for each; empty if both are equal.
+    /// Returns the members that only one side has, one line for each; empty if both are equal.
     pub(crate) fn difference(&self, expected: &Self) -> String {
         let keys: BTreeSet<&String> = self.0.keys().chain(expected.0.keys()).collect();
         let none = Vec::new();
@@ -92,7 +92,7 @@ impl Picture {
     }
 }
 
-/// The members of the first that are not in the second, counting duplicates.
+/// Returns the members of the first list that are not in the second, counting duplicates.
 fn without<'a>(members: &'a [String], others: &[String]) -> Vec<&'a String> {
     let mut left: Vec<&String> = others.iter().collect();
     let mut extra = Vec::new();

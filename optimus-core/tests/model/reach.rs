@@ -122,7 +122,7 @@ impl Reach {
         }
     }
 
-    /// The cases of the goal that were never reached.
+    /// Returns the cases of the goal that were never reached.
     pub(crate) fn missing(&self, goal: &Goal) -> Vec<&'static str> {
         goal.cases.iter().copied().filter(|case| !self.0.contains_key(case)).collect()
     }

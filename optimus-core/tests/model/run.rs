@@ -37,7 +37,7 @@ struct Sent {
 }
 
 impl<'a> Run<'a> {
-    /// A run on two empty queues, with a connection that may wait.
+    /// Makes a run on two empty queues, with a connection that may wait.
     pub(crate) fn new(benches: &'a [Bench; 2], listener: &'a Broker) -> Self {
         let sides = [&benches[0], &benches[1]].map(|bench| Side {
             bench,
@@ -60,17 +60,17 @@ impl<'a> Run<'a> {
         Self { transcript: Some(String::new()), ..self }
     }
 
-    /// All steps, one line each, with short names for the tasks.
+    /// Returns all steps, one line each, with short names for the tasks.
     pub(crate) fn transcript(&self) -> String {
         self.named(self.transcript.as_deref().unwrap_or_default())
     }
 
-    /// The cases that it has reached.
+    /// Returns the cases that the run has reached.
     pub(crate) fn into_reach(self) -> Reach {
         self.reach
     }
 
-    /// A text with short names for the tasks.
+    /// Returns a text with short names for the tasks.
     pub(crate) fn named(&self, text: &str) -> String {
         Names::of(self.sides.iter().flat_map(|side| &side.actors.tasks)).put_into(text)
     }

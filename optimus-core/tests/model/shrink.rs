@@ -68,7 +68,7 @@ impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
     }
 }
 
-/// How many parts of a step can be removed.
+/// Returns how many parts of a step can be removed.
 fn parts(step: &Step) -> usize {
     match step {
         Step::Submit { plans, .. } => plans.len(),

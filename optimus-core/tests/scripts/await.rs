@@ -16,13 +16,13 @@ use crate::{
 /// How many gaps a slot of a ledger records.
 const LOST_MAX: u64 = 8;
 
-/// The end of a task, for a client that waits and has no other facts.
+/// Returns the end of a task, for a client that waits and has no other facts.
 async fn end(bench: &Bench, id: &TaskId, client: &str) -> Option<TaskState> {
     let end = bench.now().wait_for_end(id, client, None).await.expect("a wait is not refused");
     end.map(|end| end.state)
 }
 
-/// The state of a task for its client, which submitted it in the call with this number.
+/// Returns the state of a task for its client, which submitted it in the call with this number.
 async fn state_of(bench: &Bench, id: &TaskId, number: u64) -> TaskState {
     let stored_by = Some(StoredBy { client: "c1", number });
     let state = bench.now().state_of(id, stored_by).await.expect("a read is not refused");

@@ -26,7 +26,7 @@ const SUBMIT: &str = concat!(
 /// The keys of a plain submit, in the order of its naming block.
 const SUBMIT_KEYS: [&str; 4] = ["tasks", "ready", "wake", "ledger:c1"];
 
-/// The record of the only task of the queue, claimed.
+/// Claims the only task of the queue and returns its record.
 async fn claimed_payload(bench: &Bench, id: &TaskId) -> TaskRecord {
     let worker = bench.worker(0, "w").await;
     let claimed = bench.claim(0, &worker, 1, 1).await;

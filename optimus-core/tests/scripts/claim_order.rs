@@ -13,7 +13,7 @@ use crate::{
 /// The waiting time that equals one step of priority.
 const STEP_MS: u64 = 60_000;
 
-/// All tasks that a new worker can claim.
+/// Returns all tasks that a new worker can claim.
 async fn claim_all(bench: &Bench, at: u64) -> Vec<TaskId> {
     let worker = bench.worker(at, "w").await;
     bench.claim(at, &worker, 1, 128).await.ids()

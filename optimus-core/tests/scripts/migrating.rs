@@ -57,7 +57,7 @@ impl Cluster {
     }
 }
 
-/// A key with an element that no call reads.
+/// Returns a key with an element that no call reads.
 fn filler(name: &str) -> Content {
     let kind = name.split_inclusive(':').next().unwrap_or(name);
     match kind {
@@ -73,7 +73,7 @@ fn filler(name: &str) -> Content {
     }
 }
 
-/// The elements of a key that the call removes or replaces, so that it empties the key.
+/// Returns the elements of a key that the call removes or replaces, so that it empties the key.
 fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
     let missing = |pairs: &[(Vec<u8>, Vec<u8>)], left: &[(Vec<u8>, Vec<u8>)]| {
         pairs.iter().filter(|pair| !left.contains(pair)).cloned().collect::<Vec<_>>()

@@ -8,14 +8,14 @@ use crate::wrong_type::{TEXTS, named_keys};
 
 const PAGE: &str = include_str!("../../lua/README.md");
 
-/// The rows below a table's header, as cells.
+/// Returns the rows below a table's header, as cells.
 fn rows(head: &str) -> Vec<Vec<&'static str>> {
     let table = PAGE.split(head).nth(1).unwrap_or_else(|| panic!("no table {head:?}"));
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
-/// The words of refusals in a text.
+/// Returns the words of refusals in a text.
 fn refusals(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
     words.filter(|word| Refusal::from_word(word).is_some()).collect()

@@ -13,7 +13,7 @@ use crate::{
     jobs::{Fragile, job, jobs, ready},
 };
 
-/// A worker that has watched the leases until now, so that a reap finds no outage.
+/// Registers a worker that watches the leases until now, so that a reap finds no outage.
 async fn watcher(bench: &Bench, at: u64) -> WorkerId {
     let watched_at = bench.field("meta", "watched_at").await;
     let mut now = watched_at.map_or(at, |ms| ms.parse::<u64>().unwrap() - START);

@@ -180,7 +180,7 @@ async fn a_stored_task_is_returned_and_nothing_is_added(bench: Bench) {
     assert_eq!(bench.ready_list().await, [ready_one.stored(), new.stored()]);
 }
 
-/// A submission with all options, to test that nothing of it is added twice.
+/// Returns a submission with all options, to test that nothing of it is added twice.
 fn submission(id: &TaskId) -> Submission {
     let large = format!("{:?}", "x".repeat(20_000));
     job_of(large)

@@ -9,14 +9,14 @@ use crate::{
     jobs::{job, jobs},
 };
 
-/// How many commands the server has executed, including those of scripts.
+/// Returns how many commands the server has executed, including those of scripts.
 async fn commands(bench: &Bench) -> u64 {
     let stats: String = bench.raw(redis::cmd("INFO").arg("commandstats")).await;
     let calls = stats.lines().filter_map(|line| line.split_once("calls=")?.1.split(',').next());
     calls.map(|calls| calls.parse::<u64>().expect("a number of calls")).sum()
 }
 
-/// How many commands it takes to claim and complete eight plain tasks.
+/// Returns how many commands it takes to claim and complete eight plain tasks.
 async fn commands_of_eight(bench: &Bench, at: u64) -> u64 {
     let tasks = jobs(8);
     bench.submit(at, &tasks).await;

@@ -38,7 +38,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
 const PREFIX_ONLY: &[(&str, &str)] =
     &[("complete", "meta"), ("await", "meta"), ("list", "meta"), ("inspect", "meta")];
 
-/// The keys that a script's naming block names, in order.
+/// Returns the keys that a script's naming block names, in order.
 pub(crate) fn named_keys(text: &str) -> Vec<String> {
     let body = text.split("\n\n").nth(1).expect("a naming block below the header");
     let mut names = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn named_keys(text: &str) -> Vec<String> {
     names
 }
 
-/// The key of that name in the world.
+/// Returns the key of that name in the world.
 pub(crate) fn in_world(name: &str, situation: &str) -> String {
     let worker = match situation {
         "a new worker" | "a new worker after an outage" => "newcomer",
@@ -101,7 +101,7 @@ async fn a_wrong_type_changes_nothing(bench: &Bench, script: &str) {
     }
 }
 
-/// Whether the call notices that the key is of a wrong type.
+/// Returns whether the call notices that the key is of a wrong type.
 async fn notices_wrong_type(
     bench: &Bench,
     world: &World,

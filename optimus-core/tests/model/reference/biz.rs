@@ -16,19 +16,19 @@ pub(crate) struct Mark {
 }
 
 impl Task {
-    /// The name of its biz id, which includes the name of the task's definition.
+    /// Returns the name of the task's biz id, which includes the name of the task's definition.
     pub(crate) fn mark(&self) -> Option<String> {
         self.biz.as_ref().map(|biz| mark_of(self.name, biz))
     }
 }
 
-/// The name of a biz id of a definition.
+/// Returns the name of a biz id of a definition.
 pub(crate) fn mark_of(task: &str, biz: &str) -> String {
     format!("{task}:{biz}")
 }
 
 impl Queue {
-    /// The owner of a biz id at this time.
+    /// Returns the owner of a biz id at this time.
     pub(super) fn owner_of(&self, mark: &str, now: u64) -> Option<&TaskId> {
         let mark = self.marks.get(mark)?;
         let holds =

@@ -8,7 +8,8 @@ use super::{Entry, Mark, Place, Queue, Task};
 use crate::picture::Picture;
 
 impl Queue {
-    /// Every key with its content, one line per member; members without an order are sorted.
+    /// Returns every key with its content, one line per member; members without an order are
+    /// sorted.
     pub(crate) fn picture(&self, now: u64) -> Picture {
         let mut picture = Picture::default();
         self.draw_tasks(&mut picture);
@@ -156,7 +157,8 @@ impl Entry {
 }
 
 impl Mark {
-    /// Whether the owner has succeeded and the window is over. Then the key may have expired.
+    /// Returns whether the owner has succeeded and the window is over. Then the key may have
+    /// expired.
     fn is_over(&self, now: u64) -> bool {
         self.done && self.valid_until <= now
     }

@@ -17,7 +17,7 @@ const OFTEN_MAX: u64 = 8;
 const LONG_MAX: u64 = 10;
 
 impl Worker {
-    /// The first ms at which the worker's lease is over.
+    /// Returns the first ms at which the worker's lease is over.
     pub(super) fn over_at(&self) -> u64 {
         self.expiry + u64::from(self.is_long)
     }
@@ -53,7 +53,7 @@ impl Queue {
         Answer::Renewed { next_expiry_ms, workers, lease_ms, held, stop }
     }
 
-    /// A worker → ∅, unless it still holds tasks.
+    /// Removes a worker, unless it still holds tasks: a worker → ∅.
     pub(super) fn leave(&mut self, name: &WorkerId) -> Answer {
         let holds = self.workers.get(name).map_or(0, |worker| worker.holds.len());
         if holds == 0 {
@@ -133,8 +133,8 @@ impl Queue {
         self.timer = self.timer.take().filter(|(holder, _)| holder != name);
     }
 
-    /// A worker loses a task. Returns the task's id if the task should run again. Only a task that
-    /// ran alone may have killed the worker.
+    /// Takes a task from a lost worker. Returns the task's id if the task should run again. Only a
+    /// task that ran alone may have killed the worker.
     fn lose(&mut self, now: u64, worker: &WorkerId, id: &TaskId, alone: bool) -> Option<TaskId> {
         self.workers.get_mut(worker).expect("the worker is registered").holds.remove(id);
         let task = self.task(id);
@@ -156,7 +156,7 @@ impl Queue {
         }
     }
 
-    /// The workers whose lease is over, the longest one first.
+    /// Returns the workers whose lease is over, the longest one first.
     fn lapsed(&self, now: u64) -> Vec<WorkerId> {
         let workers = self.workers.iter().filter(|(_, worker)| worker.over_at() <= now);
         let mut lapsed: Vec<_> = workers.map(|(name, worker)| (worker.over_at(), name)).collect();
@@ -164,16 +164,16 @@ impl Queue {
         lapsed.into_iter().take(LAPSED_MAX).map(|(_, name)| name.clone()).collect()
     }
 
-    /// Whether a worker has renewed within half of the shortest lease, by a clock that was not set
-    /// back.
+    /// Returns whether a worker has renewed within half of the shortest lease, by a clock that was
+    /// not set back.
     fn is_watched(&self, now: u64, lease_ms: u64) -> bool {
         let watched_at = self.watched_at.unwrap_or(now);
         watched_at <= now && now - watched_at <= self.lease_min.unwrap_or(lease_ms) / 2
     }
 
-    /// A worker renews. After an outage every other worker gets a whole lease, unless it got one
-    /// before and has not renewed since; leases are set back with the clock. Returns the workers
-    /// that got a lease.
+    /// Renews a worker's lease. After an outage every other worker gets a whole lease, unless it
+    /// got one before and has not renewed since; leases are set back with the clock. Returns the
+    /// workers that got a lease.
     fn watch(&mut self, now: u64, lease_ms: u64, name: Option<&WorkerId>) -> Vec<WorkerId> {
         let mut raised = Vec::new();
         if self.workers.is_empty() && name.is_none() {
@@ -207,7 +207,7 @@ impl Queue {
         raised
     }
 
-    /// The ms until the earliest lease of another worker is over.
+    /// Returns the ms until the earliest lease of another worker is over.
     fn next_expiry(&self, now: u64, name: &WorkerId) -> Option<u64> {
         let others = self.workers.iter().filter(|(other, _)| *other != name);
         others.map(|(_, worker)| worker.over_at().saturating_sub(now)).min()

@@ -180,7 +180,7 @@ impl Queue {
         Err(format!("the answer is\n  {ours}\nwhere the reference has\n  {theirs}"))
     }
 
-    /// The state of a task.
+    /// Returns the state of a task.
     pub(crate) fn state(&self, id: &TaskId) -> TaskState {
         match self.tasks.get(id).map(|task| task.place) {
             Some(Place::Delayed(_)) => TaskState::Delayed,
@@ -196,12 +196,12 @@ impl Queue {
         }
     }
 
-    /// The worker that holds a task.
+    /// Returns the worker that holds a task.
     pub(crate) fn holder(&self, id: &TaskId) -> Option<&WorkerId> {
         self.workers.iter().find(|(_, worker)| worker.holds.contains_key(id)).map(|(name, _)| name)
     }
 
-    /// A task of this queue, which must exist.
+    /// Returns a task of this queue, which must exist.
     fn task(&mut self, id: &TaskId) -> &mut Task {
         self.tasks.get_mut(id).expect("only tasks that are there are moved")
     }
@@ -229,7 +229,7 @@ impl Queue {
     }
 }
 
-/// A refusal with its detail.
+/// Returns a refusal with its detail.
 fn refused(refusal: Refusal, detail: &str) -> Answer {
     Answer::Refused(refusal, detail.to_owned())
 }

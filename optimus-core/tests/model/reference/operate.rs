@@ -21,7 +21,7 @@ const PURGED_MAX: usize = 64;
 const DELETED_FOR_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Queue {
-    /// A waiting task is cancelled at once; the worker of a running one is asked to stop.
+    /// Cancels waiting tasks at once, and asks the workers of running tasks to stop them.
     pub(super) fn cancel_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
         let mut done: BTreeMap<&TaskId, Cancelled> = BTreeMap::new();
         for id in ids {
@@ -153,7 +153,7 @@ impl Queue {
         Answer::Purged { tasks, more, workers: self.workers.len(), above_count, above_bytes }
     }
 
-    /// The bytes of the tasks that ended in this state.
+    /// Returns the bytes of the tasks that ended in this state.
     pub(super) fn ended_bytes(&self, state: TaskState) -> u64 {
         let bytes = |(_, id): &(u64, TaskId)| {
             let task = &self.tasks[id];
@@ -163,7 +163,7 @@ impl Queue {
         self.ended(state).iter().map(bytes).sum()
     }
 
-    /// An unused queue → ∅, except for keys that expire.
+    /// Removes an unused queue, except for keys that expire: an unused queue → ∅.
     pub(super) fn retire(&mut self, now: u64, idle_ms: u64) -> Answer {
         let is_kept = |ledger: &Ledger| ledger.kept_at.is_some();
         let is_used = !self.tasks.is_empty()
@@ -190,7 +190,7 @@ impl Queue {
         Answer::Retired(is_gone)
     }
 
-    /// The tasks that ended in this state, the oldest first.
+    /// Returns the tasks that ended in this state, the oldest first.
     pub(super) fn ended(&self, state: TaskState) -> Vec<(u64, TaskId)> {
         let ended = self.tasks.iter().filter_map(|(id, task)| match (task.place, state) {
             (Place::Dead(at), TaskState::Dead) | (Place::Cancelled(at), TaskState::Cancelled) => {

@@ -42,21 +42,21 @@ impl Queue {
         Answer::Ended(None, along)
     }
 
-    /// The state of a task for its submitter. A task without a record has succeeded if the ledger
-    /// has the call and no task as young was purged. This may miss a success, but never reports a
-    /// wrong one.
+    /// Returns the state of a task for its submitter. A task without a record has succeeded if the
+    /// ledger has the call and no task as young was purged. This may miss a success, but never
+    /// reports a wrong one.
     pub(super) fn state_for(&self, id: &TaskId, stored_by: Option<&(String, u64)>) -> TaskState {
         let state = self.state(id);
         let is_stored = |(client, number): &(String, u64)| self.is_proven(id, client, *number);
         if state != TaskState::Forgotten || !stored_by.is_some_and(is_stored) {
             return state;
         }
-        assert!(self.succeeded.contains(id), "{id} is taken for a success");
+        assert!(self.succeeded.contains(id), "{id} wrongly counts as a success");
         TaskState::Success
     }
 
-    /// Whether the ledger has the call, no task as young as this was purged, and this task was not
-    /// deleted.
+    /// Returns whether the ledger has the call, no task as young as this was purged, and this task
+    /// was not deleted.
     fn is_proven(&self, id: &TaskId, client: &str, number: u64) -> bool {
         let may_be_purged = self.purged_born.is_some_and(|latest| id.made_ms() <= latest);
         !may_be_purged && !self.deleted.contains_key(id) && self.has_call(client, number)
@@ -85,13 +85,13 @@ impl Queue {
         })
     }
 
-    /// The summary of a task that succeeded.
+    /// Returns the summary of a task that succeeded.
     pub(super) fn summary(&self, id: &TaskId) -> Option<&str> {
         let mut latest = self.success.iter().rev();
         latest.find(|(done, _)| done == id).map(|(_, summary)| summary.as_str())
     }
 
-    /// A whole queue as an operator sees it.
+    /// Returns a whole queue as an operator sees it.
     pub(super) fn read(&self) -> Answer {
         let mut pages = BTreeMap::new();
         for state in TaskState::ALL {
@@ -117,7 +117,8 @@ impl Queue {
         Answer::Seen(Seen { counts, pages, workers: workers.collect() })
     }
 
-    /// The ids in a state: waiting tasks by their time, ended ones the latest first, others by id.
+    /// Returns the ids in a state: waiting tasks by their time, ended ones the latest first, others
+    /// by id.
     fn page(&self, state: TaskState) -> Vec<TaskId> {
         match state {
             TaskState::Success => self.success.iter().rev().map(|(id, _)| id.clone()).collect(),
@@ -139,7 +140,7 @@ impl Queue {
 }
 
 impl Task {
-    /// The content of its record.
+    /// Returns the content of the task's record.
     pub(super) fn record(&self) -> Record {
         Record {
             task: self.name.to_owned(),

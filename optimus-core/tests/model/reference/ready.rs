@@ -30,7 +30,7 @@ fn signed(ms: u64) -> i64 {
 }
 
 impl Queue {
-    /// The rank of a task with this priority that is ready since this time.
+    /// Returns the rank of a task with this priority that is ready since this time.
     fn rank(since: u64, priority: i8) -> Place {
         Place::Ranked(signed(since) - i64::from(priority) * STEP_MS)
     }
@@ -114,7 +114,7 @@ impl Queue {
         Ok(())
     }
 
-    /// How many tombstones are in the ready list.
+    /// Returns how many tombstones are in the ready list.
     pub(crate) fn tombstones(&self) -> usize {
         self.ready.iter().filter(|entry| entry.tombstone).count()
     }

@@ -147,7 +147,7 @@ fn ms(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).expect("the time is short")
 }
 
-/// The summary of a success.
+/// Returns the summary of a success.
 fn summary(completion: &Completion) -> String {
     let Completion { lease, task, attempt, took, ended_ms, .. } = completion;
     let (id, took_ms, worker) = (lease.id.stored(), took.as_millis(), &lease.worker);

@@ -28,7 +28,8 @@ pub(crate) struct Ledger {
 }
 
 impl Queue {
-    /// Whether the call has not been answered and has the given id of a task that has succeeded.
+    /// Returns whether the call has not been answered and has the given id of a task that has
+    /// succeeded.
     pub(crate) fn would_store_a_success(&self, submit_call: &SubmitCall) -> bool {
         let number = submit_call.number;
         let slots = self.ledgers.get(&submit_call.client).map(|ledger| &ledger.slots);
@@ -73,7 +74,7 @@ impl Queue {
         Answer::Receipts(receipts, has_gap)
     }
 
-    /// Whether a client's ledger shows that the call of this number was done.
+    /// Returns whether a client's ledger shows that the call of this number was done.
     pub(super) fn has_call(&self, client: &str, number: u64) -> bool {
         self.ledgers.get(client).is_some_and(|ledger| {
             let slot = number % SLOTS;
@@ -112,8 +113,8 @@ impl Queue {
 }
 
 impl Wanted {
-    /// Whether its id has the time of its submit: a given id must have the current time of the
-    /// client's clock.
+    /// Returns whether the id has the time of the submit: a given id must have the current time of
+    /// the client's clock.
     fn id_has_submit_time(&self, now: u64, ahead_ms: i64) -> bool {
         let here = now.saturating_add_signed(ahead_ms);
         !self.given || self.id.made_ms().abs_diff(here) <= CLOCKS_AGREE_MS

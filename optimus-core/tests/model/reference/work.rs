@@ -71,7 +71,8 @@ impl Queue {
         Ok(Answer::Granted(Granted { token, more: answer.more, next_due_ms, grants }))
     }
 
-    /// The time until the next task is due. One worker waits for it, and the others are standbys.
+    /// Returns the time until the next task is due. One worker waits for it, and the others are
+    /// standbys.
     fn wait_for_due(&mut self, now: u64, name: &WorkerId) -> Option<u64> {
         let next_due = self.due_hint?;
         let waits = self
@@ -85,7 +86,7 @@ impl Queue {
         Some(next_due - now)
     }
 
-    /// The answer to a repeated claim, in the order of the ids.
+    /// Returns the answer to a repeated claim, in the order of the ids.
     fn repeated(&self, name: &WorkerId, last: Token) -> Answer {
         let held = self.workers[name].holds.iter().filter(|(_, token)| **token == last);
         let mut grants: Vec<_> = held.map(|(id, _)| self.grant(id)).collect();
@@ -124,8 +125,8 @@ impl Queue {
         Ok(ids)
     }
 
-    /// The due tasks that a claim moves: first delayed ones, then retries, each by its time, and at
-    /// most as many of each as a claim may grant.
+    /// Returns the due tasks that a claim moves: first delayed ones, then retries, each by its
+    /// time, and at most as many of each as a claim may grant.
     fn due(&self, now: u64) -> VecDeque<TaskId> {
         let of = |time: fn(Place) -> Option<u64>| {
             let due = self.tasks.iter().filter_map(|(id, task)| Some((time(task.place)?, id)));
@@ -141,13 +142,13 @@ impl Queue {
         self.due_hint = Some(self.due_hint.map_or(due, |hint| hint.min(due)));
     }
 
-    /// When the next task is due.
+    /// Returns when the next task is due.
     fn next_due(&self) -> Option<u64> {
         let places = || self.tasks.values().map(|task| task.place);
         places().filter_map(|place| place.delayed_until().or(place.retry_at())).min()
     }
 
-    /// Whether any task is ready.
+    /// Returns whether any task is ready.
     pub(crate) fn claimable(&self) -> bool {
         let mut places = self.tasks.values().map(|task| task.place);
         places.any(|place| matches!(place, Place::Ready | Place::Ranked(_)))
