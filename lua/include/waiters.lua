@@ -21,8 +21,8 @@ local function waiters_of(meta, waiters, ids)
 end
 
 -- A completion message is a hint, because each client also checks its tasks regularly. So a
--- completion list may expire, as its client may have ended. Each client gets one write, however
--- many tasks end at once.
+-- completion list may expire; its client may have ended. Each client gets one write, however many
+-- tasks end at once.
 local function notify_all(meta, waiters, ids, waiting, states)
   local noted, clients, completions = {}, {}, {}
   for i = 1, #ids do

@@ -185,7 +185,7 @@ impl<T: Task> Call<T> {
     /// Submits as [`perform_async`](Self::perform_async), to run no sooner than `delay` from now.
     ///
     /// # Errors
-    /// As [`perform_async`](Self::perform_async).
+    /// The errors of [`perform_async`](Self::perform_async).
     pub async fn perform_in(self, delay: Duration) -> Result<TaskHandle<T::Output>, Error> {
         self.due(Due::In(delay)).perform_async().await
     }
@@ -194,7 +194,7 @@ impl<T: Task> Call<T> {
     /// clock.
     ///
     /// # Errors
-    /// As [`perform_async`](Self::perform_async).
+    /// The errors of [`perform_async`](Self::perform_async).
     pub async fn perform_at(self, at: DateTime<Utc>) -> Result<TaskHandle<T::Output>, Error> {
         self.due(Due::At(at)).perform_async().await
     }
@@ -205,7 +205,7 @@ impl<T: Task> Call<T> {
     /// [`perform_inline_with`](Self::perform_inline_with).
     ///
     /// # Errors
-    /// The handler's own.
+    /// The error of the handler.
     pub async fn perform_inline(self) -> Result<T::Output, BoxError> {
         self.perform_inline_with(Data::new()).await
     }

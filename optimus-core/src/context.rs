@@ -43,7 +43,7 @@ struct Inner {
     data: Arc<Data>,
     /// Values of this attempt alone.
     values: Values,
-    /// The worker's threads. Without a worker, those of the runtime are used.
+    /// The worker's threads. Without a worker, the runtime's threads are used.
     threads: Option<Arc<Threads>>,
     /// The worker's client.
     client: Option<Arc<OwnClient>>,
@@ -58,7 +58,7 @@ struct Inner {
 pub struct AttemptFacts {
     pub id: TaskId,
     pub task: &'static str,
-    /// From 1: failures and losses so far, plus this one.
+    /// The number of the attempt, from 1: the failures and losses so far, plus this attempt.
     pub number: u32,
     pub failures: u32,
     pub max_retry: u32,

@@ -62,7 +62,7 @@ impl<F> Drop for Own<F> {
 
 type Answer = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
-/// The program's function that returns credentials. For the other Optimus crates.
+/// The program's function that returns credentials. This type is for the other Optimus crates.
 #[derive(Clone)]
 pub struct AskCredentials(Arc<dyn Fn() -> Answer + Send + Sync>);
 

@@ -23,7 +23,7 @@ enum Kind {
     #[error("{0}")]
     Invalid(String),
     #[error(
-        "task {task:?}: the arguments take {bytes} bytes, the limit is {}; \
+        "task {task:?}: the arguments take {bytes} bytes; the limit is {}; \
          store them elsewhere and pass a reference, or {}",
         limit.bytes(),
         limit.remedy()

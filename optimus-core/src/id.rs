@@ -137,7 +137,7 @@ pub struct TaskId {
     uuid: Uuid,
 }
 
-/// In ASCII order, so that stored ids sort like their uuids.
+/// The digits of stored ids, in ASCII order, so that stored ids sort like their uuids.
 const ALPHABET: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
 /// The length of a stored id.

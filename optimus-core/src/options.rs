@@ -26,7 +26,7 @@ pub enum OnLost {
     /// The task runs again (at least once), until `max_losses` workers were lost.
     #[default]
     Retry,
-    /// The task is dead, and does not run again. With `max_retry = 0` it runs at most once.
+    /// The task is dead, and does not run again. With `max_retry = 0`, the task runs at most once.
     Dead,
 }
 
@@ -182,12 +182,12 @@ impl Default for TaskOptions {
 /// When a task becomes ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Due {
-    /// Immediately.
+    /// The task is ready immediately.
     #[default]
     Now,
-    /// This long after Redis has accepted it.
+    /// The task is ready this long after Redis has accepted it.
     In(Duration),
-    /// At this time by Redis' clock. A time in the past means immediately.
+    /// The task is ready at this time by Redis' clock. A time in the past means immediately.
     At(DateTime<Utc>),
 }
 

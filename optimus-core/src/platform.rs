@@ -78,7 +78,8 @@ fn own_number() -> u32 {
     std::process::id()
 }
 
-/// The number of a process in the high half, and the salt drawn for it in the low half.
+/// The number of a process in the high half, and the salt that was drawn for that process in the
+/// low half.
 struct Salt(AtomicU64);
 
 impl Salt {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 /// Returns `average * (1/2 + random) * size`. Each of `size` workers waits this long, so that
-/// together they act once per `average`, but not in step. `random` is in \[0, 1). From
-/// Optimus-AsyncTask (2019).
+/// together they act once per `average`, but not in step. `random` is in \[0, 1). The formula is
+/// from Optimus-AsyncTask (2019).
 pub fn interval(average: Duration, size: usize, random: f64) -> Duration {
     let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);
     let wait = average.saturating_mul(size).as_secs_f64() * (0.5 + random);

@@ -19,8 +19,8 @@ const STAMP_BYTES: usize = 8;
 pub struct TaskRecord {
     /// The task's name.
     pub task: String,
-    /// When Redis accepted the task, in ms since the Unix epoch by Redis' clock. Only stored with
-    /// `expires_in`.
+    /// When Redis accepted the task, in ms since the Unix epoch by Redis' clock. This time is only
+    /// stored with `expires_in`.
     pub accepted_ms: Option<u64>,
     /// How long one attempt may run.
     pub timeout: Duration,

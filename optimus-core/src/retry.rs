@@ -82,8 +82,8 @@ pub enum Backoff {
 }
 
 impl Backoff {
-    /// Returns the wait before retry `n` (from 1), with `random` in \[0, 1). Never above
-    /// [`BACKOFF_MAX`].
+    /// Returns the wait before retry `n` (from 1), with `random` in \[0, 1). The wait is never
+    /// above [`BACKOFF_MAX`].
     pub fn wait(&self, n: u32, error: &(dyn Error + 'static), random: f64) -> Duration {
         let n = n.max(1);
         let wait = match *self {

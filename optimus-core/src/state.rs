@@ -158,7 +158,8 @@ struct StoredError {
 }
 
 impl AttemptError {
-    /// Returns the error of an attempt whose worker was lost. For the other Optimus crates.
+    /// Returns the error of an attempt whose worker was lost. This method is for the other Optimus
+    /// crates.
     #[doc(hidden)]
     pub fn lost(worker: String, attempt: u32) -> Self {
         let message =

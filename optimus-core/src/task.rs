@@ -78,7 +78,7 @@ pub trait TaskResult {
     /// Converts the value to the form that the worker expects.
     ///
     /// # Errors
-    /// The handler's own.
+    /// The error of the handler.
     fn into_result(self) -> Result<Self::Output, BoxError>;
 }
 

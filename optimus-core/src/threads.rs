@@ -1,4 +1,4 @@
-//! Threads for handlers that block: [`Threads`]. For the other Optimus crates.
+//! Threads for handlers that block: [`Threads`]. This module is for the other Optimus crates.
 
 use std::{
     io,

@@ -22,7 +22,7 @@ fn what_the_macro_accepts_runs_and_each_refusal_is_explained() {
     if found.starts_with(COMPILER) {
         cases.compile_fail("tests/ui/fail/*.rs");
     } else {
-        // Not `println!`, which shows only if a test fails.
+        // This does not use `println!`, whose text shows only if a test fails.
         let note = format!("skipped tests/ui/fail: written for {COMPILER}x, this is {found}");
         std::io::stderr().write_all(note.as_bytes()).expect("stderr is open");
     }

@@ -17,7 +17,7 @@ use crate::{
 pub struct End {
     /// The state of the task.
     pub state: TaskState,
-    /// After a success, the result of its handler.
+    /// The result of the handler, after a success.
     pub returned: Returned,
 }
 

@@ -32,7 +32,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 const PIPELINE_BUFFER: usize = 4096;
 const WRITE_BOUNDARY_BYTES: usize = 128 * 1024;
 
-/// A connection to a server. Clones share it; it closes when the last of them is dropped.
+/// A connection to a server. Clones share the connection, which closes when the last clone is
+/// dropped.
 #[derive(Clone)]
 pub(super) struct Socket {
     connection: MultiplexedConnection,

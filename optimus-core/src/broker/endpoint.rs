@@ -81,7 +81,8 @@ impl Endpoint {
     /// store in the process needs none.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); also [`Error::is_invalid`] if the URL has credentials, too.
+    /// The errors of [`parse`](Self::parse); also [`Error::is_invalid`] if the URL has credentials,
+    /// too.
     pub fn with_credentials(url: &str, ask: Option<AskCredentials>) -> Result<Self, Error> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         match scheme {

@@ -72,7 +72,7 @@ impl Broker {
         self.keys(home).interrupt(worker)
     }
 
-    /// Passes a wakeup on, for work that this worker can't take.
+    /// Passes on a wakeup for work that this worker can't take.
     pub async fn wake(&self, queue: &QueueName) -> Result<(), BrokerError> {
         let mut command = redis::cmd("RPUSH");
         command.arg(self.keys(queue).of("wake")).arg("1");

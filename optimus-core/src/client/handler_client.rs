@@ -16,7 +16,8 @@ task_local! {
     static CURRENT: Arc<OwnClient>;
 }
 
-/// The client of `.perform_async()` in a handler or a scope. For the other Optimus crates.
+/// The client of `.perform_async()` in a handler or a scope. This type is for the other Optimus
+/// crates.
 pub struct OwnClient(Source);
 
 enum Source {

@@ -241,7 +241,8 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     /// Waits as [`result`](Self::result), but no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`result`](Self::result), and [`Error::is_timeout`]; the task itself continues.
+    /// The errors of [`result`](Self::result), and [`Error::is_timeout`]; the task itself
+    /// continues.
     pub async fn result_within(&self, timeout: Duration) -> Result<T, Error> {
         tokio::time::timeout(timeout, self.result())
             .await

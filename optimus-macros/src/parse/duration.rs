@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Longer durations are a mistake in the unit: 1,800 days.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
-/// From large to small, with their length in milliseconds.
+/// The units from large to small, with their length in milliseconds.
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 

@@ -118,8 +118,8 @@ impl Queue {
     }
 
     /// Dead and Cancelled → ∅. Removes the oldest tasks of each state while one is past its age, or
-    /// the tasks are above the limit of number or bytes. Also removes idle ledgers. For tasks that
-    /// were deleted a day ago, only the latest time of their ids is kept.
+    /// the tasks are above the limit of number or bytes. It also removes idle ledgers. For tasks
+    /// that were deleted a day ago, only the latest time of their ids is kept.
     pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
         let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {

@@ -15,7 +15,7 @@ const WAITING_MAX: usize = 32 * 1024;
 
 impl Queue {
     /// Registers a client that waits for a task that has not ended; otherwise returns how it ended.
-    /// Also returns which other tasks of the same client have succeeded.
+    /// It also returns which other tasks of the same client have succeeded.
     pub(super) fn wait_for_end(&mut self, wait: &Wait) -> Answer {
         let Wait { id, client, stored_by, along } = wait;
         let stored_by = stored_by.as_ref();

@@ -1,4 +1,4 @@
-//! Only a function is a task by attribute; a type is one by `impl Task`.
+//! The attribute makes only functions tasks; `impl Task` makes a type a task.
 
 #[optimus::task(timeout = 5)]
 struct Charge {
