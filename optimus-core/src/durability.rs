@@ -10,8 +10,8 @@ use std::fmt;
 /// lost if Redis fails now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Redis has the task in memory. Which failures the task survives depends only on the server's
-    /// persistence; see [`Inspector::server`](crate::Inspector::server).
+    /// Redis has the task in memory. Only the server's persistence decides which failures the task
+    /// survives; see [`Inspector::server`](crate::Inspector::server).
     #[default]
     Memory,
     /// Redis has synced the task to its append-only file (`WAITAOF 1 0`), so the task survives a

@@ -1,4 +1,5 @@
-//! The one public error: opaque, with predicates for what a caller can act on.
+//! The only public error type. It is opaque, with predicates for the cases that a caller can
+//! handle.
 //!
 //! Kinds are private, so that a new kind breaks no caller. Code that branches uses a predicate; the
 //! message describes the problem and what to do.

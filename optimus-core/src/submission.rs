@@ -1,4 +1,4 @@
-//! A checked call with encoded arguments: [`Submission`]. A client sends it.
+//! A checked call with encoded arguments, which a client sends: [`Submission`].
 
 use std::{borrow::Cow, collections::BTreeMap};
 

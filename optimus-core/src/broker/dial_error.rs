@@ -6,7 +6,7 @@ use redis::RedisError;
 
 use super::BrokerError;
 
-/// Why a connection could not be made.
+/// The reason why a connection could not be made.
 #[derive(Debug)]
 pub(super) enum DialError {
     /// The server did not answer, or it answered with this error.

@@ -10,7 +10,7 @@ use super::{Broker, BrokerError, inspect::get, reply};
 
 /// The two settings of Redis that limit the size of an argument.
 const SETTINGS: [&str; 2] = ["proto-max-bulk-len", "client-query-buffer-limit"];
-/// Their default values.
+/// The default values of these settings.
 const DEFAULTS: [usize; 2] = [512 * 1024 * 1024, 1024 * 1024 * 1024];
 /// The other bytes in the query buffer when an argument is read into it.
 const BUFFER_OVERHEAD: usize = 64 * 1024;

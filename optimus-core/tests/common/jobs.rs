@@ -61,7 +61,7 @@ pub(crate) fn ready_at(ms: u64, call: impl Submit) -> Submission {
     task.with_id(id.parse().expect("a uuid with other digits"))
 }
 
-/// This many encoded calls.
+/// Makes this many encoded calls.
 pub(crate) fn jobs(count: usize) -> Vec<Submission> {
     (0..count).map(|_| ready(job())).collect()
 }

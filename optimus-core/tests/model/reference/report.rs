@@ -38,7 +38,7 @@ impl Queue {
         (held, Answer::Stale(stale))
     }
 
-    /// Working → Success: the summary and the result of the task are kept.
+    /// Working → Success. Keeps the summary and the result of the task.
     pub(super) fn complete(&mut self, now: u64, done: &[Completion]) -> Answer {
         let (held, answer) = self.take_held(done.iter().map(|d| d.lease.clone()));
         for completion in held.iter().map(|position| &done[*position]) {
