@@ -6,7 +6,8 @@ use std::fs;
 
 /// The ticks per second of `/proc`, which are a hundred on every system that has it.
 const TICKS_PER_S: f64 = 100.0;
-/// The largest error of a time, because user and system time are each rounded down to a tick.
+/// The most ticks by which a time may be too low, because user and system time are each rounded
+/// down to a tick.
 const TICKS_LOST: f64 = 2.0;
 
 /// The processor time of some processes at one moment.

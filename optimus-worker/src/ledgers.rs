@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// A live client stamps its ledgers every ten minutes.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// How long the worker must have been connected. If it has recently lost its own connection,
+/// The time without a stamp after an outage. If this worker has recently lost its own connection,
 /// clients may have lost theirs, too.
 const IDLE_AFTER_OUTAGE: Duration = Duration::from_secs(24 * 60 * 60);
 const OUTAGE_IS_OVER: Duration = Duration::from_secs(15 * 60);

@@ -2,8 +2,8 @@
 
 use optimus_core::{broker::BrokerError, log::Log, log_event};
 
-/// Whether Redis refuses the wait. That is logged once. The connection itself logs an outage of
-/// Redis.
+/// Whether Redis refuses the wait. The refusal is logged once. The connection itself logs an outage
+/// of Redis.
 #[derive(Debug)]
 pub(crate) struct RefusedWait {
     /// What the worker can't do, and what it does instead.

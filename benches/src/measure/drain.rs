@@ -12,8 +12,8 @@ pub(super) const DRAIN: Measurement = Measurement {
     run: drain,
 };
 
-/// The divisor of the tasks if one task runs at a time. This is slow, and a quarter of the tasks
-/// gives the same result.
+/// The numbers in flight, with the tasks of each. One task at a time is slow, and a quarter of the
+/// tasks gives the same result.
 const TASKS: [(usize, u64); 5] =
     [(1, 50_000), (10, 200_000), (16, 200_000), (100, 200_000), (1_000, 200_000)];
 

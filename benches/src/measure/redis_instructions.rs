@@ -28,7 +28,7 @@ const COUNTED: &str = "aeMain";
 const APART: &str = "serverCron";
 const LEASE: Duration = Duration::from_secs(3_600);
 
-/// The last step of the tasks. The cost of a step is the difference to the previous step.
+/// The last steps of tasks. The cost of a step is the difference to the previous step.
 const STAGES: [&str; 4] = ["start", "submit", "claim", "complete"];
 
 fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {

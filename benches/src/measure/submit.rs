@@ -23,7 +23,7 @@ pub(super) const CONCURRENT: Measurement = Measurement {
 pub(super) const BATCHES: Measurement =
     Measurement { name: "submit_all", about: "submit_all of 1,000 and of 10,000", run: batches };
 
-/// Measures the floor of sequential submits, as a separate row.
+/// The name of the floor of sequential submits, which is a separate row.
 pub(crate) const RETURN_ONE: &str = "evalsha_return_1";
 
 /// The number of turns. The submits and their floor alternate within a run, so that other load of

@@ -25,8 +25,8 @@ pub(super) fn install(runner: Runner, places: &Places) -> anyhow::Result<()> {
     }
 }
 
-/// Installs the package of the system, which has only one version. The package contains no service,
-/// so nothing is started.
+/// The script that installs the package of the system, which has only one version. The package
+/// contains no service, so nothing is started.
 const APT: &str = "
 set -e
 export DEBIAN_FRONTEND=noninteractive

@@ -7,7 +7,7 @@ mod matcher;
 
 use matcher::matches;
 
-/// The most stars, because the definition takes exponential time for many stars.
+/// The longest pattern or text for the definition, which takes exponential time for many stars.
 const DEFINED_BYTES_MAX: usize = 12;
 
 /// Checks that a literal matches only itself, that a star matches any text, and that no other

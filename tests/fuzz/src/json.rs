@@ -7,8 +7,8 @@ use optimus_embedded::{Clock, Connection, Store};
 use redis::{Cmd, Value, aio::ConnectionLike as _};
 use tokio::runtime::{Builder, Runtime};
 
-/// Decodes the text and encodes it again. Returns `nil` if the text is refused or has a value that
-/// JSON lacks.
+/// A script that decodes the text and encodes it again. It returns `nil` if the text is refused or
+/// has a value that JSON lacks.
 const SCRIPT: &str = "local ok, value = pcall(cjson.decode, ARGV[1])
     if not ok then return { 'refused', value } end
     local encoded, text = pcall(cjson.encode, value)

@@ -18,7 +18,7 @@ use config::{Order, parse_queues};
 use optimus_core::QueueName;
 use shares::{Open, Shares};
 
-/// The most queues. It is more than a real worker has.
+/// The most idle slots, which are more than a real worker has.
 const IDLE_MAX: u64 = 100_000;
 
 /// Checks that any text is read as queues, or refused with the error and the syntax.

@@ -25,8 +25,8 @@ const PORT_ATTEMPTS: usize = 20;
 const LOG: &str = "redis.log";
 const COMPLAINTS: &str = "stderr.log";
 
-/// Ignores the signal of a write beyond the limit. A program inherits the ignored signals of the
-/// process that it replaces.
+/// A script that ignores the signal of a write beyond the limit. A program inherits the ignored
+/// signals of the process that it replaces.
 const IGNORE_LIMIT: &str = r#"trap '' XFSZ; exec "$@""#;
 
 /// The options of a private server. By default, the server listens on a Unix socket in a folder

@@ -28,7 +28,7 @@ impl Span {
         self.since <= until && since <= self.until
     }
 
-    /// Returns how much of it is inside another interval.
+    /// Returns how much of this interval is inside the other one.
     fn within(self, other: Self) -> u64 {
         self.until.min(other.until).saturating_sub(self.since.max(other.since))
     }

@@ -13,7 +13,7 @@ use super::Nemesis;
 const UNSYNCED_NS: u64 = 2_000_000_000;
 /// The memory that a full Redis may still use. It is smaller than a batch of submits.
 const ROOM: u64 = 64 * 1024;
-/// The largest error of Redis' clock, in s. It is longer than a lease, but so short that delayed
+/// The errors of Redis' clock, in s. The largest is longer than a lease, but so short that delayed
 /// tasks do not hold up the run.
 const CLOCK_OFF_S: [i64; 5] = [-9, -3, 0, 3, 9];
 const FULL_FOR: Duration = Duration::from_millis(1_200);
