@@ -26,7 +26,7 @@ pub enum Scene {
     Later,
     /// A task that fails twice.
     Retry,
-    /// Tasks in each of the waiting states that are cancelled.
+    /// Tasks that are cancelled in each of the waiting states.
     CancelWaiting,
     /// A task that is cancelled while it runs.
     CancelRunning,
