@@ -2,12 +2,13 @@
 --
 -- The script ends attempts that did not succeed, each only if the caller still holds it under its
 -- token. The worker decides the outcome, because it knows the retry policy. However, a task that
--- was asked to stop is not retried.
+-- was asked to stop is cancelled, whatever the worker decided.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
 --        outcome: the ms until another attempt · `dead` · `cancelled`
--- REPLY  OK, then the position of each report whose lease belongs to another worker
+-- REPLY  OK, then the position of each report whose lease belongs to another worker, and
+--        `<position>=cancelled` for each task that is cancelled instead
 
 local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
@@ -42,10 +43,14 @@ for i = 1, #ids do
     now_histories[#now_histories + 1] = id
     now_histories[#now_histories + 1] = history
   end
-  if verdict == 'dead' then
-    note_end(endings, i, id, 'dead', history)
-  elseif verdict == 'cancelled' or endings.intents[i] then
+  if verdict == 'cancelled' or endings.intents[i] then
     note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)), history)
+    if verdict ~= 'cancelled' then
+      reply = reply == 'OK' and { 'OK' } or reply
+      reply[#reply + 1] = held[i] .. '=cancelled'
+    end
+  elseif verdict == 'dead' then
+    note_end(endings, i, id, 'dead', history)
   else
     local due_text = due_texts[verdict]
     if not due_text then

@@ -9,7 +9,8 @@
 -- ARGV   those of a report; column: how
 --        how: `head:` · `interrupted:`, to the head after it was started · `snooze:<ms>` ·
 --        `misfit:<ms>`
--- REPLY  OK, then the position of each task whose lease belongs to another worker
+-- REPLY  OK, then the position of each task whose lease belongs to another worker, and
+--        `<position>=cancelled` for each task that is cancelled instead
 
 local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local priorities, delayed, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -53,6 +54,8 @@ for i = 1, #ids do
   end
   if endings.intents[i] then
     note_cancelled(queue, endings, i, id, header_of(records[i]))
+    reply = reply == 'OK' and { 'OK' } or reply
+    reply[#reply + 1] = held[i] .. '=cancelled'
   elseif how == 'head' or how == 'interrupted' then
     back[#back + 1] = id
     if back_ranks then

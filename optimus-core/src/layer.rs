@@ -96,6 +96,9 @@ pub trait Layer: Send + Sync + 'static {
     /// this method delays only the slot of the attempt, for at most 5 s. Layers are called in the
     /// order in which they were added.
     ///
+    /// The outcome is the one that this worker reports. Redis does something else if the lease is
+    /// over, or if a cancel arrives at the same time; the log has what Redis did.
+    ///
     /// This method is not called if the process ends first.
     fn ended(&self, ctx: &Context, end: &End) -> impl Future<Output = ()> + Send {
         let _ = (ctx, end);

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use optimus_core::{log::Log, log_event};
+use optimus_core::{broker::Reported, log::Log, log_event};
 use tracing::level_filters::LevelFilter;
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) enum Answer {
     /// Redis accepted the report, or the attempt has none.
     Taken,
-    /// Redis refused the report, so this outcome counts instead.
+    /// Redis refused the report or did something else, so this outcome counts instead.
     Replaced(Outcome),
 }
 
@@ -66,7 +66,8 @@ impl Answered {
 
 /// Processes the answer to a batch. Redis refused the reports at the `stale` positions, because
 /// their lease is over or because they arrived twice.
-pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
+pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported) {
+    let Reported { stale, cancelled } = reported;
     for lease in stale.iter().filter_map(|position| batch.lease(*position)) {
         let id = lease.id.clone();
         let text = "a report changed nothing: it arrived twice, or its lease is over";
@@ -76,6 +77,8 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
     shared.attempts.remove(batch.leases(), |position, attempt| {
         let answer = if !batch.is_resent && stale.contains(&position) {
             Answer::Replaced(Outcome::Lost)
+        } else if cancelled.contains(&position) {
+            Answer::Replaced(Outcome::cancelled(batch.failure(position)))
         } else if let Some(failure) = batch.dead() {
             Answer::Replaced(Outcome::failed(failure, false))
         } else {
@@ -89,7 +92,11 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, stale: &[usize]) {
         let is_taken = batch.is_resent || !stale.contains(&position);
         // If the lease is over, the report has not changed the task, so there is nothing to log.
         if let Some(failure) = batch.failure(position).filter(|_| is_taken) {
-            let outcome = Outcome::failed(failure, false);
+            let outcome = if cancelled.contains(&position) {
+                Outcome::cancelled(Some(failure))
+            } else {
+                Outcome::failed(failure, false)
+            };
             outcome_log::log_marked_dead(shared, lease.id.clone(), marked, outcome);
         }
     }

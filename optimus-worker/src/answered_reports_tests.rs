@@ -59,7 +59,7 @@ impl Held {
         let Self { shared, lease } = self;
         let release = Release { lease: lease.clone(), give: Give::Head };
         let call = shared.broker.release_call(lease.id.queue(), &lease.worker, &[&release]);
-        assert!(shared.broker.report(call).await.unwrap().is_empty());
+        assert!(shared.broker.report(call).await.unwrap().stale.is_empty());
     }
 
     /// Sends the report and processes this answer.
@@ -118,4 +118,11 @@ async fn an_attempt_whose_report_is_not_answered_is_logged_at_the_end_of_the_wor
     let held = Held::new("report-unanswered").await;
     log_unanswered(&held.shared);
     assert_eq!(held.shared.tally.take(), Counts { lost: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn an_attempt_counts_as_cancelled_if_redis_was_asked_to_stop_its_task_before_the_report() {
+    let held = Held::new("report-cancelled").await;
+    held.shared.broker.cancel(&held.lease.id).await.unwrap();
+    assert_eq!(held.counts().await, Counts { cancelled: 1, ..Counts::default() });
 }

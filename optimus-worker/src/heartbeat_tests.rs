@@ -127,7 +127,7 @@ async fn of_two_attempts_at_one_task_the_one_under_the_old_token_is_stopped() {
     let given = Release { lease: old.lease.clone(), give: Give::Head };
     let (broker, queue) = (&worker.shared.broker, worker.queue());
     let call = broker.release_call(&queue.name, &queue.worker(), &[given]);
-    assert!(broker.report(call).await.unwrap().is_empty());
+    assert!(broker.report(call).await.unwrap().stale.is_empty());
     let new = worker.take_in(worker.claim(2).await);
     assert_eq!(old.lease.id, new.lease.id);
 

@@ -109,6 +109,15 @@ impl Outcome {
         }
     }
 
+    /// The outcome of a report for a task that was asked to stop; `failure`: if it is one.
+    pub(crate) fn cancelled(failure: Option<&Failure>) -> Self {
+        let cancelled = |failure: &Failure| {
+            let failure = Failure { outcome: FailureOutcome::Cancelled, ..failure.clone() };
+            Self::failed(&failure, false)
+        };
+        failure.map_or(Self::Cancelled(None), cancelled)
+    }
+
     pub(crate) fn level(&self) -> Level {
         match self {
             Self::Dead(_) => Level::ERROR,

@@ -243,8 +243,8 @@ pub(crate) fn take_in_reports(
     for mut report_batch in batches {
         let answer = answers.next().expect("each call has an answer");
         match answer.and_then(Broker::read_report) {
-            Ok(stale) => {
-                answered_reports::take_in(shared, &report_batch, &stale);
+            Ok(reported) => {
+                answered_reports::take_in(shared, &report_batch, &reported);
                 shared.reporter.answered(&report_batch);
             }
             Err(problem) if problem.is_transient() => {

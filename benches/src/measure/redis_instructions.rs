@@ -112,7 +112,7 @@ impl Life {
             let done: Vec<_> = leases.map(|lease| plain::completion(lease, claim.now_ms)).collect();
             let refused =
                 self.broker.report(self.broker.complete_call(&queue, &worker, &done)).await?;
-            ensure!(refused.is_empty(), "a report was refused");
+            ensure!(refused.stale.is_empty(), "a report was refused");
         }
         Ok(())
     }

@@ -228,7 +228,7 @@ impl Scene {
                 broker.release_call(queue, worker, &leases.map(release).collect::<Vec<_>>())
             }
         };
-        ensure!(broker.report(call).await?.is_empty(), "a report was refused");
+        ensure!(broker.report(call).await?.stale.is_empty(), "a report was refused");
         Ok(())
     }
 

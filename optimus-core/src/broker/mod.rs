@@ -50,7 +50,7 @@ pub use self::{
     lease::{Registered, Renewed},
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
-    report::{Completion, Failure, FailureOutcome, Give, Release},
+    report::{Completion, Failure, FailureOutcome, Give, Release, Reported},
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,

@@ -94,9 +94,17 @@ pub enum Give {
     Misfit(Duration),
 }
 
+/// The answer to a call of reports: the positions, from 0, of those that did something else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// They changed nothing: their lease had passed to another worker.
+    pub stale: Vec<usize>,
+    /// Their tasks were asked to stop, so they are cancelled, although the report does not say so.
+    pub cancelled: Vec<usize>,
+}
+
 impl Broker {
-    /// Returns the call that ends attempts of one worker in one queue that succeeded. Its answer
-    /// has the positions whose lease had passed to another worker.
+    /// Returns the call that ends attempts of one worker in one queue that succeeded.
     pub fn complete_call(
         &self,
         queue: &QueueName,
@@ -160,26 +168,23 @@ impl Broker {
         call
     }
 
-    /// Reads the answer to any report: the positions, from 0, whose lease had passed to another
-    /// worker.
-    pub fn read_report(reply: Reply) -> Result<Vec<usize>, BrokerError> {
-        reply
-            .rest()?
-            .iter()
-            .map(|position| {
-                position
-                    .parse::<usize>()
-                    .ok()
-                    .and_then(|position| position.checked_sub(1))
-                    .ok_or_else(|| {
-                        BrokerError::UnexpectedReply(format!("a report answered {position:?}"))
-                    })
-            })
-            .collect()
+    /// Reads the answer to any report.
+    pub fn read_report(reply: Reply) -> Result<Reported, BrokerError> {
+        let mut reported = Reported::default();
+        for item in reply.rest()? {
+            let (position, positions) = match item.strip_suffix("=cancelled") {
+                Some(position) => (position, &mut reported.cancelled),
+                None => (&*item, &mut reported.stale),
+            };
+            let position = position.parse::<usize>().ok().and_then(|one| one.checked_sub(1));
+            let wrong = || BrokerError::UnexpectedReply(format!("a report answered {item:?}"));
+            positions.push(position.ok_or_else(wrong)?);
+        }
+        Ok(reported)
     }
 
     /// Sends one report.
-    pub async fn report(&self, call: ScriptCall) -> Result<Vec<usize>, BrokerError> {
+    pub async fn report(&self, call: ScriptCall) -> Result<Reported, BrokerError> {
         Self::read_report(self.run(call).await?)
     }
 }

@@ -105,21 +105,21 @@ impl Bench {
     pub(crate) async fn complete(&self, at: u64, done: &[Completion]) -> Vec<usize> {
         let broker = self.at(at);
         let call = broker.complete_call(&self.queue, &done[0].lease.worker, done);
-        broker.report(call).await.expect("a report is answered")
+        broker.report(call).await.expect("a report is answered").stale
     }
 
     /// Reports failures; returns the positions that were refused.
     pub(crate) async fn fail(&self, at: u64, failed: &[Failure]) -> Vec<usize> {
         let broker = self.at(at);
         let call = broker.fail_call(&self.queue, &failed[0].lease.worker, failed);
-        broker.report(call).await.expect("a report is answered")
+        broker.report(call).await.expect("a report is answered").stale
     }
 
     /// Gives tasks back; returns the positions that were refused.
     pub(crate) async fn release(&self, at: u64, given: &[Release]) -> Vec<usize> {
         let broker = self.at(at);
         let call = broker.release_call(&self.queue, &given[0].lease.worker, given);
-        broker.report(call).await.expect("a report is answered")
+        broker.report(call).await.expect("a report is answered").stale
     }
 
     /// Returns the state of a task.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{
     TaskId, TaskState, Token, WorkerId,
-    broker::{Cancelled, Counts, Deleted, Refusal, StartBy},
+    broker::{Cancelled, Counts, Deleted, Refusal, Reported, StartBy},
 };
 
 /// The answer to one call.
@@ -14,8 +14,7 @@ pub(crate) enum Answer {
     /// calls of the client were lost.
     Receipts(Vec<Option<TaskId>>, bool),
     Granted(Granted),
-    /// The positions, in a report, of the tasks whose lease had passed to another worker.
-    Stale(Vec<usize>),
+    Reported(Reported),
     Alive {
         next_expiry_ms: Option<u64>,
     },

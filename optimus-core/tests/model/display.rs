@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use optimus_core::Lease;
+use optimus_core::{Lease, broker::Reported};
 
 use crate::{
     answer::{Answer, Granted},
@@ -117,8 +117,10 @@ impl Display for Answer {
                 let due = next_due_ms.map_or(String::new(), |ms| format!(", next due in {ms} ms"));
                 write!(f, "{grants} under {token}{more}{due}")
             }
-            Self::Stale(positions) if positions.is_empty() => f.write_str("done"),
-            Self::Stale(positions) => write!(f, "stale at {positions:?}"),
+            Self::Reported(told) if *told == Reported::default() => f.write_str("done"),
+            Self::Reported(Reported { stale, cancelled }) => {
+                write!(f, "stale at {stale:?}, cancelled at {cancelled:?}")
+            }
             Self::Refused(refusal, detail) => write!(f, "{refusal:?} {detail}"),
             other => write!(f, "{other:?}"),
         }

@@ -150,15 +150,15 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
             "claim grants nothing"
         }
         (Call::Claim { .. }, _) => "claim grants",
-        (Call::Complete { done, .. }, Answer::Stale(stale)) if stale.len() < done.len() => {
+        (Call::Complete { done, .. }, Answer::Reported(told)) if told.stale.len() < done.len() => {
             "complete ends"
         }
         (Call::Complete { .. }, _) => "complete is stale",
-        (Call::Fail { failed, .. }, Answer::Stale(stale)) if stale.len() < failed.len() => {
+        (Call::Fail { failed, .. }, Answer::Reported(told)) if told.stale.len() < failed.len() => {
             "fail ends"
         }
         (Call::Fail { .. }, _) => "fail is stale",
-        (Call::Release { given, .. }, Answer::Stale(stale)) if stale.len() < given.len() => {
+        (Call::Release { given, .. }, Answer::Reported(told)) if told.stale.len() < given.len() => {
             "release gives back"
         }
         (Call::Release { .. }, _) => "release is stale",

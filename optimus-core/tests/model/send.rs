@@ -46,13 +46,13 @@ async fn answer(
             granted(broker.claim(queue, worker, *seq, *want).await?)
         }
         Call::Complete { worker, done } => {
-            Answer::Stale(broker.report(broker.complete_call(queue, worker, done)).await?)
+            Answer::Reported(broker.report(broker.complete_call(queue, worker, done)).await?)
         }
         Call::Fail { worker, failed } => {
-            Answer::Stale(broker.report(broker.fail_call(queue, worker, failed)).await?)
+            Answer::Reported(broker.report(broker.fail_call(queue, worker, failed)).await?)
         }
         Call::Release { worker, given } => {
-            Answer::Stale(broker.report(broker.release_call(queue, worker, given)).await?)
+            Answer::Reported(broker.report(broker.release_call(queue, worker, given)).await?)
         }
         Call::Register { worker, lease_ms } => {
             let lease = Duration::from_millis(*lease_ms);

@@ -2,7 +2,7 @@
 
 use optimus_core::{
     TaskState,
-    broker::{Failure, FailureOutcome, Give},
+    broker::{Failure, FailureOutcome, Give, Reported},
 };
 
 use crate::{
@@ -79,22 +79,17 @@ async fn a_failure_without_an_error_adds_none(bench: Bench) {
     assert_eq!((found.errors.as_str(), found.tries), ("", (1, 0, 0)));
 }
 
-async fn a_requested_cancel_overrides_a_retry_but_not_an_end(bench: Bench) {
-    for (outcome, state) in [
-        (FailureOutcome::Retry(ms(1)), TaskState::Cancelled),
-        (FailureOutcome::Dead, TaskState::Dead),
-        (FailureOutcome::Cancelled, TaskState::Cancelled),
-    ] {
+async fn a_requested_cancel_overrides_each_failure(bench: Bench) {
+    for outcome in [FailureOutcome::Retry(ms(1)), FailureOutcome::Dead, FailureOutcome::Cancelled] {
         bench.restore(&crate::dump::Dump::new()).await;
         let id = bench.add(0, job().biz_id("b")).await;
         let worker = bench.worker(0, "w").await;
         let lease = bench.take(0, &worker, 1).await;
         bench.at(0).cancel(&id).await.unwrap();
         assert!(bench.fail(0, &[failed(&lease, outcome)]).await.is_empty());
-        assert_eq!(bench.state(&id).await, state, "{outcome:?}");
+        assert_eq!(bench.state(&id).await, TaskState::Cancelled, "{outcome:?}");
         assert_eq!(bench.field("cancel", &id.stored()).await, None, "{outcome:?}");
-        let taken = bench.names().await.contains(&"biz:job:b".to_owned());
-        assert_eq!(taken, state == TaskState::Dead, "{outcome:?}");
+        assert!(!bench.names().await.contains(&"biz:job:b".to_owned()), "{outcome:?}");
     }
 }
 
@@ -107,6 +102,23 @@ async fn a_requested_cancel_of_one_task_does_not_affect_others_of_the_call(bench
     assert!(bench.fail(0, &reports).await.is_empty());
     assert_eq!(bench.state(&leases[0].id).await, TaskState::Cancelled);
     assert_eq!(bench.state(&leases[1].id).await, TaskState::Retry);
+}
+
+async fn the_answer_names_the_tasks_that_were_cancelled_instead(bench: Bench) {
+    use FailureOutcome::{Cancelled, Dead, Retry};
+    bench.submit(0, &jobs(6)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 6).await.leases(&worker);
+    for asked in [1, 2, 3, 4] {
+        bench.at(0).cancel(&leases[asked].id).await.unwrap();
+    }
+    // Somebody else has the second one.
+    assert!(bench.release(0, &[given(&leases[1], Give::Head)]).await.is_empty());
+    let outcomes = [Retry(ms(1)), Retry(ms(1)), Retry(ms(1)), Dead, Cancelled, Dead];
+    let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, o)| failed(l, o)).collect();
+    let broker = bench.at(0);
+    let reported = broker.report(broker.fail_call(&bench.queue, &worker, &reports)).await.unwrap();
+    assert_eq!(reported, Reported { stale: vec![1], cancelled: vec![2, 3] });
 }
 
 async fn a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry(bench: Bench) {
@@ -142,8 +154,9 @@ on_both![
     failures_add_up_and_the_last_ten_errors_are_kept,
     a_retry_resets_misfits_and_a_dead_task_keeps_them,
     a_failure_without_an_error_adds_none,
-    a_requested_cancel_overrides_a_retry_but_not_an_end,
+    a_requested_cancel_overrides_each_failure,
     a_requested_cancel_of_one_task_does_not_affect_others_of_the_call,
+    the_answer_names_the_tasks_that_were_cancelled_instead,
     a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry,
     a_retry_that_is_sooner_than_the_others_adds_a_wakeup,
 ];

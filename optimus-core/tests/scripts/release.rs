@@ -2,7 +2,7 @@
 
 use optimus_core::{
     Due, Submission, TaskState,
-    broker::{Give, Release, StartBy},
+    broker::{Give, Release, Reported, StartBy},
 };
 
 use crate::{
@@ -149,7 +149,10 @@ async fn a_released_task_with_a_requested_cancel_is_cancelled(bench: Bench) {
         let lease = bench.take(0, &worker, 1).await;
         bench.wait(&id, "c").await;
         bench.at(0).cancel(&id).await.unwrap();
-        assert!(bench.release(5, &[given(&lease, give)]).await.is_empty());
+        let (broker, back) = (bench.at(5), [given(&lease, give)]);
+        let call = broker.release_call(&bench.queue, &worker, &back);
+        let expected = Reported { stale: vec![], cancelled: vec![0] };
+        assert_eq!(broker.report(call).await.unwrap(), expected, "{give:?}");
         assert_eq!(bench.state(&id).await, TaskState::Cancelled, "{give:?}");
         assert_eq!(bench.score("cancelled", &id.stored()).await, Some(START + 5));
         assert_eq!(bench.completions("c").await, [format!("{} cancelled", id.stored())]);

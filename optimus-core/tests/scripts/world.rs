@@ -321,8 +321,8 @@ impl World {
                 broker.release_call(queue, busy, &reports)
             }
         };
-        let refused = broker.report(call).await?;
-        assert!(refused.is_empty(), "{script}: {refused:?}");
+        let reported = broker.report(call).await?;
+        assert!(reported.stale.is_empty(), "{script}: {reported:?}");
         Ok(())
     }
 }

@@ -68,7 +68,7 @@ on_both! {
             error: String::new(),
         };
         let call = broker.fail_call(&orphan, &ghost, &[dead]);
-        assert!(broker.report(call).await.unwrap().is_empty());
+        assert!(broker.report(call).await.unwrap().stale.is_empty());
         // The test waits for the end of the worker's lease, and for another lease after the first
         // turn, because no worker watched before.
         tokio::time::sleep(lease).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use optimus_core::{
     Lease, TaskId, TaskState,
-    broker::{Completion, Failure, FailureOutcome, Give, Release},
+    broker::{Completion, Failure, FailureOutcome, Give, Release, Reported},
 };
 
 use super::{Place, Queue, Task, biz::mark_of};
@@ -22,8 +22,8 @@ const SUCCESS_STEP: usize = 128;
 impl Queue {
     /// Takes the tasks that the worker holds under the reported token, each once. Returns the
     /// positions of the other reports.
-    fn take_held(&mut self, leases: impl Iterator<Item = Lease>) -> (BTreeSet<usize>, Answer) {
-        let (mut held, mut stale) = (BTreeSet::new(), Vec::new());
+    fn take_held(&mut self, leases: impl Iterator<Item = Lease>) -> (BTreeSet<usize>, Reported) {
+        let (mut held, mut reported) = (BTreeSet::new(), Reported::default());
         for (position, lease) in leases.enumerate() {
             let worker = self.workers.get_mut(&lease.worker);
             let holds = worker.filter(|worker| worker.holds.get(&lease.id) == Some(&lease.token));
@@ -32,15 +32,15 @@ impl Queue {
                     worker.holds.remove(&lease.id);
                     held.insert(position);
                 }
-                None => stale.push(position),
+                None => reported.stale.push(position),
             }
         }
-        (held, Answer::Stale(stale))
+        (held, reported)
     }
 
     /// Working → Success. Keeps the summary and the result of the task.
     pub(super) fn complete(&mut self, now: u64, done: &[Completion]) -> Answer {
-        let (held, answer) = self.take_held(done.iter().map(|d| d.lease.clone()));
+        let (held, reported) = self.take_held(done.iter().map(|d| d.lease.clone()));
         for completion in held.iter().map(|position| &done[*position]) {
             let id = &completion.lease.id;
             let task = self.tasks.remove(id).expect("a held task exists");
@@ -57,14 +57,15 @@ impl Queue {
         if self.success.len() > SUCCESS_MAX + SUCCESS_STEP {
             self.success.drain(..self.success.len() - SUCCESS_MAX);
         }
-        answer
+        Answer::Reported(reported)
     }
 
     /// Working → Retry, Dead or Cancelled, with one more failure. A task that was asked to stop is
-    /// not retried.
+    /// cancelled.
     pub(super) fn fail(&mut self, now: u64, failed: &[Failure]) -> Answer {
-        let (held, answer) = self.take_held(failed.iter().map(|f| f.lease.clone()));
-        for Failure { lease, outcome, error } in held.iter().map(|position| &failed[*position]) {
+        let (held, mut reported) = self.take_held(failed.iter().map(|f| f.lease.clone()));
+        for position in held {
+            let Failure { lease, outcome, error } = &failed[position];
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
             // A worker that asks for a retry has started the task, so it is not a misfit.
@@ -76,7 +77,9 @@ impl Queue {
                 task.remember(now, error);
             }
             match outcome {
-                FailureOutcome::Retry(_) if task.stop_asked.is_some() => {
+                FailureOutcome::Cancelled => self.end_cancelled(now, &lease.id),
+                _ if task.stop_asked.is_some() => {
+                    reported.cancelled.push(position);
                     self.end_cancelled(now, &lease.id);
                 }
                 FailureOutcome::Retry(wait) => {
@@ -84,20 +87,23 @@ impl Queue {
                     self.due_at_latest(now + ms(*wait));
                 }
                 FailureOutcome::Dead => self.end(&lease.id, Place::Dead(now)),
-                FailureOutcome::Cancelled => self.end_cancelled(now, &lease.id),
             }
         }
-        answer
+        Answer::Reported(reported)
     }
 
     /// Working → Ready or Delayed, without using an attempt; Cancelled if it was asked to stop.
     pub(super) fn release(&mut self, now: u64, given: &[Release]) -> Answer {
-        let (held, answer) = self.take_held(given.iter().map(|g| g.lease.clone()));
+        let (held, mut reported) = self.take_held(given.iter().map(|g| g.lease.clone()));
         let mut back: Vec<TaskId> = Vec::new();
-        for Release { lease, give } in held.iter().map(|position| &given[*position]) {
+        for position in held {
+            let Release { lease, give } = &given[position];
             let task = self.task(&lease.id);
             match give {
-                _ if task.stop_asked.is_some() => self.end_cancelled(now, &lease.id),
+                _ if task.stop_asked.is_some() => {
+                    reported.cancelled.push(position);
+                    self.end_cancelled(now, &lease.id);
+                }
                 Give::Head => back.push(lease.id.clone()),
                 Give::Interrupted => {
                     task.was_started();
@@ -117,7 +123,7 @@ impl Queue {
             }
         }
         self.back_to_ready(now, &back);
-        answer
+        Answer::Reported(reported)
     }
 }
 
