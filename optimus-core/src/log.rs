@@ -28,6 +28,8 @@ use crate::discard::discard;
 /// because a turn of a worker ends thousands of attempts at once, and a subscriber that does not
 /// block must receive all their events.
 const WAITING_MAX: usize = 16 * 1024;
+/// The maximum number of bytes of long texts in these events.
+const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Logs one event or several.
 type Entry = Box<dyn FnOnce() + Send>;
@@ -44,12 +46,20 @@ struct Inner {
     waiting: Mutex<Waiting>,
 }
 
+/// The size of an entry.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    events: usize,
+    /// Of texts that may be long.
+    bytes: usize,
+}
+
 #[derive(Default)]
 struct Waiting {
-    /// The waiting entries, each with the number of its events.
-    entries: VecDeque<(usize, Entry)>,
-    /// The number of events of all waiting entries.
-    events: usize,
+    /// The waiting entries, each with its size.
+    entries: VecDeque<(Size, Entry)>,
+    /// The sum of their sizes.
+    size: Size,
     dropped: u64,
     /// Whether a thread is passing events on.
     is_served: bool,
@@ -85,17 +95,23 @@ impl Log {
         self.0.subscriber.is_some() || get_default(|here| !here.is::<NoSubscriber>())
     }
 
-    /// Calls `event` on the thread, if this level is enabled.
+    /// Calls `event` on the thread, if this level is enabled. Its texts are short.
     pub fn add(&self, level: Level, event: impl FnOnce() + Send + 'static) {
         if level <= STATIC_MAX_LEVEL && level <= LevelFilter::current() {
-            self.push(Box::new(event), 1, WAITING_MAX);
+            self.push(Box::new(event), Size { events: 1, bytes: 0 });
         }
     }
 
     /// Calls `event` for each item on the thread, in one go. The caller has checked their levels.
-    pub fn add_all<T: Send + 'static>(&self, items: Vec<T>, event: impl Fn(T) + Send + 'static) {
-        let count = items.len();
-        self.push(Box::new(move || items.into_iter().for_each(event)), count, WAITING_MAX);
+    /// `bytes`: of the texts that all of them keep.
+    pub fn add_all<T: Send + 'static>(
+        &self,
+        items: Vec<T>,
+        bytes: usize,
+        event: impl Fn(T) + Send + 'static,
+    ) {
+        let events = items.len();
+        self.push(Box::new(move || items.into_iter().for_each(event)), Size { events, bytes });
     }
 
     /// Waits until the subscriber has taken all events so far, but no longer than `within`.
@@ -104,13 +120,13 @@ impl Log {
             return;
         }
         let (taken, is_taken) = oneshot::channel::<()>();
-        // Queued after all waiting events, even if the limit is reached.
-        self.push(Box::new(move || drop(taken)), 0, usize::MAX);
+        // Queued after all waiting events, even if a limit is reached.
+        self.push(Box::new(move || drop(taken)), Size::default());
         drop(timeout(within, is_taken).await);
     }
 
-    /// Queues an entry with this number of events, unless more than `max` events would wait.
-    fn push(&self, entry: Entry, events: usize, max: usize) {
+    /// Queues an entry, unless too many events or bytes would wait.
+    fn push(&self, entry: Entry, size: Size) {
         #[cfg(feature = "simulation")]
         if crate::platform::is_simulated() {
             // A simulation has one thread, and no subscriber blocks it.
@@ -118,12 +134,14 @@ impl Log {
             return;
         }
         let mut waiting = self.0.waiting();
-        if waiting.events + events > max {
-            waiting.dropped += events as u64;
+        let events = waiting.size.events + size.events;
+        let bytes = waiting.size.bytes + size.bytes;
+        if size.events > 0 && (events > WAITING_MAX || bytes > WAITING_BYTES_MAX) {
+            waiting.dropped += size.events as u64;
             return;
         }
-        waiting.events += events;
-        waiting.entries.push_back((events, entry));
+        waiting.size = Size { events, bytes };
+        waiting.entries.push_back((size, entry));
         if waiting.is_served {
             return;
         }
@@ -134,7 +152,7 @@ impl Log {
         if started.is_err() {
             // The system can't start a thread now; the next event tries again.
             let lost = mem::take(&mut waiting.entries);
-            waiting.dropped += mem::take(&mut waiting.events) as u64;
+            waiting.dropped += mem::take(&mut waiting.size).events as u64;
             drop(waiting);
             drop(lost);
         }
@@ -152,8 +170,10 @@ impl Inner {
             let (entry, dropped) = {
                 let mut waiting = self.waiting();
                 let dropped = mem::take(&mut waiting.dropped);
-                let (events, entry) = waiting.entries.pop_front().unzip();
-                waiting.events -= events.unwrap_or(0);
+                let (size, entry) = waiting.entries.pop_front().unzip();
+                let Size { events, bytes } = size.unwrap_or_default();
+                waiting.size.events -= events;
+                waiting.size.bytes -= bytes;
                 waiting.is_served = entry.is_some() || dropped > 0;
                 if !waiting.is_served {
                     return;

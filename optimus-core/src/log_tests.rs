@@ -85,7 +85,7 @@ async fn each_of_several_events_that_are_added_together_counts() {
     let (log, notes, _subscriber) = noting_after(hold.clone());
     let (together, all) = (128, 2 * WAITING_MAX);
     for _ in 0..all / together {
-        log.add_all(vec!["event"; together], |text| tracing::warn!("{text}"));
+        log.add_all(vec!["event"; together], 0, |text| tracing::warn!("{text}"));
     }
     hold.release();
     log.flush(PATIENCE).await;
@@ -93,6 +93,29 @@ async fn each_of_several_events_that_are_added_together_counts() {
     // The thread may have taken the first of them already.
     assert!((all - WAITING_MAX - together..=all - WAITING_MAX).contains(&dropped), "{dropped}");
     assert_eq!(notes.texts().len(), all - dropped + 1);
+}
+
+#[tokio::test]
+async fn long_texts_above_the_limit_of_bytes_are_dropped_and_counted() {
+    let hold = Hold::new();
+    let (log, notes, _subscriber) = noting_after(hold.clone());
+    let (together, bytes) = (16, 1024 * 1024);
+    let kept = WAITING_BYTES_MAX / bytes;
+    let entries = 2 * kept;
+    for _ in 0..entries {
+        log.add_all(vec!["event"; together], bytes, |text| tracing::warn!("{text}"));
+    }
+    hold.release();
+    log.flush(PATIENCE).await;
+    let dropped = notes.dropped().expect("it is logged");
+    // The thread may have taken the first of them already.
+    let taken = entries - dropped / together;
+    assert!(taken == kept || taken == kept + 1, "{taken} of {kept}");
+    assert_eq!(notes.texts().len(), taken * together + 1);
+    // What was dropped or logged takes no room any more.
+    log.add_all(vec!["last"], WAITING_BYTES_MAX, |text| tracing::warn!("{text}"));
+    log.flush(PATIENCE).await;
+    assert_eq!(notes.texts().last().map(String::as_str), Some("last"));
 }
 
 #[tokio::test]

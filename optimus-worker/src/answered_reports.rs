@@ -52,7 +52,9 @@ impl Answered {
         if self.0.is_empty() {
             return;
         }
-        log.add_all(self.0, |(attempt, replaced)| {
+        let bytes = self.0.iter().map(|(attempt, replaced)| kept_bytes(attempt, replaced.as_ref()));
+        let bytes = bytes.sum();
+        log.add_all(self.0, bytes, |(attempt, replaced)| {
             let Some(ended) = attempt.ended() else { return };
             let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
             let log = || outcome.log(&End::of(&attempt, ended.run));
@@ -62,6 +64,15 @@ impl Answered {
             }
         });
     }
+}
+
+/// The bytes of the texts that an attempt and its outcome keep until they are logged.
+fn kept_bytes(attempt: &Attempt, replaced: Option<&Outcome>) -> usize {
+    let headers = attempt.ctx.headers().iter().map(|(name, value)| name.len() + value.len());
+    let outcomes = attempt.ended().map(|ended| &ended.outcome).into_iter().chain(replaced);
+    let errors = outcomes.filter_map(Outcome::error).map(str::len);
+    let biz_id = attempt.facts.biz_id.as_ref().map_or(0, String::len);
+    biz_id + headers.sum::<usize>() + errors.sum::<usize>()
 }
 
 /// Processes the answer to a batch. Redis refused the reports at the `stale` positions, because

@@ -208,7 +208,8 @@ impl Outcome {
         self.cause().map(|cause| cause.reason)
     }
 
-    fn error(&self) -> Option<&str> {
+    /// The text of its error.
+    pub(crate) fn error(&self) -> Option<&str> {
         self.cause().map(|cause| cause.message.as_str())
     }
 }
@@ -238,7 +239,11 @@ fn log_ended(
     (id, task, attempt): (TaskId, Option<String>, u32),
 ) {
     shared.tally.count(&outcome);
-    shared.log.add(outcome.level(), move || {
+    if outcome.level() > LevelFilter::current() {
+        return;
+    }
+    let bytes = outcome.error().map_or(0, str::len);
+    shared.log.add_all(vec![outcome], bytes, move |outcome| {
         let task = task.as_deref();
         outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None });
     });
