@@ -6,7 +6,6 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use optimus_core::{
     broker::{Broker, BrokerError, Refusal, Renewed},
-    log::Log,
     log_event,
 };
 use tokio::time::{Instant, timeout};
@@ -15,6 +14,7 @@ use crate::{
     attempts::Stop,
     outcome_log,
     reconcile::{Before, befores, reconcile},
+    rejected_beats::RejectedBeats,
     role::Role,
     served_queue::Served,
     shared::Shared,
@@ -45,14 +45,25 @@ pub(crate) struct Heartbeat {
     next_at: Vec<Instant>,
     /// Whether each queue's lease was longer than usual at its last heartbeat.
     is_long: Vec<bool>,
+    rejected: RejectedBeats,
 }
+
+/// A queue whose heartbeat was sent: its position, and what the worker held there before.
+struct Asked<'a> {
+    at: usize,
+    queue: &'a Served,
+    before: Before,
+}
+
+/// Whether a queue's heartbeat was acknowledged, by its position.
+type Answer = (usize, Result<(), BrokerError>);
 
 impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let (broker, now) = (shared.maintenance.clone(), Instant::now());
         let next_at: Vec<Instant> = shared.queues.iter().map(|_| now).collect();
         let is_long = vec![false; next_at.len()];
-        Self { shared, broker, next_at, is_long }
+        Self { shared, broker, next_at, is_long, rejected: RejectedBeats::default() }
     }
 
     /// Returns the queues whose heartbeat is due now or soon. Returns none if the role was woken
@@ -68,48 +79,65 @@ impl Heartbeat {
         (0..self.next_at.len()).filter(|at| self.next_at[*at] <= soon).collect()
     }
 
-    /// Sends one heartbeat for these queues, with one write and one deadline. Returns for each
-    /// queue whether its heartbeat was acknowledged.
-    async fn beat(&self, places: &[usize]) -> Vec<bool> {
-        let (lease, sent_at) = (self.shared.config.lease, Instant::now());
-        let mut befores: Vec<Option<Before>> =
-            befores(&self.shared).into_iter().map(Some).collect();
-        let asked: Vec<(&Served, Before)> = places
-            .iter()
-            .filter_map(|at| Some((&self.shared.queues[*at], befores[*at].take()?)))
-            .collect();
-        let calls = asked
-            .iter()
-            .map(|(queue, before)| self.broker.renew_call(&queue.name, &before.worker, lease));
-        let Ok(answers) = timeout(lease / 2, self.broker.run_all(calls.collect())).await else {
-            self.broker.reconnect();
-            return vec![false; places.len()];
-        };
-        let mut worked = vec![true; places.len()];
-        let mut lapsed = Vec::new();
-        for (nth, ((queue, before), answer)) in asked.into_iter().zip(answers).enumerate() {
-            match answer.and_then(|reply| Broker::read_renew(&queue.name, reply)) {
-                Ok(renewed) => self.take_in(queue, sent_at, &before, &renewed),
-                Err(problem) if problem.refusal() == Some(Refusal::Lapsed) => {
-                    lapsed.push((nth, queue, before));
-                }
-                Err(problem) => worked[nth] = missed(&self.shared.log, queue, problem),
-            }
+    /// Sends heartbeats for these queues. If Redis does not know the worker in one of them, it may
+    /// have lost all data. Then this sends heartbeats for the other queues, too, so that one event
+    /// counts the tasks of all queues.
+    async fn beat(&self, places: &[usize]) -> Vec<Answer> {
+        let (mut answers, mut lapsed) = self.send(places).await;
+        if !lapsed.is_empty() && places.len() < self.next_at.len() {
+            let others: Vec<usize> =
+                (0..self.next_at.len()).filter(|at| !places.contains(at)).collect();
+            let (more_answers, more_lapsed) = self.send(&others).await;
+            answers.extend(more_answers);
+            lapsed.extend(more_lapsed);
         }
         self.shared.wakeups.expiry_learned();
         self.log_lapsed(&lapsed);
         // New ids are taken after the answers, and for all queues at once, so that no queue waits
         // for another.
-        let replacing = lapsed.iter().map(|(_, queue, before)| {
-            let registering = self.take_new_id(queue, before);
-            async { timeout(lease / 2, registering).await.unwrap_or(false) }
+        let within = self.shared.config.lease / 2;
+        let replacing = lapsed.iter().map(|asked| {
+            let registering = self.take_new_id(asked.queue, &asked.before);
+            async { timeout(within, registering).await.unwrap_or_else(|_| Err(late())) }
         });
         let replaced = join_all(replacing).await;
-        for ((nth, ..), replaced) in lapsed.iter().zip(replaced) {
-            worked[*nth] = replaced;
+        for (asked, replaced) in lapsed.iter().zip(replaced) {
+            answers.push((asked.at, replaced));
             self.shared.wakeups.expiry_learned();
         }
-        worked
+        answers
+    }
+
+    /// Sends one heartbeat for each of these queues, with one write and one deadline. Returns the
+    /// answers, and separately the queues in which Redis does not know the worker.
+    async fn send(&self, places: &[usize]) -> (Vec<Answer>, Vec<Asked<'_>>) {
+        let (lease, sent_at) = (self.shared.config.lease, Instant::now());
+        let mut befores: Vec<Option<Before>> =
+            befores(&self.shared).into_iter().map(Some).collect();
+        let ask = |at: &usize| {
+            let (queue, before) = (&self.shared.queues[*at], befores[*at].take()?);
+            Some(Asked { at: *at, queue, before })
+        };
+        let asked: Vec<Asked<'_>> = places.iter().filter_map(ask).collect();
+        let calls = asked
+            .iter()
+            .map(|asked| self.broker.renew_call(&asked.queue.name, &asked.before.worker, lease));
+        let Ok(replies) = timeout(lease / 2, self.broker.run_all(calls.collect())).await else {
+            self.broker.reconnect();
+            return (asked.iter().map(|asked| (asked.at, Err(late()))).collect(), Vec::new());
+        };
+        let (mut answers, mut lapsed) = (Vec::new(), Vec::new());
+        for (asked, reply) in asked.into_iter().zip(replies) {
+            match reply.and_then(|reply| Broker::read_renew(&asked.queue.name, reply)) {
+                Ok(renewed) => {
+                    self.take_in(asked.queue, sent_at, &asked.before, &renewed);
+                    answers.push((asked.at, Ok(())));
+                }
+                Err(problem) if problem.refusal() == Some(Refusal::Lapsed) => lapsed.push(asked),
+                Err(problem) => answers.push((asked.at, Err(problem))),
+            }
+        }
+        (answers, lapsed)
     }
 
     fn take_in(&self, queue: &Served, sent_at: Instant, before: &Before, renewed: &Renewed) {
@@ -126,11 +154,11 @@ impl Heartbeat {
 
     /// Logs one event for all queues. The event names the queue in which the worker held the most
     /// tasks.
-    fn log_lapsed(&self, lapsed: &[(usize, &Served, Before)]) {
-        let most = lapsed.iter().max_by_key(|(_, _, before)| before.attempts.len());
-        let Some((_, most, before)) = most else { return };
-        let (queues, queue, worker) = (lapsed.len(), most.name.clone(), before.worker.clone());
-        let held: usize = lapsed.iter().map(|(_, _, before)| before.attempts.len()).sum();
+    fn log_lapsed(&self, lapsed: &[Asked<'_>]) {
+        let held = |asked: &Asked<'_>| asked.before.attempts.len();
+        let Some(most) = lapsed.iter().max_by_key(|asked| held(asked)) else { return };
+        let (queue, worker) = (most.queue.name.clone(), most.before.worker.clone());
+        let (queues, held) = (lapsed.len(), lapsed.iter().map(held).sum::<usize>());
         log_event!(
             self.shared.log,
             WARN,
@@ -144,30 +172,25 @@ impl Heartbeat {
     }
 
     /// Takes a new id after the lease was reaped. Answers to calls under the old id must not count.
-    async fn take_new_id(&self, queue: &Served, before: &Before) -> bool {
+    async fn take_new_id(&self, queue: &Served, before: &Before) -> Result<(), BrokerError> {
         let (worker, registered_at) = (new_worker_id(&self.shared.config), Instant::now());
         let registered = self
             .broker
             .register(&queue.name, &worker, self.shared.config.lease, &self.shared.description)
-            .await;
-        match registered {
-            Ok(registered) => {
-                for attempt in &before.attempts {
-                    attempt.stop(Stop::Lost);
-                }
-                queue.replace_worker(worker, registered_at, self.shared.config.lease);
-                queue.set_next_expiry(registered.next_expiry);
-                queue.hint();
-                // The queue may have been removed because it was unused.
-                if let Err(problem) = self.broker.announce(&queue.name).await {
-                    let (log, name) = (&self.shared.log, queue.name.clone());
-                    let text = "could not announce the queue";
-                    log_event!(log, DEBUG, queue = %name, error = %problem, "{text}");
-                }
-                true
-            }
-            Err(problem) => missed(&self.shared.log, queue, problem),
+            .await?;
+        for attempt in &before.attempts {
+            attempt.stop(Stop::Lost);
         }
+        queue.replace_worker(worker, registered_at, self.shared.config.lease);
+        queue.set_next_expiry(registered.next_expiry);
+        queue.hint();
+        // The queue may have been removed because it was unused.
+        if let Err(problem) = self.broker.announce(&queue.name).await {
+            let (log, name) = (&self.shared.log, queue.name.clone());
+            let text = "could not announce the queue";
+            log_event!(log, DEBUG, queue = %name, error = %problem, "{text}");
+        }
+        Ok(())
     }
 }
 
@@ -176,16 +199,19 @@ impl Role for Heartbeat {
         let lease = self.shared.config.lease;
         let (began_at, connects) = (Instant::now(), self.broker.connects());
         let places = self.due(began_at);
-        let worked = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
+        let answers = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
         let took = began_at.elapsed();
         // A wait for a connection is not logged here, because the outage itself is logged.
         let is_connected = self.broker.connects() == connects;
-        if worked.contains(&true) && is_connected && took > lease / SLOW_PART {
+        let has_worked = answers.iter().any(|(_, answer)| answer.is_ok());
+        if has_worked && is_connected && took > lease / SLOW_PART {
             log_slow(&self.shared, took);
         }
         let (now, chance) = (Instant::now(), fastrand::f64());
-        for (at, worked) in places.into_iter().zip(worked) {
-            let given = self.shared.queues[at].lease_to_keep(lease);
+        for (at, answer) in answers {
+            let (queue, worked) = (&self.shared.queues[at], answer.is_ok());
+            self.rejected.answered(&self.shared.log, (at, queue), &answer);
+            let given = queue.lease_to_keep(lease);
             let interval = given / BEATS_PER_LEASE;
             let was_long = std::mem::replace(&mut self.is_long[at], given > lease);
             let enough = match (given > lease, was_long) {
@@ -205,24 +231,24 @@ impl Role for Heartbeat {
 fn log_slow(shared: &Shared, took: Duration) {
     let (held, lease) = (shared.attempts.len(), shared.config.lease);
     let (took_ms, lease_ms) = (outcome_log::millis(took), outcome_log::millis(lease));
-    let text = if held >= MANY_HELD {
+    let text = advice(held);
+    log_event!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
+}
+
+/// What to do about it, for a worker that holds so many tasks.
+fn advice(held: usize) -> &'static str {
+    if held >= MANY_HELD {
         "a heartbeat for so many tasks took long; if a heartbeat takes a third of the lease, \
          leases end: run fewer tasks at once in each worker, or set a longer lease"
     } else {
         "Redis took long to answer a heartbeat; if an answer takes a third of the lease, leases \
          end: find out why Redis, the network or this machine is slow (SLOWLOG, latency, CPU)"
-    };
-    log_event!(shared.log, WARN, took_ms, lease_ms, held, "{text}");
+    }
 }
 
-/// Logs that Redis rejected a heartbeat. Returns `false`, because the heartbeat was not
-/// acknowledged.
-fn missed(log: &Log, queue: &Served, problem: BrokerError) -> bool {
-    if !problem.is_transient() {
-        let name = queue.name.clone();
-        log_event!(log, ERROR, queue = %name, error = %problem, "Redis rejected a heartbeat");
-    }
-    false
+/// The error of a call that Redis did not answer in time, and may have done.
+fn late() -> BrokerError {
+    BrokerError::Unknown("Redis did not answer in time".into())
 }
 
 #[cfg(test)]

@@ -2,16 +2,13 @@
 //! way.
 
 use optimus_core::{
-    Lease, Task, WorkerId,
+    Client, Lease, Task, WorkerId,
     broker::{Claimed, Give, Release},
 };
+use optimus_testkit::{EachEvent, LogEvent};
 
 use super::*;
-use crate::{
-    attempts::Attempt,
-    idle_worker::{Nothing, idle_worker},
-    prepare::Claim,
-};
+use crate::{Worker, attempts::Attempt, idle_worker::Nothing, prepare::Claim};
 
 /// A worker whose roles don't run: the test does their work step by step.
 struct Stepped {
@@ -22,8 +19,16 @@ struct Stepped {
 impl Stepped {
     /// Creates a worker with one task in its queue.
     async fn new(name: &str) -> Self {
-        let (client, shared) = idle_worker(name).await;
+        Self::serving(name, &["default"]).await
+    }
+
+    /// The same, with a task in the first of these queues.
+    async fn serving(name: &str, queues: &[&str]) -> Self {
+        let url = format!("memory://{name}");
+        let client = Client::builder(&url).connect().await.unwrap();
         client.submit(Nothing {}.call()).await.unwrap();
+        let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
+        let shared = worker.queues(queues.iter().copied()).build().unwrap().idle_worker().await;
         Self { heartbeat: Heartbeat::new(shared.clone()), shared }
     }
 
@@ -68,7 +73,8 @@ impl Stepped {
 
     /// Sends a heartbeat. Returns whether it was acknowledged.
     async fn beats(&self) -> bool {
-        self.heartbeat.beat(&[0]).await == [true]
+        let answers = self.heartbeat.beat(&[0]).await;
+        matches!(answers[..], [(0, Ok(()))])
     }
 
     /// Returns how many reports wait to be sent.
@@ -166,4 +172,39 @@ async fn a_worker_that_is_no_longer_registered_goes_on_under_another_id() {
     assert_ne!(worker.queue().worker(), old);
     // A claim under the new id receives the same task.
     assert_eq!(worker.take_in(worker.claim(1).await).lease.worker, worker.queue().worker());
+}
+
+#[tokio::test]
+async fn a_worker_that_redis_forgot_logs_once_what_it_held_in_all_queues() {
+    let (events, seen) = std::sync::mpsc::channel::<LogEvent>();
+    let events = std::sync::Mutex::new(events);
+    let each = EachEvent::new(move |event| events.lock().unwrap().send(event).unwrap());
+    let _heard = tracing::subscriber::set_default(each.at(tracing::Level::WARN));
+    let worker = Stepped::serving("heartbeat-forgotten", &["default", "other"]).await;
+    let attempt = worker.take_in(worker.claim(1).await);
+    let old: Vec<WorkerId> = worker.shared.queues.iter().map(Served::worker).collect();
+    for (queue, id) in worker.shared.queues.iter().zip(&old) {
+        let given = Release { lease: attempt.lease.clone(), give: Give::Head };
+        let call = worker.shared.broker.release_call(&queue.name, id, &[given]);
+        worker.shared.broker.report(call).await.unwrap();
+        worker.shared.broker.leave(&queue.name, id).await.unwrap();
+    }
+
+    // Only the queue in which nothing is held has a heartbeat now.
+    let answers = worker.heartbeat.beat(&[1]).await;
+    assert!(answers.len() == 2 && answers.iter().all(|(_, answer)| answer.is_ok()));
+    for (queue, old) in worker.shared.queues.iter().zip(old) {
+        assert_ne!(queue.worker(), old);
+    }
+    worker.shared.log.flush(Duration::from_secs(20)).await;
+    let lapsed: Vec<_> = seen.try_iter().filter(|e| e.message().contains("no longer")).collect();
+    assert_eq!(lapsed.len(), 1, "{lapsed:?}");
+    let counts = ["queues", "held", "queue"].map(|field| lapsed[0].get(field));
+    assert_eq!(counts, ["2", "1", "default"]);
+}
+
+#[test]
+fn a_slow_heartbeat_for_thousands_of_tasks_advises_to_run_fewer() {
+    assert!(advice(MANY_HELD).contains("fewer tasks") && !advice(MANY_HELD).contains("SLOWLOG"));
+    assert!(advice(MANY_HELD - 1).contains("SLOWLOG") && !advice(0).contains("fewer tasks"));
 }

@@ -48,6 +48,7 @@ mod reaper;
 mod reconcile;
 mod refused_wait;
 mod registry;
+mod rejected_beats;
 mod report_batch;
 mod report_buffer;
 mod reporter;
