@@ -5,8 +5,8 @@
 -- lease that is over but was not reaped is renewed: no other worker has the tasks. A worker that
 -- holds nothing has a longer lease if many workers serve the queue. The call records that a worker
 -- watches the leases. If no worker did for half a lease, the call gives each worker one more whole
--- lease, once. If a worker that holds nothing finds work in the queue, it writes a wakeup, because
--- an earlier wakeup may be lost with a worker.
+-- lease, once. If a worker that holds nothing finds work in the queue that is ready or due, it
+-- writes a wakeup, because an earlier wakeup may be lost with a worker.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
@@ -27,8 +27,10 @@ local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 local peers = redis.call('ZCARD', workers)
+-- The one worker that waits for a due time may be frozen.
 local is_work_left = #held == 0
-  and redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0
+  and (redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0
+    or tonumber(redis.call('HGET', meta, 'due') or math.huge) <= now)
 if is_work_left then
   redis.call('LLEN', wake)
 end

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use optimus_core::{
-    WorkerId,
+    Due, WorkerId,
     broker::{Cancelled, Give, Refusal, Renewed},
 };
 
@@ -120,6 +120,22 @@ async fn the_heartbeat_of_an_idle_worker_repeats_the_wakeup_of_waiting_work(benc
     assert!(!bench.answer_wakeup().await, "a busy worker claims when it has an idle slot");
 }
 
+async fn the_heartbeat_of_an_idle_worker_adds_a_wakeup_for_work_that_is_due(bench: Bench) {
+    let (idle, frozen) = (bench.worker(0, "idle").await, bench.worker(0, "frozen").await);
+    bench.add(0, job().due(Due::In(ms(50)))).await;
+    assert!(bench.answer_wakeup().await, "the worker that will be frozen takes it");
+    let claimed = bench.claim(0, &frozen, 1, 1).await;
+    assert_eq!((claimed.grants.len(), claimed.next_due), (0, Some(ms(50))));
+    renew(&bench, 49, &idle).await;
+    assert!(!bench.answer_wakeup().await, "nothing is due");
+    renew(&bench, 50, &idle).await;
+    assert!(bench.answer_wakeup().await, "nobody has claimed it");
+    bench.take(50, &idle, 1).await;
+    assert_eq!(bench.claim(50, &frozen, 2, 1).await.grants.len(), 0);
+    renew(&bench, 51, &frozen).await;
+    assert!(!bench.answer_wakeup().await, "nothing is left");
+}
+
 /// Adds this many workers.
 async fn others(bench: &Bench, count: usize) {
     let before = bench.at(0).workers(&bench.queue).await.unwrap().len();
@@ -193,6 +209,7 @@ on_both![
     a_reaped_worker_has_lapsed_and_another_can_renew_a_late_lease,
     it_returns_when_the_earliest_other_lease_is_over,
     the_heartbeat_of_an_idle_worker_repeats_the_wakeup_of_waiting_work,
+    the_heartbeat_of_an_idle_worker_adds_a_wakeup_for_work_that_is_due,
     a_worker_of_many_that_holds_nothing_has_a_longer_lease,
     a_worker_of_many_that_holds_a_task_has_a_usual_lease,
     a_grant_shortens_a_long_lease_and_an_empty_claim_does_not,
