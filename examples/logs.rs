@@ -26,7 +26,7 @@ async fn charge(order: u32, #[data] begun: Arc<Notify>, ctx: Context) -> anyhow:
         2 => Err(io::Error::other("connection refused")).context("the bank")?,
         3 => Err(Fatal::new("the card was stolen"))?,
         4 => Err(Retry::after(MINUTE).because("the bank is closed"))?,
-        5 => Err(Snooze::lasting(MINUTE))?,
+        5 => Err(Snooze::new(MINUTE))?,
         6 => Err(Cancel)?,
         7 => panic!("the amount is below zero"),
         8 => tokio::time::sleep(MINUTE).await,

@@ -43,8 +43,8 @@ impl<T: Task> Call<T> {
 
     /// Submits to another queue. Biz ids are separate for each queue: the call is not a duplicate
     /// of a task in the definition's queue.
-    pub fn queue(mut self, queue: impl Into<String>) -> Self {
-        self.options.queue = Some(queue.into());
+    pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
+        self.options.queue = Some(queue.as_ref().to_owned());
         self
     }
 

@@ -67,7 +67,7 @@ pub struct Snooze(Duration);
 
 impl Snooze {
     /// Runs again after `wait`, but not sooner than after 100 ms, so that no task spins.
-    pub fn lasting(wait: Duration) -> Self {
+    pub fn new(wait: Duration) -> Self {
         Self(wait.max(SNOOZE_MIN))
     }
 }

@@ -25,7 +25,7 @@ fn found(error: impl Into<BoxError>) -> Control {
 }
 
 fn word() -> Snooze {
-    Snooze::lasting(SECOND)
+    Snooze::new(SECOND)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_control_word_is_found_however_eyre_wraps_it() {
 fn no_snooze_is_so_short_that_its_task_spins() {
     for short in [Duration::ZERO, Duration::from_millis(1)] {
         let least = Control::Snooze(Duration::from_millis(100));
-        assert_eq!(found(Snooze::lasting(short)), least);
+        assert_eq!(found(Snooze::new(short)), least);
     }
 }
 

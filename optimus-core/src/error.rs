@@ -335,7 +335,7 @@ mod tests {
             message: "still running".into(),
             attempt: 3,
             worker: "w".into(),
-            at_ms: 5,
+            at: crate::platform::instant(5),
         };
         let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last.clone()));
         assert_eq!(dead.attempt_error(), Some(&last));

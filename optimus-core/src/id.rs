@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -75,6 +76,12 @@ impl QueueName {
 
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for QueueName {
+    fn as_ref(&self) -> &str {
         &self.0
     }
 }
@@ -183,11 +190,17 @@ impl TaskId {
         self.uuid
     }
 
-    /// Returns when a client made the id, in ms since the Unix epoch by that client's clock; 0 if
-    /// the uuid is not of version 7 and so has no time.
+    /// Returns the time of [`created`](Self::created) in ms since the Unix epoch, or 0.
+    #[doc(hidden)]
     pub fn made_ms(&self) -> u64 {
         let has_time = self.uuid.get_version_num() == 7;
         if has_time { (self.uuid.as_u128() >> 80) as u64 } else { 0 }
+    }
+
+    /// Returns when a client made the id, by that client's clock; `None` if the uuid is not of
+    /// version 7 and so has no time.
+    pub fn created(&self) -> Option<DateTime<Utc>> {
+        Some(self.made_ms()).filter(|ms| *ms > 0).map(platform::instant)
     }
 
     /// Returns the 22 characters under which Redis stores the id. They save 14 bytes per index over

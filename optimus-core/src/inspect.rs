@@ -1,5 +1,6 @@
 //! Reads tasks, queues and workers, and changes nothing: [`Inspector`].
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use crate::broker::{Counts, ServerFacts};
@@ -8,6 +9,7 @@ use crate::{
     broker::Broker,
     id::{QueueName, TaskId, WorkerId},
     page_cursor::PageCursor,
+    platform::instant,
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
     task_page::{PAGE_MAX, TaskPage},
@@ -22,15 +24,15 @@ pub struct Inspector {
 /// One task, with all its stored data.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct TaskView {
+pub struct TaskDetails {
     /// The id of the task.
     pub id: TaskId,
     /// The state of the task.
     pub state: TaskState,
     /// The worker that runs it.
     pub worker: Option<WorkerId>,
-    /// When the task is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
-    pub at_ms: Option<u64>,
+    /// When the task is due (delayed, retry) or ended, by Redis' clock.
+    pub at: Option<DateTime<Utc>>,
     /// Attempts that failed.
     pub failures: u32,
     /// Attempts that ended because their worker was lost.
@@ -50,13 +52,13 @@ pub struct TaskView {
 /// A worker, with its machine and the tasks that it runs in one queue.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct WorkerView {
+pub struct WorkerDetails {
     /// The id of the worker.
     pub id: WorkerId,
     /// The description that the worker registered.
     pub description: WorkerDescription,
-    /// When the worker's lease ends unless it is renewed, in ms by Redis' clock.
-    pub lease_until_ms: u64,
+    /// When the worker's lease ends unless it is renewed, by Redis' clock.
+    pub lease_until: DateTime<Utc>,
     /// The tasks that it runs.
     pub running: Vec<TaskId>,
 }
@@ -71,8 +73,9 @@ pub struct WorkerDescription {
     pub host: String,
     /// The id of the process.
     pub pid: u32,
-    /// When the worker started, in ms by its own clock.
-    pub started_ms: u64,
+    /// When the worker started, by its own clock.
+    #[serde(rename = "started_ms", with = "chrono::serde::ts_milliseconds")]
+    pub started: DateTime<Utc>,
     /// The queues that it serves.
     pub queues: Vec<String>,
     /// How many tasks it runs at the same time.
@@ -86,8 +89,8 @@ impl Inspector {
         Self { broker }
     }
 
-    /// Returns all queues that have had a submit or a worker, except those that were unused for a
-    /// day.
+    /// Returns all queues that are paused or have had a submit or a worker, except those that were
+    /// unused for a day.
     ///
     /// # Errors
     /// [`Error::is_unavailable`], as for all methods here.
@@ -98,9 +101,10 @@ impl Inspector {
     /// Counts the tasks of a queue in each state.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`].
-    pub async fn counts(&self, queue: &QueueName) -> Result<Counts, Error> {
-        Ok(self.broker.counts(queue).await?)
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if no queue can have this name, as for all
+    /// methods here that are given a queue.
+    pub async fn counts(&self, queue: impl AsRef<str>) -> Result<Counts, Error> {
+        Ok(self.broker.counts(&QueueName::new(queue)?).await?)
     }
 
     /// Tasks in a state: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page
@@ -113,12 +117,9 @@ impl Inspector {
     /// of a queue are claimed between two pages, the second page may skip some.
     ///
     /// ```
-    /// use optimus_core::{Error, Inspector, QueueName, TaskRow, TaskState};
+    /// use optimus_core::{Error, Inspector, TaskRow, TaskState};
     ///
-    /// async fn all_dead(
-    ///     inspector: &Inspector,
-    ///     queue: &QueueName,
-    /// ) -> Result<Vec<TaskRow>, Error> {
+    /// async fn all_dead(inspector: &Inspector, queue: &str) -> Result<Vec<TaskRow>, Error> {
     ///     let (mut rows, mut after) = (Vec::new(), None);
     ///     loop {
     ///         let page = inspector.list(queue, TaskState::Dead, after.as_ref(), 100).await?;
@@ -136,11 +137,12 @@ impl Inspector {
     /// if `limit` is 0.
     pub async fn list(
         &self,
-        queue: &QueueName,
+        queue: impl AsRef<str>,
         state: TaskState,
         after: Option<&PageCursor>,
         limit: usize,
     ) -> Result<TaskPage, Error> {
+        let queue = &QueueName::new(queue)?;
         let limit = limit.min(PAGE_MAX);
         let place = after.map_or(Ok(""), |after| after.place_in(queue, state))?;
         if limit == 0 {
@@ -155,7 +157,7 @@ impl Inspector {
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
-    pub async fn get(&self, id: &TaskId) -> Result<Option<TaskView>, Error> {
+    pub async fn get(&self, id: &TaskId) -> Result<Option<TaskDetails>, Error> {
         let found = self.broker.inspect(id).await?;
         if found.state == TaskState::Forgotten {
             return Ok(None);
@@ -169,11 +171,11 @@ impl Inspector {
             })
         });
         let (failures, losses, misfits) = found.tries;
-        Ok(Some(TaskView {
+        Ok(Some(TaskDetails {
             id: id.clone(),
             state: found.state,
             worker: found.worker,
-            at_ms: found.at_ms,
+            at: found.at_ms.map(instant),
             failures,
             losses,
             misfits,
@@ -187,14 +189,14 @@ impl Inspector {
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
-    pub async fn workers(&self, queue: &QueueName) -> Result<Vec<WorkerView>, Error> {
-        let seen = self.broker.workers(queue).await?;
+    pub async fn workers(&self, queue: impl AsRef<str>) -> Result<Vec<WorkerDetails>, Error> {
+        let seen = self.broker.workers(&QueueName::new(queue)?).await?;
         Ok(seen
             .into_iter()
-            .map(|worker| WorkerView {
+            .map(|worker| WorkerDetails {
                 id: worker.id,
                 description: serde_json::from_str(&worker.description).unwrap_or_default(),
-                lease_until_ms: worker.lease_until_ms,
+                lease_until: instant(worker.lease_until_ms),
                 running: worker.running,
             })
             .collect())
@@ -213,7 +215,7 @@ impl Inspector {
 pub(crate) fn read_error(line: &str) -> Option<AttemptError> {
     let (at_ms, json) = line.split_once(' ')?;
     let error: AttemptError = serde_json::from_str(json).ok()?;
-    Some(AttemptError { at_ms: at_ms.parse().ok()?, ..error })
+    Some(AttemptError { at: instant(at_ms.parse().ok()?), ..error })
 }
 
 /// Drops the first two words of `<id> <ms> <task> <attempt> <ms> <worker>`.

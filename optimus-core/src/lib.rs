@@ -62,7 +62,7 @@ pub use self::{
     durability::Durability,
     error::Error,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
-    inspect::{Counts, Inspector, ServerFacts, TaskView, WorkerDescription, WorkerView},
+    inspect::{Counts, Inspector, ServerFacts, TaskDetails, WorkerDescription, WorkerDetails},
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},

@@ -12,6 +12,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 #[cfg(feature = "simulation")]
@@ -30,6 +31,12 @@ pub fn now() -> SystemTime {
 pub fn now_ms() -> u64 {
     let since_epoch = now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the time that is so many ms after the Unix epoch.
+pub fn instant(ms: u64) -> DateTime<Utc> {
+    let known = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
+    known.unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// Returns a new, time-ordered uuid (version 7).

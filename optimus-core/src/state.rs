@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+
+use crate::platform;
 
 /// The state of a task. A task is in exactly one state.
 ///
@@ -141,8 +144,9 @@ pub struct AttemptError {
     pub attempt: u32,
     /// The worker that ran it.
     pub worker: String,
-    /// When the error was recorded, in ms since the Unix epoch, by Redis' clock.
-    pub at_ms: u64,
+    /// When the error was recorded, by Redis' clock.
+    #[serde(rename = "at_ms", serialize_with = "chrono::serde::ts_milliseconds::serialize")]
+    pub at: DateTime<Utc>,
 }
 
 /// An [`AttemptError`] as it is stored: the script that records a loss stores no message.
@@ -164,17 +168,18 @@ impl AttemptError {
     pub fn lost(worker: String, attempt: u32) -> Self {
         let message =
             format!("worker {worker} was not heard of for a whole lease in attempt {attempt}");
-        Self { reason: Reason::Lost, message, attempt, worker, at_ms: 0 }
+        Self { reason: Reason::Lost, message, attempt, worker, at: DateTime::UNIX_EPOCH }
     }
 }
 
 impl From<StoredError> for AttemptError {
     fn from(stored: StoredError) -> Self {
         let StoredError { reason, message, attempt, worker, at_ms } = stored;
+        let at = platform::instant(at_ms);
         if reason == Reason::Lost && message.is_empty() {
-            return Self { at_ms, ..Self::lost(worker, attempt) };
+            return Self { at, ..Self::lost(worker, attempt) };
         }
-        Self { reason, message, attempt, worker, at_ms }
+        Self { reason, message, attempt, worker, at }
     }
 }
 

@@ -1,12 +1,15 @@
 //! Tasks in a state, one page at a time: [`TaskPage`].
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use chrono::{DateTime, Utc};
 
 use crate::{
     broker::{BATCH_MAX, Listed, Row},
     id::{QueueName, TaskId, WorkerId},
     inspect::read_error,
     page_cursor::PageCursor,
+    platform::instant,
     record::TaskRecord,
     state::{AttemptError, TaskState},
 };
@@ -41,19 +44,19 @@ pub struct TaskRow {
     pub headers: BTreeMap<String, String>,
     /// The state of the task.
     pub state: TaskState,
-    /// When the id was made, in ms since the Unix epoch by the submitter's clock; 0 if the id has
-    /// no time. This is the time of the submit, unless the id was given.
-    pub made_ms: u64,
-    /// When the task is due (delayed, retry) or ended, in ms since the Unix epoch by Redis' clock.
-    pub at_ms: Option<u64>,
+    /// When the id was made, by the submitter's clock; `None` if the id has no time. This is the
+    /// time of the submit, unless the id was given.
+    pub created: Option<DateTime<Utc>>,
+    /// When the task is due (delayed, retry) or ended, by Redis' clock.
+    pub at: Option<DateTime<Utc>>,
     /// The number of the running attempt or the last one, from 1; 0 before the first.
     pub attempt: u32,
-    /// How long the successful attempt took, in ms.
-    pub took_ms: Option<u64>,
+    /// How long the successful attempt took.
+    pub took: Option<Duration>,
     /// The worker that runs it, or on which it succeeded.
     pub worker: Option<WorkerId>,
     /// The last error of the task, with up to 200 characters of the message.
-    /// [`TaskView::errors`](crate::TaskView::errors) has the whole message.
+    /// [`TaskDetails::errors`](crate::TaskDetails::errors) has the whole message.
     pub last_error: Option<AttemptError>,
 }
 
@@ -76,14 +79,14 @@ impl TaskRow {
         let record = TaskRecord::decode(header).ok();
         let (task, headers) = record.map(|record| (record.task, record.headers)).unzip();
         let mut view = Self {
-            made_ms: id.made_ms(),
+            created: id.created(),
             id,
             task,
             headers: headers.unwrap_or_default(),
             state,
-            at_ms,
+            at: at_ms.map(instant),
             attempt: tries.0 + tries.1 + runs,
-            took_ms: None,
+            took: None,
             worker,
             last_error,
         };
@@ -98,7 +101,7 @@ impl TaskRow {
         let mut words = summary.splitn(6, ' ').skip(2);
         self.task = words.next().map(str::to_owned);
         self.attempt = words.next().and_then(|attempt| attempt.parse().ok()).unwrap_or_default();
-        self.took_ms = words.next().and_then(|ms| ms.parse().ok());
+        self.took = words.next().and_then(|ms| ms.parse().ok()).map(Duration::from_millis);
         self.worker = words.next().map(WorkerId::from_stored);
     }
 }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use optimus_core::{
-    AttemptError, Backoff, Chain, Control, Interrupted, Lease, OnLost, Reason, RunError, RunOutput,
+    AttemptError, Backoff, Chain, Control, DateTime, Interrupted, Lease, OnLost, Reason, RunError,
+    RunOutput,
     broker::{Completion, Failure, FailureOutcome, Give, Release, SizeLimit},
 };
 
@@ -313,8 +314,8 @@ pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &st
 /// Returns an entry of the error history: JSON without line breaks.
 fn error_entry(lease: &Lease, attempt: u32, reason: Reason, message: &str) -> String {
     let message = cut(message, MESSAGE_BYTES_MAX).to_owned();
-    let entry =
-        AttemptError { reason, message, attempt, worker: lease.worker.to_string(), at_ms: 0 };
+    let (worker, at) = (lease.worker.to_string(), DateTime::UNIX_EPOCH);
+    let entry = AttemptError { reason, message, attempt, worker, at };
     serde_json::to_string(&entry).expect("plain fields")
 }
 

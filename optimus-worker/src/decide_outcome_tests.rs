@@ -75,7 +75,7 @@ fn a_control_word_decides_the_outcome() {
     assert_eq!(outcome(&attempt(2), error(Retry::after(second))), FailureOutcome::Dead);
     assert_eq!(outcome(&attempt(0), error(Fatal::new("no"))), FailureOutcome::Dead);
     assert_eq!(outcome(&attempt(0), error(Cancel)), FailureOutcome::Cancelled);
-    assert_eq!(give(&attempt(2), error(Snooze::lasting(second))), Give::Snooze(second));
+    assert_eq!(give(&attempt(2), error(Snooze::new(second))), Give::Snooze(second));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_task_that_may_start_only_once_is_dead_if_its_worker_interrupts_it() {
     assert_eq!(outcome(&attempt, HandlerEnd::Abandoned), FailureOutcome::Dead);
     // The handler's own error still counts.
     assert_eq!(outcome(&attempt, error("stopped")), FailureOutcome::Retry(MINUTE));
-    assert_eq!(give(&attempt, error(Snooze::lasting(MINUTE))), Give::Snooze(MINUTE));
+    assert_eq!(give(&attempt, error(Snooze::new(MINUTE))), Give::Snooze(MINUTE));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use optimus_core::{
     AttemptError, End, Outcome,
     broker::{FailureOutcome, Give},
-    log_event,
+    log_event, platform,
 };
 use tokio::time::timeout;
 
@@ -95,9 +95,9 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
     let Some(Decision { report, .. }) = decision else { return Outcome::Lost };
     let error = |json: &str| {
         let ran_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-        let at_ms = attempt.claimed_ms.saturating_add(ran_ms);
+        let at = platform::instant(attempt.claimed_ms.saturating_add(ran_ms));
         let error: AttemptError = serde_json::from_str(json).expect("the report has a valid entry");
-        AttemptError { at_ms, ..error }
+        AttemptError { at, ..error }
     };
     match report {
         Report::Complete(_) => Outcome::Success,

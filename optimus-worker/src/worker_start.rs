@@ -175,7 +175,7 @@ fn describe(config: &Config, registry: &Registry) -> String {
         name: config.name.clone(),
         host: platform::host(),
         pid: platform::process_id(),
-        started_ms: platform::now_ms(),
+        started: platform::instant(platform::now_ms()),
         queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
         concurrency: config.concurrency,
         tasks: registry.iter().map(|task| task.name().to_owned()).collect(),

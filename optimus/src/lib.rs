@@ -46,12 +46,12 @@
 //! All types that an inspector returns are exported, so a program can name them:
 //!
 //! ```
-//! use optimus::{Counts, Inspector, QueueName, TaskId, TaskRecord, TaskView, WorkerView};
+//! use optimus::{Counts, Inspector, QueueName, TaskId, TaskRecord, TaskDetails, WorkerDetails};
 //!
 //! async fn look(
 //!     inspector: &Inspector,
 //!     queue: &QueueName,
-//! ) -> optimus::Result<(Counts, Vec<WorkerView>)> {
+//! ) -> optimus::Result<(Counts, Vec<WorkerDetails>)> {
 //!     Ok((inspector.counts(queue).await?, inspector.workers(queue).await?))
 //! }
 //!
@@ -65,7 +65,7 @@
 //!     Ok(page.rows)
 //! }
 //!
-//! fn record(task: TaskView) -> Option<TaskRecord> {
+//! fn record(task: TaskDetails) -> Option<TaskRecord> {
 //!     task.record?.ok()
 //! }
 //!
@@ -106,7 +106,7 @@ pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, S
 pub use optimus_worker::{Worker, WorkerBuilder};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
-pub use optimus_core::{Counts, Inspector, ServerFacts, TaskView, WorkerView};
+pub use optimus_core::{Counts, Inspector, ServerFacts, TaskDetails, WorkerDetails};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 

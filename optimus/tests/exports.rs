@@ -9,8 +9,8 @@ use optimus::{
     Context, Counts, Data, DataKey, DateTime, Due, Durability, ErasedCall, Error, Fatal, Inspector,
     Interrupted, InvalidName, NAMESPACE_DEFAULT, OnLost, PAGE_MAX, PRIORITY_MAX, QueueName, Reason,
     RecordError, Result, Results, Retry, ServerFacts, Snooze, Submission, Submit, SubmitAllError,
-    Task, TaskFn, TaskHandle, TaskId, TaskOptions, TaskRecord, TaskResult, TaskState, TaskView,
-    Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription, WorkerId, WorkerView, task,
+    Task, TaskDetails, TaskFn, TaskHandle, TaskId, TaskOptions, TaskRecord, TaskResult, TaskState,
+    Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription, WorkerDetails, WorkerId, task,
 };
 
 /// Names that only workers and tools use. The comments give the reasons.

@@ -168,7 +168,7 @@ impl Broker {
             self.one(get(&["SREM", &queues(&self.namespace), queue.as_str()])).await?;
             let keys = self.keys(queue);
             let (tasks, ledgers) = (keys.of("tasks"), keys.of("ledgers"));
-            let used = get(&["EXISTS", &tasks, &ledgers, &keys.of("workers")]);
+            let used = get(&["EXISTS", &keys.of("meta"), &tasks, &ledgers, &keys.of("workers")]);
             if size(&self.one(used).await?) > 0 {
                 self.announce(queue).await?;
             }

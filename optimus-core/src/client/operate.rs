@@ -101,12 +101,11 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// use optimus_core::{QueueName, TaskState};
+    /// use optimus_core::TaskState;
     ///
-    /// let (inspector, queue) = (client.inspector(), QueueName::new("mail")?);
-    /// let mut after = None;
+    /// let (inspector, mut after) = (client.inspector(), None);
     /// loop {
-    ///     let page = inspector.list(&queue, TaskState::Dead, after.as_ref(), 128).await?;
+    ///     let page = inspector.list("mail", TaskState::Dead, after.as_ref(), 128).await?;
     ///     for deleted in client.delete_all(page.rows.into_iter().map(|row| row.id)).await {
     ///         deleted?;
     ///     }
@@ -126,31 +125,48 @@ impl Client {
 
     /// Stops the claims of a queue. Running tasks continue. Returns whether the queue is known: a
     /// task was submitted to it, or a worker has served it. The name of an unknown queue may be
-    /// mistyped. The queue is paused nevertheless, before its first task arrives.
+    /// mistyped. The queue is paused nevertheless, before its first task arrives, and
+    /// [`Inspector::queues`](crate::Inspector::queues) lists it until it is resumed.
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// let queue = optimus_core::QueueName::new("mail")?;
-    /// if !client.pause(&queue).await? {
-    ///     eprintln!("no task was ever in queue {queue}: is that its name?");
+    /// if !client.pause("mail").await? {
+    ///     eprintln!("no task was ever in queue mail: is that its name?");
     /// }
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
-    pub async fn pause(&self, queue: &QueueName) -> Result<bool, Error> {
-        let is_known = self.0.broker.pause(queue).await;
-        is_known.map_err(|problem| of_queue("pause", queue, problem))
+    /// [`Error::is_invalid`] if no queue can have this name; [`Error::is_unavailable`];
+    /// [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
+    pub async fn pause(&self, queue: impl AsRef<str>) -> Result<bool, Error> {
+        let queue = &QueueName::new(queue)?;
+        let paused = match self.0.broker.pause(queue).await {
+            Ok(false) => self.list_paused(queue).await.map(|()| false),
+            answer => answer,
+        };
+        paused.map_err(|problem| of_queue("pause", queue, problem))
+    }
+
+    /// Lists a paused queue that has no task and no worker, so that operators see it. A full Redis
+    /// may refuse this.
+    async fn list_paused(&self, queue: &QueueName) -> Result<(), BrokerError> {
+        match self.0.broker.announce(queue).await {
+            // The queue is paused already, so this is not the whole answer.
+            Err(BrokerError::NotDone(why)) => Err(BrokerError::Unknown(why)),
+            Err(BrokerError::Full) => Ok(()),
+            answer => answer,
+        }
     }
 
     /// Restarts the claims of a queue. Returns whether the queue is known, as
     /// [`pause`](Self::pause) does.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
-    pub async fn resume(&self, queue: &QueueName) -> Result<bool, Error> {
+    /// As for [`pause`](Self::pause).
+    pub async fn resume(&self, queue: impl AsRef<str>) -> Result<bool, Error> {
+        let queue = &QueueName::new(queue)?;
         let is_known = self.0.broker.resume(queue).await;
         is_known.map_err(|problem| of_queue("resume", queue, problem))
     }

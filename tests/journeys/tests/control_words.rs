@@ -13,8 +13,8 @@ use std::{
 
 use common::{Bench, Double, Running};
 use optimus_core::{
-    BoxError, Cancel, Context, DataKey, Fatal, Reason, Retry, Snooze, Task, TaskHandle, TaskState,
-    TaskView,
+    BoxError, Cancel, Context, DataKey, Fatal, Reason, Retry, Snooze, Task, TaskDetails,
+    TaskHandle, TaskState,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Task for Obey {
         let word: BoxError = match self {
             Self::Retry { ms } => Retry::after(Duration::from_millis(ms)).because("busy").into(),
             Self::Fatal => Fatal::new("hopeless").into(),
-            Self::Snooze { ms } => Snooze::lasting(Duration::from_millis(ms)).into(),
+            Self::Snooze { ms } => Snooze::new(Duration::from_millis(ms)).into(),
             Self::Cancel => Cancel.into(),
         };
         Err(Wrapped(Box::new(Wrapped(word))).into())
@@ -67,11 +67,11 @@ async fn submit(bench: &Bench, word: Obey, max_retry: u32) -> (TaskHandle<u32>, 
     (bench.client.submit(word.call().max_retry(max_retry)).await.unwrap(), worker)
 }
 
-async fn view(bench: &Bench, handle: &TaskHandle<u32>) -> TaskView {
+async fn view(bench: &Bench, handle: &TaskHandle<u32>) -> TaskDetails {
     bench.client.inspector().get(handle.id()).await.unwrap().expect("the task is known")
 }
 
-async fn reaches(bench: &Bench, handle: &TaskHandle<u32>, state: TaskState) -> TaskView {
+async fn reaches(bench: &Bench, handle: &TaskHandle<u32>, state: TaskState) -> TaskDetails {
     let reached = async || view(bench, handle).await.state == state;
     eventually(&format!("the task is {state}"), SOON, reached).await;
     view(bench, handle).await
@@ -82,7 +82,7 @@ on_both! {
         let (handle, worker) = submit(&bench, Obey::Retry { ms: 300 }, 1).await;
         let task = reaches(&bench, &handle, TaskState::Retry).await;
         assert_eq!((task.failures, task.errors.len()), (1, 1));
-        assert!(task.at_ms.unwrap() >= task.errors[0].at_ms + 300);
+        assert!(task.at.unwrap() >= task.errors[0].at + Duration::from_millis(300));
         let text = &task.errors[0].message;
         assert!(text.contains("on the way up") && text.contains("busy"), "{text}");
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2, "the task ran twice");

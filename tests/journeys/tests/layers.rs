@@ -313,7 +313,7 @@ on_both! {
             (|| "refused".into(), TaskState::Retry),
             (|| Fatal::new("never").into(), TaskState::Dead),
             (|| Cancel.into(), TaskState::Cancelled),
-            (|| Snooze::lasting(SOON).into(), TaskState::Delayed),
+            (|| Snooze::new(SOON).into(), TaskState::Delayed),
         ];
         for (answer, expected) in answers {
             let builder = bench.worker().task_type::<Double>().layer(Answers(answer));

@@ -90,7 +90,7 @@ impl Task for Ends {
             Ending::Fails => Err("no".into()),
             Ending::Panics => panic!("boom"),
             Ending::Hangs => pending().await,
-            Ending::Snoozes => Err(Snooze::lasting(SOON).into()),
+            Ending::Snoozes => Err(Snooze::new(SOON).into()),
             Ending::Cancels => Err(Cancel.into()),
         }
     }

@@ -72,7 +72,7 @@ async fn a_task_of_an_idle_worker_among_many_runs_once_for_longer_than_any_lease
     let holder_until_ms = async || {
         let workers = bench.client.inspector().workers(handle.id().queue()).await.unwrap();
         let holder = workers.iter().find(|worker| worker.running.contains(handle.id()));
-        holder.map_or(0, |worker| worker.lease_until_ms)
+        holder.map_or(0, |worker| worker.lease_until.timestamp_millis())
     };
     let begun_ms = holder_until_ms().await;
     let is_kept = async || holder_until_ms().await > begun_ms + 4_500;

@@ -114,7 +114,7 @@ on_both! {
         let lease_until_ms = async || {
             let workers = bench.client.inspector().workers(handle.id().queue()).await.unwrap();
             let holder = workers.iter().find(|worker| worker.running.contains(handle.id()));
-            holder.map_or(0, |worker| worker.lease_until_ms)
+            holder.map_or(0, |worker| worker.lease_until.timestamp_millis())
         };
         let begun_ms = lease_until_ms().await;
         let stopping = tokio::spawn(worker.stop());

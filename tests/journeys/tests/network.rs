@@ -115,10 +115,10 @@ impl Network {
     }
 
     /// Returns when the lease of the worker that holds tasks ends, in ms by Redis' clock.
-    async fn lease_until_ms(&self) -> u64 {
+    async fn lease_until_ms(&self) -> i64 {
         let workers = self.direct.client.inspector().workers(&queue()).await.unwrap();
         let holder = workers.iter().find(|worker| !worker.running.is_empty());
-        holder.map_or(0, |worker| worker.lease_until_ms)
+        holder.map_or(0, |worker| worker.lease_until.timestamp_millis())
     }
 
     async fn is_empty(&self) -> bool {

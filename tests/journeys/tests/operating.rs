@@ -13,8 +13,8 @@ use std::{
 
 use common::{Bench, Double, Flaky, Gate, Wait};
 use optimus_core::{
-    BoxError, Call, Context, Counts, DataKey, Due, Inspector, OnLost, PageCursor, QueueName,
-    Reason, Task, TaskId, TaskState, TaskView, WorkerId,
+    BoxError, Call, Context, Counts, DataKey, DateTime, Due, Inspector, OnLost, PageCursor,
+    QueueName, Reason, Task, TaskDetails, TaskId, TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 use optimus_worker::WorkerBuilder;
@@ -74,7 +74,7 @@ fn later(number: i64) -> Call<Double> {
     Double { number }.call().due(Due::In(SOON))
 }
 
-async fn view(bench: &Bench, id: &TaskId) -> TaskView {
+async fn view(bench: &Bench, id: &TaskId) -> TaskDetails {
     bench.client.inspector().get(id).await.unwrap().expect("the task is known")
 }
 
@@ -127,7 +127,7 @@ on_both! {
         assert_eq!(list(TaskState::Ready).await, [handle.id().clone()]);
         assert_eq!(list(TaskState::Delayed).await, [delayed.id().clone()]);
         let task = view(&bench, delayed.id()).await;
-        assert!(task.at_ms.unwrap() >= task.id.made_ms());
+        assert!(task.at >= task.id.created());
         let gate = Gate::new();
         let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
         gate.began.wait_for(1).await;
@@ -196,16 +196,16 @@ on_both! {
         let dead_row = row(TaskState::Dead).await;
         assert_eq!((&dead_row.id, dead_row.task.as_deref()), (dead.id(), Some("flaky")));
         assert_eq!((dead_row.state, dead_row.attempt), (TaskState::Dead, 1));
-        assert!(dead_row.at_ms.unwrap() >= dead_row.made_ms && dead_row.made_ms > 0);
+        assert!(dead_row.at >= dead_row.created && dead_row.created.is_some());
         let error = dead_row.last_error.unwrap();
         assert_eq!((error.reason, error.attempt), (Reason::Failed, 1));
         let done_row = row(TaskState::Success).await;
         assert_eq!((&done_row.id, done_row.task.as_deref()), (done.id(), Some("double")));
         assert_eq!(done_row.attempt, 1);
-        assert!(done_row.took_ms.is_some() && done_row.worker.is_some());
+        assert!(done_row.took.is_some() && done_row.worker.is_some());
         let delayed_row = row(TaskState::Delayed).await;
         assert_eq!((&delayed_row.id, delayed_row.attempt), (delayed.id(), 0));
-        assert!(delayed_row.at_ms.unwrap() > delayed_row.made_ms);
+        assert!(delayed_row.at > delayed_row.created);
     }
 
     async fn many_are_requeued_with_an_answer_for_each(bench: Bench) {
@@ -253,11 +253,11 @@ on_both! {
         let seen = inspector.workers(&queue("a")).await.unwrap().remove(0);
         assert_eq!(seen.running, [handle.id().clone()]);
         assert_eq!(seen.description.pid, std::process::id());
-        assert!(!seen.description.host.is_empty() && seen.description.started_ms > 0);
+        assert!(!seen.description.host.is_empty() && seen.description.started > DateTime::UNIX_EPOCH);
         assert_eq!((seen.description.concurrency, seen.description.queues.len()), (3, 2));
         assert_eq!(seen.description.tasks, ["wait"]);
         let idle = inspector.workers(&queue("b")).await.unwrap().remove(0);
-        assert!(idle.running.is_empty() && seen.lease_until_ms > 0);
+        assert!(idle.running.is_empty() && seen.lease_until > DateTime::UNIX_EPOCH);
         gate.open.hit();
         handle.result_within(SOON).await.unwrap();
         worker.stop().await;
@@ -286,6 +286,32 @@ on_both! {
         assert_eq!(held.result_within(SOON).await.unwrap(), 2);
         assert!(!counts(&bench).await.paused);
         worker.stop().await;
+    }
+
+    async fn a_paused_queue_is_listed_before_its_first_task_and_until_it_is_removed(bench: Bench) {
+        let (client, inspector) = (&bench.client, bench.client.inspector());
+        assert!(!client.pause("ahead").await.unwrap(), "nobody has used it");
+        assert_eq!(inspector.queues().await.unwrap(), [queue("ahead")]);
+        assert!(inspector.counts("ahead").await.unwrap().paused);
+        let age = Duration::ZERO;
+        assert!(!client.broker().retire(&queue("ahead"), age).await.unwrap(), "it is paused");
+        client.resume("ahead").await.unwrap();
+        assert!(client.broker().retire(&queue("ahead"), age).await.unwrap());
+        assert_eq!(inspector.queues().await.unwrap(), []);
+    }
+
+    async fn a_queue_that_no_queue_can_be_named_is_refused_by_every_call(bench: Bench) {
+        let (client, inspector) = (&bench.client, bench.client.inspector());
+        let problems = [
+            client.pause("a b").await.unwrap_err(),
+            client.resume("a b").await.unwrap_err(),
+            inspector.counts("a b").await.unwrap_err(),
+            inspector.workers("a b").await.unwrap_err(),
+            inspector.list("a b", TaskState::Dead, None, 1).await.unwrap_err(),
+        ];
+        for problem in problems {
+            assert!(problem.is_invalid() && problem.to_string().contains("a b"), "{problem}");
+        }
     }
 
     async fn a_dead_task_that_is_requeued_starts_over_and_keeps_its_history(bench: Bench) {

@@ -72,7 +72,7 @@ impl Task for End {
         match self.how.as_str() {
             "ok" => Ok("fine".into()),
             "large" => Ok("x".repeat(2_000)),
-            "snooze" => Err(Snooze::lasting(minute).into()),
+            "snooze" => Err(Snooze::new(minute).into()),
             "retry" => Err(Retry::after(minute).because("the line is busy").into()),
             "cancel" => Err(Cancel.into()),
             "fatal" => Err(Fatal::new("410 gone").into()),

@@ -85,7 +85,7 @@ impl Task for Late {
             return Ok(waited);
         }
         let rest = EXPIRY.saturating_sub(waited) + Duration::from_millis(50);
-        Err(if self.by_snooze { Snooze::lasting(rest).into() } else { Retry::after(rest).into() })
+        Err(if self.by_snooze { Snooze::new(rest).into() } else { Retry::after(rest).into() })
     }
 }
 

@@ -80,7 +80,7 @@ on_both! {
         let mut renewals = Vec::new();
         eventually("the leases are renewed three times", SOON, async || {
             let worker = inspector.workers(long[0].id().queue()).await.unwrap().remove(0);
-            renewals.push(worker.lease_until_ms);
+            renewals.push(worker.lease_until);
             renewals.dedup();
             renewals.len() > 3
         })

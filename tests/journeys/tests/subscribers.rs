@@ -9,12 +9,12 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use common::{Bench, Double, Gate, Wait};
 use optimus_core::{
-    BoxError, Context, Inspector, QueueName, Task, TaskOptions, TaskState, WorkerId,
+    BoxError, Context, DateTime, Inspector, QueueName, Task, TaskOptions, TaskState, Utc, WorkerId,
 };
 use optimus_testkit::{
     EachEvent, FaultProxy, Hold, LogEvent, RedisServer, Signal, eventually, namespace,
@@ -64,8 +64,8 @@ async fn a_subscriber_that_blocks_stops_no_heartbeat_no_cancel_and_no_end() {
     gate.began.wait_for(1).await;
     timeout(PATIENCE, hold.arrivals().wait_for(1)).await.expect("the dead worker is reaped");
     let lease_until =
-        async || bench.client.inspector().workers(&queue).await.unwrap()[0].lease_until_ms;
-    let three_leases_on = lease_until().await + 3 * 600;
+        async || bench.client.inspector().workers(&queue).await.unwrap()[0].lease_until;
+    let three_leases_on = lease_until().await + 3 * Duration::from_millis(600);
     eventually("a heartbeat arrives", PATIENCE, async || lease_until().await > three_leases_on)
         .await;
     handle.cancel().await.unwrap();
@@ -152,14 +152,13 @@ async fn a_lost_worker_that_held_nothing_is_no_warning() {
 struct OnlyLease(Inspector, QueueName);
 
 impl OnlyLease {
-    async fn until_ms(&self) -> Option<u64> {
+    async fn until(&self) -> Option<DateTime<Utc>> {
         let workers = self.0.workers(&self.1).await.unwrap();
-        workers.iter().map(|worker| worker.lease_until_ms).max()
+        workers.iter().map(|worker| worker.lease_until).max()
     }
 
     async fn left(&self) -> Duration {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        Duration::from_millis(self.until_ms().await.unwrap()).saturating_sub(now)
+        (self.until().await.unwrap() - Utc::now()).to_std().unwrap_or_default()
     }
 }
 
@@ -184,12 +183,10 @@ async fn heartbeats_of(
     );
     let worker = far.start(far.worker().lease(lease).task_type::<Double>());
     let only = OnlyLease(near.client.inspector(), QueueName::new("default").unwrap());
-    eventually("the worker is registered", PATIENCE, async || only.until_ms().await.is_some())
-        .await;
+    eventually("the worker is registered", PATIENCE, async || only.until().await.is_some()).await;
     disturb(&proxy, &redis.url(), &only).await;
-    let (first, lease_ms) = (only.until_ms().await, u64::try_from(lease.as_millis()).unwrap());
-    let later = first.map(|ms| ms + lease_ms);
-    eventually("a heartbeat arrives", PATIENCE, async || only.until_ms().await > later).await;
+    let later = only.until().await.map(|first| first + lease);
+    eventually("a heartbeat arrives", PATIENCE, async || only.until().await > later).await;
     worker.stop().await;
     let texts = texts.lock().unwrap();
     texts.clone()

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use optimus_core::{
-    AttemptError, Backoff, BoxError, Call, Context, Reason, Task, TaskOptions, TaskView,
+    AttemptError, Backoff, BoxError, Call, Context, Reason, Task, TaskDetails, TaskOptions,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -65,7 +65,7 @@ impl Place {
 
 /// Returns the problem in the error history of a dead hostile task. Each attempt must have the
 /// reason of its place, unless its worker was lost.
-pub(crate) fn misrecorded(task: &TaskView) -> Option<String> {
+pub(crate) fn misrecorded(task: &TaskDetails) -> Option<String> {
     let Some(Ok(record)) = task.record.as_ref() else { return None };
     if record.task != Hostile::NAME {
         return None;

@@ -137,7 +137,7 @@ impl Task for Work {
                 panic::panic_any(PANIC);
             }
             Kind::Snoozes if !again => {
-                return run.fail(Snooze::lasting(Duration::from_millis(150)));
+                return run.fail(Snooze::new(Duration::from_millis(150)));
             }
             Kind::RetriesAfter if !again => {
                 return run.fail(Retry::after(Duration::from_millis(80)).because("asked to"));

@@ -3,7 +3,7 @@
 use std::{
     sync::{Arc, mpsc},
     thread,
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use optimus_core::{Call, Client, Due, platform};
@@ -39,7 +39,7 @@ fn due_in(number: u64, ms: u64) -> Call<Work> {
 /// Returns the remaining time of the only worker's lease, or none before the worker has a lease.
 async fn lease_left(client: &Client) -> Option<Duration> {
     let workers = client.inspector().workers(&queue()).await.unwrap();
-    let until = UNIX_EPOCH + Duration::from_millis(workers.first()?.lease_until_ms);
+    let until = SystemTime::from(workers.first()?.lease_until);
     Some(until.duration_since(platform::now()).unwrap_or_default())
 }
 

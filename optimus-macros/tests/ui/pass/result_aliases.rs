@@ -16,7 +16,7 @@ async fn with_box() -> BoxResult<String> {
 
 #[optimus::task(result_ttl = 0)]
 async fn with_control_word() -> Result<(), optimus::Snooze> {
-    Err(optimus::Snooze::lasting(std::time::Duration::from_secs(1)))
+    Err(optimus::Snooze::new(std::time::Duration::from_secs(1)))
 }
 
 #[optimus::task]

@@ -11,8 +11,8 @@ use std::{env, time::Duration};
 pub use raw::Raw;
 
 use optimus_core::{
-    BoxError, Client, ClientBuilder, Context, Error, QueueName, Reason, Task, TaskHandle, TaskId,
-    TaskOptions, TaskView,
+    BoxError, Client, ClientBuilder, Context, Error, QueueName, Reason, Task, TaskDetails,
+    TaskHandle, TaskId, TaskOptions,
 };
 use optimus_testkit::{
     Proc, ProcBuilder, SharedRedis, Signal, eventually, namespace, shared_redis,
@@ -152,7 +152,7 @@ impl Running {
 }
 
 /// Returns a task as an inspector shows it.
-pub async fn view(bench: &Bench, id: &TaskId) -> TaskView {
+pub async fn view(bench: &Bench, id: &TaskId) -> TaskDetails {
     bench.client.inspector().get(id).await.unwrap().expect("the task is known")
 }
 
