@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// A task with its arguments. Nothing happens until a verb (`perform_…`) is awaited.
-#[must_use = "a call does nothing until `.perform_async().await` or another verb"]
+#[must_use = "a call does nothing until a verb submits it, such as `.perform_async().await`"]
 #[derive(Debug, Clone)]
 pub struct Call<T: Task> {
     task: T,
