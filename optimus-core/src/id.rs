@@ -205,6 +205,7 @@ impl TaskId {
 
     /// Returns the 22 characters under which Redis stores the id. They save 14 bytes per index over
     /// the hex form.
+    #[doc(hidden)]
     pub fn stored(&self) -> String {
         self.stored_bytes().map(char::from).iter().collect()
     }
@@ -219,6 +220,7 @@ impl TaskId {
     ///
     /// # Errors
     /// [`InvalidName::NotATaskId`] if it is not 22 characters of the alphabet, or overflows.
+    #[doc(hidden)]
     pub fn from_stored(queue: QueueName, stored: &str) -> Result<Self, InvalidName> {
         match bits_of(stored.as_bytes()) {
             Some(bits) => Ok(Self { queue, uuid: Uuid::from_u128(bits) }),
@@ -268,6 +270,7 @@ pub struct WorkerId(Arc<str>);
 impl WorkerId {
     /// Makes a new id for this process on `host`. Characters that are not allowed in a key become
     /// `-`.
+    #[doc(hidden)]
     pub fn generate(host: &str, pid: u32) -> Self {
         let host: String = host
             .chars()
@@ -279,6 +282,7 @@ impl WorkerId {
     }
 
     /// Wraps an id that was read from Redis.
+    #[doc(hidden)]
     pub fn from_stored(stored: &str) -> Self {
         Self(stored.into())
     }
