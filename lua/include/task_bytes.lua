@@ -1,8 +1,8 @@
 -- task_bytes: the bytes of dead and of cancelled tasks. `meta` counts them as `dead_bytes` and
 -- `cancelled_bytes`.
 
--- Returns the bytes of one hash field. A key of another type counts as empty, because a count must not
--- keep a task from its end. Any other refusal ends the script, as that of another read does.
+-- Returns the bytes of one hash field. A key of another type counts as empty, because a count must
+-- not keep a task from its end. Any other refusal ends the script, as that of another read does.
 local function field_bytes(key, id)
   local bytes = redis.pcall('HSTRLEN', key, id)
   if type(bytes) == 'number' then
