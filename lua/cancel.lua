@@ -1,10 +1,12 @@
--- cancel: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop; up to 128 at once
+-- cancel: Delayed | Blocked | Ready | Retry → Cancelled; a Working task is asked to stop; up to 128
+-- at once
 --
 -- A waiting task is Cancelled at once. Its entry stays in the ready list as a counted tombstone,
 -- because removing it from the middle of a long list would take tens of ms. The worker of a running
 -- task receives the request through its wakeup list or in the reply to its next heartbeat. In the
--- wakeup list, the request names the attempt by its token. Each task is decided separately. The
--- script reads each worker once for all tasks.
+-- wakeup list, the request names the attempt by its token. A waiting task leaves its lane and
+-- passes its permit on, if it has one. Each task is decided separately. The script reads each
+-- worker once for all tasks.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
@@ -28,7 +30,8 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
 end
 local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
-local waiting, in_ready, intents, woken, messages = {}, {}, {}, {}, {}
+local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
+local moves = moves_of(meta)
 for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   if holder then
@@ -43,15 +46,18 @@ for _, id in ipairs(asked) do
     states[id] = 'requested'
   elseif not state or state == 'delayed' or state == 'retry' then
     waiting[#waiting + 1], states[id] = id, 'cancelled'
-    if not state and not redis.call('ZSCORE', priority, id) then
+    headers[#waiting] = header_of(redis.call('HGET', tasks, id))
+    drop_from_lane(moves, headers[#waiting], id)
+    if not state and not moves.gone[id] and not redis.call('ZSCORE', priority, id) then
       in_ready[#in_ready + 1] = id
     end
   end
 end
 local endings = endings_of(queue, waiting)
 for i, id in ipairs(waiting) do
-  note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)))
+  note_cancelled(queue, endings, i, id, headers[i])
 end
+pass_permits(moves)
 redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
@@ -84,4 +90,5 @@ if #in_ready > 0 then
   redis.call('HINCRBY', meta, 'tombstones', #in_ready)
 end
 write_ends(queue, endings, now)
+write_moves(moves, now)
 return reply

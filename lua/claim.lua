@@ -1,4 +1,5 @@
--- claim: Ready → Working, up to 128; tasks that are due (Delayed, Retry) become Ready first
+-- claim: Ready → Working, up to 128; tasks that are due (Delayed, Retry) become Ready first, or
+-- Blocked if their lanes have no permit for them
 --
 -- The script grants a worker tasks from the ready list under one token `<claim seq>:<fence>`. A
 -- repeat with the same seq returns the tasks of that claim that the worker still holds. Tombstones
@@ -68,7 +69,8 @@ if is_due or has_tombstones or redis.call('EXISTS', priority) == 1 then
   local queue = { meta = meta, ready = ready, priority = priority,
     priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
     skips = base .. 'skips', wake = wake, due_at = due_at, is_due = is_due,
-    has_tombstones = has_tombstones }
+    has_tombstones = has_tombstones, tasks = tasks,
+    has_lanes = needs and tonumber(needs) >= NEEDS_OF_LANES }
   ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed =
     mixed_ids(queue, entries, want, now)
 else

@@ -2,7 +2,7 @@
 --
 -- The script ends attempts that succeeded, each only if the caller still holds it under its token.
 -- It stores the value that the handler returned, marks the biz id as done, notifies waiting
--- clients, and adds a summary to the last 1,000.
+-- clients, passes the permits of lanes on, and adds a summary to the last 1,000.
 --
 -- KEYS   the naming block, of which a call without extras passes six; then the result and biz keys
 --        that extras refer to
@@ -12,7 +12,8 @@
 --        index>`, where sides is 1 if the task has tries, errors, a blob or a priority; an index
 --        counts from 1 after the fixed part, 0 is none. Short forms: `<position>` or
 --        `<first>:<last>` for tasks that have only sides, `-<position>` for a task that has only a
---        biz id; its key follows the last key that an extra has named
+--        biz id; its key follows the last key that an extra has named. `@<position>;<width>;<lane>`
+--        is the lane of a task, in addition to its other extra
 -- REPLY  OK, then the position of each report whose lease belongs to another worker
 
 local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -32,13 +33,20 @@ local ids = column(first_id, count, held)
 local summaries = column(first_id + count, count, held)
 local first_extra, now = first_id + 2 * count + 1, 0
 local extra_count = tonumber(ARGV[first_extra - 1] or 0)
-local results, biz_keys, biz_of, sided, marks, sides
+local results, biz_keys, biz_of, sided, moves, marks, sides, write_moves
 if extra_count > 0 then
-  local _, _, _, read_extras = seldom()
-  results, biz_keys, biz_of, sided =
-    read_extras(FIXED_KEYS, first_id, count, first_extra, extra_count, held)
+  local _, _, _, read_extras, pass_permits, write = seldom()
+  results, biz_keys, biz_of, sided, moves =
+    read_extras(meta, FIXED_KEYS, first_id, count, first_extra, extra_count, held)
   if #biz_keys > 0 then
-    now, marks = now_ms(now_override), redis.call('MGET', unpack(biz_keys))
+    marks = redis.call('MGET', unpack(biz_keys))
+  end
+  if moves then
+    pass_permits(moves)
+    write_moves = write
+  end
+  if moves or marks then
+    now = now_ms(now_override)
   end
   sides = {}
   for _, side in ipairs(#sided > 0 and { tries, errors, blobs, priorities } or {}) do
@@ -49,7 +57,7 @@ if extra_count > 0 then
 end
 local successes = redis.call('LLEN', success)
 local queue, endings, write_ends
-if now > 0 or redis.call('EXISTS', cancel, waiters) > 0 then
+if marks or redis.call('EXISTS', cancel, waiters) > 0 then
   local endings_of, note_end
   endings_of, note_end, write_ends = seldom()
   queue = { meta = meta, cancel = cancel, waiters = waiters }
@@ -77,5 +85,8 @@ if extra_count > 0 then
 end
 if endings then
   write_ends(queue, endings, now)
+end
+if moves then
+  write_moves(moves, now)
 end
 return reply

@@ -1,4 +1,5 @@
--- delete: Delayed | Ready | Retry | Dead | Cancelled → ∅, by an operator; up to 128 at once
+-- delete: Delayed | Blocked | Ready | Retry | Dead | Cancelled → ∅, by an operator; up to 128 at
+-- once
 --
 -- The script removes all data of the task, and frees its biz id. A working task stays unchanged,
 -- because the report of its worker must find it. A client that waits for a deleted task receives
@@ -29,7 +30,7 @@ end
 local states, open, left = standings_of(keys, asked)
 local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
 local holders = holders_of(meta, workers, open)
-local ids, in_ready = {}, {}
+local ids, unranked, in_ready, moves = {}, {}, {}, moves_of(meta)
 local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }
 for _, id in ipairs(asked) do
   local state = states[id]
@@ -44,12 +45,18 @@ for _, id in ipairs(asked) do
         bytes[state] = bytes_without(bytes[state], kept_bytes(meta, id), left[state])
       end
     elseif not redis.call('ZSCORE', priority, id) then
-      in_ready[#in_ready + 1] = id
+      unranked[#unranked + 1] = id
     end
   end
 end
 local waiting = waiters_of(meta, waiters, ids)
-local freed = freed_by(meta, tasks, sides, ids)
+local freed = freed_by(meta, tasks, sides, ids, moves)
+for _, id in ipairs(unranked) do
+  if not moves.gone[id] then
+    in_ready[#in_ready + 1] = id
+  end
+end
+pass_permits(moves)
 redis.call('ZCARD', priority)
 redis.call('ZCARD', deleted)
 redis.call('HGET', meta, 'tombstones')
@@ -84,4 +91,5 @@ redis.call('ZADD', deleted, unpack(gone))
 if waiting then
   notify_all(meta, waiters, ids, waiting, ends)
 end
+write_moves(moves, now)
 return reply

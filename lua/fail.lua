@@ -2,7 +2,9 @@
 --
 -- The script ends attempts that did not succeed, each only if the caller still holds it under its
 -- token. The worker decides the outcome, because it knows the retry policy. However, a task that
--- was asked to stop is cancelled, whatever the worker decided.
+-- was asked to stop is cancelled, whatever the worker decided. A task that ends passes the permit
+-- of its lane on, unless it is dead and blocks its lane. A task that is retried does so if its lane
+-- has more than one permit.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
@@ -28,7 +30,14 @@ local verdicts = column(first_id + count, count, held)
 local entries = column(first_id + 2 * count, count, held)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local histories = redis.call('HMGET', errors, unpack(ids))
-local due_hint = redis.call('HGET', meta, 'due')
+local flags = redis.call('HMGET', meta, 'due', 'needs')
+local due_hint, has_lanes = flags[1], flags[2] and tonumber(flags[2]) >= NEEDS_OF_LANES
+local moves, lane_report, pass_permits, write_moves
+if has_lanes then
+  local begin
+  begin, lane_report, pass_permits, write_moves = seldom()
+  moves = begin(meta)
+end
 local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
@@ -38,6 +47,7 @@ local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 local due_texts = {}
 for i = 1, #ids do
   local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
+  local record = has_lanes and redis.call('HGET', tasks, id)
   if entries[i] ~= '' then
     history = errors_with(histories[i], now_text, entries[i])
     now_histories[#now_histories + 1] = id
@@ -45,13 +55,22 @@ for i = 1, #ids do
   end
   if verdict == 'cancelled' or endings.intents[i] then
     note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)), history)
+    if record then
+      lane_report(moves, id, record, 'cancelled')
+    end
     if verdict ~= 'cancelled' then
       reply = reply == 'OK' and { 'OK' } or reply
       reply[#reply + 1] = held[i] .. '=cancelled'
     end
   elseif verdict == 'dead' then
     note_end(endings, i, id, 'dead', history)
+    if record then
+      lane_report(moves, id, record, 'dead')
+    end
   else
+    if record then
+      lane_report(moves, id, record, 'later')
+    end
     local due_text = due_texts[verdict]
     if not due_text then
       local due_at = now + tonumber(verdict)
@@ -64,6 +83,9 @@ for i = 1, #ids do
     due[#due + 1] = id
   end
   now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, kept)
+end
+if moves then
+  pass_permits(moves)
 end
 
 -- Writes.
@@ -78,5 +100,8 @@ end
 write_ends(queue, endings, now)
 if due_first then
   due_at_latest(meta, wake, due_hint, due_first)
+end
+if moves then
+  write_moves(moves, now)
 end
 return reply

@@ -137,6 +137,34 @@ local function list_working()
   end
 end
 
+-- The lane that waits longest comes first.
+local function list_blocked()
+  local lanes, first, last_id, lane_name = string.sub(meta, 1, -5) .. 'lanes', 0, nil, nil
+  if tonumber(place) then
+    last_id, lane_name = string.match(member, '^(%S+) (.*)$')
+    if lane_name and redis.call('ZSCORE', lanes, lane_name) == place then
+      first = redis.call('ZRANK', lanes, lane_name)
+    else
+      last_id, first = nil, redis.call('ZCOUNT', lanes, '-inf', '(' .. place)
+    end
+  end
+  local names = redis.call('ZRANGE', lanes, first, first + most, 'WITHSCORES')
+  for i = 1, #names, 2 do
+    local lane = derive(meta, 'lane', names[i])
+    local from = redis.call('ZCOUNT', lane, '-inf', '(0')
+    local rank = last_id and redis.call('ZRANK', lane, last_id)
+    from, last_id = rank and math.max(from, rank + 1) or from, nil
+    for _, id in ipairs(redis.call('ZRANGE', lane, from, from + most - 1)) do
+      local is_open = add(id, '', '', '')
+      next_cursor = names[i + 1] .. ' ' .. id .. ' ' .. names[i]
+      if not is_open then
+        return
+      end
+    end
+  end
+  next_cursor = ''
+end
+
 local function list_success()
   local at = index_of(success)
   at = at or (not place and redis.call('LLEN', success)) or 0
@@ -166,6 +194,8 @@ if state == 'ready' then
     end
     list_ready()
   end
+elseif state == 'blocked' then
+  list_blocked()
 elseif state == 'delayed' then
   list_zset(delayed, false, true, '')
 elseif state == 'retry' then

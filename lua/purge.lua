@@ -2,7 +2,7 @@
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
--- applies.
+-- applies. A dead task that blocks its lane passes the permit on.
 --
 -- The script records the latest birth of the tasks that it removes: `await` concludes that a later
 -- task without a record has succeeded, unless the task is among the deleted. Deleted ids are kept
@@ -55,7 +55,9 @@ local function victims_of(zset, state)
 end
 local from_dead, dead_bytes = victims_of(dead, 'dead')
 local from_cancelled, cancelled_bytes = victims_of(cancelled, 'cancelled')
-local freed = freed_by(meta, tasks, sides, ids)
+local moves = moves_of(meta)
+local freed = freed_by(meta, tasks, sides, ids, moves)
+pass_permits(moves)
 local excess = redis.call('ZCARD', deleted) - DELETED_MAX
 local untold = redis.call('ZRANGEBYSCORE', deleted, '-inf',
   excess > 0 and '+inf' or whole(now - DELETED_FOR_MS), 'LIMIT', 0, PURGE_MAX)
@@ -80,6 +82,7 @@ if #ids > 0 then
   write_drop(meta, tasks, sides, ids, freed)
   redis.call('HSET', meta, 'dead_bytes', whole(dead_bytes), 'cancelled_bytes',
     whole(cancelled_bytes))
+  write_moves(moves, now)
 end
 if #ids + #untold > 0 then
   redis.call('HSET', meta, 'purged_born', whole(born))

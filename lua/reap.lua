@@ -3,8 +3,9 @@
 -- The script counts losses separately from failures. A task that was lost `max_losses` times is
 -- marked Dead if it ran alone the last time, so that a task that kills its worker does not end the
 -- other tasks of that worker. A task whose `on_lost` is `dead` is marked Dead at once. Other tasks
--- go back to the head of the ready list. After a time in which no worker watched the leases, each
--- worker first gets one more whole lease, once. If work is left or a task is due later, another
+-- go back to the head of the ready list and keep the permit of their lane; a task that ends passes
+-- it on. After a time in which no worker watched the leases, each worker first gets one more whole
+-- lease, once. If work is left or a task is due later, another
 -- worker is woken, because a reaped worker may have received the wakeup, or may have been the
 -- worker that waited for the due time.
 --
@@ -72,6 +73,7 @@ end
 local is_work_left = redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0 or flags[3]
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
+local moves = moves_of(meta)
 local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
 for i, id in ipairs(ids) do
   if records[i] then
@@ -88,9 +90,11 @@ for i, id in ipairs(ids) do
     if endings.intents[i] then
       state = 'cancelled'
       note_cancelled(queue, endings, i, id, header, history)
+      lane_report(moves, id, records[i], state)
     elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
       note_end(endings, i, id, 'dead', history)
       state = 'dead'
+      lane_report(moves, id, records[i], state)
     else
       back[#back + 1] = id
       if back_ranks then
@@ -103,6 +107,7 @@ for i, id in ipairs(ids) do
     end
   end
 end
+pass_permits(moves)
 
 -- Writes.
 redis.call('ZREM', workers, '')
@@ -121,6 +126,7 @@ write_ends(queue, endings, now)
 if #back > 0 then
   add_ready_again(ready, priority, wake, back, back_ranks, now)
 end
+write_moves(moves, now)
 for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)
   redis.call('UNLINK', derive(meta, 'worker', worker), derive(meta, 'working', worker))

@@ -3,7 +3,8 @@
 -- The script gives tasks back, each only if the caller still holds it under its token: to the head
 -- of the ready list (shutdown), or for later (a snooze, or a misfit, which the script counts). A
 -- task that was asked to stop is cancelled instead. A task that was started can no longer expire,
--- and its earlier misfits no longer count.
+-- and its earlier misfits no longer count. A task that is given back for later passes the permit of
+-- its lane on, if the lane has more than one. At the head of the ready list it keeps the permit.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how
@@ -26,7 +27,14 @@ end
 local ids, hows = column(first_id, count, held), column(first_id + count, count, held)
 local ranks = priorities_of(priorities, ids)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
-local due_hint = redis.call('HGET', meta, 'due')
+local flags = redis.call('HMGET', meta, 'due', 'needs')
+local due_hint, has_lanes = flags[1], flags[2] and tonumber(flags[2]) >= NEEDS_OF_LANES
+local moves, lane_report, pass_permits, write_moves
+if has_lanes then
+  local begin
+  begin, lane_report, pass_permits, write_moves = seldom()
+  moves = begin(meta)
+end
 local later = redis.call('ZCARD', delayed)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)
@@ -54,6 +62,9 @@ for i = 1, #ids do
   end
   if endings.intents[i] then
     note_cancelled(queue, endings, i, id, header_of(records[i]))
+    if moves then
+      lane_report(moves, id, records[i], 'cancelled')
+    end
     reply = reply == 'OK' and { 'OK' } or reply
     reply[#reply + 1] = held[i] .. '=cancelled'
   elseif how == 'head' or how == 'interrupted' then
@@ -66,7 +77,13 @@ for i = 1, #ids do
     due[#due + 1] = whole(due_at)
     due[#due + 1] = id
     due_first = math.min(due_first or due_at, due_at)
+    if moves then
+      lane_report(moves, id, records[i], 'later')
+    end
   end
+end
+if moves then
+  pass_permits(moves)
 end
 
 -- Writes.
@@ -83,5 +100,8 @@ if #back > 0 then
 end
 if due_first then
   due_at_latest(meta, wake, due_hint, due_first)
+end
+if moves then
+  write_moves(moves, now)
 end
 return reply

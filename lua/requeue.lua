@@ -1,8 +1,10 @@
--- requeue: Dead | Cancelled → Ready, by an operator
+-- requeue: Dead | Cancelled → Ready | Blocked, by an operator
 --
 -- The script resets the counts of tries and keeps the error history. A task that can expire has its
 -- whole time again. The task holds its biz id again; if another task holds it, the script refuses
--- and names that task. A tombstone of the task in the ready list stays a tombstone.
+-- and names that task. A task of a lane joins the lane again, before the tasks that have not had a
+-- turn; a task that blocks its lane still has the permit. A tombstone of the task in the ready list
+-- stays a tombstone.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.
@@ -47,6 +49,13 @@ local zset = state == 'dead' and dead or cancelled
 local left = redis.call('ZCARD', zset) - 1
 local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), left)
 local ranks = priorities_of(priorities, { id })
+local joins, is_ready = nil, true
+local lane = type(header.n) == 'string' and derive(meta, 'lane', header.n)
+if lane and redis.call('ZSCORE', lane, id) ~= '-1' then
+  joins = joins_of(meta)
+  is_ready = join_lane(joins, header.n, width_of(header), id, true)
+  read_joins(joins)
+end
 local was_tried = redis.call('HEXISTS', tries, id) == 1
 redis.call('HLEN', cancel)
 redis.call('LLEN', ready)
@@ -66,6 +75,11 @@ if biz then
   local window = tonumber(header.w)
   redis.call('SET', biz, biz_mark(id, window and now + window or 0))
 end
-add_ready(ready, priority, wake, { id }, ranks, now)
+if joins then
+  write_joins(joins, now)
+end
+if is_ready then
+  add_ready(ready, priority, wake, { id }, ranks, now)
+end
 redis.call('SET', requeued, id, 'PX', REMEMBERED_MS)
 return { 'OK' }

@@ -15,7 +15,7 @@ local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS
 local delayed, retry, dead, cancelled = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local success, tries, errors, skips, cancel = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local waiters, blobs, ledgers, workers, wake = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
-local deleted = KEYS[20]
+local deleted, lanes = KEYS[20], KEYS[21]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
@@ -40,7 +40,7 @@ end
 local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers })
 count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
 count('LLEN', { ready, success, wake })
-count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted })
+count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes })
 local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),

@@ -1,4 +1,4 @@
--- submit: ∅ → Ready | Delayed, up to 1,000 tasks of one queue
+-- submit: ∅ → Ready | Delayed | Blocked, up to 1,000 tasks of one queue
 --
 -- The script admits each task unless a stored task or an earlier task of this call holds its biz
 -- id. If the caller states that ids may exist, the script also does not admit a task that is
@@ -8,6 +8,7 @@
 -- history has lost calls; the ledger records the loss and the reply reports it. A full Redis
 -- refuses the whole call. A plain call, whose tasks have no options and whose client need not be
 -- kept, has few arguments: each argument costs Redis a tenth of the cost of a task.
+-- A task of a lane is ready if the lane has a permit for it. Otherwise it waits in the lane.
 --
 -- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
@@ -20,7 +21,8 @@
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
 --        biz id without a window and without other options; its key follows the last key that an
---        option has named
+--        option has named. `@<position>;<width>;<lane>` is the lane of a task; these options come
+--        first
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already stored
 -- REFUSE FORGOTTEN

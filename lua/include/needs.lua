@@ -2,4 +2,6 @@
 -- that older scripts would break raises `needs` in `meta`; from then on, older scripts refuse.
 
 -- The highest number that these scripts know.
-local NEEDS_KNOWN = 1
+local NEEDS_KNOWN = 2
+-- Lanes: older scripts would offer a task before its turn, and would not pass permits on.
+local NEEDS_OF_LANES = 2

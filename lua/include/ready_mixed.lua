@@ -3,8 +3,8 @@
 -- After tombstones, a claim reads this many entries of the ready list.
 local READ_MAX = 128
 
--- Returns the due tasks of both kinds, separately and in one list; their priorities; and when the
--- next task is due.
+-- Returns the due tasks of both kinds; those of them that are ready now, in one list with their
+-- priorities; what lanes do with the others; and when the next task is due.
 local function due_now(queue, now)
   local delayed, next_delayed = due_in(queue.delayed, now)
   local retry, next_retry = due_in(queue.retry, now)
@@ -14,7 +14,11 @@ local function due_now(queue, now)
   for i = 1, #retry do
     all[#all + 1] = retry[i]
   end
-  return { all = all, delayed = delayed, retry = retry,
+  local joins
+  if queue.has_lanes then
+    all, joins = past_lanes(queue, all)
+  end
+  return { all = all, delayed = delayed, retry = retry, joins = joins,
     ranks = priorities_of(queue.priorities, all) }, next_due
 end
 
@@ -70,6 +74,9 @@ local function mixed_ids(queue, entries, want, now)
     end
     if #due.retry > 0 then
       redis.call('ZREM', queue.retry, unpack(due.retry))
+    end
+    if due.joins then
+      write_joins(due.joins, now)
     end
     if started < #due.all then
       local rest = { unpack(due.all, started + 1) }

@@ -1,11 +1,14 @@
 -- task_drop: removes tasks without a success, with all their data.
 
--- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free.
-local function freed_by(meta, tasks, sides, ids)
+-- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free. The
+-- tasks leave their lanes with `moves`.
+local function freed_by(meta, tasks, sides, ids, moves)
   local freed = {}
   local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
   for i, id in ipairs(ids) do
-    local biz = biz_key(meta, header_of(records[i]))
+    local header = header_of(records[i])
+    local biz = biz_key(meta, header)
+    drop_from_lane(moves, header, id)
     if biz and owns_mark(redis.call('GET', biz), id) then
       freed[#freed + 1] = biz
     end

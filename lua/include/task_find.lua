@@ -58,11 +58,15 @@ local function standing(keys, id)
 end
 
 -- Returns the name of the state, the worker that holds the task, and the time when it is due or
--- ended ('' if none). A task that has a record and is in no other place is in the ready list.
+-- ended ('' if none). A task that has a record and is in no other place is in the ready list,
+-- or waits in its lane.
 local function find(keys, id)
   local state, at = standing(keys, id)
   if state then
     return state, '', at
+  end
+  if is_blocked(keys, id) then
+    return 'blocked', '', ''
   end
   for _, worker in ipairs(redis.call('ZRANGE', keys.workers, 0, -1)) do
     if redis.call('HEXISTS', derive(keys.meta, 'working', worker), id) == 1 then

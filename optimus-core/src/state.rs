@@ -15,8 +15,13 @@ use crate::platform;
 #[non_exhaustive]
 pub enum TaskState {
     /// The task was submitted with a delay, or was snoozed, and waits for its due time. When it is
-    /// due, a claim moves it to `Ready`. `cancel` ends this state, too.
+    /// due, a claim moves it to `Ready`, or to `Blocked` if its lane has no room. `cancel` ends
+    /// this state, too.
     Delayed,
+    /// The task waits in its lane until another task of the lane ends. A submit, a claim that finds
+    /// it due, or an operator's requeue leads to this state. The report that ends the other task
+    /// moves it to `Ready`. `cancel` ends this state, too.
+    Blocked,
     /// The task is in the ready list. A submit, a release, a lost lease or an operator's requeue
     /// leads to this state. A claim or `cancel` ends it.
     Ready,
@@ -42,8 +47,9 @@ pub enum TaskState {
 
 impl TaskState {
     /// Every state that a task can be found in.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Delayed,
+        Self::Blocked,
         Self::Ready,
         Self::Working,
         Self::Retry,
@@ -61,6 +67,7 @@ impl TaskState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
+            Self::Blocked => "blocked",
             Self::Ready => "ready",
             Self::Working => "working",
             Self::Retry => "retry",

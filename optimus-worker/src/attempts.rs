@@ -289,6 +289,7 @@ mod tests {
             result_ttl: Duration::ZERO,
             result_limit: SizeLimit::new(0, ""),
             biz_id: None,
+            lane: None,
             on_lost: optimus_core::OnLost::Retry,
             wait: None,
             has_sides: false,

@@ -9,8 +9,8 @@ use std::{
 };
 
 use optimus_core::{
-    AttemptError, Backoff, Chain, Control, DateTime, Interrupted, Lease, OnLost, Reason, RunError,
-    RunOutput,
+    AttemptError, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease, OnLost, Reason,
+    RunError, RunOutput,
     broker::{Completion, Failure, FailureOutcome, Give, Release, SizeLimit},
 };
 
@@ -37,6 +37,7 @@ pub(crate) struct Facts {
     /// The most bytes of a result that is kept.
     pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
+    pub(crate) lane: Option<Lane>,
     pub(crate) on_lost: OnLost,
     /// How long the task waited for this attempt, if this is its first.
     pub(crate) wait: Option<Duration>,
@@ -210,6 +211,7 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
         biz_id: facts.biz_id.clone(),
         attempt: facts.attempt,
         took,
+        lane: facts.lane.clone(),
         ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         result: result.map(|bytes| (bytes, facts.result_ttl)),
         has_sides: facts.has_sides,

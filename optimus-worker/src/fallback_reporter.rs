@@ -81,6 +81,7 @@ mod tests {
             attempt: 1,
             took: Duration::ZERO,
             ended_ms: 0,
+            lane: None,
             result: Some((vec![b'x'; bytes], SOON)),
             has_sides: false,
         })

@@ -174,6 +174,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         result_limit: shared.config.result_limit,
         wait: (!was_tried).then(|| waited(record.accepted_ms, &lease, now_ms)).flatten(),
         biz_id: record.biz_id,
+        lane: record.lane,
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };

@@ -53,6 +53,7 @@ pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item =
 /// Returns the report of a task that ran for a millisecond.
 pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
     Completion {
+        lane: None,
         lease,
         task: Plain::NAME,
         attempt: 1,

@@ -36,6 +36,8 @@ pub struct Counts {
     pub ready: u64,
     /// Tasks that wait for their due time.
     pub delayed: u64,
+    /// Tasks that wait in their lanes.
+    pub blocked: u64,
     /// Tasks that wait for another attempt.
     pub retry: u64,
     /// Tasks that workers hold.
@@ -133,6 +135,7 @@ impl Broker {
             "paused",
             "dead_bytes",
             "cancelled_bytes",
+            "blocked",
         ]));
         commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
         let mut answers = self.read(commands).await.into_iter();
@@ -153,6 +156,7 @@ impl Broker {
         Ok(Counts {
             ready: (sizes[0] + sizes[1]).saturating_sub(tombstones),
             delayed: sizes[2],
+            blocked: flags[5].parse().unwrap_or(0),
             retry: sizes[3],
             working,
             dead: sizes[4],

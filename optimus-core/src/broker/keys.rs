@@ -15,6 +15,8 @@
 //! | `working:<worker>` | hash | id → token `<claim seq>:<fence>`; `#` → the last claim's token |
 //! | `workers` | zset | worker by lease expiry |
 //! | `worker:<worker>` | hash | description, lease |
+//! | `lane:<key>` | zset | the tasks that have joined a lane: with a permit, or by their places |
+//! | `lanes` | zset | the lanes in which tasks wait, by the ms since when |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |

@@ -5,6 +5,7 @@ use std::{borrow::Borrow, collections::HashMap, io::Write as _, time::Duration};
 use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
     id::{QueueName, WorkerId},
+    lane::Lane,
     lease::{Lease, Token},
     record_header::millis,
 };
@@ -27,6 +28,8 @@ pub struct Completion {
     pub took: Duration,
     /// When the attempt ended, in ms by Redis' clock.
     pub ended_ms: u64,
+    /// Its lane, whose permit goes to the next task.
+    pub lane: Option<Lane>,
     /// The result of the handler and how long to keep it.
     pub result: Option<(Vec<u8>, Duration)>,
     /// Whether tries, a blob or a priority are stored apart from the record; they are removed with
@@ -35,9 +38,14 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Returns whether the attempt has no result, and the task has no biz id and no data apart from
-    /// its record. Such a report costs Redis little.
+    /// Returns whether the attempt has no result, and the task has no biz id, no lane and no data
+    /// apart from its record. Such a report costs Redis little.
     fn is_plain(&self) -> bool {
+        self.lane.is_none() && self.is_plain_but_for_a_lane()
+    }
+
+    /// The lane of a task has an extra of its own.
+    fn is_plain_but_for_a_lane(&self) -> bool {
         self.result.is_none() && self.biz_id.is_none() && !self.has_sides
     }
 
@@ -217,8 +225,11 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
     // A key must not be declared twice, even if two tasks with one biz id are never live at the
     // same time.
     let (mut declared, mut sided): (_, Vec<(usize, usize)>) = (HashMap::new(), Vec::new());
-    for (at, completion) in
-        done.iter().map(Borrow::borrow).enumerate().filter(|(_, done)| !done.is_plain())
+    for (at, completion) in done
+        .iter()
+        .map(Borrow::borrow)
+        .enumerate()
+        .filter(|(_, done)| !done.is_plain_but_for_a_lane())
     {
         let position = at + 1;
         if completion.result.is_none() && completion.biz_id.is_none() {
@@ -251,6 +262,10 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
     }
     extras.extend(sided.into_iter().map(|(first, last)| {
         if first == last { first.to_string() } else { format!("{first}:{last}") }
+    }));
+    extras.extend(done.iter().map(Borrow::borrow).zip(1..).filter_map(|(done, position)| {
+        let Lane { key, width, .. } = done.lane.as_ref()?;
+        Some(format!("@{position};{width};{key}"))
     }));
     call.push(extras.len());
     for extra in extras {

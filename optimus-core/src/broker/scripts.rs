@@ -55,7 +55,10 @@ macro_rules! scripts {
 
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
-    seldom ["clock_stamp", "ready", "biz", "due_next", "wide", "submit_options", "ledger_lost"]
+    seldom [
+        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "lane_join", "submit_options",
+        "ledger_lost",
+    ]
         -> "add_ready, read_options, lost_with"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
@@ -67,31 +70,40 @@ scripts! {
     ]
     seldom [
         "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
-        "ready_mixed", "claim_repeated",
+        "task_header", "lane_header", "lane_join", "lane_due", "ready_mixed", "claim_repeated",
     ]
         -> "mixed_ids, repeated_claim"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
-    seldom ["derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras"]
-        -> "endings_of, note_end, write_ends, read_extras"
+    seldom [
+        "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "wakeup",
+        "ready_append", "clock_stamp", "ready", "lane", "report_extras",
+    ]
+        -> "endings_of, note_end, write_ends, read_extras, pass_permits, write_moves"
     [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",
     ];
     FAIL = "fail": [
-        "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "task_bytes",
-        "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
-    ] [
+        "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
+        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
+    ]
+    seldom ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
+        -> "moves_of, lane_report, pass_permits, write_moves"
+    [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide", "ready_append",
-        "clock_stamp", "task_born", "ready", "ready_again", "task_bytes", "biz_key", "biz_end",
-        "task_tries", "waiters", "task_ended",
-    ] [
+        "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
+        "ready_append", "clock_stamp", "task_born", "ready", "ready_again", "task_bytes",
+        "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
+    ]
+    seldom ["lane_header", "lane", "lane_report"]
+        -> "moves_of, lane_report, pass_permits, write_moves"
+    [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
@@ -105,7 +117,7 @@ scripts! {
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "ready_again", "wide", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
-        "due_timer",
+        "due_timer", "lane_header", "lane", "lane_report",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -114,15 +126,17 @@ scripts! {
         "workers", "worker:", "working:", "meta", "wake",
     ];
     CANCEL = "cancel": [
-        "needs", "clock", "derive", "task_header", "task_bytes", "biz_key", "biz_end", "waiters",
-        "task_ended", "task_find", "task_standings", "worker_holders",
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
+        "lane_header", "lane", "lane_drop", "task_bytes", "biz_key", "biz_end", "waiters",
+        "task_ended", "lane_find", "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "biz", "biz_key", "task_tries", "task_bytes", "task_uncount", "task_find",
+        "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes", "task_uncount",
+        "lane_find", "task_find",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
@@ -130,15 +144,17 @@ scripts! {
     PAUSE = "pause": ["clock", "wakeup"] ["meta", "tasks", "wake"];
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
-        "needs", "clock", "derive", "task_header", "task_bytes", "task_uncount", "biz_key",
-        "biz_end", "task_drop", "waiters", "task_find", "task_standings", "worker_holders",
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
+        "lane_header", "lane", "lane_drop", "task_bytes", "task_uncount", "biz_key", "biz_end",
+        "task_drop", "waiters", "lane_find", "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
     ];
     PURGE = "purge": [
-        "needs", "clock", "derive", "task_header", "task_born", "task_bytes", "task_uncount",
-        "biz_key", "biz_end", "task_drop",
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "task_born", "ready", "lane_header", "lane", "lane_drop", "task_bytes",
+        "task_uncount", "biz_key", "biz_end", "task_drop",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted",
@@ -146,17 +162,22 @@ scripts! {
     RETIRE = "retire": ["needs", "clock"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
-        "ledgers", "workers", "wake", "deleted",
+        "ledgers", "workers", "wake", "deleted", "lanes",
     ];
-    AWAIT = "await": ["derive", "task_born", "task_find", "ledger_stored"] [
+    AWAIT = "await": [
+        "derive", "task_born", "task_header", "lane_find", "task_find", "ledger_stored",
+    ] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",
     ];
-    LIST = "list": ["clock", "derive", "ready_entry", "worker_last_claim", "task_find"] [
+    LIST = "list": [
+        "clock", "derive", "ready_entry", "worker_last_claim", "task_header", "lane_find",
+        "task_find",
+    ] [
         "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
         "success", "tries", "errors", "skips",
     ];
-    INSPECT = "inspect": ["derive", "task_find"] [
+    INSPECT = "inspect": ["derive", "task_header", "lane_find", "task_find"] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
     ];

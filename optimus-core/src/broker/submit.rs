@@ -1,10 +1,11 @@
-//! `submit`: ∅ → Ready | Delayed.
+//! `submit`: ∅ → Ready | Delayed | Blocked.
 
 use super::{
     Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys, reply::plain_list, scripts,
 };
 use crate::{
     id::{QueueName, TaskId},
+    lane::Lane,
     options::Due,
     record_header::millis,
     submission::Submission,
@@ -184,6 +185,11 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
 
 /// Returns whether the task has no options and no blob. Such a task costs Redis little.
 fn is_plain(task: &Submission) -> bool {
+    task.lane.is_none() && is_plain_but_for_a_lane(task)
+}
+
+/// The lane of a task has an option of its own.
+fn is_plain_but_for_a_lane(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
@@ -200,7 +206,12 @@ fn is_unique(task: &Submission) -> bool {
 /// Pushes the number of options, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (Vec::new(), Vec::new());
-    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain(task)) {
+    for (at, task) in tasks.iter().enumerate() {
+        if let Some(Lane { key, width, .. }) = &task.lane {
+            options.push(format!("@{};{width};{key}", at + 1));
+        }
+    }
+    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain_but_for_a_lane(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
         let blob = task.blob().map(|_| blobs.len());

@@ -193,6 +193,7 @@ pub(crate) fn done(lease: &Lease) -> Completion {
         attempt: 1,
         took: ms(5),
         ended_ms: START + 7,
+        lane: None,
         result: None,
         has_sides: true,
     }

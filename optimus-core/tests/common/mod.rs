@@ -6,3 +6,4 @@ pub(crate) mod bench;
 pub(crate) mod acts;
 pub(crate) mod dump;
 pub(crate) mod jobs;
+pub(crate) mod lanes;

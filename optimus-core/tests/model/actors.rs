@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{OnLost, QueueName, TaskId, WorkerId, broker::LEDGER_SLOTS};
+use optimus_core::{Lane, OnLost, QueueName, TaskId, WorkerId, broker::LEDGER_SLOTS};
 
 use crate::{
     answer::Answer,
     call::{Call, DueMs, SubmitCall, Wait, Wanted},
     holds::Holds,
+    lanes::{blocking, lane},
     reference::{Place, Queue},
     step::{Aim, Kind, Pick, Plan, Step},
 };
@@ -266,6 +267,7 @@ impl Actors {
             due,
             priority: plan.priority,
             biz: plan.biz.map(|biz| format!("b{biz}")),
+            lane: plan.lane.map(lane_of),
             window_ms: (plan.window && plan.biz.is_some()).then_some(WINDOW_MS),
             on_lost: if plan.kind == Kind::AtMostOnce { OnLost::Dead } else { OnLost::Retry },
             expires_in_ms: plan.expires.then_some(60_000),
@@ -295,6 +297,14 @@ impl Actors {
             among = self.tasks.iter().collect();
         }
         among.get(usize::from(task) % among.len().max(1)).map(|id| (*id).clone())
+    }
+}
+
+/// A lane that a dead task blocks, one of each width up to 3, and one for few tasks.
+fn lane_of(number: u8) -> Lane {
+    match number {
+        0 => blocking("l 0"),
+        number => lane(&format!("l{number}"), u16::from(number.min(3))),
     }
 }
 

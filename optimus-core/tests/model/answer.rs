@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{
-    TaskId, TaskState, Token, WorkerId,
+    Lane, LaneFailure, TaskId, TaskState, Token, WorkerId,
     broker::{Cancelled, Counts, Deleted, Refusal, Reported, StartBy},
 };
 
@@ -90,6 +90,14 @@ pub(crate) struct Record {
     pub(crate) priority: i8,
     pub(crate) accepted_ms: Option<u64>,
     pub(crate) has_blob: bool,
+    pub(crate) lane: Option<LaneWords>,
+}
+
+/// The key and the width of a lane, and whether a dead task blocks it.
+pub(crate) type LaneWords = (String, u16, bool);
+
+pub(crate) fn lane_words(lane: &Lane) -> LaneWords {
+    (lane.key.clone(), lane.width.get(), lane.on_failure == LaneFailure::Block)
 }
 
 /// The stored data of one task.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use optimus_core::{
-    Due, OnLost, Submission, Submit, Task, TaskId, WorkerId,
+    Due, Lane, OnLost, Submission, Submit, Task, TaskId, WorkerId,
     broker::{Completion, Failure, Release},
 };
 
@@ -79,6 +79,7 @@ pub(crate) struct Wanted {
     pub(crate) priority: i8,
     pub(crate) biz: Option<String>,
     pub(crate) window_ms: Option<u64>,
+    pub(crate) lane: Option<Lane>,
     pub(crate) on_lost: OnLost,
     pub(crate) expires_in_ms: Option<u64>,
     /// Whether the payload is stored apart from the record.
@@ -144,6 +145,10 @@ impl Wanted {
             call = call.id(self.id.clone());
         }
         let submission = call.into_submission().expect("the options of the model are valid");
-        submission.with_id(self.id.clone())
+        let submission = submission.with_id(self.id.clone());
+        match &self.lane {
+            Some(lane) => submission.in_lane(lane.clone()),
+            None => submission,
+        }
     }
 }

@@ -145,14 +145,16 @@ fn plan() -> impl Strategy<Value = Plan> {
     ];
     let priority = prop_oneof![4 => Just(0_i8), 2 => -2..3_i8, 1 => Just(100)];
     let biz = prop::option::weighted(0.4, 0..4_u8);
+    let lane = prop::option::weighted(0.3, 0..4_u8);
     let again = prop::option::weighted(0.06, any::<u16>());
     let rarely = || prop::bool::weighted(0.1);
-    (kind, due, priority, biz, any::<bool>(), rarely(), again, rarely()).prop_map(
-        |(kind, due, priority, biz, window, expires, again, foreign)| Plan {
+    (kind, due, priority, biz, lane, any::<bool>(), rarely(), again, rarely()).prop_map(
+        |(kind, due, priority, biz, lane, window, expires, again, foreign)| Plan {
             kind,
             due,
             priority,
             biz,
+            lane,
             window,
             expires,
             again,

@@ -87,6 +87,9 @@ impl Display for Wanted {
         if let Some(biz) = &self.biz {
             write!(f, " biz {biz}")?;
         }
+        if let Some(lane) = &self.lane {
+            write!(f, " lane {} of {} {:?}", lane.key, lane.width, lane.on_failure)?;
+        }
         let notes = [
             (self.window_ms.is_some() && self.biz.is_some(), " window"),
             (self.on_lost == optimus_core::OnLost::Dead, " at most once"),

@@ -9,6 +9,9 @@ const LEASE_MS: u64 = 15_000;
 /// A time that is longer than all delays and windows of the steps, with any changes of the clock.
 const LATER_MS: u64 = 26 * 60 * 60 * 1000;
 
+/// After this many turns, an operator deletes tasks that wait in their lanes.
+const LANE_TURNS_MAX: u64 = 40;
+
 /// A limit above the number of calls that any queue of a run needs.
 const CALLS_MAX: u64 = 100;
 
@@ -80,10 +83,24 @@ impl Run<'_> {
             let empty = !side.reference.claimable() && side.reference.ready.is_empty();
             match side.actors.complete_all(self.now, last, &side.reference) {
                 Some(call) => self.send_new(at, queue, call).await?,
-                None if empty => return Ok(()),
+                None if empty && !side.reference.has_blocked() => return Ok(()),
+                None if empty => self.unblock(at, queue).await?,
                 None => {}
+            }
+            if seq > LANE_TURNS_MAX {
+                self.unblock(at, queue).await?;
             }
         }
         Err("the queue does not become empty".into())
+    }
+
+    /// Deletes the dead tasks, which may block their lanes, and some of the tasks that wait.
+    async fn unblock(&mut self, at: usize, queue: u8) -> Result<(), String> {
+        self.send_new(at, queue, Call::Purge { keep: 0, bytes: 0, age_ms: 0 }).await?;
+        let ids = self.sides[usize::from(queue)].reference.some_blocked(128);
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.send_new(at, queue, Call::Delete { ids }).await
     }
 }

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Lease, WorkerId,
+    Lane, Lease, WorkerId,
     broker::{Completion, Failure, FailureOutcome, Give, Release},
 };
 
-use crate::{answer::Granted, call::Call, reference::Queue, step::Pick};
+use crate::{answer::Granted, call::Call, lanes::lane, reference::Queue, step::Pick};
 
 /// Every lease that was granted, in order.
 #[derive(Default)]
@@ -20,6 +20,7 @@ struct Hold {
     lease: Lease,
     task: &'static str,
     biz: Option<String>,
+    lane: Option<Lane>,
     has_sides: bool,
 }
 
@@ -32,7 +33,8 @@ impl Holds {
                 let task = if grant.record.task == "job" { "job" } else { "fragile" };
                 let record = &grant.record;
                 let has_sides = grant.was_tried || record.has_blob || record.priority != 0;
-                self.0.push(Hold { lease, task, biz: record.biz.clone(), has_sides });
+                let lane = record.lane.clone().map(|(key, width, _)| lane(&key, width));
+                self.0.push(Hold { lease, task, biz: record.biz.clone(), lane, has_sides });
             }
         }
     }
@@ -118,8 +120,8 @@ impl Hand<'_> {
 impl Hold {
     fn done(self, now: u64, at: usize) -> Completion {
         let result = at.is_multiple_of(2).then(|| (b"42".to_vec(), Duration::from_secs(600)));
-        let Self { lease, task, biz: biz_id, has_sides } = self;
+        let Self { lease, task, biz: biz_id, lane, has_sides } = self;
         let took = Duration::from_millis(5);
-        Completion { lease, task, biz_id, attempt: 1, took, ended_ms: now, result, has_sides }
+        Completion { lease, task, biz_id, attempt: 1, took, ended_ms: now, lane, result, has_sides }
     }
 }

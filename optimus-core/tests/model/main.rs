@@ -35,7 +35,7 @@ mod shrink;
 mod side;
 mod step;
 
-use common::{bench, dump, jobs};
+use common::{acts, bench, dump, jobs, lanes};
 
 use self::{bench::Bench, cases::Plan};
 

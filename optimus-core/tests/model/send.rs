@@ -11,7 +11,7 @@ use optimus_core::{
 };
 
 use crate::{
-    answer::{Answer, Found, Grant, Granted, Record, Seen},
+    answer::{Answer, Found, Grant, Granted, Record, Seen, lane_words},
     bench::{Bench, START},
     call::{Call, LEDGER_IDLE_MS, SubmitCall, Wait, Wanted},
 };
@@ -168,6 +168,7 @@ fn record(stored: Vec<u8>) -> Record {
         priority: record.priority,
         accepted_ms: record.accepted_ms,
         has_blob: record.has_blob,
+        lane: record.lane.as_ref().map(lane_words),
     }
 }
 
@@ -198,7 +199,7 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     let mut pages = BTreeMap::new();
     for state in TaskState::ALL {
         let mut page = all_of(bench, broker, state).await?;
-        if matches!(state, TaskState::Ready | TaskState::Working) {
+        if matches!(state, TaskState::Blocked | TaskState::Ready | TaskState::Working) {
             page.sort();
             // A requeued task may be after its own tombstone, on another page.
             page.dedup();

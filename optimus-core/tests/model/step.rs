@@ -152,6 +152,7 @@ pub(crate) struct Plan {
     pub(crate) due: Option<(i64, bool)>,
     pub(crate) priority: i8,
     pub(crate) biz: Option<u8>,
+    pub(crate) lane: Option<u8>,
     pub(crate) window: bool,
     pub(crate) expires: bool,
     /// The index of a stored task whose id the task gets, if there is any.

@@ -12,7 +12,7 @@
 mod common;
 mod world;
 
-use common::{acts, bench, dump, jobs};
+use common::{acts, bench, dump, jobs, lanes};
 
 mod r#await;
 mod biz;
@@ -27,6 +27,10 @@ mod fail;
 mod full;
 mod inspect;
 mod interrupt;
+mod lane_due;
+mod lane_operate;
+mod lane_order;
+mod lane_width;
 mod leave;
 mod list;
 mod migrating;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use optimus_core::{
-    TaskState,
+    Due, Lane, TaskState,
     broker::{BrokerError, FailureOutcome, Refusal},
 };
 use redis::cmd;
@@ -11,13 +11,13 @@ use redis::cmd;
 use crate::{
     acts::{done, failed, keep},
     bench::Bench,
-    jobs::job,
+    jobs::{job, ready},
 };
 
 const LEASE: Duration = Duration::from_secs(15);
 
 fn is_newer<T>(answer: &Result<T, BrokerError>) -> bool {
-    matches!(answer, Err(BrokerError::Refused(Refusal::Newer, needs)) if needs == "2")
+    matches!(answer, Err(BrokerError::Refused(Refusal::Newer, needs)) if needs == "3")
 }
 
 async fn set_needs(bench: &Bench, needs: u32) {
@@ -31,7 +31,7 @@ async fn older_scripts_do_not_change_a_queue_of_newer_ones(bench: Bench) {
     let lease = bench.take(0, &worker, 1).await;
     bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await;
     let lease = bench.take(0, &worker, 2).await;
-    set_needs(&bench, 2).await;
+    set_needs(&bench, 3).await;
     let before = bench.dump().await;
 
     let late = bench.at(20_000);
@@ -60,4 +60,22 @@ async fn a_known_version_is_accepted(bench: Bench) {
     bench.at(0).purge(&bench.queue, keep(0, Duration::ZERO), LEASE).await.unwrap();
 }
 
-on_both![older_scripts_do_not_change_a_queue_of_newer_ones, a_known_version_is_accepted,];
+async fn the_first_task_of_a_lane_raises_what_the_queue_needs(bench: Bench) {
+    let lane = Lane::new("a");
+    let biz = || job().biz_id("b");
+    bench.add(0, biz()).await;
+    let refused = ready(biz()).in_lane(lane.clone());
+    bench.submit(0, &[refused]).await;
+    assert_eq!(bench.field("meta", "needs").await, None, "nothing was stored");
+    bench.add_call_in(0, &lane, job().due(Due::In(LEASE))).await;
+    assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("2"));
+    set_needs(&bench, 3).await;
+    bench.add_in(0, &lane).await;
+    assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("3"), "it is never lowered");
+}
+
+on_both![
+    older_scripts_do_not_change_a_queue_of_newer_ones,
+    a_known_version_is_accepted,
+    the_first_task_of_a_lane_raises_what_the_queue_needs,
+];

@@ -13,6 +13,7 @@ use crate::{
     acts::{Grants, LEASE, done, done_biz, failed, given, keep, ms},
     bench::{Bench, START},
     jobs::{job, job_of, ready},
+    lanes::{blocking, done_in, lane},
 };
 
 /// The time at which all situations take place, in ms.
@@ -30,8 +31,11 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("renew", &["in time", "after an outage", "an idle worker"]),
     ("reap", &["a lapsed worker", "after an outage"]),
     ("leave", &["an idle worker", "a busy worker"]),
-    ("cancel", &["ready", "ranked", "delayed", "retry", "working", "a success"]),
-    ("requeue", &["dead", "cancelled", "a live task", "a success"]),
+    (
+        "cancel",
+        &["ready", "ranked", "delayed", "retry", "working", "a success", "offered", "waits"],
+    ),
+    ("requeue", &["dead", "cancelled", "a live task", "a success", "lane dead"]),
     (
         "delete",
         &[
@@ -44,6 +48,9 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "large",
             "working",
             "a success",
+            "offered",
+            "waits",
+            "blocks",
         ],
     ),
     ("pause", &["on", "off"]),
@@ -51,7 +58,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("purge", &["by cap", "by bytes", "by age"]),
     ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a read"]),
-    ("list", &["ready", "delayed", "retry", "working", "dead", "cancelled", "success"]),
+    ("list", &["ready", "blocked", "delayed", "retry", "working", "dead", "cancelled", "success"]),
     ("inspect", &["a live task", "a success"]),
 ];
 
@@ -109,22 +116,28 @@ impl World {
             ("lost", ready(job())),
             ("lost cancelled", ready(job().biz_id("lost cancelled"))),
             ("lost dead", ready(job().on_lost(OnLost::Dead))),
+            ("lost of lane", ready(job().on_lost(OnLost::Dead)).in_lane(lane("lost", 1))),
+            ("after lost", ready(job()).in_lane(lane("lost", 1))),
         ];
         self.submit(bench, 0, tasks).await;
-        assert_eq!(bench.claim(0, &lost, 1, 3).await.grants.len(), 3);
+        assert_eq!(bench.claim(0, &lost, 1, 9).await.grants.len(), 4);
         bench.at(0).cancel(self.id("lost cancelled")).await.expect("the task is working");
     }
 
     /// Ends some tasks, and lets others wait for a retry.
     async fn end_some(&mut self, bench: &Bench) {
-        let tasks = ["dead", "done", "due retry", "later retry", "tried"];
+        let tasks =
+            ["dead", "done", "due retry", "later retry", "tried", "lane dead", "blocks", "away"];
         let submissions = tasks.map(|name| match name {
             "dead" => (name, ready(job().biz_id("dead"))),
             "later retry" => (name, ready(job().biz_id("later retry"))),
+            "lane dead" => (name, ready(job()).in_lane(lane("free", 1))),
+            "blocks" => (name, ready(job()).in_lane(blocking("blocked"))),
+            "away" => (name, ready(job()).in_lane(lane("wide", 2))),
             _ => (name, ready(job())),
         });
         self.submit(bench, 1_000, submissions.into()).await;
-        let claimed = bench.claim(1_000, &self.busy, 1, 5).await;
+        let claimed = bench.claim(1_000, &self.busy, 1, 8).await;
         let leases = claimed.leases(&self.busy);
         assert!(bench.complete(1_000, &[done(&leases[1])]).await.is_empty());
         let outcomes = [
@@ -132,6 +145,9 @@ impl World {
             failed(&leases[2], FailureOutcome::Retry(ms(49_000))),
             failed(&leases[3], FailureOutcome::Retry(ms(399_000))),
             failed(&leases[4], FailureOutcome::Retry(ms(1_000))),
+            failed(&leases[5], FailureOutcome::Dead),
+            failed(&leases[6], FailureOutcome::Dead),
+            failed(&leases[7], FailureOutcome::Retry(ms(49_000))),
         ];
         assert!(bench.fail(1_000, &outcomes).await.is_empty());
     }
@@ -143,10 +159,15 @@ impl World {
             ("held biz", ready(job().biz_id("held biz").biz_window(DAY))),
             ("held intent", ready(job().biz_id("held intent"))),
             ("held ranked", ready(job().priority(3))),
+            ("held of lane", ready(job()).in_lane(lane("held", 1))),
+            ("after held", ready(job()).in_lane(lane("held", 1))),
+            ("held wide 1", ready(job()).in_lane(lane("wide", 2))),
+            ("held wide 2", ready(job()).in_lane(lane("wide", 2))),
+            ("after wide", ready(job()).in_lane(lane("wide", 2))),
         ];
         self.submit(bench, 3_000, tasks).await;
-        self.held = bench.claim(3_000, &self.busy, 2, 5).await.leases(&self.busy);
-        assert_eq!(self.held.len(), 5);
+        self.held = bench.claim(3_000, &self.busy, 2, 8).await.leases(&self.busy);
+        assert_eq!(self.held.len(), 8);
         bench.at(3_000).cancel(self.id("held intent")).await.expect("the task is working");
     }
 
@@ -162,6 +183,12 @@ impl World {
             ("due", ready(job().due(Due::In(ms(46_000))))),
             ("due ranked", ready(job().due(Due::In(ms(46_000))).priority(1))),
             ("later", ready(job().due(Due::In(ms(496_000))).biz_id("later"))),
+            ("offered", ready(job()).in_lane(lane("line", 1))),
+            ("waits", ready(job()).in_lane(lane("line", 1))),
+            ("last", ready(job().priority(1)).in_lane(lane("line", 1))),
+            ("due of lane", ready(job().due(Due::In(ms(46_000)))).in_lane(lane("line", 1))),
+            ("due alone", ready(job().due(Due::In(ms(46_000)))).in_lane(lane("alone", 1))),
+            ("after blocks", ready(job()).in_lane(blocking("blocked"))),
         ];
         self.submit(bench, 4_000, tasks).await;
         for name in ["tombstone", "requeued"] {
@@ -172,7 +199,7 @@ impl World {
 
     async fn await_all(&self, bench: &Bench) {
         for (name, id) in &self.tasks {
-            if !["dead", "done", "tombstone"].contains(name) {
+            if !["dead", "done", "tombstone", "blocks", "lane dead"].contains(name) {
                 bench.wait(id, "waiting").await;
             }
         }
@@ -268,6 +295,9 @@ impl World {
                 ready(job_of(large()).biz_id("new").priority(1)),
                 ready(job().due(Due::At(soon.unwrap())).biz_id("later new").biz_window(DAY)),
                 ready(job().biz_id("later")),
+                ready(job().biz_id("of lane")).in_lane(lane("line", 1)),
+                ready(job().priority(1)).in_lane(lane("new", 1)),
+                ready(job()).in_lane(lane("new", 1)),
             ],
         };
         let number = bench.next_number();
@@ -296,6 +326,10 @@ impl World {
                 let report = |lease: &Lease| match &lease.id {
                     id if id == self.id("held biz") => done_biz(lease, "held biz"),
                     id if id == self.id("held intent") => done_biz(lease, "held intent"),
+                    id if id == self.id("held of lane") => done_in(lease, &lane("held", 1)),
+                    id if id == self.id("held wide 1") || id == self.id("held wide 2") => {
+                        done_in(lease, &lane("wide", 2))
+                    }
                     _ => done(lease),
                 };
                 let mut reports: Vec<_> = self.held.iter().map(report).collect();

@@ -35,8 +35,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
 ];
 
 /// Keys that a script only names for their prefix, and never reads or writes.
-const PREFIX_ONLY: &[(&str, &str)] =
-    &[("complete", "meta"), ("await", "meta"), ("list", "meta"), ("inspect", "meta")];
+const PREFIX_ONLY: &[(&str, &str)] = &[("await", "meta"), ("list", "meta"), ("inspect", "meta")];
 
 /// Returns the keys that a script's naming block names, in order.
 pub(crate) fn named_keys(text: &str) -> Vec<String> {

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 31] = [
     "meta",
     "tasks",
     "blobs",
@@ -13,6 +13,8 @@ const NAMES: [&str; 29] = [
     "priorities",
     "delayed",
     "retry",
+    "lane:",
+    "lanes",
     "working:",
     "workers",
     "worker:",
@@ -37,13 +39,15 @@ const NAMES: [&str; 29] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 12] = [
+const META: [&str; 14] = [
     "needs",
     "paused",
     "fence",
     "due",
     "timer",
     "tombstones",
+    "places",
+    "blocked",
     "watched_at",
     "lease_min",
     "purged",

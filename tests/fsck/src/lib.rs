@@ -5,6 +5,7 @@
 mod bounds;
 mod content;
 mod indexes;
+mod lanes;
 mod owners;
 mod ready;
 mod states;
@@ -19,7 +20,9 @@ pub use self::{
 pub fn fsck(dump: &Dump) -> Vec<String> {
     let view = view::View::new(dump);
     let mut wrong = Vec::new();
-    for check in [states::check, ready::check, indexes::check, owners::check, bounds::check] {
+    let checks =
+        [states::check, ready::check, lanes::check, indexes::check, owners::check, bounds::check];
+    for check in checks {
         check(&view, &mut wrong);
     }
     wrong

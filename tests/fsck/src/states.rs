@@ -38,9 +38,9 @@ fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// Returns the places of each task: its zsets, its holders, and its entries that are not
-/// tombstones.
-fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
+/// Returns the places of each task: its zsets, its holders, its entries that are not tombstones,
+/// and its lane while it waits there.
+pub(super) fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |id: String, place: String| places.entry(id).or_default().push(place);
     for name in ZSETS {
@@ -51,6 +51,12 @@ fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     for worker in view.owners("working:") {
         for id in view.held(worker).into_keys() {
             add(id, format!("working:{worker}"));
+        }
+    }
+    for lane in view.owners("lane:") {
+        let name = format!("lane:{lane}");
+        for (id, _) in view.pairs(&name).into_iter().filter(|(_, at)| !at.starts_with('-')) {
+            add(id, name.clone());
         }
     }
     let mut skips = view.pairs("skips");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use optimus_core::{Client, Error, TaskId, TaskState};
+use optimus_core::{Client, Counts, Error, TaskId, TaskState};
 use optimus_fsck::{check_lifetimes, fsck};
 use optimus_testkit::history::{Event, Found, Rules, What, check_events};
 use tokio::time::{Instant, sleep, timeout};
@@ -94,11 +94,15 @@ pub async fn dismiss(world: &Arc<World>, nemesis: &mut Nemesis, helper: Member) 
 async fn is_left(world: &World, client: &Client) -> Option<String> {
     for queue in world.queues.names() {
         match client.inspector().counts(queue).await {
-            Ok(counts) if counts.ready + counts.delayed + counts.retry + counts.working == 0 => {}
+            Ok(counts) if waiting(&counts) + counts.working == 0 => {}
             answer => return Some(format!("{queue}: {answer:?}")),
         }
     }
     None
+}
+
+fn waiting(counts: &Counts) -> u64 {
+    counts.ready + counts.blocked + counts.delayed + counts.retry
 }
 
 /// Checks a run whose processes have ended.

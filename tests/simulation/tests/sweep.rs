@@ -78,6 +78,7 @@ scenes! {
     misfit = Misfit;
     clock = Clock;
     crowd = Crowd;
+    lanes = Lanes;
 }
 
 /// Calls that no scene makes. Two of them need more tasks than a scene has: one call removes

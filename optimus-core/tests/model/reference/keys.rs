@@ -27,6 +27,14 @@ impl Queue {
         for (id, at) in &self.deleted {
             picture.pair("deleted", id.stored(), at);
         }
+        for (id, task) in &self.tasks {
+            if let (Some(lane), Some(at)) = (&task.lane, task.lane_at) {
+                picture.pair(&format!("lane:{}", lane.key), id.stored(), at);
+            }
+        }
+        for (key, since) in &self.lanes_since {
+            picture.pair("lanes", key, since);
+        }
         picture.list("success", self.success.iter().map(|(_, summary)| summary.clone()));
         for (id, result) in &self.results {
             let result = String::from_utf8_lossy(result).into_owned();
@@ -46,6 +54,9 @@ impl Queue {
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),
+            ("needs", if self.has_lanes { 2 } else { 0 }),
+            ("places", self.places.unsigned_abs()),
+            ("blocked", self.blocked()),
         ];
         for (name, value) in meta.into_iter().filter(|(_, value)| *value > 0) {
             picture.pair("meta", name, value);
@@ -66,7 +77,7 @@ impl Queue {
                 Place::Dead(at) => picture.pair("dead", &id, at),
                 Place::Cancelled(at) => picture.pair("cancelled", &id, at),
                 Place::Ranked(rank) => picture.pair("priority", &id, rank),
-                Place::Ready | Place::Working(_) => {}
+                Place::Blocked | Place::Ready | Place::Working(_) => {}
             }
             task.draw_sides(&id, picture);
         }

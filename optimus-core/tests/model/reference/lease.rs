@@ -123,6 +123,8 @@ impl Queue {
             completions.make_contiguous()[from..].sort_by_key(|(id, _)| rank(id));
         }
         self.back_to_ready(now, &order_of(back, &seen.ready));
+        let offered = self.pass_permits(now);
+        self.order_last(offered, &seen.ready);
         let next_expiry_ms = self.next_expiry(now, name);
         Ok(Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost })
     }
@@ -147,9 +149,11 @@ impl Queue {
         );
         if task.stop_asked.is_some() {
             self.end_cancelled(now, id);
+            self.leave_lane(id);
             None
         } else if task.on_lost == OnLost::Dead || (alone && losses + 1 >= task.max_losses) {
             self.end(id, Place::Dead(now));
+            self.die_in_lane(id);
             None
         } else {
             Some(id.clone())

@@ -6,6 +6,7 @@
 
 mod biz;
 mod keys;
+mod lanes;
 mod lease;
 mod operate;
 mod read;
@@ -16,7 +17,7 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use optimus_core::{Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
+use optimus_core::{Lane, Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
 
 use crate::{answer::Answer, call::Call, observed::Observed};
 
@@ -59,6 +60,14 @@ pub(crate) struct Queue {
     pub(crate) purged_born: Option<u64>,
     /// Tasks that were deleted recently, and when.
     pub(crate) deleted: BTreeMap<TaskId, u64>,
+    /// The place of the last task that began to wait in a lane.
+    pub(crate) places: i64,
+    /// The lanes in which tasks wait, and since when.
+    pub(crate) lanes_since: BTreeMap<String, u64>,
+    /// A task of a lane was stored, so older scripts must not change the queue.
+    pub(crate) has_lanes: bool,
+    /// The lanes that tasks leave in this call, in the order in which it meets them.
+    leaving: Vec<lanes::Leaving>,
     /// Every task that has succeeded.
     pub(crate) succeeded: BTreeSet<TaskId>,
     /// Whether the store is full: then submits are refused, and all other calls work.
@@ -74,6 +83,9 @@ pub(crate) struct Task {
     pub(crate) priority: i8,
     pub(crate) biz: Option<String>,
     pub(crate) window_ms: Option<u64>,
+    pub(crate) lane: Option<Lane>,
+    /// Where it is in its lane, as stored; `None` before it joins.
+    pub(crate) lane_at: Option<i64>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_losses: u32,
     /// When the store accepted the task; only known if the task can expire.
@@ -100,6 +112,8 @@ pub(crate) struct Task {
 pub(crate) enum Place {
     /// Until this time.
     Delayed(u64),
+    /// Waits in its lane.
+    Blocked,
     /// In the ready list; the task's entry is in [`Queue::ready`].
     Ready,
     /// Ready with a rank, the smallest first: the ready time in ms, minus a minute per step of
@@ -184,6 +198,7 @@ impl Queue {
     pub(crate) fn state(&self, id: &TaskId) -> TaskState {
         match self.tasks.get(id).map(|task| task.place) {
             Some(Place::Delayed(_)) => TaskState::Delayed,
+            Some(Place::Blocked) => TaskState::Blocked,
             Some(Place::Ready | Place::Ranked(_)) => TaskState::Ready,
             Some(Place::Working(_)) => TaskState::Working,
             Some(Place::Retry(_)) => TaskState::Retry,

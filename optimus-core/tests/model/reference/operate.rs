@@ -29,6 +29,7 @@ impl Queue {
                 done.insert(id, self.cancel(now, id));
             }
         }
+        self.pass_permits(now);
         Answer::Cancelled(ids.iter().map(|id| done[id]).collect())
     }
 
@@ -50,6 +51,7 @@ impl Queue {
                 if self.tasks[id].place == Place::Ready {
                     self.make_tombstone(id);
                 }
+                self.leave_lane(id);
                 self.end_cancelled(now, id);
             }
         }
@@ -75,7 +77,9 @@ impl Queue {
         let task = self.task(id);
         task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
         task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
-        self.make_ready(now, id, Some(now));
+        if self.may_run_again(now, id) {
+            self.make_ready(now, id, Some(now));
+        }
         Answer::Done
     }
 
@@ -92,6 +96,7 @@ impl Queue {
                 done.insert(id, self.delete(now, id));
             }
         }
+        self.pass_permits(now);
         Answer::Deleted(ids.iter().map(|id| done[id]).collect())
     }
 
@@ -113,6 +118,7 @@ impl Queue {
     /// Removes a task that did not succeed, and frees its biz id.
     fn drop_task(&mut self, id: &TaskId) {
         self.release_biz(id);
+        self.leave_lane(id);
         self.tasks.remove(id);
         self.purged += 1;
     }
@@ -141,6 +147,7 @@ impl Queue {
             more |= taken == PURGED_MAX;
             tasks += taken;
         }
+        self.pass_permits(now);
         let mut deleted: Vec<_> = self.deleted.iter().map(|(id, at)| (*at, id.clone())).collect();
         deleted.retain(|(at, _)| at + DELETED_FOR_MS <= now);
         deleted.sort();

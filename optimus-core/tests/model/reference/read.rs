@@ -6,7 +6,7 @@ use optimus_core::{TaskId, TaskState, broker::Counts};
 
 use super::{Place, Queue, Task};
 use crate::{
-    answer::{Answer, Found, Record, Seen},
+    answer::{Answer, Found, Record, Seen, lane_words},
     call::Wait,
 };
 
@@ -69,7 +69,7 @@ impl Queue {
             Some(
                 Place::Delayed(at) | Place::Retry(at) | Place::Dead(at) | Place::Cancelled(at),
             ) => Some(at),
-            Some(Place::Ready | Place::Ranked(_) | Place::Working(_)) => None,
+            Some(Place::Blocked | Place::Ready | Place::Ranked(_) | Place::Working(_)) => None,
             None => summary.split(' ').nth(1).and_then(|at| at.parse().ok()),
         };
         let lines = task.into_iter().flat_map(|task| task.errors.iter().map(String::as_str));
@@ -101,6 +101,7 @@ impl Queue {
         let counts = Counts {
             ready: count(TaskState::Ready),
             delayed: count(TaskState::Delayed),
+            blocked: count(TaskState::Blocked),
             retry: count(TaskState::Retry),
             working: count(TaskState::Working),
             dead: count(TaskState::Dead),
@@ -148,6 +149,7 @@ impl Task {
             priority: self.priority,
             accepted_ms: self.accepted_ms,
             has_blob: self.large,
+            lane: self.lane.as_ref().map(lane_words),
         }
     }
 }

@@ -62,6 +62,13 @@ impl Queue {
         }
     }
 
+    /// Puts this many entries at the end of the ready list into the order that the store chose.
+    pub(super) fn order_last(&mut self, count: usize, seen: &[TaskId]) {
+        let from = self.ready.len() - count;
+        let rank = |entry: &Entry| seen.iter().rposition(|id| *id == entry.id);
+        self.ready.make_contiguous()[from..].sort_by_key(rank);
+    }
+
     /// Makes a task's entry a tombstone.
     pub(super) fn make_tombstone(&mut self, id: &TaskId) {
         let mut entries = self.ready.iter_mut();

@@ -43,6 +43,7 @@ impl Queue {
         let (held, reported) = self.take_held(done.iter().map(|d| d.lease.clone()));
         for completion in held.iter().map(|position| &done[*position]) {
             let id = &completion.lease.id;
+            self.leave_lane(id);
             let task = self.tasks.remove(id).expect("a held task exists");
             self.success.push_back((id.clone(), summary(completion)));
             self.succeeded.insert(id.clone());
@@ -54,6 +55,7 @@ impl Queue {
             }
             self.notify(task.waiters, id, TaskState::Success);
         }
+        self.pass_permits(now);
         if self.success.len() > SUCCESS_MAX + SUCCESS_STEP {
             self.success.drain(..self.success.len() - SUCCESS_MAX);
         }
@@ -77,18 +79,27 @@ impl Queue {
                 task.remember(now, error);
             }
             match outcome {
-                FailureOutcome::Cancelled => self.end_cancelled(now, &lease.id),
+                FailureOutcome::Cancelled => {
+                    self.end_cancelled(now, &lease.id);
+                    self.leave_lane(&lease.id);
+                }
                 _ if task.stop_asked.is_some() => {
                     reported.cancelled.push(position);
                     self.end_cancelled(now, &lease.id);
+                    self.leave_lane(&lease.id);
                 }
                 FailureOutcome::Retry(wait) => {
                     task.place = Place::Retry(now + ms(*wait));
                     self.due_at_latest(now + ms(*wait));
+                    self.step_aside(&lease.id);
                 }
-                FailureOutcome::Dead => self.end(&lease.id, Place::Dead(now)),
+                FailureOutcome::Dead => {
+                    self.end(&lease.id, Place::Dead(now));
+                    self.die_in_lane(&lease.id);
+                }
             }
         }
+        self.pass_permits(now);
         Answer::Reported(reported)
     }
 
@@ -103,6 +114,7 @@ impl Queue {
                 _ if task.stop_asked.is_some() => {
                     reported.cancelled.push(position);
                     self.end_cancelled(now, &lease.id);
+                    self.leave_lane(&lease.id);
                 }
                 Give::Head => back.push(lease.id.clone()),
                 Give::Interrupted => {
@@ -113,16 +125,19 @@ impl Queue {
                     task.was_started();
                     task.place = Place::Delayed(now + ms(*wait));
                     self.due_at_latest(now + ms(*wait));
+                    self.step_aside(&lease.id);
                 }
                 Give::Misfit(wait) => {
                     let (failures, losses, misfits) = task.tries.unwrap_or_default();
                     task.tries = Some((failures, losses, misfits + 1));
                     task.place = Place::Delayed(now + ms(*wait));
                     self.due_at_latest(now + ms(*wait));
+                    self.step_aside(&lease.id);
                 }
             }
         }
         self.back_to_ready(now, &back);
+        self.pass_permits(now);
         Answer::Reported(reported)
     }
 }

@@ -1,4 +1,4 @@
-//! `submit`: ∅ → Ready | Delayed, once per call number.
+//! `submit`: ∅ → Ready | Delayed | Blocked, once per call number.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -105,9 +105,10 @@ impl Queue {
         if due > now {
             self.task(&wanted.id).place = Place::Delayed(due);
             self.due_at_latest(due);
-        } else {
+        } else if self.may_run(now, &wanted.id) {
             self.make_ready(now, &wanted.id, stamp);
         }
+        self.has_lanes |= wanted.lane.is_some();
         None
     }
 }
@@ -128,6 +129,8 @@ impl Task {
             priority: wanted.priority,
             biz: wanted.biz.clone(),
             window_ms: wanted.window_ms,
+            lane: wanted.lane.clone(),
+            lane_at: None,
             on_lost: wanted.on_lost,
             max_losses: if wanted.fragile { 1 } else { 3 },
             accepted_ms: wanted.expires_in_ms.map(|_| now),

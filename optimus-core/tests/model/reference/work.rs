@@ -104,6 +104,7 @@ impl Queue {
     ) -> Result<Vec<TaskId>, Departure> {
         let is_due = self.due_hint.is_some_and(|hint| hint <= now);
         let mut due: VecDeque<TaskId> = if is_due { self.due(now) } else { VecDeque::new() };
+        due.retain(|id| self.may_run(now, id));
         let mut ids = Vec::new();
         for _ in 0..count {
             let id = self.take_next(&mut due).ok_or("more tasks are granted than are ready")?;

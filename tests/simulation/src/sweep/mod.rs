@@ -4,6 +4,7 @@
 mod actor;
 mod calls;
 mod inspects;
+mod lanes;
 mod operates;
 mod scene;
 mod steps;

@@ -5,9 +5,9 @@ use optimus_core::Call;
 use optimus_testkit::history::{Found, What};
 use tokio::time::sleep;
 
-use super::inspects;
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
+use super::{inspects, lanes};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Rare, Work};
@@ -76,11 +76,13 @@ pub enum Scene {
     Clock,
     /// A task that lasts longer than a lease, for a worker that was idle among many.
     Crowd,
+    /// Tasks of lanes. One loses its worker while others wait.
+    Lanes,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -111,6 +113,7 @@ impl Scene {
         Self::Misfit,
         Self::Clock,
         Self::Crowd,
+        Self::Lanes,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -185,6 +188,7 @@ impl Scene {
                 sleep(ms(300)).await;
             }
             Self::Clock => steps::clock(&actor).await,
+            Self::Lanes => lanes::lanes(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;
@@ -196,6 +200,9 @@ impl Scene {
 
     /// Checks the additional promises of this scene.
     pub(super) fn check(self, world: &World) {
+        if self == Self::Lanes {
+            lanes::check(world);
+        }
         for event in world.network.journal.events() {
             let What::Found { task, state: Found::Dead, .. } = event.what else { continue };
             if self == Self::Poison && task >= NEIGHBOURS {

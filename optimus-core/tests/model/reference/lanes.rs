@@ -1,0 +1,155 @@
+//! Lanes: at most so many tasks of a key have a permit, and the others wait in order.
+
+use optimus_core::{LaneFailure, TaskId};
+
+use super::{Place, Queue};
+
+/// A lane of a queue with the tasks that leave it in one call.
+#[derive(Debug, Clone)]
+pub(super) struct Leaving {
+    key: String,
+    width: usize,
+    freed: usize,
+}
+
+/// How many tasks a call offers at most in addition to the permits that it frees.
+const WIDENED_MAX: usize = 16;
+
+/// Where a task is in its lane, as stored.
+const IS_AWAY: i64 = -2;
+const HAS_PERMIT: i64 = -1;
+const COMES_BACK: i64 = 0;
+
+impl Queue {
+    fn in_lane(&self, key: &str) -> impl Iterator<Item = (i64, TaskId)> {
+        let of_lane = self
+            .tasks
+            .iter()
+            .filter(move |(_, task)| task.lane.as_ref().is_some_and(|lane| lane.key == key));
+        of_lane.filter_map(|(id, task)| Some((task.lane_at?, id.clone())))
+    }
+
+    /// How many tasks wait in lanes.
+    pub(super) fn blocked(&self) -> u64 {
+        self.tasks.values().filter(|task| task.place == Place::Blocked).count() as u64
+    }
+
+    pub(crate) fn has_blocked(&self) -> bool {
+        self.blocked() > 0
+    }
+
+    /// Up to this many tasks that wait in lanes.
+    pub(crate) fn some_blocked(&self, count: usize) -> Vec<TaskId> {
+        let blocked = self.tasks.iter().filter(|(_, task)| task.place == Place::Blocked);
+        blocked.take(count).map(|(id, _)| id.clone()).collect()
+    }
+
+    fn permits(&self, key: &str) -> usize {
+        self.in_lane(key).filter(|(at, _)| *at == HAS_PERMIT).count()
+    }
+
+    /// The tasks that wait in a lane, in their order.
+    fn waiting(&self, key: &str) -> Vec<TaskId> {
+        let mut waiting: Vec<_> = self.in_lane(key).filter(|(at, _)| *at >= COMES_BACK).collect();
+        waiting.sort();
+        waiting.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// A task that is due joins its lane, unless it has a permit. Returns whether it may run; if
+    /// not, it waits.
+    pub(super) fn may_run(&mut self, now: u64, id: &TaskId) -> bool {
+        let task = &self.tasks[id];
+        let Some(lane) = task.lane.clone() else { return true };
+        let at = task.lane_at;
+        if at == Some(HAS_PERMIT) {
+            return true;
+        }
+        let is_calm = self.waiting(&lane.key).is_empty();
+        if is_calm && self.permits(&lane.key) < usize::from(lane.width.get()) {
+            self.task(id).lane_at = Some(HAS_PERMIT);
+            return true;
+        }
+        // Tasks that had a turn come first.
+        let at = if at.is_some() { COMES_BACK } else { self.next_place() };
+        self.wait_in_lane(now, id, at);
+        false
+    }
+
+    /// The same for a task that an operator requeues, which had a turn.
+    pub(super) fn may_run_again(&mut self, now: u64, id: &TaskId) -> bool {
+        let task = self.task(id);
+        if task.lane.is_some() {
+            task.lane_at = task.lane_at.or(Some(IS_AWAY));
+        }
+        self.may_run(now, id)
+    }
+
+    fn next_place(&mut self) -> i64 {
+        self.places += 1;
+        self.places
+    }
+
+    fn wait_in_lane(&mut self, now: u64, id: &TaskId, at: i64) {
+        let task = self.task(id);
+        (task.lane_at, task.place) = (Some(at), Place::Blocked);
+        let key = task.lane.as_ref().expect("it has a lane").key.clone();
+        self.lanes_since.entry(key).or_insert(now);
+    }
+
+    /// A task leaves its lane, if it has joined it. [`Self::pass_permits`] follows.
+    pub(super) fn leave_lane(&mut self, id: &TaskId) {
+        self.move_in_lane(id, None);
+    }
+
+    /// A task that died leaves its lane unless it blocks it.
+    pub(super) fn die_in_lane(&mut self, id: &TaskId) {
+        let lane = self.tasks[id].lane.as_ref();
+        if lane.is_some_and(|lane| lane.on_failure == LaneFailure::Skip) {
+            self.leave_lane(id);
+        }
+    }
+
+    /// A task that waits for its next attempt gives its permit back, if the lane has several.
+    pub(super) fn step_aside(&mut self, id: &TaskId) {
+        let lane = self.tasks[id].lane.as_ref();
+        if lane.is_some_and(|lane| lane.width.get() > 1) {
+            self.move_in_lane(id, Some(IS_AWAY));
+        }
+    }
+
+    fn move_in_lane(&mut self, id: &TaskId, to: Option<i64>) {
+        let task = self.task(id);
+        let Some(lane) = task.lane.clone() else { return };
+        let before = std::mem::replace(&mut task.lane_at, to);
+        let freed = usize::from(before == Some(HAS_PERMIT));
+        match self.leaving.iter_mut().find(|leaving| leaving.key == lane.key) {
+            Some(leaving) => leaving.freed += freed,
+            None => {
+                let width = usize::from(lane.width.get());
+                self.leaving.push(Leaving { key: lane.key, width, freed });
+            }
+        }
+    }
+
+    /// Gives the permits that became free in this call to those who wait. Returns how many entries
+    /// that adds to the ready list.
+    pub(super) fn pass_permits(&mut self, now: u64) -> usize {
+        let before = self.ready.len();
+        let mut going = Vec::new();
+        for Leaving { key, width, freed } in std::mem::take(&mut self.leaving) {
+            let room = if freed > 0 { width.saturating_sub(self.permits(&key)) } else { 0 };
+            let room = room.min(freed + WIDENED_MAX);
+            for id in self.waiting(&key).into_iter().take(room) {
+                self.task(&id).lane_at = Some(HAS_PERMIT);
+                going.push(id);
+            }
+            if self.waiting(&key).is_empty() {
+                self.lanes_since.remove(&key);
+            }
+        }
+        for id in going {
+            self.make_ready(now, &id, Some(now));
+        }
+        self.ready.len() - before
+    }
+}

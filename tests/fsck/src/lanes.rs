@@ -1,0 +1,104 @@
+//! Lanes: who has a permit may run, who waits has a reason, and the counts agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use optimus_core::{Lane, LaneFailure, TaskRecord};
+
+use super::{states::places, view::View};
+
+/// The scores of a task with a permit, and of one that waits for its next attempt without one.
+const HAS_PERMIT: i64 = -1;
+const IS_AWAY: i64 = -2;
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    let tasks = Tasks::of(view);
+    if !tasks.lanes.is_empty() && view.meta("needs") < 2 {
+        wrong.push("tasks have lanes, and older scripts would still change the queue".into());
+    }
+    let (mut waiting, mut blocked) = (BTreeSet::new(), 0);
+    for key in view.owners("lane:") {
+        let waits = check_lane(key, &scores(view, key), &tasks, wrong);
+        blocked += waits;
+        if waits > 0 {
+            waiting.insert(key.to_owned());
+        }
+    }
+    for (id, lane) in &tasks.lanes {
+        let place = tasks.place(id);
+        let may_run = ["ready", "priority"].contains(&place) || place.starts_with("working:");
+        if may_run && scores(view, &lane.key).get(id) != Some(&HAS_PERMIT) {
+            wrong.push(format!("{id} is in {place} without a permit of its lane {:?}", lane.key));
+        }
+    }
+    let listed: BTreeSet<String> = view.pairs("lanes").into_keys().collect();
+    if listed != waiting {
+        wrong.push(format!("tasks wait in {waiting:?}, and `lanes` has {listed:?}"));
+    }
+    if view.meta("blocked") != blocked {
+        let counted = view.meta("blocked");
+        wrong.push(format!("meta counts {counted} blocked tasks, lanes have {blocked}"));
+    }
+}
+
+/// Checks the tasks of one lane. Returns how many of them wait.
+fn check_lane(
+    key: &str,
+    members: &BTreeMap<String, i64>,
+    tasks: &Tasks,
+    wrong: &mut Vec<String>,
+) -> u64 {
+    let mut widths = BTreeSet::new();
+    for (id, at) in members {
+        let Some(lane) = tasks.lanes.get(id).filter(|lane| lane.key == key) else {
+            wrong.push(format!("{id} is in the lane {key:?} and its record states another"));
+            continue;
+        };
+        widths.insert(u64::from(lane.width.get()));
+        let place = tasks.place(id);
+        let blocks = lane.on_failure == LaneFailure::Block;
+        let fits = match *at {
+            IS_AWAY => ["delayed", "retry"].contains(&place) && lane.width.get() > 1,
+            HAS_PERMIT => place != "cancelled" && (place != "dead" || blocks),
+            at => at >= 0 && place.starts_with("lane:"),
+        };
+        if !fits {
+            wrong.push(format!("{id} is at {at} in the lane {key:?}, and in {place}"));
+        }
+    }
+    let permits = members.values().filter(|at| **at == HAS_PERMIT).count() as u64;
+    let waits = members.values().filter(|at| **at >= 0).count() as u64;
+    // A lane whose tasks have several widths changes its width with each of them.
+    if let (Some(width), 1) = (widths.first(), widths.len()) {
+        if permits > *width {
+            wrong.push(format!("{permits} tasks of the lane {key:?} have one of {width} permits"));
+        }
+        if waits > 0 && permits < *width {
+            wrong.push(format!("{waits} tasks of the lane {key:?} wait for a free permit"));
+        }
+    }
+    waits
+}
+
+/// The lane that each record states, and where each task is.
+struct Tasks {
+    lanes: BTreeMap<String, Lane>,
+    places: BTreeMap<String, Vec<String>>,
+}
+
+impl Tasks {
+    fn of(view: &View<'_>) -> Self {
+        let lane = |(id, record)| Some((id, TaskRecord::decode(record).ok()?.lane?));
+        let lanes = view.bytes("tasks").into_iter().filter_map(lane).collect();
+        Self { lanes, places: places(view) }
+    }
+
+    fn place(&self, id: &str) -> &str {
+        self.places.get(id).map_or("nowhere", |places| &places[0])
+    }
+}
+
+/// The tasks of a lane and their scores.
+fn scores(view: &View<'_>, key: &str) -> BTreeMap<String, i64> {
+    let members = view.pairs(&format!("lane:{key}")).into_iter();
+    members.map(|(id, at)| (id, at.parse().unwrap_or(i64::MIN))).collect()
+}
