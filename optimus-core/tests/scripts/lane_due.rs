@@ -12,17 +12,17 @@ use crate::{
 async fn a_delayed_task_takes_its_place_when_it_is_due(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let lane = Lane::new("a");
-    let late = bench.add_call_in(0, &lane, job().due(Due::In(ms(10)))).await;
+    let delayed = bench.add_call_in(0, &lane, job().due(Due::In(ms(10)))).await;
     let first = bench.add_in(0, &lane).await;
     bench.assert_lane("a", &[(&first, -1)]).await;
     let lease = bench.take(1, &worker, 1).await;
     assert!(bench.claim(10, &worker, 2, 9).await.grants.is_empty());
-    assert_eq!(bench.state(&late).await, TaskState::Blocked);
+    assert_eq!(bench.state(&delayed).await, TaskState::Blocked);
     let last = bench.add_in(11, &lane).await;
-    bench.assert_lane("a", &[(&first, -1), (&late, 1), (&last, 2)]).await;
+    bench.assert_lane("a", &[(&first, -1), (&delayed, 1), (&last, 2)]).await;
     bench.complete(12, &[done_in(&lease, &lane)]).await;
     let claimed = bench.claim(13, &worker, 3, 9).await;
-    assert_eq!(claimed.ids(), [late]);
+    assert_eq!(claimed.ids(), [delayed]);
     bench.complete(14, &[done_in(&claimed.leases(&worker)[0], &lane)]).await;
     assert_eq!(bench.claim(15, &worker, 4, 9).await.ids(), [last]);
 }
@@ -52,13 +52,13 @@ async fn due_tasks_of_a_lane_and_others_are_claimed_in_one_call(bench: Bench) {
 
 async fn a_delayed_task_that_is_cancelled_leaves_no_trace_in_its_lane(bench: Bench) {
     let lane = Lane::new("a");
-    let late = bench.add_call_in(0, &lane, job().due(Due::In(ms(10)))).await;
+    let delayed = bench.add_call_in(0, &lane, job().due(Due::In(ms(10)))).await;
     let first = bench.add_in(0, &lane).await;
-    assert_eq!(bench.at(1).cancel(&late).await.unwrap(), Cancelled::Done);
+    assert_eq!(bench.at(1).cancel(&delayed).await.unwrap(), Cancelled::Done);
     bench.assert_lane("a", &[(&first, -1)]).await;
     assert_eq!(bench.field("meta", "tombstones").await.unwrap_or("0".into()), "0");
-    bench.at(2).requeue(&late).await.unwrap();
-    bench.assert_lane("a", &[(&first, -1), (&late, 0)]).await;
+    bench.at(2).requeue(&delayed).await.unwrap();
+    bench.assert_lane("a", &[(&first, -1), (&delayed, 0)]).await;
 }
 
 async fn many_due_tasks_of_a_lane_join_it_in_the_order_of_their_times(bench: Bench) {

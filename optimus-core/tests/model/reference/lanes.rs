@@ -122,12 +122,11 @@ impl Queue {
         let Some(lane) = task.lane.clone() else { return };
         let before = std::mem::replace(&mut task.lane_at, to);
         let freed = usize::from(before == Some(HAS_PERMIT));
-        match self.leaving.iter_mut().find(|leaving| leaving.key == lane.key) {
-            Some(leaving) => leaving.freed += freed,
-            None => {
-                let width = usize::from(lane.width.get());
-                self.leaving.push(Leaving { key: lane.key, width, freed });
-            }
+        if let Some(known) = self.leaving.iter_mut().find(|leaving| leaving.key == lane.key) {
+            known.freed += freed;
+        } else {
+            let width = usize::from(lane.width.get());
+            self.leaving.push(Leaving { key: lane.key, width, freed });
         }
     }
 
