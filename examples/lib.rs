@@ -20,6 +20,7 @@ pages! {
     Deploying: "../docs/guides/deploying.md",
     Operating: "../docs/guides/operating.md",
     Idempotence: "../docs/guides/idempotence.md",
+    Lanes: "../docs/guides/lanes.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",
     FromCelery: "../docs/guides/from-celery.md",
     FromBullmq: "../docs/guides/from-bullmq.md",

@@ -20,6 +20,7 @@ use crate::{
     data::Data,
     headers::{self, Headers},
     id::{QueueName, TaskId},
+    lane::{Lane, LaneFailure},
     options::{CallOptions, Due, OnLost},
     retry::Backoff,
     submission::Submission,
@@ -41,8 +42,8 @@ impl<T: Task> Call<T> {
         Self { task, options: CallOptions::default(), headers: Headers::new() }
     }
 
-    /// Submits to another queue. Biz ids are separate for each queue: the call is not a duplicate
-    /// of a task in the definition's queue.
+    /// Submits to another queue. Biz ids and lanes are separate for each queue: the call is not a
+    /// duplicate of a task in the definition's queue, and does not wait for that queue's lane.
     pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
         self.options.queue = Some(queue.as_ref().to_owned());
         self
@@ -129,6 +130,32 @@ impl<T: Task> Call<T> {
     /// [`TaskOptions::max_losses`](crate::TaskOptions::max_losses).
     pub fn max_losses(mut self, max_losses: u32) -> Self {
         self.options.max_losses = Some(max_losses);
+        self
+    }
+
+    /// Puts the task into a lane of its queue. The tasks of a lane start one after the other, in
+    /// the order of their submits, and never overlap. The first one keeps the lane until it has
+    /// ended, through its retries and lost workers. Tasks of other lanes do not wait for it. Tasks
+    /// of several names can share a lane.
+    ///
+    /// A task with a delay takes its place when it is due. The key has 1 to 512 bytes and no
+    /// control characters; another key is refused at submit with [`Error::is_invalid`].
+    pub fn lane(mut self, key: impl Into<String>) -> Self {
+        self.options.lane = Some(key.into());
+        self
+    }
+
+    /// Sets how many tasks of the [lane](Self::lane) may run at once. With 1, the default, they run
+    /// in order. All calls of a lane should have one width: the width of the task that joins or
+    /// leaves the lane counts.
+    pub fn lane_width(mut self, width: u16) -> Self {
+        self.options.lane_width = Some(width);
+        self
+    }
+
+    /// Sets what happens to the [lane](Self::lane) when the task ends as Dead.
+    pub fn on_lane_failure(mut self, on_failure: LaneFailure) -> Self {
+        self.options.on_lane_failure = Some(on_failure);
         self
     }
 
@@ -226,6 +253,7 @@ impl<T: Task> Call<T> {
         let first = AttemptFacts {
             task: T::NAME,
             max_retry: options.max_retry,
+            lane: submission.lane.map(|lane| lane.key),
             headers: submission.headers,
             ..AttemptFacts::first(submission.id, deadline)
         };
@@ -248,7 +276,8 @@ impl<T: Task> Call<T> {
         let options = self.options.over(definition);
         options.validate(T::NAME)?;
         let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
-        self.options.check(T::NAME, &definition, &options, biz_id.as_deref())?;
+        let lane = self.options.lane.clone().or_else(|| self.task.lane());
+        self.options.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
         let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
         let returns_nothing = TypeId::of::<T::Output>() == TypeId::of::<()>();
         if unkept && returns_nothing {
@@ -282,7 +311,7 @@ impl<T: Task> Call<T> {
             returns_nothing,
             options,
             biz_id,
-            lane: None,
+            lane: lane.map(|key| Lane::of(key, &options)),
             due: self.options.due,
             headers: self.headers.clone(),
             payload,

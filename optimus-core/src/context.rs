@@ -64,6 +64,8 @@ pub struct AttemptFacts {
     pub max_retry: u32,
     pub fence: u64,
     pub deadline: Instant,
+    /// The key of its lane.
+    pub lane: Option<String>,
     pub headers: Headers,
 }
 
@@ -78,6 +80,7 @@ impl AttemptFacts {
             max_retry: 0,
             fence: 1,
             deadline,
+            lane: None,
             headers: Headers::new(),
         }
     }
@@ -134,6 +137,11 @@ impl Context {
     /// Returns the queue that the task is in.
     pub fn queue(&self) -> &QueueName {
         self.inner.attempt.id.queue()
+    }
+
+    /// Returns the key of the [lane](crate::Call::lane) that the task is in.
+    pub fn lane(&self) -> Option<&str> {
+        self.inner.attempt.lane.as_deref()
     }
 
     /// Returns the header of that name, as [`Call::header`](crate::Call::header) or a layer set it.

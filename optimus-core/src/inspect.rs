@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use crate::broker::{Counts, ServerFacts};
+pub use crate::broker::{Counts, LaneDetails, ServerFacts};
 use crate::{
     Error,
     broker::Broker,
@@ -200,6 +200,23 @@ impl Inspector {
                 running: worker.running,
             })
             .collect())
+    }
+
+    /// Reads the lanes of a queue in which tasks wait: at most `limit` (and [`PAGE_MAX`]), the
+    /// lane that has waited longest first. A lane in which no task waits is not listed.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `limit` is 0.
+    pub async fn lanes(
+        &self,
+        queue: impl AsRef<str>,
+        limit: usize,
+    ) -> Result<Vec<LaneDetails>, Error> {
+        let queue = &QueueName::new(queue)?;
+        if limit == 0 {
+            return Err(Error::invalid("the limit is 0; ask for 1 lane or more"));
+        }
+        Ok(self.broker.lanes(queue, limit.min(PAGE_MAX)).await?)
     }
 
     /// Reads what the server's configuration means for tasks.

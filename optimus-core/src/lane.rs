@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use crate::Error;
+use crate::{Error, options::TaskOptions};
 
 /// The longest key of a lane: it is part of a Redis key.
 const KEY_BYTES_MAX: usize = 512;
@@ -33,6 +33,12 @@ impl Lane {
     /// Makes a lane of width 1 that continues after a failure.
     pub fn new(key: impl Into<String>) -> Self {
         Self { key: key.into(), width: NonZeroU16::MIN, on_failure: LaneFailure::Skip }
+    }
+
+    /// The lane of a call with these options, which were validated.
+    pub(crate) fn of(key: String, options: &TaskOptions) -> Self {
+        let width = NonZeroU16::new(options.lane_width).unwrap_or(NonZeroU16::MIN);
+        Self { key, width, on_failure: options.on_lane_failure }
     }
 
     /// Refuses a key that can't be stored.

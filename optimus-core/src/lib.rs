@@ -62,7 +62,10 @@ pub use self::{
     durability::Durability,
     error::Error,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
-    inspect::{Counts, Inspector, ServerFacts, TaskDetails, WorkerDescription, WorkerDetails},
+    inspect::{
+        Counts, Inspector, LaneDetails, ServerFacts, TaskDetails, WorkerDescription, WorkerDetails,
+    },
+    lane::{Lane, LaneFailure},
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
@@ -82,7 +85,6 @@ pub use self::{
     context::AttemptFacts,
     credentials::AskCredentials,
     discard::panic_text,
-    lane::{Lane, LaneFailure},
     layers::Layers,
     threads::Threads,
 };

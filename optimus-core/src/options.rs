@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     id::{QueueName, TaskId},
+    lane::LaneFailure,
     platform,
     retry::Backoff,
 };
@@ -43,6 +44,8 @@ pub struct TaskOptions {
     pub(crate) expires_in: Option<Duration>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_losses: u32,
+    pub(crate) lane_width: u16,
+    pub(crate) on_lane_failure: LaneFailure,
 }
 
 impl TaskOptions {
@@ -58,6 +61,8 @@ impl TaskOptions {
         expires_in: None,
         on_lost: OnLost::Retry,
         max_losses: 3,
+        lane_width: 1,
+        on_lane_failure: LaneFailure::Skip,
     };
 
     /// Returns the defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a
@@ -132,6 +137,19 @@ impl TaskOptions {
         self
     }
 
+    /// Sets how many tasks of a [lane](crate::Task::lane) may run at once. With 1, the default,
+    /// they run in order.
+    pub const fn lane_width(mut self, width: u16) -> Self {
+        self.lane_width = width;
+        self
+    }
+
+    /// Sets what happens to a [lane](crate::Task::lane) when one of its tasks ends as Dead.
+    pub const fn on_lane_failure(mut self, on_failure: LaneFailure) -> Self {
+        self.on_lane_failure = on_failure;
+        self
+    }
+
     /// Returns the queue's name as written.
     pub fn queue_name(&self) -> &'static str {
         self.queue
@@ -168,6 +186,9 @@ impl TaskOptions {
         }
         if self.max_losses == 0 {
             return refuse("max_losses must be at least 1; for at-most-once use on_lost".into());
+        }
+        if self.lane_width == 0 {
+            return refuse("lane_width must be at least 1: with 0 no task of the lane runs".into());
         }
         self.backoff.problem().map_or(Ok(()), |problem| refuse(problem.into()))
     }
@@ -206,6 +227,9 @@ pub(crate) struct CallOptions {
     pub(crate) expires_in: Option<Duration>,
     pub(crate) on_lost: Option<OnLost>,
     pub(crate) max_losses: Option<u32>,
+    pub(crate) lane: Option<String>,
+    pub(crate) lane_width: Option<u16>,
+    pub(crate) on_lane_failure: Option<LaneFailure>,
     pub(crate) due: Due,
 }
 
@@ -221,6 +245,8 @@ impl CallOptions {
         options.expires_in = self.expires_in.or(options.expires_in);
         options.on_lost = self.on_lost.unwrap_or(options.on_lost);
         options.max_losses = self.max_losses.unwrap_or(options.max_losses);
+        options.lane_width = self.lane_width.unwrap_or(options.lane_width);
+        options.on_lane_failure = self.on_lane_failure.unwrap_or(options.on_lane_failure);
         options
     }
 
@@ -235,6 +261,7 @@ impl CallOptions {
         definition: &TaskOptions,
         options: &TaskOptions,
         biz_id: Option<&str>,
+        lane: Option<&str>,
     ) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::invalid(format!("task {task:?}: {what}")));
         let delay = match self.due {
@@ -253,6 +280,10 @@ impl CallOptions {
         }
         if options.biz_window.is_some() && biz_id.is_none() {
             return refuse("biz_window has no effect without a biz id; set a biz_id, too".into());
+        }
+        if lane.is_none() && (self.lane_width.is_some() || self.on_lane_failure.is_some()) {
+            let problem = "lane_width and on_lane_failure need a lane; set .lane(…), too";
+            return refuse(problem.into());
         }
         if matches!(options.backoff, Backoff::Custom(_)) && options.backoff != definition.backoff {
             return refuse(
@@ -299,6 +330,8 @@ mod tests {
         }
         options().max_losses(1).validate("charge").unwrap();
         assert!(refusal(options().max_losses(0)).contains("max_losses"));
+        options().lane_width(u16::MAX).validate("charge").unwrap();
+        assert!(refusal(options().lane_width(0)).contains("lane_width"));
         assert!(refusal(options().queue("a b")).contains("queue"));
         let spinning = Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 };
         assert!(refusal(options().backoff(spinning)).contains("backoff"));
@@ -316,7 +349,9 @@ mod tests {
             .result_ttl(DAY)
             .expires_in(DAY)
             .on_lost(OnLost::Dead)
-            .max_losses(7);
+            .max_losses(7)
+            .lane_width(8)
+            .on_lane_failure(LaneFailure::Block);
         assert_eq!(CallOptions::default().over(definition), definition);
         assert_eq!(definition.queue_name(), "bulk");
         assert_eq!(definition.backoff_formula(), Backoff::Fixed { wait: DAY, jitter: 0.5 });
@@ -330,6 +365,8 @@ mod tests {
             expires_in: Some(NANO),
             on_lost: Some(OnLost::Retry),
             max_losses: Some(4),
+            lane_width: Some(9),
+            on_lane_failure: Some(LaneFailure::Skip),
             ..CallOptions::default()
         };
         let expected = TaskOptions::new()
@@ -340,7 +377,8 @@ mod tests {
             .biz_window(NANO)
             .result_ttl(NANO)
             .expires_in(NANO)
-            .max_losses(4);
+            .max_losses(4)
+            .lane_width(9);
         assert_eq!(call.over(definition), expected);
     }
 }

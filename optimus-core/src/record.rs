@@ -33,7 +33,6 @@ pub struct TaskRecord {
     /// How long the biz id stays taken.
     pub biz_window: Option<Duration>,
     /// The lane, if it is in one.
-    #[doc(hidden)]
     pub lane: Option<Lane>,
     /// How long a result is kept.
     pub result_ttl: Duration,

@@ -51,6 +51,11 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
         None
     }
 
+    /// Returns the key of the [lane](Call::lane) that the task is in. `None`: it is in no lane.
+    fn lane(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the `#[data]` that [`run`](Self::run) takes from its context; checked when a worker
     /// starts.
     fn required_data() -> Vec<DataKey> {

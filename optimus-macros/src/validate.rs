@@ -2,8 +2,8 @@
 
 use quote::{ToTokens, quote};
 use syn::{
-    GenericArgument, GenericParam, Lifetime, Pat, PatIdent, PathArguments, Safety, Type, TypeFnPtr,
-    TypeImplTrait, TypeReference,
+    GenericArgument, GenericParam, Lifetime, LitStr, Pat, PatIdent, PathArguments, Safety, Type,
+    TypeFnPtr, TypeImplTrait, TypeReference,
     ext::IdentExt,
     visit::{self, Visit},
 };
@@ -12,7 +12,8 @@ use crate::{
     errors::Errors,
     parse::{
         function::{Model, Param, Role},
-        option_value, template,
+        option_value,
+        template::{Placeholder, Template},
     },
     suggest,
 };
@@ -27,10 +28,11 @@ pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
     result(model, errors);
     let sound = errors.none_since(before);
     name(model, errors);
-    let before = errors.count();
-    placeholders(model, errors);
-    if !errors.none_since(before) {
+    if !placeholders(model, "biz_id", model.options.biz_id.as_ref(), errors) {
         model.options.biz_id = None;
+    }
+    if !placeholders(model, "lane", model.options.lane.as_ref(), errors) {
+        model.options.lane = None;
     }
     sound
 }
@@ -188,30 +190,38 @@ fn name(model: &Model, errors: &mut Errors) {
     }
 }
 
-fn placeholders(model: &Model, errors: &mut Errors) {
-    let Some((literal, template)) = &model.options.biz_id else { return };
+/// Whether each placeholder of the option's template is an argument.
+fn placeholders(
+    model: &Model,
+    option: &str,
+    given: Option<&(LitStr, Template)>,
+    errors: &mut Errors,
+) -> bool {
+    let before = errors.count();
+    let Some((literal, template)) = given else { return true };
     let plain = |param: &Param| param.ident.unraw().to_string();
     let arguments: Vec<String> = model.arguments().map(plain).collect();
     let there_are = match arguments.len() {
         0 => "this task has no arguments".to_owned(),
         _ => format!("use {}", suggest::list(&arguments)),
     };
-    for template::Placeholder { param: wanted, .. } in &template.placeholders {
+    for Placeholder { param: wanted, .. } in &template.placeholders {
         match model.params.iter().find(|param| plain(param) == *wanted).map(|param| param.role) {
             Some(Role::Argument) => {}
             Some(Role::Data | Role::Context) => errors.refuse(
                 literal,
                 format!(
-                    "`biz_id`: `{wanted}` comes from the worker, but the id is made when the task \
-                     is submitted; {there_are}"
+                    "`{option}`: `{wanted}` comes from the worker, but `{option}` is filled when \
+                     the task is submitted; {there_are}"
                 ),
             ),
             None => errors.refuse(
                 literal,
-                format!("`biz_id`: there is no parameter `{wanted}`; {there_are}"),
+                format!("`{option}`: there is no parameter `{wanted}`; {there_are}"),
             ),
         }
     }
+    errors.none_since(before)
 }
 
 /// The parts of a type that prevent its storage or transfer.

@@ -150,7 +150,6 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         let time_alone = time_alone(losses, record.max_losses);
         shared.quarantine.started(Instant::now(), time_alone);
     }
-    let deadline = (Instant::now() + record.timeout).into_std();
     let worker = (shared.threads.clone(), shared.client.clone());
     let begins = optimus_core::AttemptFacts {
         id: lease.id.clone(),
@@ -159,7 +158,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         failures,
         max_retry: record.max_retry,
         fence: lease.token.fence,
-        deadline,
+        deadline: (Instant::now() + record.timeout).into_std(),
+        lane: record.lane.as_ref().map(|lane| lane.key.clone()),
         headers: record.headers,
     };
     let ctx = Context::build(begins, shared.data.clone(), Some(worker));

@@ -93,7 +93,9 @@ pub mod __private;
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
 pub use optimus_macros::task;
 
-pub use optimus_core::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted, OnLost, PRIORITY_MAX};
+pub use optimus_core::{
+    BACKOFF_MAX, Backoff, BackoffFn, Interrupted, Lane, LaneFailure, OnLost, PRIORITY_MAX,
+};
 pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
 
 pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
@@ -106,7 +108,7 @@ pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, S
 pub use optimus_worker::{Worker, WorkerBuilder};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
-pub use optimus_core::{Counts, Inspector, ServerFacts, TaskDetails, WorkerDetails};
+pub use optimus_core::{Counts, Inspector, LaneDetails, ServerFacts, TaskDetails, WorkerDetails};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, OnLost, Task, TaskDefinition, TaskOptions, TaskResult,
-    inventory,
+    Backoff, BoxError, Context, DataKey, LaneFailure, OnLost, Task, TaskDefinition, TaskOptions,
+    TaskResult, inventory,
 };
 pub use serde;
 

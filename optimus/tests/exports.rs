@@ -7,10 +7,11 @@ use std::{fs, path::Path};
 use optimus::{
     AttemptError, BACKOFF_MAX, Backoff, BackoffFn, BoxError, Call, Cancel, Client, ClientBuilder,
     Context, Counts, Data, DataKey, DateTime, Due, Durability, ErasedCall, Error, Fatal, Inspector,
-    Interrupted, InvalidName, NAMESPACE_DEFAULT, OnLost, PAGE_MAX, PRIORITY_MAX, QueueName, Reason,
-    RecordError, Result, Results, Retry, ServerFacts, Snooze, Submission, Submit, SubmitAllError,
-    Task, TaskDetails, TaskFn, TaskHandle, TaskId, TaskOptions, TaskRecord, TaskResult, TaskState,
-    Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription, WorkerDetails, WorkerId, task,
+    Interrupted, InvalidName, Lane, LaneDetails, LaneFailure, NAMESPACE_DEFAULT, OnLost, PAGE_MAX,
+    PRIORITY_MAX, QueueName, Reason, RecordError, Result, Results, Retry, ServerFacts, Snooze,
+    Submission, Submit, SubmitAllError, Task, TaskDetails, TaskFn, TaskHandle, TaskId, TaskOptions,
+    TaskRecord, TaskResult, TaskState, Utc, Uuid, Value, Worker, WorkerBuilder, WorkerDescription,
+    WorkerDetails, WorkerId, task,
 };
 
 /// Names that only workers and tools use. The comments give the reasons.

@@ -220,11 +220,11 @@ pub(super) fn state(word: &str) -> Result<TaskState, BrokerError> {
         .ok_or_else(|| BrokerError::UnexpectedReply(format!("no state {word:?}")))
 }
 
-fn stored_id(queue: &QueueName, stored: &str) -> Option<TaskId> {
+pub(super) fn stored_id(queue: &QueueName, stored: &str) -> Option<TaskId> {
     TaskId::from_stored(queue.clone(), stored).ok()
 }
 
-fn texts(command: &'static str, value: Value) -> Result<Vec<String>, BrokerError> {
+pub(super) fn texts(command: &'static str, value: Value) -> Result<Vec<String>, BrokerError> {
     let items = reply::plain_list(command, value)?;
     Ok(items.into_iter().map(|item| String::from_utf8_lossy(&item).into_owned()).collect())
 }

@@ -14,6 +14,7 @@ mod error;
 mod file_reader;
 mod inspect;
 mod keys;
+mod lanes;
 mod lease;
 mod list;
 mod login;
@@ -47,6 +48,7 @@ pub use self::{
     endpoint::Endpoint,
     error::BrokerError,
     inspect::{Counts, Found, WorkerSeen},
+    lanes::LaneDetails,
     lease::{Registered, Renewed},
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},

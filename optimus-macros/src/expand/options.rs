@@ -11,8 +11,8 @@ use crate::{
     parse::{
         backoff::Formula,
         function::Model,
-        options::{Backoff, OnLost},
-        template,
+        options::{Backoff, LaneFailure, OnLost},
+        template::{self, Template},
     },
 };
 
@@ -34,6 +34,8 @@ pub(crate) fn options(model: &Model) -> TokenStream {
     set("expires_in", o.expires_in.map(duration));
     set("on_lost", o.on_lost.map(on_lost));
     set("max_losses", o.max_losses.map(ToTokens::into_token_stream));
+    set("lane_width", o.lane_width.map(ToTokens::into_token_stream));
+    set("on_lane_failure", o.on_lane_failure.map(on_lane_failure));
     tokens
 }
 
@@ -46,6 +48,13 @@ fn on_lost(on_lost: OnLost) -> TokenStream {
     match on_lost {
         OnLost::Dead => quote!(__optimus::OnLost::Dead),
         OnLost::Retry => quote!(__optimus::OnLost::Retry),
+    }
+}
+
+fn on_lane_failure(on_failure: LaneFailure) -> TokenStream {
+    match on_failure {
+        LaneFailure::Skip => quote!(__optimus::LaneFailure::Skip),
+        LaneFailure::Block => quote!(__optimus::LaneFailure::Block),
     }
 }
 
@@ -71,10 +80,18 @@ fn backoff(backoff: &Backoff) -> TokenStream {
     quote!(__optimus::Backoff::#backoff)
 }
 
-/// Generates the template, filled from the arguments.
-pub(crate) fn biz_id(model: &Model) -> Option<TokenStream> {
-    let (literal, template) = model.options.biz_id.as_ref()?;
+/// Generates the functions that fill the templates.
+pub(crate) fn templates(model: &Model) -> TokenStream {
+    let (biz_id, lane) = (&model.options.biz_id, &model.options.lane);
+    let biz_id = biz_id.as_ref().map(|given| filled(model, "biz_id", given));
+    let lane = lane.as_ref().map(|given| filled(model, "lane", given));
+    biz_id.into_iter().chain(lane).collect()
+}
+
+/// Generates a function of that name, which fills the template from the arguments.
+fn filled(model: &Model, name: &str, (literal, template): &(LitStr, Template)) -> TokenStream {
     let span = here(literal.span());
+    let name = Ident::new(name, span);
     let format = LitStr::new(&template.format, span);
     let values = template.placeholders.iter().map(|placeholder| {
         let mut param = param_ident(model, &placeholder.param);
@@ -83,11 +100,11 @@ pub(crate) fn biz_id(model: &Model) -> Option<TokenStream> {
         let fields = placeholder.fields.iter().map(|field| member(field, literal.span()));
         quote_spanned!(span=> self.#param #(.#fields)*)
     });
-    Some(quote_spanned! {span=>
-        fn biz_id(&self) -> ::core::option::Option<::std::string::String> {
+    quote_spanned! {span=>
+        fn #name(&self) -> ::core::option::Option<::std::string::String> {
             ::core::option::Option::Some(::std::format!(#format, #(#values),*))
         }
-    })
+    }
 }
 
 fn param_ident(model: &Model, plain: &str) -> Ident {

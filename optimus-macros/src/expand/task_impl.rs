@@ -12,7 +12,8 @@ use crate::{
 pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let args = model.args_ident();
     let name = model.task_name().value();
-    let (options, biz_id, run) = (options::options(model), options::biz_id(model), run(model));
+    let (options, run) = (options::options(model), run(model));
+    let templates = options::templates(model);
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
     let (verdict, ty) = (outcome(model), &model.output);
     let output = if model.options.keeps_result() {
@@ -34,7 +35,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
             fn options() -> __optimus::TaskOptions {
                 #options
             }
-            #biz_id
+            #templates
             fn required_data() -> ::std::vec::Vec<__optimus::DataKey> {
                 ::std::vec![#(__optimus::DataKey::of::<#data>()),*]
             }

@@ -5,9 +5,12 @@ use std::{ops::RangeInclusive, time::Duration};
 use quote::ToTokens;
 use syn::{Error, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Result, UnOp};
 
-use crate::parse::{
-    backoff, duration,
-    options::{Backoff, OnLost},
+use crate::{
+    parse::{
+        backoff, duration,
+        options::{Backoff, LaneFailure, OnLost},
+    },
+    suggest,
 };
 
 /// The maximum count.
@@ -129,6 +132,27 @@ pub(crate) fn on_lost(value: &Expr) -> Result<OnLost> {
              \"dead\" (mark the task Dead: at most once)",
         ),
     }
+}
+
+/// Reads `"skip"` or `"block"`.
+pub(crate) fn on_lane_failure(value: &Expr) -> Result<LaneFailure> {
+    let given = match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value(),
+        _ => String::new(),
+    };
+    let meant = match &*given {
+        "skip" => return Ok(LaneFailure::Skip),
+        "block" => return Ok(LaneFailure::Block),
+        word => suggest::nearest(word, &["skip", "block"]),
+    };
+    let meant = meant.map_or(String::new(), |meant| format!("; did you mean \"{meant}\"?"));
+    refuse(
+        value,
+        format!(
+            "`on_lane_failure` is \"skip\" (after a Dead task the next of the lane starts) or \
+             \"block\" (the lane waits until that task is requeued or deleted){meant}"
+        ),
+    )
 }
 
 /// Reads a path, plain or in quotes.

@@ -39,6 +39,9 @@ pub(crate) struct Options {
     pub(crate) expires_in: Option<Duration>,
     pub(crate) on_lost: Option<OnLost>,
     pub(crate) max_losses: Option<u32>,
+    pub(crate) lane: Option<(LitStr, Template)>,
+    pub(crate) lane_width: Option<u16>,
+    pub(crate) on_lane_failure: Option<LaneFailure>,
 }
 
 /// The value of `backoff = …`.
@@ -54,8 +57,15 @@ pub(crate) enum OnLost {
     Retry,
 }
 
+/// `on_lane_failure = …`.
+#[derive(Clone, Copy)]
+pub(crate) enum LaneFailure {
+    Skip,
+    Block,
+}
+
 /// Every option, in the order of the documentation.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 16] = [
     "name",
     "queue",
     "priority",
@@ -68,11 +78,14 @@ const NAMES: [&str; 13] = [
     "expires_in",
     "on_lost",
     "max_losses",
+    "lane",
+    "lane_width",
+    "on_lane_failure",
     "crate",
 ];
 
 /// Names that users of other queues try.
-const SYNONYMS: [(&str, &str); 8] = [
+const SYNONYMS: [(&str, &str); 12] = [
     ("retries", "max_retry"),
     ("retry", "max_retry"),
     ("max_attempts", "max_retry"),
@@ -81,6 +94,10 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("ttl", "result_ttl"),
     ("retention", "result_ttl"),
     ("expires", "expires_in"),
+    ("group", "lane"),
+    ("partition", "lane"),
+    ("ordering_key", "lane"),
+    ("concurrency", "lane_width"),
 ];
 
 /// One option, in any form that users try.
@@ -155,6 +172,9 @@ impl Options {
             expires_in: None,
             on_lost: None,
             max_losses: None,
+            lane: None,
+            lane_width: None,
+            on_lane_failure: None,
         };
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
         let mut given: Vec<Ident> = Vec::new();
@@ -173,6 +193,7 @@ impl Options {
             }
             given.push(name);
         }
+        needs_lane(&given, errors);
         options
     }
 
@@ -202,7 +223,15 @@ impl Options {
             "result_ttl" => self.result_ttl = errors.keep(option_value::duration(name, value)),
             "backoff" => self.backoff = errors.keep(option_value::backoff(value)),
             "on_lost" => self.on_lost = errors.keep(option_value::on_lost(value)),
-            "biz_id" => self.biz_id = errors.keep(read_template(name, value)),
+            "biz_id" => self.biz_id = errors.keep(template::read(name, value)),
+            "lane" => self.lane = errors.keep(template::read(name, value)),
+            "lane_width" => {
+                let widths = 1..=i128::from(u16::MAX);
+                self.lane_width = errors.keep(option_value::number(name, value, widths));
+            }
+            "on_lane_failure" => {
+                self.on_lane_failure = errors.keep(option_value::on_lane_failure(value));
+            }
             _ => unknown(name, errors),
         }
     }
@@ -213,18 +242,19 @@ impl Options {
     }
 }
 
-fn read_template(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> {
-    let text = option_value::text(name, value)?;
-    if text.value().is_empty() {
-        return Err(syn::Error::new_spanned(
-            text,
-            "an empty `biz_id` would make all calls one task; use a value that differs, as in \
-             \"{order.id}\", or remove `biz_id`",
-        ));
+/// Refuses what has no meaning without `lane`.
+fn needs_lane(given: &[Ident], errors: &mut Errors) {
+    if given.iter().any(|name| name == "lane") {
+        return;
     }
-    match template::parse(&text.value()) {
-        Ok(template) => Ok((text, template)),
-        Err(problem) => Err(syn::Error::new_spanned(text, format!("`biz_id`: {problem}"))),
+    for name in given.iter().filter(|name| *name == "lane_width" || *name == "on_lane_failure") {
+        errors.refuse(
+            name,
+            format!(
+                "`{name}` has no effect without a lane; add `lane = \"…\"`, or set both on the \
+                 call, with `.lane(…).{name}(…)`"
+            ),
+        );
     }
 }
 

@@ -5,7 +5,12 @@
 //! key.
 
 use proc_macro2::{Ident, Span};
-use syn::{ext::IdentExt, parse::Parser};
+use syn::{Expr, LitStr, ext::IdentExt, parse::Parser};
+
+use crate::parse::option_value;
+
+/// The longest key of a lane.
+const LANE_BYTES_MAX: usize = 512;
 
 /// A parsed template.
 #[derive(Debug, PartialEq)]
@@ -25,8 +30,42 @@ pub(crate) struct Placeholder {
     pub(crate) fields: Vec<String>,
 }
 
+/// Reads the template of an option, `biz_id` or `lane`.
+pub(crate) fn read(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> {
+    let text = option_value::text(name, value)?;
+    let problem = match (text.value().is_empty(), name == "lane") {
+        (true, true) => Some(
+            "an empty `lane` is no key: use one key for each order of tasks, as in \
+             \"user-{order.user}\", any word for one lane of all calls, or remove `lane`"
+                .to_owned(),
+        ),
+        (true, false) => Some(
+            "an empty `biz_id` would make all calls one task; use a value that differs, as in \
+             \"{order.id}\", or remove `biz_id`"
+                .to_owned(),
+        ),
+        (false, true) => lane_problem(&text.value()),
+        (false, false) => None,
+    };
+    let problem = match (problem, parse(&text.value(), &name.to_string())) {
+        (None, Ok(template)) => return Ok((text, template)),
+        (Some(problem), _) => problem,
+        (None, Err(problem)) => format!("`{name}`: {problem}"),
+    };
+    Err(syn::Error::new_spanned(text, problem))
+}
+
+/// What no value of a placeholder can mend in the key of a lane.
+fn lane_problem(text: &str) -> Option<String> {
+    if let Some(found) = text.chars().find(|c| c.is_control()) {
+        return Some(format!("`lane`: the key has the control character {found:?}; leave it out"));
+    }
+    (text.len() > LANE_BYTES_MAX && !text.contains(['{', '}']))
+        .then(|| format!("`lane`: the key is longer than {LANE_BYTES_MAX} bytes"))
+}
+
 /// Reads a template. The error states what is wrong and what to write instead.
-pub(crate) fn parse(text: &str) -> Result<Template, String> {
+fn parse(text: &str, option: &str) -> Result<Template, String> {
     let mut template = Template { format: String::new(), placeholders: Vec::new() };
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
@@ -40,7 +79,7 @@ pub(crate) fn parse(text: &str) -> Result<Template, String> {
             rest = after;
         } else if let Some(after) = from_brace.strip_prefix('{') {
             let (inside, after) = after.split_once('}').ok_or_else(unclosed)?;
-            template.placeholder(inside)?;
+            template.placeholder(inside, option)?;
             rest = after;
         } else {
             return Err("a `}` without its `{`; a plain brace is written `}}`".to_owned());
@@ -55,7 +94,7 @@ fn unclosed() -> String {
 }
 
 impl Template {
-    fn placeholder(&mut self, inside: &str) -> Result<(), String> {
+    fn placeholder(&mut self, inside: &str, option: &str) -> Result<(), String> {
         let (path, spec) = match inside.split_once(':') {
             Some((path, spec)) => (path, format!(":{spec}")),
             None => (inside, String::new()),
@@ -76,8 +115,8 @@ impl Template {
         if name(param).is_none() || !fields.iter().all(is_field) {
             return Err(format!(
                 "`{{{inside}}}`: a placeholder is a parameter and its fields, as in \
-                 `{{order.id}}`; for anything else remove the template and set the id on the \
-                 call, with `.biz_id(…)`"
+                 `{{order.id}}`; for anything else remove the template and set it on the call, \
+                 with `.{option}(…)`"
             ));
         }
         self.format.extend(["{", &spec, "}"]);
@@ -131,7 +170,10 @@ mod tests {
             ("zahlung-{größe}", "zahlung-{}", vec!["größe"]),
         ] {
             let placeholders = paths.into_iter().map(placeholder).collect();
-            assert_eq!(parse(text), Ok(Template { format: format.to_owned(), placeholders }));
+            assert_eq!(
+                parse(text, "biz_id"),
+                Ok(Template { format: format.to_owned(), placeholders })
+            );
         }
     }
 
@@ -143,7 +185,7 @@ mod tests {
             ("{order.id", "`{` is not closed"),
             ("{order{id}", "a parameter and its fields"),
             ("order.id}", "`}` without its `{`"),
-            ("{order.id()}", "a parameter and its fields"),
+            ("{order.id()}", "with `.lane(…)`"),
             ("{orders[0]}", "a parameter and its fields"),
             ("{order.}", "a parameter and its fields"),
             ("{order.01}", "a parameter and its fields"),
@@ -153,7 +195,7 @@ mod tests {
             ("{order:width$}", "a plain number"),
             ("{order:.*}", "a plain number"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = parse(text, "lane").unwrap_err();
             assert!(error.contains(problem), "{text}: {error}");
         }
     }
@@ -161,17 +203,17 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in ".*") {
-            let _ = parse(&text);
+            let _ = parse(&text, "lane");
         }
 
         #[test]
         fn no_similar_text_panics(text in "([{}:.$*_ ]|order|id|type|self|r#|0|é|/\\*){0,12}") {
-            let _ = parse(&text);
+            let _ = parse(&text, "lane");
         }
 
         #[test]
         fn text_without_braces_is_its_own_format(text in "[^{}]*") {
-            let template = parse(&text).unwrap();
+            let template = parse(&text, "lane").unwrap();
             prop_assert_eq!(template, Template { format: text, placeholders: Vec::new() });
         }
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use optimus_core::{
-    BACKOFF_MAX, Backoff, BoxError, Call, Context, OnLost, RECORD_VERSION, RecordError,
-    Submit as _, Task, TaskRecord,
+    BACKOFF_MAX, Backoff, BoxError, Call, Context, Lane, LaneFailure, OnLost, RECORD_VERSION,
+    RecordError, Submit as _, Task, TaskRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,10 @@ pub(crate) fn check_submission(data: &[u8]) {
     assert_eq!((read.biz_window, read.expires_in), (options.biz_window, options.expires_in));
     assert!(read.headers.iter().eq(options.header.iter().map(|(name, value)| (name, value))));
     assert_eq!((read.result_ttl, read.on_lost), (options.result_ttl, options.on_lost));
+    let lane = read.lane.map(|Lane { key, width, on_failure }| {
+        (key, width.get(), on_failure == LaneFailure::Block)
+    });
+    assert_eq!(lane, options.lane);
     let backoff = read.backoff.expect("no back-off here is a function");
     for (n, random) in [(1, 0.0), (2, 0.9), (u32::MAX, 0.5)] {
         let wait = |backoff: Backoff| backoff.wait(n, &std::fmt::Error, random);
@@ -84,6 +88,7 @@ struct Said {
     expires_in: Option<Duration>,
     on_lost: OnLost,
     header: Option<(String, String)>,
+    lane: Option<(String, u16, bool)>,
 }
 
 fn call(draw: &mut Draw<'_>) -> (Call<Echo>, Said) {
@@ -98,6 +103,7 @@ fn call(draw: &mut Draw<'_>) -> (Call<Echo>, Said) {
         expires_in: draw.option(Draw::duration),
         on_lost: if draw.is() { OnLost::Dead } else { OnLost::Retry },
         header: draw.option(|draw| (draw.text(), draw.text())),
+        lane: draw.option(|draw| (draw.text(), u16::from(draw.byte()), draw.is())),
         argument: String::from_utf8_lossy(draw.0).into_owned(),
     };
     let mut call = Echo(said.argument.clone()).call().priority(said.priority);
@@ -105,6 +111,10 @@ fn call(draw: &mut Draw<'_>) -> (Call<Echo>, Said) {
     call = call.result_ttl(said.result_ttl).on_lost(said.on_lost);
     if let Some((name, value)) = &said.header {
         call = call.header(name, value);
+    }
+    if let Some((lane, width, blocks)) = &said.lane {
+        let on_failure = if *blocks { LaneFailure::Block } else { LaneFailure::Skip };
+        call = call.lane(lane).lane_width(*width).on_lane_failure(on_failure);
     }
     if let Some(biz_id) = &said.biz_id {
         call = call.biz_id(biz_id);

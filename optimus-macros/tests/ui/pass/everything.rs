@@ -4,7 +4,7 @@
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use optimus::{Backoff, Context, Data, OnLost, Task, TaskFn, TaskOptions};
+use optimus::{Backoff, Context, Data, LaneFailure, OnLost, Task, TaskFn, TaskOptions};
 use serde::{Deserialize, Serialize};
 
 /// An order.
@@ -50,6 +50,9 @@ impl Error for Declined {}
     expires_in = "1d",
     on_lost = "dead",
     max_losses = 5,
+    lane = "user-{order.parts.1:>02}",
+    lane_width = 65535,
+    on_lane_failure = "block",
     crate = ::optimus,
 )]
 pub async fn charge(
@@ -68,17 +71,18 @@ pub async fn charge(
     }
 }
 
-fn options<A, F: TaskFn<A>>(_: F) -> (&'static str, TaskOptions, Option<String>) {
+fn options<A, F: TaskFn<A>>(_: F) -> (&'static str, TaskOptions, [Option<String>; 2]) {
     let json = r#"{"order":{"id":7,"parts":["a",1]}}"#;
     let task: F::Task = serde_json::from_str(json).unwrap();
-    (F::Task::NAME, F::Task::options(), task.biz_id())
+    (F::Task::NAME, F::Task::options(), [task.biz_id(), task.lane()])
 }
 
 #[tokio::main]
 async fn main() {
-    let (name, options, biz_id) = options(charge);
+    let (name, options, [biz_id, lane]) = options(charge);
     assert_eq!(name, "billing.charge");
     assert_eq!(biz_id.unwrap(), "7-a-None-{}");
+    assert_eq!(lane.unwrap(), "user-01");
     let second = Duration::from_secs(1);
     let backoff = Backoff::Exponential { base: second, cap: 600 * second, jitter: 0.5 };
     let expected = TaskOptions::new()
@@ -91,7 +95,9 @@ async fn main() {
         .result_ttl(7 * 86_400 * second)
         .expires_in(86_400 * second)
         .on_lost(OnLost::Dead)
-        .max_losses(5);
+        .max_losses(5)
+        .lane_width(u16::MAX)
+        .on_lane_failure(LaneFailure::Block);
     assert_eq!(options, expected);
 
     let order = Order { id: 7, parts: ("a".to_owned(), 1) };

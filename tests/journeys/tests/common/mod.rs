@@ -5,6 +5,7 @@ pub mod hog;
 pub mod lonely;
 pub mod pair;
 mod raw;
+pub mod steps;
 
 use std::{env, time::Duration};
 

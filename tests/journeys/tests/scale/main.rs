@@ -9,6 +9,7 @@ mod common;
 
 mod failovers;
 mod held;
+mod lanes;
 mod poison;
 mod shares;
 mod spinner;

@@ -1,0 +1,66 @@
+//! Plain reads of the lanes in which tasks wait.
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    Broker, BrokerError,
+    inspect::{get, size, stored_id, texts, whole},
+};
+use crate::{
+    id::{QueueName, TaskId},
+    platform::instant,
+};
+
+/// At most this many holders of a lane are read.
+const HOLDERS_MAX: &str = "16";
+
+/// A lane in which tasks wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaneDetails {
+    /// Its key.
+    pub key: String,
+    /// Since when tasks wait in it without a break, by Redis' clock.
+    pub since: DateTime<Utc>,
+    /// How many tasks wait, in state [`Blocked`](crate::TaskState::Blocked).
+    pub waiting: u64,
+    /// The tasks that they wait for, at most 16. They are Ready, Working or, in a lane of width 1,
+    /// in Retry or Delayed between two attempts. A Dead one blocks the lane until it is requeued or
+    /// deleted.
+    pub holders: Vec<TaskId>,
+}
+
+impl Broker {
+    /// Lanes in which tasks wait, those first that have waited longest.
+    pub async fn lanes(
+        &self,
+        queue: &QueueName,
+        limit: usize,
+    ) -> Result<Vec<LaneDetails>, BrokerError> {
+        let keys = self.keys(queue);
+        let last = limit.saturating_sub(1).to_string();
+        let all = get(&["ZRANGE", &keys.of("lanes"), "0", &last, "WITHSCORES"]);
+        let all = texts("ZRANGE", self.read_one(all).await?)?;
+        let mut commands = Vec::new();
+        for lane in all.chunks_exact(2) {
+            let key = keys.of(&format!("lane:{}", lane[0]));
+            commands.push(get(&["ZCOUNT", &key, "0", "+inf"]));
+            commands.push(get(&["ZRANGEBYSCORE", &key, "-1", "-1", "LIMIT", "0", HOLDERS_MAX]));
+        }
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let mut lanes = Vec::new();
+        for lane in all.chunks_exact(2) {
+            let (waiting, holders) = (size(&next()?), texts("ZRANGEBYSCORE", next()?)?);
+            lanes.push(LaneDetails {
+                key: lane[0].clone(),
+                since: instant(lane[1].parse().map_or(0, whole)),
+                waiting,
+                holders: holders.iter().filter_map(|id| stored_id(queue, id)).collect(),
+            });
+        }
+        // The lanes are read after their names, and the last task of one may have left meanwhile.
+        lanes.retain(|lane| lane.waiting > 0);
+        Ok(lanes)
+    }
+}
