@@ -70,7 +70,10 @@ impl ProcessGate {
         match fault {
             Fault::RequestLost(silence) => lost(silence, blocks).await,
             Fault::ReplyLost(silence) => {
-                self.deliver(request, &passage).await?;
+                let answers = self.deliver(request, &passage).await?;
+                if self.network.are_faults_over() {
+                    return Ok(answers);
+                }
                 lost(silence, blocks).await
             }
             Fault::Torn { arrive } => {
@@ -98,7 +101,10 @@ impl ProcessGate {
             }
             Fault::DiesBefore => self.die().await,
             Fault::DiesAfter => {
-                self.deliver(request, &passage).await?;
+                let answers = self.deliver(request, &passage).await?;
+                if self.network.are_faults_over() {
+                    return Ok(answers);
+                }
                 self.die().await
             }
             Fault::RolledBack { calls } => {

@@ -32,6 +32,15 @@ fn calls_of(scene: impl AsyncFnOnce(Arc<World>) + Send + 'static) -> u64 {
     receiver.recv_timeout(Duration::from_secs(60)).expect("there is no busy loop")
 }
 
+/// A plan in which a process dies when one of its waits ends.
+struct DiesWoken;
+
+impl FaultPlan for DiesWoken {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        (exchange.verb == "BLPOP").then_some(Fault::DiesAfter)
+    }
+}
+
 fn due_in(number: u64, ms: u64) -> Call<Work> {
     Work::new(number, Kind::Lasts(0)).due(Due::In(Duration::from_millis(ms)))
 }
@@ -144,4 +153,16 @@ fn a_dead_task_is_counted_with_all_its_bytes_whatever_redis_refused_before() {
             assert_eq!(world.network.wrong(), [""; 0], "call {nth} failed");
         });
     }
+}
+
+#[test]
+fn a_fault_of_a_wait_that_began_earlier_does_not_occur_after_all_faults() {
+    calls_of(async |world| {
+        world.network.set_fault_plan(DiesWoken);
+        let worker = world.worker(Setup::of(2));
+        tokio::time::sleep(LEASE / 4).await;
+        world.network.end_faults();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(world.network.is_alive(worker.process));
+    });
 }

@@ -46,6 +46,7 @@ pub async fn trial(
     random: fastrand::Rng,
 ) {
     let (network, process) = (&world.network, world.next_process());
+    network.end_faults();
     let Ok(client) = world.client(process).await else {
         network.complain("a client can't connect, though there is no fault");
         return;

@@ -38,6 +38,8 @@ pub struct Network {
 
 struct State {
     fault_plan: Box<dyn FaultPlan>,
+    /// Whether no fault occurs any more.
+    faults_are_over: bool,
     trace: Trace,
     tally: Tally,
     exchanges: u64,
@@ -95,6 +97,7 @@ impl Network {
         });
         let state = State {
             fault_plan: Box::new(Fair),
+            faults_are_over: false,
             trace: Trace::default(),
             tally: Tally::default(),
             exchanges: 0,
@@ -120,6 +123,19 @@ impl Network {
     /// Sets the plan that decides about faults from now on.
     pub fn set_fault_plan(&self, fault_plan: impl FaultPlan + 'static) {
         self.state().fault_plan = Box::new(fault_plan);
+    }
+
+    /// Ends all faults. An exchange that began under another fault plan and still waits for its
+    /// reply has no fault either. A wait for work may last 40 s.
+    pub fn end_faults(&self) {
+        let mut state = self.state();
+        state.fault_plan = Box::new(Fair);
+        state.faults_are_over = true;
+    }
+
+    /// Returns whether the fault of an exchange that began earlier must not occur any more.
+    pub(crate) fn are_faults_over(&self) -> bool {
+        self.state().faults_are_over
     }
 
     /// Keeps a copy of the store before each script call from now on.
