@@ -66,11 +66,25 @@ impl ProcessGate {
     async fn travel(&self, request: Request, passage: Passage) -> RedisResult<Vec<Value>> {
         let Some(fault) = passage.fault else { return self.deliver(request, &passage).await };
         let _hindrance = Hindrance { gate: self, since: self.network.journal.now_ns() };
+        let answers = self.suffer(fault, request, &passage).await;
+        if passage.beats && has_failed(&answers) {
+            self.network.journal.write(0, What::Missed { worker: self.process });
+        }
+        answers
+    }
+
+    /// Performs an exchange that has a fault.
+    async fn suffer(
+        &self,
+        fault: Fault,
+        request: Request,
+        passage: &Passage,
+    ) -> RedisResult<Vec<Value>> {
         let blocks = request.blocks;
         match fault {
             Fault::RequestLost(silence) => lost(silence, blocks).await,
             Fault::ReplyLost(silence) => {
-                let answers = self.deliver(request, &passage).await?;
+                let answers = self.deliver(request, passage).await?;
                 if self.network.are_faults_over() {
                     return Ok(answers);
                 }
@@ -78,16 +92,16 @@ impl ProcessGate {
             }
             Fault::Torn { arrive } => {
                 let commands = request.commands.into_iter().take(arrive).collect();
-                self.deliver(Request { commands, ..request }, &passage).await?;
+                self.deliver(Request { commands, ..request }, passage).await?;
                 Err(broken())
             }
             Fault::Doubled => self.twice(&request).await,
             Fault::Delayed(by) => {
                 sleep(by).await;
-                self.deliver(request, &passage).await
+                self.deliver(request, passage).await
             }
             Fault::Late(by) => {
-                self.send_late(request, &passage, by);
+                self.send_late(request, passage, by);
                 Err(broken())
             }
             Fault::CallFails { script, nth, passing } => {
@@ -101,7 +115,7 @@ impl ProcessGate {
             }
             Fault::DiesBefore => self.die().await,
             Fault::DiesAfter => {
-                let answers = self.deliver(request, &passage).await?;
+                let answers = self.deliver(request, passage).await?;
                 if self.network.are_faults_over() {
                     return Ok(answers);
                 }
@@ -229,6 +243,14 @@ async fn lost<T>(silence: Silence, blocks: bool) -> RedisResult<T> {
             sleep(SILENCE_MAX).await;
             Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)))
         }
+    }
+}
+
+/// Returns whether the caller receives an error for any of its commands.
+fn has_failed(answers: &RedisResult<Vec<Value>>) -> bool {
+    match answers {
+        Ok(answers) => answers.iter().any(|answer| matches!(answer, Value::ServerError(_))),
+        Err(_) => true,
     }
 }
 

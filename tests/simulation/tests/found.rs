@@ -8,14 +8,17 @@ use std::{
 
 use optimus_core::{Call, Client, Due, platform};
 use optimus_simulation::{
-    drain_and_check::check_structure,
+    drain_and_check::{check_run, check_structure},
     exchange_fault::Fault,
     fault_plan::{Exchange, Fair, FaultPlan, NoHeartbeats},
     queues::queue,
     tasks::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
 };
-use optimus_testkit::eventually;
+use optimus_testkit::{
+    eventually,
+    history::{Event, How, What},
+};
 
 /// Returns the number of script calls of a scene. The scene never ends if a busy loop lets no
 /// virtual time pass.
@@ -153,6 +156,32 @@ fn a_dead_task_is_counted_with_all_its_bytes_whatever_redis_refused_before() {
             assert_eq!(world.network.wrong(), [""; 0], "call {nth} failed");
         });
     }
+}
+
+#[test]
+fn lost_heartbeats_are_a_reason_for_a_worker_to_stop_its_tasks() {
+    calls_of(async |world| {
+        let worker = world.worker(Setup::of(2));
+        let process = world.next_process();
+        let client = world.client(process).await.unwrap();
+        let journal = &world.network.journal;
+        journal.write(process, What::Invoke { task: 1, biz: None, delay_ms: 0 });
+        let handle = client.submit(Work::new(1, Kind::Lasts(3_000))).await.unwrap();
+        journal.write(process, What::Acked { task: 1, id: handle.id().to_string() });
+        let begun = async || journal.begun(1) == 1;
+        eventually("the task begins", LEASE, begun).await;
+        world.network.set_fault_plan(NoHeartbeats);
+        let is_stop = |event: &Event| matches!(event.what, What::End { how: How::Stopped, .. });
+        let stopped = async || journal.events().iter().any(is_stop);
+        eventually("the worker stops the task", 2 * LEASE, stopped).await;
+        world.network.set_fault_plan(Fair);
+        let ended = async || journal.has_succeeded(1);
+        eventually("the task succeeds", 4 * LEASE, ended).await;
+        worker.stop.cancel();
+        worker.main.await.unwrap().unwrap();
+        check_run(&world).await;
+        assert_eq!(world.network.wrong(), [""; 0]);
+    });
 }
 
 #[test]

@@ -16,6 +16,9 @@ const REPORT_AFTER_OUTAGE: Duration = Duration::from_secs(12);
 /// A worker that was frozen or disconnected may begin a task this long after its claim.
 pub(super) const LATE_BEGIN: Duration = Duration::from_secs(30);
 
+/// A worker repeats a failed heartbeat after this time. Until then, it can't renew its leases.
+const BEATS_AGAIN: Duration = Duration::from_millis(250);
+
 /// An interval in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
@@ -54,6 +57,8 @@ pub(super) struct Acts {
     pub(super) frozen: HashMap<u32, Vec<Span>>,
     /// The process, or none for all processes.
     pub(super) outages: Vec<(Span, Option<u32>)>,
+    /// The times from each failed heartbeat of a worker until its next one.
+    missed: HashMap<u32, Vec<Span>>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
     /// The leases that workers reported.
@@ -74,6 +79,10 @@ impl Acts {
                 self.frozen.entry(victim).or_default().push(span(since));
             }
             What::Outage { since, of } => self.outages.push((span(since), of)),
+            What::Missed { worker } => {
+                let until = event.at + ns(BEATS_AGAIN);
+                self.missed.entry(worker).or_default().push(Span { since: event.at, until });
+            }
             What::Stalled { since } => self.stalls.push(span(since)),
             What::ClockSet { since, by_ms } if by_ms > 0 => self.hastened.push(span(since)),
             What::Rollback { since } => self.rollbacks.push(span(since)),
@@ -128,8 +137,9 @@ impl Acts {
 
     /// Returns what kept a process from its heartbeats in this interval, if that lasted so long
     /// that the lease may have ended. Several short faults that follow each other count together. A
-    /// fault that has just ended counts until the next heartbeat. The lease is `usual` unless the
-    /// worker reported another.
+    /// fault that has just ended counts until the next heartbeat. A fault that made a heartbeat
+    /// fail counts until the worker repeats the heartbeat, however short the fault was. The lease
+    /// is `usual` unless the worker reported another.
     pub(super) fn kept(&self, pid: u32, since: u64, until: u64, usual: Duration) -> Option<Why> {
         let lease = self.leases.get(&pid).copied().unwrap_or(usual);
         let frozen = self.frozen.get(&pid).into_iter().flatten().map(|span| (*span, Why::Frozen));
@@ -138,12 +148,20 @@ impl Acts {
         let since = since.saturating_sub(ns(lease));
         let all = frozen.chain(outages).chain(stalls);
         let spans: Vec<_> = all.filter(|(span, _)| span.meets(since, until)).collect();
-        let too_long = |last: &&(Span, Why)| {
-            let window = Span { since: last.0.until.saturating_sub(ns(lease)), ..last.0 };
-            let hindered: u64 = spans.iter().map(|(span, _)| span.within(window)).sum();
-            hindered.max(last.0.lasts()) > ns(lease / 2)
+        let missed = self.missed.get(&pid).into_iter().flatten();
+        let missed: Vec<Span> = missed.copied().filter(|span| span.meets(since, until)).collect();
+        let too_long = |last: Span| {
+            let window = Span { since: last.until.saturating_sub(ns(lease)), ..last };
+            let faults = || spans.iter().map(|(span, _)| *span);
+            let hindered: u64 = faults().map(|span| span.within(window)).sum();
+            // A failed heartbeat adds only what no other fault covers.
+            let all = covered(faults().chain(missed.iter().copied()), window);
+            let hindered = hindered + all - covered(faults(), window);
+            hindered.max(last.lasts()) > ns(lease / 2)
         };
-        spans.iter().find(too_long).map(|(_, why)| *why)
+        let missed = missed.iter().map(|span| (*span, Why::Outage));
+        let mut all = spans.iter().copied().chain(missed);
+        all.find(|(last, _)| too_long(*last)).map(|(_, why)| why)
     }
 
     /// Returns whether, in this interval, a worker may have lost a task that it had claimed and not
@@ -170,6 +188,19 @@ impl Acts {
     pub(super) fn rolled_back(&self, since: u64, until: u64) -> bool {
         self.rollbacks.iter().any(|span| span.meets(since, until))
     }
+}
+
+/// Returns how much of the window these intervals cover together.
+fn covered(spans: impl Iterator<Item = Span>, window: Span) -> u64 {
+    let mut spans: Vec<Span> = spans.collect();
+    spans.sort_by_key(|span| span.since);
+    let (mut covered, mut reached) = (0, window.since);
+    for span in spans {
+        let until = span.until.min(window.until);
+        covered += until.saturating_sub(span.since.max(reached));
+        reached = reached.max(until);
+    }
+    covered
 }
 
 pub(super) fn ns(duration: Duration) -> u64 {

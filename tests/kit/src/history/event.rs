@@ -163,6 +163,11 @@ pub enum What {
         /// The process, or none for all processes.
         of: Option<u32>,
     },
+    /// `missed <pid>`: a fault made a heartbeat of a worker fail, and the worker knows that now.
+    Missed {
+        /// The process.
+        worker: u32,
+    },
     /// `stalled <since ns>`: the machine ran no process from `since` until now.
     Stalled {
         /// When the event began.

@@ -133,6 +133,28 @@ fn short_hindrances_that_follow_each_other_count_together() {
 }
 
 #[test]
+fn three_failed_heartbeats_in_a_row_may_end_a_short_lease_however_short_the_faults_were() {
+    let began = "0 1 invoke 7 - 0\n5 1 acked 7 q/a\n1 4 lease 2 1000\n10 2 begin 7 q/a 1 100\n";
+    let stopped = "900 2 end 7 100 stopped\n";
+    let again = "910 3 begin 7 q/a 1 200\n920 3 end 7 200 ok\n9990 1 found 7 success 200";
+    let story = |missed: &str| format!("{began}{missed}{stopped}{again}");
+    let three = "300 4 missed 2\n550 4 missed 2\n800 4 missed 2\n";
+    assert_eq!(is_good(&story(three)).second_by(Why::Outage), 1);
+    for too_few in [
+        "550 4 missed 2\n800 4 missed 2\n",
+        "300 4 missed 2\n550 4 missed 3\n800 4 missed 2\n",
+        // Several queues of a worker, or an outage, at the same time count once.
+        "550 4 missed 2\n560 4 missed 2\n800 4 missed 2\n",
+        "750 4 outage 550ms 2\n550 4 missed 2\n560 4 missed 2\n",
+        "300 4 outage 300ms 2\n550 4 outage 550ms 2\n800 4 outage 800ms 2\n",
+    ] {
+        is_bad(&story(too_few), "ran once more without a reason");
+    }
+    let longer = story(three).replace("lease 2 1000", "lease 2 2000");
+    is_bad(&longer, "ran once more without a reason");
+}
+
+#[test]
 fn an_outage_has_effects_for_as_long_again_as_it_lasted() {
     let began = PLAIN.replace("20 2 end 7 100 ok", "");
     ran_again(&format!("{began}5600 4 outage 5000ms -"), Why::Outage);

@@ -81,6 +81,8 @@ struct Cut {
 /// The decisions about an exchange when it begins.
 pub(crate) struct Passage {
     pub(crate) number: u64,
+    /// Whether the exchange is a heartbeat.
+    pub(crate) beats: bool,
     pub(crate) fault: Option<Fault>,
     pub(crate) latency: Option<Latency>,
     pub(crate) death: CancellationToken,
@@ -258,7 +260,8 @@ impl Network {
             fault = Some(Fault::RequestLost(Silence::Broken));
         }
         let death = state.lives.entry(process).or_default().death.clone();
-        Passage { number, fault, latency, death, reset: state.reset.clone() }
+        let beats = verb == "renew";
+        Passage { number, beats, fault, latency, death, reset: state.reset.clone() }
     }
 
     /// Lets the store perform commands, one after the other.
