@@ -12,6 +12,10 @@ use crate::ping::ping;
 /// The time limit of a start. A server that takes longer is broken, not slow.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
+/// The time in which a server that has started reads its data. On a busy machine, each second of
+/// writes to its append-only file may take as long to read.
+const LOADED_WITHIN: Duration = Duration::from_secs(60);
+
 /// A private Redis server. When it is dropped or this process dies, the server is killed and its
 /// folder removed.
 #[derive(Debug)]
@@ -123,7 +127,9 @@ impl RedisServer {
             let failure = match self.process.try_wait() {
                 Ok(None) => match ping(&self.launch.address, self.launch.password.as_deref()) {
                     Ok(()) => return Ok(()),
-                    Err(error) if Instant::now() >= deadline => error.to_string(),
+                    Err(error) if Instant::now() >= deadline + load_time(&error) => {
+                        error.to_string()
+                    }
                     Err(_) => {
                         thread::sleep(Duration::from_millis(2));
                         continue;
@@ -147,4 +153,9 @@ impl RedisServer {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// Returns how much longer a server may take that gives this answer.
+fn load_time(answer: &io::Error) -> Duration {
+    if answer.to_string().contains("LOADING") { LOADED_WITHIN } else { Duration::ZERO }
 }

@@ -150,18 +150,18 @@ struct Turn {
 impl Verdict {
     /// Reads a journal.
     pub fn of(lines: &[String]) -> Self {
-        let (mut verdict, mut lanes) = (Self::default(), HashMap::<&str, Turn>::new());
+        let (mut verdict, mut turns) = (Self::default(), HashMap::<&str, Turn>::new());
         for line in lines {
             let words: Vec<&str> = line.split(' ').collect();
             let [what, lane, number] = words[..] else { panic!("{line}") };
-            let (turn, number) = (lanes.entry(lane).or_default(), number.parse().unwrap());
+            let (turn, number) = (turns.entry(lane).or_default(), number.parse().unwrap());
             if !verdict.takes(turn, what, number) {
                 let Turn { ended, begun } = turn;
                 let problem = format!("{line}, after {ended} have ended and {begun:?} has begun");
                 verdict.problems.push(problem);
             }
         }
-        verdict.ended = lanes.values().map(|turn| turn.ended as usize).sum();
+        verdict.ended = turns.values().map(|turn| turn.ended as usize).sum();
         verdict
     }
 
