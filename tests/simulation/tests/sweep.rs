@@ -83,11 +83,13 @@ scenes! {
 
 /// Calls that no scene makes. Two of them need more tasks than a scene has: one call removes
 /// successes above 1,128, and one call handles more than 128 tasks that are due at once. The third
-/// one needs a key of another type, which only a foreign program would write.
-const MADE_NOWHERE: [&str; 3] = [
+/// one needs a key of another type, which only a foreign program would write. The last one repeats
+/// a read that was refused, so that its refusal ends the script.
+const MADE_NOWHERE: [&str; 4] = [
     "redis.call('LTRIM', success",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('GET', keys[i])",
+    "or redis.call('HSTRLEN', key, id)",
 ];
 
 #[test]
