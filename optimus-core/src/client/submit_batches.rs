@@ -53,6 +53,8 @@ pub(super) struct Request {
     /// The callers that wait, each with its number of tasks, in order.
     answers: Vec<(usize, oneshot::Sender<Answers>)>,
     full: bool,
+    /// Whether the order of its tasks matters for those of other calls.
+    has_lane: bool,
     /// The earliest and the latest deadline of its batches.
     deadlines: (Instant, Instant),
     room: Vec<OwnedSemaphorePermit>,
@@ -62,9 +64,9 @@ impl Request {
     fn of(caller_batch: CallerBatch) -> Self {
         let CallerBatch { submissions, answer, deadline, room } = caller_batch;
         let (count, bytes) = (submissions.len(), bytes_of(&submissions));
-        let full = count >= CALL_TASKS_MAX;
+        let (full, has_lane) = (count >= CALL_TASKS_MAX, has_lane(&submissions));
         let (answers, room) = (vec![(count, answer)], vec![room]);
-        Self { submissions, bytes, answers, full, deadlines: (deadline, deadline), room }
+        Self { submissions, bytes, answers, full, has_lane, deadlines: (deadline, deadline), room }
     }
 
     /// Adds a batch, or returns it if the request is full.
@@ -76,6 +78,7 @@ impl Request {
             self.full = true;
             return Err(caller_batch);
         }
+        self.has_lane |= has_lane(&caller_batch.submissions);
         self.submissions.extend(caller_batch.submissions);
         self.answers.push((count, caller_batch.answer));
         self.room.push(caller_batch.room);
@@ -126,6 +129,10 @@ fn bytes_of(submissions: &[Submission]) -> usize {
     submissions.iter().map(Submission::bytes).sum()
 }
 
+fn has_lane(submissions: &[Submission]) -> bool {
+    submissions.iter().any(|submission| submission.lane.is_some())
+}
+
 /// Calls that are collecting tasks. The last one of each queue is open, the others are full.
 #[derive(Default)]
 pub(super) struct Waiting(VecDeque<Request>);
@@ -143,9 +150,20 @@ impl Waiting {
     }
 
     /// Returns the next call to send. While a call of a queue is in progress, only full ones of
-    /// that queue are sent, so that submits collect in the next one.
+    /// that queue are sent, so that submits collect in the next one. A call with lanes waits until
+    /// no other call of its queue is in progress: of two calls, the second may arrive first if the
+    /// first must be sent again. The calls of a queue do not overtake each other.
     pub(super) fn next(&mut self, is_idle: impl Fn(&QueueName) -> bool) -> Option<Request> {
-        let at = self.0.iter().position(|request| request.full || is_idle(request.queue()))?;
+        let mut held = Vec::new();
+        let at = self.0.iter().position(|request| {
+            let queue = request.queue();
+            let may_share = request.full && !request.has_lane;
+            let is_next = !held.contains(&queue) && (may_share || is_idle(queue));
+            if !is_next {
+                held.push(queue);
+            }
+            is_next
+        })?;
         self.0.remove(at)
     }
 
@@ -178,7 +196,12 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::{BoxError, call::Submit as _, context::Context, task::Task};
+    use crate::{
+        BoxError,
+        call::{Call, Submit as _},
+        context::Context,
+        task::Task,
+    };
 
     #[derive(Serialize, Deserialize)]
     struct Letter {}
@@ -194,8 +217,15 @@ mod tests {
 
     /// Submits this number of tasks to a queue at once.
     fn submit(waiting: &mut Waiting, queue: &str, tasks: usize, deadline: Instant) {
-        let one = || Letter {}.call().queue(queue).into_submission().unwrap();
-        let submissions = (0..tasks).map(|_| one()).collect();
+        submit_all(waiting, (0..tasks).map(|_| Letter {}.call().queue(queue)), deadline);
+    }
+
+    fn submit_all(
+        waiting: &mut Waiting,
+        calls: impl Iterator<Item = Call<Letter>>,
+        deadline: Instant,
+    ) {
+        let submissions = calls.map(|call| call.into_submission().unwrap()).collect();
         let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let answer = oneshot::channel().0;
         waiting.add(CallerBatch { submissions, answer, deadline, room });
@@ -232,5 +262,22 @@ mod tests {
         submit(&mut waiting, "bulk", CALL_TASKS_MAX, deadline);
         assert_eq!(next(&mut waiting, &["bulk"]), Some(("quiet".to_owned(), 1)));
         assert_eq!(next(&mut waiting, &["bulk"]), Some(("bulk".to_owned(), CALL_TASKS_MAX)));
+    }
+
+    #[tokio::test]
+    async fn calls_with_lanes_are_sent_one_after_the_other_and_no_call_overtakes_them() {
+        let (mut waiting, deadline) = (Waiting::default(), Instant::now());
+        let in_lane = || Letter {}.call().queue("bulk").lane("a");
+        for _ in 0..2 {
+            submit_all(&mut waiting, (0..CALL_TASKS_MAX).map(|_| in_lane()), deadline);
+        }
+        submit(&mut waiting, "bulk", CALL_TASKS_MAX, deadline);
+        submit(&mut waiting, "quiet", 1, deadline);
+        let full = Some(("bulk".to_owned(), CALL_TASKS_MAX));
+        assert_eq!(next(&mut waiting, &[]), full);
+        assert_eq!(next(&mut waiting, &["bulk"]), Some(("quiet".to_owned(), 1)));
+        assert_eq!(next(&mut waiting, &["bulk"]), None);
+        assert_eq!(next(&mut waiting, &[]), full);
+        assert_eq!(next(&mut waiting, &["bulk"]), full, "plain calls share the queue");
     }
 }

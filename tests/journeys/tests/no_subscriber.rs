@@ -48,7 +48,7 @@ async fn hints(test: &str) -> usize {
     let status = process.wait(PATIENCE).await;
     let lines = process.lines();
     assert!(
-        status.success() && lines.iter().any(|line| line == "both processes have ended"),
+        status.success() && lines.iter().any(|line| line == "both workers have ended"),
         "{lines:#?}"
     );
     lines.iter().filter(|line| line.contains(HINT)).count()

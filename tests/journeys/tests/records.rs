@@ -148,7 +148,7 @@ async fn a_task_of_an_unknown_name_waits_unspent_for_a_worker_that_knows_it() {
 async fn a_queue_of_newer_programs_is_left_alone_and_the_others_are_served() {
     let mut stored = Stored::submit().await;
     let meta = stored.bench.key("default", "meta");
-    stored.raw.run(&format!("HSET {meta} needs 2")).await;
+    stored.raw.run(&format!("HSET {meta} needs 99")).await;
     let worker = stored.bench.worker().queues(["default", "other"]).task_type::<Double>();
     let worker = stored.bench.start(worker);
     let call = Double { number: 1 }.call().queue("other");
