@@ -78,7 +78,7 @@ enum Kind {
     Cancelled { id: TaskId },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
-    #[error("no result of {id} within {waited:?}; the task continues")]
+    #[error("no result of {id} within {waited:?}; the task stays in its queue or goes on running")]
     WaitedTooLong { id: TaskId, waited: std::time::Duration },
     #[error("the result of {id} does not fit the expected type: {problem}")]
     WrongResult { id: TaskId, problem: serde_json::Error },
@@ -347,7 +347,7 @@ mod tests {
     fn the_error_of_a_lost_task_names_the_lost_worker() {
         let last = AttemptError::lost("vm-7".into(), 3);
         let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last));
-        let text = "(lost): worker vm-7 was not heard of for a whole lease in attempt 3";
+        let text = "(lost): worker vm-7 was not heard from for a whole lease in attempt 3";
         assert!(dead.to_string().ends_with(text), "{dead}");
     }
 

@@ -182,7 +182,7 @@ impl TaskOptions {
             return refuse("result_ttl must be below 1,800 days".into());
         }
         if self.priority.unsigned_abs() > PRIORITY_MAX.unsigned_abs() {
-            return refuse(format!("priority must be within -{PRIORITY_MAX} and {PRIORITY_MAX}"));
+            return refuse(format!("priority must be between -{PRIORITY_MAX} and {PRIORITY_MAX}"));
         }
         if self.max_losses == 0 {
             return refuse("max_losses must be at least 1; for at-most-once use on_lost".into());

@@ -1,11 +1,11 @@
 //! The state of a task: [`TaskState`], and why it is Dead: [`Reason`].
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::platform;
+use crate::{Error, platform};
 
 /// The state of a task. A task is in exactly one state.
 ///
@@ -81,6 +81,25 @@ impl TaskState {
     /// Returns the state of that word, as scripts return it.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().chain([Self::Forgotten]).find(|state| state.as_str() == word)
+    }
+}
+
+/// Reads the words of [`TaskState::as_str`].
+///
+/// ```
+/// use optimus_core::TaskState;
+///
+/// assert_eq!("dead".parse::<TaskState>().unwrap(), TaskState::Dead);
+/// assert!("failed".parse::<TaskState>().unwrap_err().is_invalid());
+/// ```
+impl FromStr for TaskState {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        Self::from_word(word).ok_or_else(|| {
+            let words = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid(format!("{word:?} is not a state of a task; use one of {words}"))
+        })
     }
 }
 
@@ -174,7 +193,7 @@ impl AttemptError {
     #[doc(hidden)]
     pub fn lost(worker: String, attempt: u32) -> Self {
         let message =
-            format!("worker {worker} was not heard of for a whole lease in attempt {attempt}");
+            format!("worker {worker} was not heard from for a whole lease in attempt {attempt}");
         Self { reason: Reason::Lost, message, attempt, worker, at: DateTime::UNIX_EPOCH }
     }
 }
@@ -211,7 +230,7 @@ mod tests {
     fn a_stored_loss_is_read_with_a_message_that_names_the_worker() {
         let stored = r#"{"reason":"lost","attempt":3,"worker":"vm-7"}"#;
         let read: AttemptError = serde_json::from_str(stored).unwrap();
-        let message = "worker vm-7 was not heard of for a whole lease in attempt 3";
+        let message = "worker vm-7 was not heard from for a whole lease in attempt 3";
         assert_eq!((read.message.as_str(), read.attempt), (message, 3));
         let again: AttemptError =
             serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();

@@ -80,7 +80,6 @@
 //!
 //! The tasks of a library are found only if the program names that library: `use my_tasks as _;` is
 //! enough.
-//! `use my_tasks as _;` is enough.
 //!
 //! The [`glossary`] has the words of this documentation.
 

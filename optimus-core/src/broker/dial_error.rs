@@ -74,6 +74,11 @@ fn is_unauthorized(problem: &RedisError) -> bool {
 }
 
 fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
+    if problem.kind() == redis::ErrorKind::Parse {
+        return BrokerError::NotDone(format!(
+            "the server at {place} does not answer as a Redis does; check the host and the port"
+        ));
+    }
     let problem_text = problem.to_string();
     let why = format!("{problem_text} at {place}{}", advice(&problem_text));
     // A busy server reports this text when the database is selected, and the code of the error is

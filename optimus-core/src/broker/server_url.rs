@@ -67,7 +67,12 @@ impl Place {
         if scheme == Scheme::Tls {
             parsed.set_scheme("redis").map_err(|()| "it is not a URL")?;
         }
-        let info = parsed.into_connection_info().map_err(|problem| problem.to_string())?;
+        let info = parsed.into_connection_info().map_err(|problem| match problem.to_string() {
+            text if text.contains("database number") => {
+                "its path is not the number of a database; write /0, or nothing".to_owned()
+            }
+            text => text,
+        })?;
         let db = parameters.db(info.redis_settings().db())?;
         // All answers are read in the form of protocol version 2, which is used if the query is
         // empty.

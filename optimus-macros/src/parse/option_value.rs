@@ -5,12 +5,9 @@ use std::{ops::RangeInclusive, time::Duration};
 use quote::ToTokens;
 use syn::{Error, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Result, UnOp};
 
-use crate::{
-    parse::{
-        backoff, duration,
-        options::{Backoff, LaneFailure, OnLost},
-    },
-    suggest,
+use crate::parse::{
+    backoff, duration,
+    options::{Backoff, LaneFailure, OnLost},
 };
 
 /// The maximum count.
@@ -140,19 +137,16 @@ pub(crate) fn on_lane_failure(value: &Expr) -> Result<LaneFailure> {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value(),
         _ => String::new(),
     };
-    let meant = match &*given {
-        "skip" => return Ok(LaneFailure::Skip),
-        "block" => return Ok(LaneFailure::Block),
-        word => suggest::nearest(word, &["skip", "block"]),
-    };
-    let meant = meant.map_or(String::new(), |meant| format!("; did you mean \"{meant}\"?"));
-    refuse(
-        value,
-        format!(
+    match &*given {
+        "skip" => Ok(LaneFailure::Skip),
+        "block" => Ok(LaneFailure::Block),
+        // No guess from similar letters: "stop" resembles the word of the opposite meaning.
+        _ => refuse(
+            value,
             "`on_lane_failure` is \"skip\" (after a Dead task the next of the lane starts) or \
-             \"block\" (the lane waits until that task is requeued or deleted){meant}"
+             \"block\" (the lane waits until that task is requeued or deleted)",
         ),
-    )
+    }
 }
 
 /// Reads a path, plain or in quotes.

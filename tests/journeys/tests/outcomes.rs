@@ -356,7 +356,7 @@ async fn a_lost_attempt_is_logged_by_the_worker_that_takes_its_task_back() {
         assert_eq!((line.level, line.get("outcome")), (level, outcome));
         assert_eq!((line.get("reason"), line.get("attempt")), ("lost", "1"));
         assert_eq!(line.get("id"), handle.id().to_string());
-        let error = format!("worker {ghost} was not heard of for a whole lease in attempt 1");
+        let error = format!("worker {ghost} was not heard from for a whole lease in attempt 1");
         assert_eq!(line.get("error"), error);
         worker.stop().await;
     }

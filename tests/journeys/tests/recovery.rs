@@ -108,7 +108,7 @@ on_both! {
         assert_eq!(handle.status().await.unwrap(), TaskState::Dead);
         let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
         assert_eq!((task.failures, task.losses, task.errors.len()), (0, 3, 3));
-        assert!(task.errors[2].message.contains("was not heard of"), "{:?}", task.errors);
+        assert!(task.errors[2].message.contains("was not heard from"), "{:?}", task.errors);
     }
 }
 
