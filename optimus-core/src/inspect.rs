@@ -1,5 +1,7 @@
 //! Reads tasks, queues and workers, and changes nothing: [`Inspector`].
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,13 @@ use crate::{
 #[derive(Clone)]
 pub struct Inspector {
     broker: Broker,
+}
+
+impl fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.broker.endpoint().describe();
+        f.debug_struct("Inspector").field("store", &store).finish_non_exhaustive()
+    }
 }
 
 /// One task, with all its stored data.

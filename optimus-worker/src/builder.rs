@@ -1,6 +1,6 @@
 //! The settings of a worker: [`WorkerBuilder`].
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use optimus_core::{
     AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
@@ -42,6 +42,16 @@ pub struct WorkerBuilder {
     tasks: Vec<TaskDefinition>,
     inventory: bool,
     problem: Option<Error>,
+}
+
+impl fmt::Debug for WorkerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may have a password.
+        f.debug_struct("WorkerBuilder")
+            .field("queues", &self.config.queues)
+            .field("concurrency", &self.config.concurrency)
+            .finish_non_exhaustive()
+    }
 }
 
 impl WorkerBuilder {

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::{role::Role, shared::Shared};
 
 const EVERY: Duration = Duration::from_secs(60);
-/// Seconds are rounded up, so that the last summary of a worker does not show 0 s.
-const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
+/// Added before the fraction is cut off, so that seconds are rounded.
+const HALF_A_SECOND: Duration = Duration::from_millis(500);
 
 /// The role that logs the summaries. If no attempt has ended and none runs, it logs nothing.
 pub(crate) struct Summary {
@@ -24,7 +24,7 @@ impl Summary {
 
     /// Logs the attempts that have ended since the last summary.
     pub(crate) fn log(&mut self) {
-        let seconds = (self.since.elapsed() + ALMOST_A_SECOND).as_secs();
+        let seconds = (self.since.elapsed() + HALF_A_SECOND).as_secs().max(1);
         self.since = Instant::now();
         let (counts, running) = (self.shared.tally.take(), self.shared.attempts.running());
         if counts.is_empty() && running == 0 {

@@ -1,6 +1,6 @@
 //! The process that runs tasks: [`Worker`].
 
-use std::future::Future;
+use std::{fmt, future::Future};
 
 use optimus_core::{Data, Error, Layers};
 
@@ -20,6 +20,16 @@ pub struct Worker {
     registry: Registry,
     data: Data,
     layers: Layers,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may have a password.
+        f.debug_struct("Worker")
+            .field("queues", &self.config.queues)
+            .field("concurrency", &self.config.concurrency)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Worker {

@@ -62,7 +62,7 @@ pub(crate) async fn start(
             HINT.call_once(|| print(NO_SUBSCRIBER));
         }
     }
-    log_start(&broker, &config, &worker);
+    log_start(&broker, &config, &registry, &worker);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
     Ok(Arc::new(Shared {
         config,
@@ -89,10 +89,13 @@ pub(crate) async fn start(
     }))
 }
 
-fn log_start(broker: &Broker, config: &Config, worker: &WorkerId) {
+fn log_start(broker: &Broker, config: &Config, registry: &Registry, worker: &WorkerId) {
     let (worker, store) = (worker.clone(), broker.endpoint().describe());
     let (slots, queues) = (config.concurrency, config::describe(config.order, &config.queues));
     log_event!(broker.log(), INFO, %worker, store, slots, queues, "the worker has started");
+    if serves_none(config, registry) {
+        log_event!(broker.log(), WARN, "{SERVES_NONE}");
+    }
     for text in config.without_effect.clone() {
         log_event!(broker.log(), WARN, "{text}");
     }
@@ -183,6 +186,17 @@ fn describe(config: &Config, registry: &Registry) -> String {
     serde_json::to_string(&description).expect("plain fields")
 }
 
+const SERVES_NONE: &str = "this worker serves none of the queues of its tasks, so it runs only \
+                           calls that name one of its queues";
+
+fn is_served(config: &Config, queue: &str) -> bool {
+    config.queues.iter().any(|(name, _)| name.as_str() == queue)
+}
+
+fn serves_none(config: &Config, registry: &Registry) -> bool {
+    !registry.iter().any(|task| is_served(config, task.options().queue_name()))
+}
+
 fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {
     let mut lines = vec![format!(
         "optimus worker {worker} on {}: {} slots, queues: {}",
@@ -190,18 +204,13 @@ fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &Worker
         config.concurrency,
         config::describe(config.order, &config.queues)
     )];
-    let is_served = |queue: &str| config.queues.iter().any(|(name, _)| name.as_str() == queue);
     for task in registry.iter() {
         let queue = task.options().queue_name();
-        let served = if is_served(queue) { "" } else { ", not served here" };
+        let served = if is_served(config, queue) { "" } else { ", not served here" };
         lines.push(format!("  {} (queue {queue}{served})", task.name()));
     }
-    if !registry.iter().any(|task| is_served(task.options().queue_name())) {
-        lines.push(
-            "  warning: this worker serves none of the queues of its tasks, so it runs only calls \
-             that name one of its queues"
-                .to_owned(),
-        );
+    if serves_none(config, registry) {
+        lines.push(format!("  warning: {SERVES_NONE}"));
     }
     lines.join("\n")
 }

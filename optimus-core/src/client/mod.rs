@@ -17,7 +17,10 @@ mod submit_log;
 mod submitter;
 mod task_handle;
 
-use std::sync::{Arc, RwLock};
+use std::{
+    fmt,
+    sync::{Arc, RwLock},
+};
 
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
@@ -47,6 +50,13 @@ use crate::{
 /// A client works on the Tokio runtime on which it was connected.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>, Layers);
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.0.broker.endpoint().describe();
+        f.debug_struct("Client").field("store", &store).finish_non_exhaustive()
+    }
+}
 
 struct Inner {
     broker: Broker,

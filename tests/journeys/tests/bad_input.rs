@@ -38,7 +38,7 @@ fn offline() -> WorkerBuilder {
 }
 
 fn refused(builder: WorkerBuilder) -> Error {
-    let problem = builder.build().err().expect("the worker refuses its settings");
+    let problem = builder.build().expect_err("the worker refuses its settings");
     assert!(problem.is_invalid(), "{problem}");
     problem
 }

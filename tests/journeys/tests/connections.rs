@@ -48,8 +48,7 @@ async fn the_error_of_a_redis_without_room_for_a_client_names_what_to_raise() {
     let first = Raw::connect(&server.url()).await;
     for database in ["", "?db=1"] {
         let url = format!("{}{database}", server.url());
-        let problem =
-            Client::connect(&url).await.err().expect("the server accepts no more clients");
+        let problem = Client::connect(&url).await.expect_err("the server accepts no more clients");
         assert!(problem.is_unavailable(), "{problem}");
         assert!(problem.to_string().contains("maxclients"), "{problem}");
     }

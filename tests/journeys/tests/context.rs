@@ -90,7 +90,7 @@ on_both! {
 fn a_name_that_no_key_can_contain_is_refused() {
     let worker = optimus_worker::Worker::builder("memory://x").task_type::<Ask>();
     let worker = worker.data(Notes::default()).name("mailer 1");
-    let problem = worker.build().err().expect("the name is refused").to_string();
+    let problem = worker.build().expect_err("the name is refused").to_string();
     assert!(problem.contains("worker: name"), "{problem}");
 }
 

@@ -28,7 +28,7 @@ async fn a_store_that_cannot_confirm_is_refused_when_the_client_connects() {
     for url in ["memory://durability", &server.url()] {
         let builder = Client::builder(url).durability(Durability::Fsynced);
         let problem =
-            builder.connect().await.err().expect("the store in memory syncs nothing to disk");
+            builder.connect().await.expect_err("the store in memory syncs nothing to disk");
         assert!(problem.is_unsupported(), "{problem}");
         assert!(problem.to_string().contains("appendonly yes"), "{problem}");
     }

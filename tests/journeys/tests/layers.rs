@@ -332,7 +332,7 @@ on_both! {
 #[tokio::test]
 async fn a_worker_starts_without_the_data_that_a_layer_provides() {
     let builder = || optimus_worker::Worker::builder("memory://x").task_type::<Whose>();
-    let problem = builder().build().err().expect("no layer provides the data").to_string();
+    let problem = builder().build().expect_err("no layer provides the data").to_string();
     assert!(problem.contains("Tenant"), "{problem}");
     assert!(builder().layer(Tenancy).build().is_ok());
 }
