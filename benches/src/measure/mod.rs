@@ -7,6 +7,7 @@ mod features;
 mod growth;
 mod idle;
 mod instructions;
+mod lanes;
 mod latency;
 mod memory;
 mod one_drain;
@@ -32,8 +33,12 @@ pub(crate) struct Measurement {
 }
 
 /// The measurements that run only when they are named.
-pub(crate) const ON_DEMAND: &[Measurement] =
-    &[instructions::INSTRUCTIONS, redis_instructions::REDIS_INSTRUCTIONS, script_time::SCRIPT_TIME];
+pub(crate) const ON_DEMAND: &[Measurement] = &[
+    instructions::INSTRUCTIONS,
+    redis_instructions::REDIS_INSTRUCTIONS,
+    lanes::LANES,
+    script_time::SCRIPT_TIME,
+];
 
 /// All other measurements, in the order in which they run.
 pub(crate) const USUAL: &[Measurement] = &[

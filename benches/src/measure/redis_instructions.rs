@@ -23,9 +23,9 @@ pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
 const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
 /// The event loop of Redis, which handles calls. Only its instructions count.
-const COUNTED: &str = "aeMain";
+pub(super) const COUNTED: &str = "aeMain";
 /// The periodic work of Redis. It also runs without calls, so its instructions do not count.
-const APART: &str = "serverCron";
+pub(super) const APART: &str = "serverCron";
 const LEASE: Duration = Duration::from_secs(3_600);
 
 /// The last steps of tasks. The cost of a step is the difference to the previous step.
@@ -62,13 +62,13 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
+pub(super) fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
     let endpoint = Endpoint::parse(&server.url()).map_err(|problem| anyhow::anyhow!(problem))?;
     Ok(Broker::new(endpoint, "bench", "bench"))
 }
 
 /// Waits until Redis ends by itself, so that valgrind writes its counts.
-fn end(server: RedisServer) -> anyhow::Result<()> {
+pub(super) fn end(server: RedisServer) -> anyhow::Result<()> {
     let mut connection = redis::Client::open(server.url())?.get_connection()?;
     // The reply to this command is the end of the connection.
     drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<()>(&mut connection));
