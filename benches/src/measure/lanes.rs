@@ -6,13 +6,11 @@ use std::time::Duration;
 use anyhow::ensure;
 use optimus_core::broker::{Batch, Broker, LEDGER_SLOTS};
 use optimus_core::{Lane, Submission, TaskId, WorkerId};
-use optimus_testkit::RedisServer;
 
-use super::redis_instructions::{APART, COUNTED, broker, end};
+use super::redis_instructions::count_stages;
 use super::{Measurement, plain};
 use crate::bench::Bench;
-use crate::callgrind::{self, Log};
-use crate::field::{Field, Sample};
+use crate::callgrind;
 use crate::row::{Row, params};
 
 pub(super) const LANES: Measurement = Measurement {
@@ -33,27 +31,13 @@ fn lanes(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     if !callgrind::is_there() {
         return Ok(Vec::new());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let folder = bench.redis.folder();
     let mut rows = Vec::new();
     for (batch, has_lanes) in [1, 16, 128].into_iter().flat_map(|b| [(b, false), (b, true)]) {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let mut totals = Vec::new();
-        for stage in 0..STAGES.len() {
-            let log = Log::in_folder(folder);
-            let launcher = log.command_line_within(COUNTED, APART);
-            let server = RedisServer::builder().tcp().arg("--hz", "1").under(&launcher).start();
-            let life = Life { broker: broker(&server)?, calls, batch, has_lanes };
-            runtime.block_on(life.up_to(stage))?;
-            end(server)?;
-            totals.push(log.instructions()?);
-        }
+        let run = async |broker, stage| Life { broker, calls, batch, has_lanes }.up_to(stage).await;
+        let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
         let tasks = if has_lanes { "of lanes" } else { "plain" };
-        for (stage, pair) in STAGES[1..].iter().zip(totals.windows(2)) {
-            let per_call = pair[1].saturating_sub(pair[0]) as f64 / calls as f64;
-            let sample = Sample::new()
-                .with(Field::InstructionsPerCall, per_call)
-                .with(Field::InstructionsPerTask, per_call / batch as f64);
+        for (stage, sample) in STAGES[1..].iter().zip(samples) {
             let shown = [("of", (*stage).into()), ("batch", batch.into()), ("tasks", tasks.into())];
             rows.push(Row::of_runs(LANES.name, params(shown), &[sample]));
         }

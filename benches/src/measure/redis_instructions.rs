@@ -23,9 +23,9 @@ pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
 const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
 /// The event loop of Redis, which handles calls. Only its instructions count.
-pub(super) const COUNTED: &str = "aeMain";
+const COUNTED: &str = "aeMain";
 /// The periodic work of Redis. It also runs without calls, so its instructions do not count.
-pub(super) const APART: &str = "serverCron";
+const APART: &str = "serverCron";
 const LEASE: Duration = Duration::from_secs(3_600);
 
 /// The last steps of tasks. The cost of a step is the difference to the previous step.
@@ -35,26 +35,12 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     if !callgrind::is_there() {
         return Ok(Vec::new());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let folder = bench.redis.folder();
     let mut rows = Vec::new();
     for batch in [1, 16, 128] {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let mut totals = Vec::new();
-        for stage in 0..STAGES.len() {
-            let log = Log::in_folder(folder);
-            let launcher = log.command_line_within(COUNTED, APART);
-            let server = RedisServer::builder().tcp().arg("--hz", "1").under(&launcher).start();
-            let life = Life { broker: broker(&server)?, calls, batch };
-            runtime.block_on(life.up_to(stage))?;
-            end(server)?;
-            totals.push(log.instructions()?);
-        }
-        for (stage, pair) in STAGES[1..].iter().zip(totals.windows(2)) {
-            let per_call = pair[1].saturating_sub(pair[0]) as f64 / calls as f64;
-            let sample = Sample::new()
-                .with(Field::InstructionsPerCall, per_call)
-                .with(Field::InstructionsPerTask, per_call / batch as f64);
+        let run = async |broker, stage| Life { broker, calls, batch }.up_to(stage).await;
+        let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
+        for (stage, sample) in STAGES[1..].iter().zip(samples) {
             let shown = params([("of", (*stage).into()), ("batch", batch.into())]);
             rows.push(Row::of_runs(REDIS_INSTRUCTIONS.name, shown, &[sample]));
         }
@@ -62,13 +48,40 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-pub(super) fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
+/// Runs a life up to each of its stages, each time on a new server, and returns what each stage
+/// adds to the one before. A stage has this many calls of this many tasks.
+pub(super) fn count_stages(
+    bench: &Bench,
+    stages: usize,
+    (calls, batch): (usize, usize),
+    run: impl AsyncFn(Broker, usize) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Sample>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut totals = Vec::new();
+    for stage in 0..stages {
+        let log = Log::in_folder(bench.redis.folder());
+        let launcher = log.command_line_within(COUNTED, APART);
+        let server = RedisServer::builder().tcp().arg("--hz", "1").under(&launcher).start();
+        runtime.block_on(run(broker(&server)?, stage))?;
+        end(server)?;
+        totals.push(log.instructions()?);
+    }
+    let sample = |pair: &[u64]| {
+        let per_call = pair[1].saturating_sub(pair[0]) as f64 / calls as f64;
+        Sample::new()
+            .with(Field::InstructionsPerCall, per_call)
+            .with(Field::InstructionsPerTask, per_call / batch as f64)
+    };
+    Ok(totals.windows(2).map(sample).collect())
+}
+
+fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
     let endpoint = Endpoint::parse(&server.url()).map_err(|problem| anyhow::anyhow!(problem))?;
     Ok(Broker::new(endpoint, "bench", "bench"))
 }
 
 /// Waits until Redis ends by itself, so that valgrind writes its counts.
-pub(super) fn end(server: RedisServer) -> anyhow::Result<()> {
+fn end(server: RedisServer) -> anyhow::Result<()> {
     let mut connection = redis::Client::open(server.url())?.get_connection()?;
     // The reply to this command is the end of the connection.
     drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<()>(&mut connection));
