@@ -278,6 +278,8 @@ impl<T: Task> Call<T> {
         let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
         let lane = self.options.lane.clone().or_else(|| self.task.lane());
         self.options.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
+        let after = options.after.wait(Vec::new());
+        self.options.after.check(T::NAME, after.as_ref())?;
         let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
         let returns_nothing = TypeId::of::<T::Output>() == TypeId::of::<()>();
         if unkept && returns_nothing {
@@ -312,6 +314,7 @@ impl<T: Task> Call<T> {
             options,
             biz_id,
             lane: lane.map(|key| Lane::of(key, &options)),
+            after,
             due: self.options.due,
             headers: self.headers.clone(),
             payload,

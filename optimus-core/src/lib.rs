@@ -9,6 +9,8 @@
 //! `broker` has one method for each Lua script. Only `broker` uses Redis.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod after;
+mod after_options;
 mod arguments;
 mod attempt_data;
 mod attempt_end;
@@ -50,6 +52,17 @@ pub mod log;
 #[doc(hidden)]
 pub mod platform;
 
+#[doc(hidden)]
+pub use self::{
+    after::{After, Prerequisite, PrerequisiteFailure},
+    call::{Awaited, NotSubmitted},
+    client::OwnClient,
+    context::AttemptFacts,
+    credentials::AskCredentials,
+    discard::panic_text,
+    layers::Layers,
+    threads::Threads,
+};
 pub use self::{
     attempt_end::{End, Outcome},
     call::{Call, ErasedCall, Submit},
@@ -77,16 +90,6 @@ pub use self::{
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
-};
-#[doc(hidden)]
-pub use self::{
-    call::{Awaited, NotSubmitted},
-    client::OwnClient,
-    context::AttemptFacts,
-    credentials::AskCredentials,
-    discard::panic_text,
-    layers::Layers,
-    threads::Threads,
 };
 #[doc(hidden)]
 pub use inventory;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
+    after_options::{AfterOptions, CallAfter},
     id::{QueueName, TaskId},
     lane::LaneFailure,
     platform,
@@ -46,6 +47,7 @@ pub struct TaskOptions {
     pub(crate) max_losses: u32,
     pub(crate) lane_width: u16,
     pub(crate) on_lane_failure: LaneFailure,
+    pub(crate) after: AfterOptions,
 }
 
 impl TaskOptions {
@@ -63,6 +65,7 @@ impl TaskOptions {
         max_losses: 3,
         lane_width: 1,
         on_lane_failure: LaneFailure::Skip,
+        after: AfterOptions::DEFAULT,
     };
 
     /// Returns the defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a
@@ -190,7 +193,8 @@ impl TaskOptions {
         if self.lane_width == 0 {
             return refuse("lane_width must be at least 1: with 0 no task of the lane runs".into());
         }
-        self.backoff.problem().map_or(Ok(()), |problem| refuse(problem.into()))
+        let problem = self.after.problem().or_else(|| self.backoff.problem().map(Into::into));
+        problem.map_or(Ok(()), refuse)
     }
 }
 
@@ -230,6 +234,7 @@ pub(crate) struct CallOptions {
     pub(crate) lane: Option<String>,
     pub(crate) lane_width: Option<u16>,
     pub(crate) on_lane_failure: Option<LaneFailure>,
+    pub(crate) after: CallAfter,
     pub(crate) due: Due,
 }
 
@@ -247,6 +252,7 @@ impl CallOptions {
         options.max_losses = self.max_losses.unwrap_or(options.max_losses);
         options.lane_width = self.lane_width.unwrap_or(options.lane_width);
         options.on_lane_failure = self.on_lane_failure.unwrap_or(options.on_lane_failure);
+        options.after = self.after.over(options.after);
         options
     }
 

@@ -6,10 +6,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{lane::Lane, options::OnLost, record_header::read_header, retry::Backoff};
+use crate::{
+    after::After, lane::Lane, options::OnLost, record_header::read_header, retry::Backoff,
+};
 
 /// The newest record version that this code reads.
-pub const RECORD_VERSION: u32 = 2;
+pub const RECORD_VERSION: u32 = 4;
 
 /// The length of a stamp.
 const STAMP_BYTES: usize = 8;
@@ -34,6 +36,10 @@ pub struct TaskRecord {
     pub biz_window: Option<Duration>,
     /// The lane, if it is in one.
     pub lane: Option<Lane>,
+    /// What it waits for before it may start.
+    pub after: Option<After>,
+    /// How long its outcome is remembered for the tasks that wait for it.
+    pub outcome_ttl: Option<Duration>,
     /// How long a result is kept.
     pub result_ttl: Duration,
     /// The time from the submit or a requeue within which the task must start; otherwise it is

@@ -30,6 +30,8 @@ impl fmt::Debug for TaskRecord {
             biz_id,
             biz_window,
             lane,
+            after,
+            outcome_ttl,
             result_ttl,
             expires_in,
             on_lost,
@@ -48,6 +50,8 @@ impl fmt::Debug for TaskRecord {
             .field("biz_id", biz_id)
             .field("biz_window", biz_window)
             .field("lane", lane)
+            .field("after", after)
+            .field("outcome_ttl", outcome_ttl)
             .field("result_ttl", result_ttl)
             .field("expires_in", expires_in)
             .field("on_lost", on_lost)

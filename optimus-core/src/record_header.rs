@@ -6,6 +6,7 @@ use std::{borrow::Cow, num::NonZeroU16, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    after::{After, Prerequisite, PrerequisiteFailure},
     headers::Headers,
     lane::{Lane, LaneFailure},
     options::{OnLost, TaskOptions},
@@ -21,6 +22,10 @@ const LEAST_VERSION: u32 = 1;
 /// The lowest version that can run the records of tasks with a lane: a worker that ignores the lane
 /// would break its order.
 const LANE_VERSION: u32 = 2;
+
+/// The lowest version that can run the records of tasks with prerequisites, or whose outcome is
+/// remembered: a worker that ignores the latter would not report the outcome.
+const AFTER_VERSION: u32 = 4;
 
 /// Reads the header of a record.
 pub(crate) fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
@@ -79,6 +84,14 @@ pub(crate) struct Header<'a> {
     lane_width: Option<NonZeroU16>,
     #[serde(rename = "nb", default, skip_serializing_if = "Option::is_none")]
     lane_blocks: Option<u8>,
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    prerequisites: Vec<String>,
+    #[serde(rename = "ap", default, skip_serializing_if = "Option::is_none")]
+    on_prerequisite_failure: Option<u8>,
+    #[serde(rename = "au", default, skip_serializing_if = "Option::is_none")]
+    give_up_after_ms: Option<u64>,
+    #[serde(rename = "rm", default, skip_serializing_if = "Option::is_none")]
+    outcome_ttl_ms: Option<u64>,
     #[serde(rename = "h", default, skip_serializing_if = "has_none")]
     headers: Cow<'a, Headers>,
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
@@ -107,9 +120,9 @@ const MILLIS_MAX: u64 = (1 << 53) - 1;
 impl<'a> Header<'a> {
     pub(crate) fn of(submission: &'a Submission) -> Self {
         let (options, default) = (&submission.options, TaskOptions::DEFAULT);
-        let lane = submission.lane.as_ref();
+        let (lane, after) = (submission.lane.as_ref(), submission.after.as_ref());
         Self {
-            v: lane.map_or(LEAST_VERSION, |_| LANE_VERSION),
+            v: version_of(submission),
             t: Cow::Borrowed(&submission.task),
             timeout_ms: (options.timeout != default.timeout).then(|| millis(options.timeout)),
             max_retry: (options.max_retry != default.max_retry).then_some(options.max_retry),
@@ -125,6 +138,12 @@ impl<'a> Header<'a> {
             lane: lane.map(|lane| Cow::Borrowed(&*lane.key)),
             lane_width: lane.map(|lane| lane.width).filter(|width| *width > NonZeroU16::MIN),
             lane_blocks: lane.and_then(|lane| (lane.on_failure == LaneFailure::Block).then_some(1)),
+            prerequisites: after.map_or_else(Vec::new, |after| {
+                after.prerequisites.iter().map(Prerequisite::reference).collect()
+            }),
+            on_prerequisite_failure: after.and_then(|after| write_on_failure(after.on_failure)),
+            give_up_after_ms: after.and_then(|after| after.give_up_after).map(millis),
+            outcome_ttl_ms: options.after.outcome_ttl.map(millis),
             headers: Cow::Borrowed(&submission.headers),
             blob: submission.blob().is_some(),
         }
@@ -141,6 +160,11 @@ impl<'a> Header<'a> {
             width: self.lane_width.unwrap_or(NonZeroU16::MIN),
             on_failure,
         });
+        let after = read_after(
+            &self.prerequisites,
+            self.on_prerequisite_failure,
+            self.give_up_after_ms.map(Duration::from_millis),
+        )?;
         Ok(TaskRecord {
             task: self.t.into_owned(),
             accepted_ms: None,
@@ -150,6 +174,8 @@ impl<'a> Header<'a> {
             biz_id: self.biz_id.map(Cow::into_owned),
             biz_window: self.biz_window_ms.map(Duration::from_millis),
             lane,
+            after,
+            outcome_ttl: self.outcome_ttl_ms.map(Duration::from_millis),
             result_ttl: self.result_ttl_ms.map_or(default.result_ttl, Duration::from_millis),
             expires_in: self.expires_in_ms.map(Duration::from_millis),
             on_lost: self.on_lost.unwrap_or(default.on_lost),
@@ -160,6 +186,46 @@ impl<'a> Header<'a> {
             has_blob: self.blob,
         })
     }
+}
+
+/// The lowest version that can run the record of the submission.
+fn version_of(submission: &Submission) -> u32 {
+    if submission.after.is_some() || submission.options.after.outcome_ttl.is_some() {
+        AFTER_VERSION
+    } else if submission.lane.is_some() {
+        LANE_VERSION
+    } else {
+        LEAST_VERSION
+    }
+}
+
+fn write_on_failure(on_failure: PrerequisiteFailure) -> Option<u8> {
+    match on_failure {
+        PrerequisiteFailure::Wait => None,
+        PrerequisiteFailure::Cancel => Some(1),
+        PrerequisiteFailure::Run => Some(2),
+    }
+}
+
+fn read_after(
+    references: &[String],
+    on_failure: Option<u8>,
+    give_up_after: Option<Duration>,
+) -> Result<Option<After>, RecordError> {
+    if references.is_empty() {
+        return Ok(None);
+    }
+    let read = |text: &String| {
+        Prerequisite::from_reference(text)
+            .ok_or_else(|| RecordError::Damaged(format!("the prerequisite {text:?} is not known")))
+    };
+    let prerequisites = references.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let on_failure = match on_failure {
+        Some(1) => PrerequisiteFailure::Cancel,
+        Some(2) => PrerequisiteFailure::Run,
+        _ => PrerequisiteFailure::Wait,
+    };
+    Ok(Some(After { on_failure, give_up_after, ..After::new(prerequisites) }))
 }
 
 fn write_backoff(backoff: Backoff) -> Option<String> {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    after::{After, Prerequisite, PrerequisiteFailure},
     broker::SizeLimit,
     headers::Headers,
     id::{QueueName, TaskId},
@@ -24,6 +25,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         options,
         biz_id,
         lane: None,
+        after: None,
         due: Due::Now,
         headers: Headers::new(),
         payload,
@@ -54,6 +56,31 @@ fn only_a_record_with_a_lane_has_version_2_and_the_lane_is_read_back() {
     assert!(in_lane(Lane::new("a\tb")).check(up_to(2), 0).unwrap_err().is_invalid());
     let plain = TaskRecord::decode(b"{\"t\":\"charge\"}\n{}".to_vec()).unwrap();
     assert_eq!(plain.lane, None);
+}
+
+#[test]
+fn a_record_of_a_task_that_waits_or_is_waited_for_has_version_4_and_is_read_back() {
+    let queue = QueueName::new("q").unwrap();
+    let key = Prerequisite::Key { queue, task: "reserve".into(), biz_id: "o \"17\"".into() };
+    let waiting = |after| submission(TaskOptions::new(), None, b"{}".to_vec()).waiting_for(after);
+    let stored_wait = stored(&waiting(After::new([key.clone()])));
+    let header = "{\"v\":4,\"t\":\"charge\",\"a\":[\"q/reserve:o \\\"17\\\"\"]}\n{}";
+    assert_eq!(String::from_utf8(stored_wait).unwrap(), header);
+    let id = Prerequisite::Task(TaskId::new(QueueName::new("other").unwrap()));
+    let (hour, both) = (Duration::from_secs(3600), [key, id]);
+    for on_failure in
+        [PrerequisiteFailure::Wait, PrerequisiteFailure::Cancel, PrerequisiteFailure::Run]
+    {
+        let after = After { on_failure, give_up_after: Some(hour), ..After::new(both.clone()) };
+        let read = TaskRecord::decode(stored(&waiting(after.clone()))).unwrap();
+        assert_eq!(read.after, Some(after));
+    }
+    let remembered = submission(TaskOptions::new().outcome_ttl(hour), None, b"{}".to_vec());
+    let header = "{\"v\":4,\"t\":\"charge\",\"rm\":3600000}\n{}";
+    assert_eq!(String::from_utf8(stored(&remembered)).unwrap(), header);
+    assert_eq!(TaskRecord::decode(stored(&remembered)).unwrap().outcome_ttl, Some(hour));
+    let damaged = TaskRecord::decode(b"{\"v\":4,\"t\":\"a\",\"a\":[\"no queue\"]}\n".to_vec());
+    assert!(matches!(damaged, Err(RecordError::Damaged(_))));
 }
 
 #[test]
@@ -111,8 +138,8 @@ proptest! {
 
 #[test]
 fn a_record_of_a_newer_version_is_not_reported_as_damaged() {
-    let newer = TaskRecord::decode(b"mbq1x2y3{\"v\":3,\"new\":[1]}\n{}".to_vec());
-    assert_eq!(newer.unwrap_err(), RecordError::Newer(3));
+    let newer = TaskRecord::decode(b"mbq1x2y3{\"v\":5,\"new\":[1]}\n{}".to_vec());
+    assert_eq!(newer.unwrap_err(), RecordError::Newer(5));
     let damaged = TaskRecord::decode(b"mbq1x2y3{\"v\":1}\n{}".to_vec());
     assert!(matches!(damaged, Err(RecordError::Damaged(_))));
 }

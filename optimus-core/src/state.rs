@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, platform};
+use crate::{Error, after::Prerequisite, platform};
 
 /// The state of a task. A task is in exactly one state.
 ///
@@ -133,6 +133,8 @@ pub enum Reason {
     ResultTooLarge,
     /// Redis refused the report of its outcome, while it accepted those of other tasks.
     Unreported,
+    /// A prerequisite of the task has not succeeded: it ended otherwise, or the task gave up.
+    Unmet,
 }
 
 impl Reason {
@@ -148,6 +150,7 @@ impl Reason {
             Self::Expired => "expired",
             Self::ResultTooLarge => "result_too_large",
             Self::Unreported => "unreported",
+            Self::Unmet => "unmet",
         }
     }
 }
@@ -175,7 +178,8 @@ pub struct AttemptError {
     pub at: DateTime<Utc>,
 }
 
-/// An [`AttemptError`] as it is stored: the script that records a loss stores no message.
+/// An [`AttemptError`] as it is stored: scripts store no message for a loss, and none for a task
+/// whose prerequisite has not succeeded.
 #[derive(Deserialize)]
 struct StoredError {
     reason: Reason,
@@ -185,6 +189,28 @@ struct StoredError {
     worker: String,
     #[serde(default)]
     at_ms: u64,
+    /// The prerequisite that has not succeeded.
+    #[serde(default, rename = "ref")]
+    prerequisite: Option<String>,
+    /// The state in which the prerequisite ended; another word if it has not ended.
+    #[serde(default)]
+    state: String,
+}
+
+impl StoredError {
+    /// Returns the message of a task whose prerequisite has not succeeded.
+    fn unmet(&self) -> Option<String> {
+        let reference = self.prerequisite.as_ref()?;
+        let prerequisite = Prerequisite::from_reference(reference)
+            .map_or_else(|| reference.clone(), |known| known.to_string());
+        let ended = TaskState::from_word(&self.state).filter(|state| state.is_terminal());
+        Some(match ended {
+            Some(state) => format!("the prerequisite {prerequisite} is {state}"),
+            None => {
+                format!("it gave up: the prerequisite {prerequisite} has not succeeded in time")
+            }
+        })
+    }
 }
 
 impl AttemptError {
@@ -200,8 +226,10 @@ impl AttemptError {
 
 impl From<StoredError> for AttemptError {
     fn from(stored: StoredError) -> Self {
-        let StoredError { reason, message, attempt, worker, at_ms } = stored;
+        let unmet = stored.unmet();
+        let StoredError { reason, message, attempt, worker, at_ms, .. } = stored;
         let at = platform::instant(at_ms);
+        let message = unmet.unwrap_or(message);
         if reason == Reason::Lost && message.is_empty() {
             return Self { at, ..Self::lost(worker, attempt) };
         }
@@ -224,6 +252,23 @@ mod tests {
         }
         let json = serde_json::to_string(&Reason::TimedOut).unwrap();
         assert_eq!(json, format!("\"{}\"", Reason::TimedOut.as_str()));
+    }
+
+    #[test]
+    fn a_stored_unmet_prerequisite_is_read_with_a_message_that_names_it() {
+        let read = |reference: &str, state: &str| {
+            let known = r#""reason":"unmet","attempt":0,"worker":"""#;
+            let stored = format!("{{{known},\"ref\":\"{reference}\",\"state\":\"{state}\"}}");
+            serde_json::from_str::<AttemptError>(&stored).unwrap()
+        };
+        let dead = read("shop/reserve:o-17", "dead");
+        assert_eq!(dead.reason, Reason::Unmet);
+        let message = "the prerequisite shop/reserve with biz id \"o-17\" is dead";
+        assert_eq!(dead.message, message);
+        let late = "it gave up: the prerequisite shop/reserve with biz id \"o-17\" has not \
+                    succeeded in time";
+        assert_eq!(read("shop/reserve:o-17", "waiting").message, late);
+        assert_eq!(read("?", "cancelled").message, "the prerequisite ? is cancelled");
     }
 
     #[test]

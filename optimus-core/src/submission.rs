@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     Error,
+    after::{After, biz_id_problem},
     broker::SizeLimit,
     headers::{self, Headers},
     id::{TaskId, validate_name},
@@ -17,7 +18,7 @@ use crate::{
 pub const BLOB_BYTES_MIN: usize = 16 * 1024;
 
 /// The maximum length of a biz id. The limit exists because the biz id is part of a key.
-const BIZ_ID_BYTES_MAX: usize = 512;
+pub(crate) const BIZ_ID_BYTES_MAX: usize = 512;
 
 /// How far the time of a given id may differ from the client's clock and still count as the time of
 /// submit.
@@ -38,6 +39,7 @@ pub struct Submission {
     pub(crate) options: TaskOptions,
     pub(crate) biz_id: Option<String>,
     pub(crate) lane: Option<Lane>,
+    pub(crate) after: Option<After>,
     pub(crate) due: Due,
     pub(crate) headers: Headers,
     pub(crate) payload: Vec<u8>,
@@ -88,6 +90,12 @@ impl Submission {
         Self { lane: Some(lane), ..self }
     }
 
+    /// Lets it wait for other tasks; for tests.
+    #[doc(hidden)]
+    pub fn waiting_for(self, after: After) -> Self {
+        Self { after: Some(after), ..self }
+    }
+
     /// Returns whether the time in the id is the time of the submit; `here_ms` is the client's
     /// clock. An id that Optimus made has this time; a given id may have another time, or none.
     pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
@@ -113,6 +121,13 @@ impl Submission {
         }
         headers::check(&self.headers, &self.task)?;
         self.lane.as_ref().map_or(Ok(()), |lane| lane.check(&self.task))?;
+        let biz_id = self.biz_id.as_deref();
+        self.after.as_ref().map_or(Ok(()), |after| after.check(&self.id, &self.task, biz_id))?;
+        if let (Some(_), Some(id)) = (self.options.after.outcome_ttl, biz_id)
+            && let Some(problem) = biz_id_problem(id)
+        {
+            return Err(Error::invalid(format!("task {:?}: {problem}", self.task)));
+        }
         match &self.biz_id {
             Some(id) if id.is_empty() || id.len() > BIZ_ID_BYTES_MAX => Err(Error::invalid(
                 format!("task {:?}: a biz id takes 1 to {BIZ_ID_BYTES_MAX} bytes", self.task),
