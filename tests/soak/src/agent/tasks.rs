@@ -78,7 +78,8 @@ pub(super) async fn unique(
     run(number, &log, &ctx).await
 }
 
-/// Runs on a separate thread and never ends in time, so it always fails.
+/// Runs on a separate thread and never ends in time. It returns an error, because a worker that was
+/// frozen at the timeout may see the end of the handler first.
 #[optimus::task(
     queue = "soak",
     timeout = "300ms",
@@ -86,10 +87,15 @@ pub(super) async fn unique(
     max_losses = 100_000,
     backoff = "fixed(wait = 50ms, jitter = 1)"
 )]
-pub(super) fn overrun(number: u64, #[data] log: Arc<HistoryLog>, ctx: Context) {
+pub(super) fn overrun(
+    number: u64,
+    #[data] log: Arc<HistoryLog>,
+    ctx: Context,
+) -> Result<(), Problem> {
     let mut run = Run::begin(number, &log, &ctx);
     std::thread::sleep(Duration::from_millis(Kind::Overrunning.wait_ms(number)));
     run.how = How::Failed;
+    Err(Problem::Asked)
 }
 
 /// One execution. It is recorded from its start to its end, for every kind of end.
