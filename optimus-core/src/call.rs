@@ -1,13 +1,6 @@
 //! A task with its arguments and options, not yet submitted: [`Call`].
 
-use std::{
-    any::TypeId,
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{self, Poll},
-    time::Duration,
-};
+use std::{any::TypeId, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
@@ -21,7 +14,9 @@ use crate::{
     headers::{self, Headers},
     id::{QueueName, TaskId},
     lane::{Lane, LaneFailure},
+    limit::TaskLimit,
     options::{CallOptions, Due, OnLost},
+    rate::Rate,
     retry::Backoff,
     submission::Submission,
     task::Task,
@@ -156,6 +151,29 @@ impl<T: Task> Call<T> {
     /// Sets what happens to the [lane](Self::lane) when the task ends as Dead.
     pub fn on_lane_failure(mut self, on_failure: LaneFailure) -> Self {
         self.options.on_lane_failure = Some(on_failure);
+        self
+    }
+
+    /// Names the limit of its queue that the task passes, instead of that of the definition; see
+    /// [`TaskOptions::limit`](crate::TaskOptions::limit). The name has letters, digits, `.`, `_`
+    /// and `-`.
+    #[doc(hidden)]
+    pub fn limit(mut self, name: impl Into<String>) -> Self {
+        self.options.limit = Some(name.into());
+        self
+    }
+
+    /// Sets how many tasks of the [lane](Self::lane) may start in a time.
+    #[doc(hidden)]
+    pub fn lane_rate(mut self, rate: Rate) -> Self {
+        self.options.lane_rate = Some(rate);
+        self
+    }
+
+    /// Sets how much of a rate the task uses: a task of cost 3 counts as three.
+    #[doc(hidden)]
+    pub fn cost(mut self, cost: u32) -> Self {
+        self.options.cost = Some(cost);
         self
     }
 
@@ -306,6 +324,8 @@ impl<T: Task> Call<T> {
         let payload = arguments::encode(&self.task).map_err(|problem| {
             Error::invalid(format!("task {:?}: arguments as JSON: {problem}", T::NAME))
         })?;
+        let name = self.options.limit.as_deref().or(options.limit);
+        let limits = TaskLimit::of(T::NAME, lane.as_deref(), name, &options);
         Ok(Submission {
             id,
             may_exist: self.options.id.is_some(),
@@ -315,41 +335,11 @@ impl<T: Task> Call<T> {
             biz_id,
             lane: lane.map(|key| Lane::of(key, &options)),
             after,
+            limits,
             due: self.options.due,
             headers: self.headers.clone(),
             payload,
         })
-    }
-}
-
-/// A call without a verb.
-#[doc(hidden)]
-pub struct NotSubmitted;
-
-/// Never implemented, so that the compiler can explain what to do if a call is awaited without a
-/// verb. The bound is on another type than the call, because for the call the compiler would only
-/// report that it is not a future.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a call does nothing until a verb submits it",
-    label = "awaited without a verb",
-    note = "to submit it, write `.perform_async().await`, `.perform_in(delay).await` or \
-            `.perform_at(time).await`",
-    note = "to run it here, without a queue, write `.perform_inline().await`"
-)]
-pub trait Awaited<T> {
-    fn never() -> Poll<Infallible>;
-}
-
-#[doc(hidden)]
-impl<T: Task> Future for Call<T>
-where
-    NotSubmitted: Awaited<T>,
-{
-    type Output = Infallible;
-
-    fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<Infallible> {
-        <NotSubmitted as Awaited<T>>::never()
     }
 }
 

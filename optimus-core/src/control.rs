@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use crate::gate::ShutScope;
+
 /// The longest source chain that is read: an error may be its own source.
 const SOURCES_MAX: usize = 1_000;
 
@@ -32,13 +34,45 @@ const SNOOZE_MIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Retry {
     after: Duration,
+    pausing: Option<ShutScope>,
     source: Option<BoxError>,
 }
 
 impl Retry {
     /// Retries after `wait`.
     pub fn after(wait: Duration) -> Self {
-        Self { after: wait, source: None }
+        Self { after: wait, pausing: None, source: None }
+    }
+
+    /// Pauses the task's lane for the same time: no task of it starts, over all workers. Use this
+    /// if a service says that one tenant must wait.
+    #[doc(hidden)]
+    pub fn pause_lane(self) -> Self {
+        self.pausing(ShutScope::Lane)
+    }
+
+    /// Pauses all tasks of this name in the queue for the same time.
+    #[doc(hidden)]
+    pub fn pause_task(self) -> Self {
+        self.pausing(ShutScope::Task)
+    }
+
+    /// Pauses all tasks of the task's limit for the same time: the limit that it names, or else its
+    /// own. Use this if a service says that everybody must wait.
+    #[doc(hidden)]
+    pub fn pause_limit(self) -> Self {
+        self.pausing(ShutScope::Limit)
+    }
+
+    /// Pauses the queue for the same time.
+    #[doc(hidden)]
+    pub fn pause_queue(self) -> Self {
+        self.pausing(ShutScope::Queue)
+    }
+
+    fn pausing(mut self, scope: ShutScope) -> Self {
+        self.pausing = Some(scope);
+        self
     }
 
     /// Stores the error in the task's error history.
@@ -78,7 +112,7 @@ pub struct Cancel;
 
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Control::RetryAfter(self.after).show(self.source.as_deref(), f)
+        Control::RetryAfter(self.after, self.pausing).show(self.source.as_deref(), f)
     }
 }
 
@@ -121,8 +155,8 @@ impl Error for Cancel {}
 pub enum Control {
     /// An ordinary failure: back-off, then retry while any retries are left.
     Fail,
-    /// The word [`Retry`].
-    RetryAfter(Duration),
+    /// The word [`Retry`], and what pauses for the same time.
+    RetryAfter(Duration, Option<ShutScope>),
     /// The word [`Fatal`].
     Fatal,
     /// The word [`Snooze`].
@@ -197,7 +231,10 @@ impl Control {
     fn text(self) -> String {
         match self {
             Self::Fail => "failed".into(),
-            Self::RetryAfter(wait) => format!("retry in {wait:?}"),
+            Self::RetryAfter(wait, None) => format!("retry in {wait:?}"),
+            Self::RetryAfter(wait, Some(scope)) => {
+                format!("retry in {wait:?}, and its {} pauses", scope.word())
+            }
             Self::Fatal => "fatal".into(),
             Self::Snooze(wait) => format!("snooze for {wait:?}"),
             Self::Cancel => "cancelled by its handler".into(),

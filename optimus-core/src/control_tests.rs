@@ -30,8 +30,12 @@ fn word() -> Snooze {
 
 #[test]
 fn a_control_word_is_found_below_other_errors() {
-    let cases: [(BoxError, Control); 5] = [
-        (Retry::after(SECOND).because("boom").into(), Control::RetryAfter(SECOND)),
+    let cases: [(BoxError, Control); 6] = [
+        (Retry::after(SECOND).because("boom").into(), Control::RetryAfter(SECOND, None)),
+        (
+            Retry::after(SECOND).because("boom").pause_lane().into(),
+            Control::RetryAfter(SECOND, Some(ShutScope::Lane)),
+        ),
         (Fatal::new("boom").into(), Control::Fatal),
         (word().into(), Control::Snooze(SECOND)),
         (Cancel.into(), Control::Cancel),
@@ -115,8 +119,8 @@ fn no_snooze_is_so_short_that_its_task_spins() {
 #[test]
 fn the_first_word_of_a_chain_applies() {
     let retry = || Retry::after(SECOND).because(Fatal::new("boom"));
-    assert_eq!(found(retry()), Control::RetryAfter(SECOND));
-    assert_eq!(found(anyhow::Error::new(retry())), Control::RetryAfter(SECOND));
+    assert_eq!(found(retry()), Control::RetryAfter(SECOND, None));
+    assert_eq!(found(anyhow::Error::new(retry())), Control::RetryAfter(SECOND, None));
     assert_eq!(found(anyhow::Error::new(retry()).context(Cancel)), Control::Cancel);
 }
 

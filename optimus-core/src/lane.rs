@@ -49,7 +49,7 @@ impl Lane {
 }
 
 /// Returns the reason why a text can't be the key of a lane.
-fn problem_of(key: &str) -> Option<String> {
+pub(crate) fn problem_of(key: &str) -> Option<String> {
     if key.is_empty() {
         return Some(
             "the key of its lane is empty; use a value that differs where tasks may run at the \

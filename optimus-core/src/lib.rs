@@ -25,6 +25,7 @@ mod definition;
 mod discard;
 mod durability;
 mod error;
+mod gate;
 mod headers;
 mod id;
 mod inspect;
@@ -32,9 +33,12 @@ mod lane;
 mod layer;
 mod layers;
 mod lease;
+mod limit;
+mod not_submitted;
 mod options;
 mod page_cursor;
 mod poll_interval;
+mod rate;
 mod record;
 mod record_debug;
 mod record_header;
@@ -55,13 +59,9 @@ pub mod platform;
 #[doc(hidden)]
 pub use self::{
     after::{After, Prerequisite, PrerequisiteFailure},
-    call::{Awaited, NotSubmitted},
-    client::OwnClient,
-    context::AttemptFacts,
-    credentials::AskCredentials,
-    discard::panic_text,
-    layers::Layers,
-    threads::Threads,
+    gate::{Gate, ShutScope},
+    limit::{Limit, LimitDetails, Shut, TaskLimit},
+    rate::Rate,
 };
 pub use self::{
     attempt_end::{End, Outcome},
@@ -90,6 +90,16 @@ pub use self::{
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
+};
+#[doc(hidden)]
+pub use self::{
+    client::OwnClient,
+    context::AttemptFacts,
+    credentials::AskCredentials,
+    discard::panic_text,
+    layers::Layers,
+    not_submitted::{Awaited, NotSubmitted},
+    threads::Threads,
 };
 #[doc(hidden)]
 pub use inventory;

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     after_options::{AfterOptions, CallAfter},
-    id::{QueueName, TaskId},
+    id::{QueueName, TaskId, validate_name},
     lane::LaneFailure,
+    limit::Limit,
     platform,
+    rate::Rate,
     retry::Backoff,
 };
 
@@ -48,6 +50,10 @@ pub struct TaskOptions {
     pub(crate) lane_width: u16,
     pub(crate) on_lane_failure: LaneFailure,
     pub(crate) after: AfterOptions,
+    pub(crate) limit: Option<&'static str>,
+    pub(crate) limits: Limit,
+    pub(crate) lane_limits: Limit,
+    pub(crate) cost: u32,
 }
 
 impl TaskOptions {
@@ -66,6 +72,10 @@ impl TaskOptions {
         lane_width: 1,
         on_lane_failure: LaneFailure::Skip,
         after: AfterOptions::DEFAULT,
+        limit: None,
+        limits: Limit::new(),
+        lane_limits: Limit::new(),
+        cost: 1,
     };
 
     /// Returns the defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a
@@ -153,6 +163,59 @@ impl TaskOptions {
         self
     }
 
+    /// Names the limit that [`rate`](Self::rate), [`burst`](Self::burst) and
+    /// [`max_working`](Self::max_working) describe, so that tasks of several names in a queue share
+    /// it. Without a name, the limit is the task's own.
+    #[doc(hidden)]
+    pub const fn limit(mut self, name: &'static str) -> Self {
+        self.limit = Some(name);
+        self
+    }
+
+    /// Sets how many tasks may start in a time, over all workers.
+    #[doc(hidden)]
+    pub const fn rate(mut self, rate: Rate) -> Self {
+        self.limits = self.limits.rate(rate);
+        self
+    }
+
+    /// Sets how many tasks may start at once within the [`rate`](Self::rate); see
+    /// [`Limit::burst`].
+    #[doc(hidden)]
+    pub const fn burst(mut self, burst: u32) -> Self {
+        self.limits = self.limits.burst(burst);
+        self
+    }
+
+    /// Sets how many tasks may run at once, over all workers.
+    #[doc(hidden)]
+    pub const fn max_working(mut self, max_working: u32) -> Self {
+        self.limits = self.limits.max_working(max_working);
+        self
+    }
+
+    /// Sets how many tasks of each [lane](crate::Task::lane) may start in a time.
+    #[doc(hidden)]
+    pub const fn lane_rate(mut self, rate: Rate) -> Self {
+        self.lane_limits = self.lane_limits.rate(rate);
+        self
+    }
+
+    /// Sets how many tasks of a lane may start at once within the [`lane_rate`](Self::lane_rate);
+    /// see [`Limit::burst`].
+    #[doc(hidden)]
+    pub const fn lane_burst(mut self, burst: u32) -> Self {
+        self.lane_limits = self.lane_limits.burst(burst);
+        self
+    }
+
+    /// Sets how much of a rate each task uses: one of cost 3 counts as three tasks.
+    #[doc(hidden)]
+    pub const fn cost(mut self, cost: u32) -> Self {
+        self.cost = cost;
+        self
+    }
+
     /// Returns the queue's name as written.
     pub fn queue_name(&self) -> &'static str {
         self.queue
@@ -192,6 +255,17 @@ impl TaskOptions {
         }
         if self.lane_width == 0 {
             return refuse("lane_width must be at least 1: with 0 no task of the lane runs".into());
+        }
+        if self.cost == 0 {
+            return refuse("cost must be at least 1: a task of cost 0 would pass any rate".into());
+        }
+        if let Some(Err(problem)) = self.limit.map(validate_name) {
+            return refuse(format!("the limit's name: {problem}"));
+        }
+        for (prefix, limit) in [("", self.limits), ("lane_", self.lane_limits)] {
+            if let Some(problem) = limit.problem() {
+                return refuse(format!("{prefix}{problem}"));
+            }
         }
         let problem = self.after.problem().or_else(|| self.backoff.problem().map(Into::into));
         problem.map_or(Ok(()), refuse)
@@ -235,6 +309,9 @@ pub(crate) struct CallOptions {
     pub(crate) lane_width: Option<u16>,
     pub(crate) on_lane_failure: Option<LaneFailure>,
     pub(crate) after: CallAfter,
+    pub(crate) limit: Option<String>,
+    pub(crate) lane_rate: Option<Rate>,
+    pub(crate) cost: Option<u32>,
     pub(crate) due: Due,
 }
 
@@ -253,6 +330,8 @@ impl CallOptions {
         options.lane_width = self.lane_width.unwrap_or(options.lane_width);
         options.on_lane_failure = self.on_lane_failure.unwrap_or(options.on_lane_failure);
         options.after = self.after.over(options.after);
+        options.lane_limits.rate = self.lane_rate.or(options.lane_limits.rate);
+        options.cost = self.cost.unwrap_or(options.cost);
         options
     }
 
@@ -287,9 +366,16 @@ impl CallOptions {
         if options.biz_window.is_some() && biz_id.is_none() {
             return refuse("biz_window has no effect without a biz id; set a biz_id, too".into());
         }
-        if lane.is_none() && (self.lane_width.is_some() || self.on_lane_failure.is_some()) {
-            let problem = "lane_width and on_lane_failure need a lane; set .lane(…), too";
-            return refuse(problem.into());
+        let of_lane = [
+            ("lane_width", self.lane_width.is_some()),
+            ("on_lane_failure", self.on_lane_failure.is_some()),
+            ("lane_rate", self.lane_rate.is_some()),
+        ];
+        if let Some((name, _)) = of_lane.into_iter().find(|(_, is_set)| lane.is_none() && *is_set) {
+            return refuse(format!("{name} needs a lane; set .lane(…), too"));
+        }
+        if let Some(Err(problem)) = self.limit.as_deref().map(validate_name) {
+            return refuse(format!("the limit's name: {problem}"));
         }
         if matches!(options.backoff, Backoff::Custom(_)) && options.backoff != definition.backoff {
             return refuse(
@@ -303,88 +389,5 @@ impl CallOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DAY: Duration = Duration::from_secs(86_400);
-    const NANO: Duration = Duration::from_nanos(1);
-
-    fn refusal(options: TaskOptions) -> String {
-        let problem = options.validate("charge").expect_err("it is invalid");
-        assert!(problem.is_invalid() && problem.to_string().contains("charge"), "{problem}");
-        problem.to_string()
-    }
-
-    #[test]
-    fn each_option_is_accepted_up_to_its_limit() {
-        let options = TaskOptions::new;
-        let longest = DAY * 1_800;
-        for (edge, beyond) in [(longest, longest + NANO), (NANO, Duration::ZERO)] {
-            options().timeout(edge).validate("charge").unwrap();
-            options().biz_window(edge).validate("charge").unwrap();
-            options().expires_in(edge).validate("charge").unwrap();
-            assert!(refusal(options().timeout(beyond)).contains("timeout"));
-            assert!(refusal(options().biz_window(beyond)).contains("biz_window"));
-            assert!(refusal(options().expires_in(beyond)).contains("expires_in"));
-        }
-        options().result_ttl(Duration::ZERO).validate("charge").unwrap();
-        options().result_ttl(longest).validate("charge").unwrap();
-        assert!(refusal(options().result_ttl(longest + NANO)).contains("result_ttl"));
-        for (edge, beyond) in [(100, 101), (-100, -101)] {
-            options().priority(edge).validate("charge").unwrap();
-            assert!(refusal(options().priority(beyond)).contains("priority"));
-        }
-        options().max_losses(1).validate("charge").unwrap();
-        assert!(refusal(options().max_losses(0)).contains("max_losses"));
-        options().lane_width(u16::MAX).validate("charge").unwrap();
-        assert!(refusal(options().lane_width(0)).contains("lane_width"));
-        assert!(refusal(options().queue("a b")).contains("queue"));
-        let spinning = Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 };
-        assert!(refusal(options().backoff(spinning)).contains("backoff"));
-    }
-
-    #[test]
-    fn a_call_overrides_its_options_and_keeps_the_others_of_the_definition() {
-        let definition = TaskOptions::new()
-            .queue("bulk")
-            .priority(1)
-            .timeout(DAY)
-            .max_retry(9)
-            .backoff(Backoff::Fixed { wait: DAY, jitter: 0.5 })
-            .biz_window(DAY)
-            .result_ttl(DAY)
-            .expires_in(DAY)
-            .on_lost(OnLost::Dead)
-            .max_losses(7)
-            .lane_width(8)
-            .on_lane_failure(LaneFailure::Block);
-        assert_eq!(CallOptions::default().over(definition), definition);
-        assert_eq!(definition.queue_name(), "bulk");
-        assert_eq!(definition.backoff_formula(), Backoff::Fixed { wait: DAY, jitter: 0.5 });
-        let call = CallOptions {
-            priority: Some(2),
-            timeout: Some(NANO),
-            max_retry: Some(0),
-            backoff: Some(Backoff::Sidekiq),
-            biz_window: Some(NANO),
-            result_ttl: Some(NANO),
-            expires_in: Some(NANO),
-            on_lost: Some(OnLost::Retry),
-            max_losses: Some(4),
-            lane_width: Some(9),
-            on_lane_failure: Some(LaneFailure::Skip),
-            ..CallOptions::default()
-        };
-        let expected = TaskOptions::new()
-            .queue("bulk")
-            .priority(2)
-            .timeout(NANO)
-            .max_retry(0)
-            .biz_window(NANO)
-            .result_ttl(NANO)
-            .expires_in(NANO)
-            .max_losses(4)
-            .lane_width(9);
-        assert_eq!(call.over(definition), expected);
-    }
-}
+#[path = "options_tests.rs"]
+mod tests;

@@ -7,7 +7,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    after::After, lane::Lane, options::OnLost, record_header::read_header, retry::Backoff,
+    after::After, lane::Lane, limit::TaskLimit, options::OnLost, record_header::read_header,
+    retry::Backoff,
 };
 
 /// The newest record version that this code reads.
@@ -40,6 +41,10 @@ pub struct TaskRecord {
     pub after: Option<After>,
     /// How long its outcome is remembered for the tasks that wait for it.
     pub outcome_ttl: Option<Duration>,
+    /// The limits that it passes before it starts, the innermost first.
+    pub limits: Vec<TaskLimit>,
+    /// How much of a rate it uses.
+    pub cost: u32,
     /// How long a result is kept.
     pub result_ttl: Duration,
     /// The time from the submit or a requeue within which the task must start; otherwise it is

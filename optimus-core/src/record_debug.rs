@@ -32,6 +32,8 @@ impl fmt::Debug for TaskRecord {
             lane,
             after,
             outcome_ttl,
+            limits,
+            cost,
             result_ttl,
             expires_in,
             on_lost,
@@ -52,6 +54,8 @@ impl fmt::Debug for TaskRecord {
             .field("lane", lane)
             .field("after", after)
             .field("outcome_ttl", outcome_ttl)
+            .field("limits", limits)
+            .field("cost", cost)
             .field("result_ttl", result_ttl)
             .field("expires_in", expires_in)
             .field("on_lost", on_lost)

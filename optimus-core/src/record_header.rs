@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     after::{After, Prerequisite, PrerequisiteFailure},
+    gate::Gate,
     headers::Headers,
     lane::{Lane, LaneFailure},
+    limit::{Limit, TaskLimit},
     options::{OnLost, TaskOptions},
+    rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::Backoff,
     submission::Submission,
@@ -26,6 +29,9 @@ const LANE_VERSION: u32 = 2;
 /// The lowest version that can run the records of tasks with prerequisites, or whose outcome is
 /// remembered: a worker that ignores the latter would not report the outcome.
 const AFTER_VERSION: u32 = 4;
+/// The lowest version that can run the records of tasks with a limit: a worker that ignores the
+/// limit would not give its permit back.
+const LIMIT_VERSION: u32 = 3;
 
 /// Reads the header of a record.
 pub(crate) fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
@@ -92,10 +98,36 @@ pub(crate) struct Header<'a> {
     give_up_after_ms: Option<u64>,
     #[serde(rename = "rm", default, skip_serializing_if = "Option::is_none")]
     outcome_ttl_ms: Option<u64>,
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<Cow<'a, str>>,
+    #[serde(rename = "gc", default, skip_serializing_if = "Option::is_none")]
+    cost: Option<u32>,
     #[serde(rename = "h", default, skip_serializing_if = "has_none")]
     headers: Cow<'a, Headers>,
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     blob: bool,
+}
+
+/// Writes `<interval of the rate in µs>:<burst>:<max working>:<gate>`; 0 is none.
+fn write_limit(TaskLimit { gate, limit }: &TaskLimit) -> String {
+    let interval_us = limit.rate.map_or(0, |rate| rate.interval_us());
+    let burst = limit.rate.map_or(0, |_| limit.burst_limit());
+    format!("{interval_us}:{burst}:{}:{}", limit.max_working.unwrap_or(0), gate.stored())
+}
+
+fn read_limit(stored: &str) -> Result<TaskLimit, RecordError> {
+    let read = || {
+        let mut parts = stored.splitn(4, ':');
+        let rate = Rate::from_interval_us(parts.next()?.parse().ok()?);
+        let (burst, max_working) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let limit = Limit {
+            rate,
+            burst: rate.map(|_| burst),
+            max_working: (max_working > 0).then_some(max_working),
+        };
+        Some(TaskLimit { gate: Gate::from_stored(parts.next()?)?, limit })
+    };
+    read().ok_or_else(|| RecordError::Damaged(format!("the limit {stored:?} is not known")))
 }
 
 fn has_none(headers: &Headers) -> bool {
@@ -144,6 +176,8 @@ impl<'a> Header<'a> {
             on_prerequisite_failure: after.and_then(|after| write_on_failure(after.on_failure)),
             give_up_after_ms: after.and_then(|after| after.give_up_after).map(millis),
             outcome_ttl_ms: options.after.outcome_ttl.map(millis),
+            limits: submission.limits.iter().map(|limit| write_limit(limit).into()).collect(),
+            cost: (options.cost != default.cost).then_some(options.cost),
             headers: Cow::Borrowed(&submission.headers),
             blob: submission.blob().is_some(),
         }
@@ -176,6 +210,8 @@ impl<'a> Header<'a> {
             lane,
             after,
             outcome_ttl: self.outcome_ttl_ms.map(Duration::from_millis),
+            limits: self.limits.iter().map(|limit| read_limit(limit)).collect::<Result<_, _>>()?,
+            cost: self.cost.unwrap_or(default.cost),
             result_ttl: self.result_ttl_ms.map_or(default.result_ttl, Duration::from_millis),
             expires_in: self.expires_in_ms.map(Duration::from_millis),
             on_lost: self.on_lost.unwrap_or(default.on_lost),
@@ -192,6 +228,8 @@ impl<'a> Header<'a> {
 fn version_of(submission: &Submission) -> u32 {
     if submission.after.is_some() || submission.options.after.outcome_ttl.is_some() {
         AFTER_VERSION
+    } else if !submission.limits.is_empty() {
+        LIMIT_VERSION
     } else if submission.lane.is_some() {
         LANE_VERSION
     } else {

@@ -8,14 +8,18 @@ use super::*;
 use crate::{
     after::{After, Prerequisite, PrerequisiteFailure},
     broker::SizeLimit,
+    gate::Gate,
     headers::Headers,
     id::{QueueName, TaskId},
     lane::LaneFailure,
+    limit::Limit,
     options::{Due, TaskOptions},
+    rate::Rate,
     record_header::{Header, millis},
     submission::{BLOB_BYTES_MIN, Submission},
 };
 
+#[expect(clippy::large_types_passed_by_value, reason = "a test may copy it")]
 fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) -> Submission {
     Submission {
         may_exist: false,
@@ -26,6 +30,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         biz_id,
         lane: None,
         after: None,
+        limits: Vec::new(),
         due: Due::Now,
         headers: Headers::new(),
         payload,
@@ -81,6 +86,33 @@ fn a_record_of_a_task_that_waits_or_is_waited_for_has_version_4_and_is_read_back
     assert_eq!(TaskRecord::decode(stored(&remembered)).unwrap().outcome_ttl, Some(hour));
     let damaged = TaskRecord::decode(b"{\"v\":4,\"t\":\"a\",\"a\":[\"no queue\"]}\n".to_vec());
     assert!(matches!(damaged, Err(RecordError::Damaged(_))));
+}
+
+#[test]
+fn the_limits_of_a_task_are_read_back_and_its_record_has_version_3() {
+    let limits = vec![
+        TaskLimit {
+            gate: Gate::Lane("a:b".into()),
+            limit: Limit::new().rate(Rate::per_second(10)).burst(3),
+        },
+        TaskLimit { gate: Gate::Named("stripe".into()), limit: Limit::new().max_working(4) },
+        TaskLimit { gate: Gate::Task("charge".into()), limit: Limit::new() },
+    ];
+    let options = TaskOptions::new().cost(5);
+    let limited = submission(options, None, b"{}".to_vec()).limited_by(limits.clone());
+    let header = "{\"v\":3,\"t\":\"charge\",\"g\":[\"100000:3:0:lane:a:b\",\"0:0:4:limit:stripe\",\
+                  \"0:0:0:task:charge\"],\"gc\":5}\n{}";
+    assert_eq!(String::from_utf8(stored(&limited)).unwrap(), header);
+    let read = TaskRecord::decode(stored(&limited)).unwrap();
+    assert_eq!((read.limits, read.cost), (limits, 5));
+    for damaged in ["1:1:task:a", "x:1:0:task:a", "1:1:0:a", "1:1:0:other:a"] {
+        let record = format!("{{\"v\":3,\"t\":\"charge\",\"g\":[\"{damaged}\"]}}\n{{}}");
+        let problem = TaskRecord::decode(record.into_bytes()).unwrap_err();
+        assert!(problem.to_string().contains(damaged), "{problem}");
+    }
+    let wrong = TaskLimit { gate: Gate::Lane(String::new()), limit: Limit::new() };
+    let wrong = submission(options, None, Vec::new()).limited_by(vec![wrong]);
+    assert!(wrong.check(up_to(2), 0).unwrap_err().is_invalid());
 }
 
 #[test]

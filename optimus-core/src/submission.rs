@@ -9,6 +9,7 @@ use crate::{
     headers::{self, Headers},
     id::{TaskId, validate_name},
     lane::Lane,
+    limit::TaskLimit,
     options::{Due, TaskOptions},
     record_header::Header,
 };
@@ -40,6 +41,8 @@ pub struct Submission {
     pub(crate) biz_id: Option<String>,
     pub(crate) lane: Option<Lane>,
     pub(crate) after: Option<After>,
+    /// The limits that it passes, the innermost first.
+    pub(crate) limits: Vec<TaskLimit>,
     pub(crate) due: Due,
     pub(crate) headers: Headers,
     pub(crate) payload: Vec<u8>,
@@ -96,6 +99,12 @@ impl Submission {
         Self { after: Some(after), ..self }
     }
 
+    /// Puts it behind these limits, the innermost first; for tests.
+    #[doc(hidden)]
+    pub fn limited_by(self, limits: Vec<TaskLimit>) -> Self {
+        Self { limits, ..self }
+    }
+
     /// Returns whether the time in the id is the time of the submit; `here_ms` is the client's
     /// clock. An id that Optimus made has this time; a given id may have another time, or none.
     pub(crate) fn id_has_submit_time(&self, here_ms: u64) -> bool {
@@ -127,6 +136,11 @@ impl Submission {
             && let Some(problem) = biz_id_problem(id)
         {
             return Err(Error::invalid(format!("task {:?}: {problem}", self.task)));
+        }
+        for TaskLimit { gate, limit } in &self.limits {
+            if let Some(problem) = gate.problem().or_else(|| limit.problem()) {
+                return Err(Error::invalid(format!("task {:?}: {problem}", self.task)));
+            }
         }
         match &self.biz_id {
             Some(id) if id.is_empty() || id.len() > BIZ_ID_BYTES_MAX => Err(Error::invalid(

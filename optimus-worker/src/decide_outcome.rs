@@ -11,7 +11,7 @@ use std::{
 use optimus_core::{
     AttemptError, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease, OnLost, Reason,
     RunError, RunOutput,
-    broker::{Completion, Failure, FailureOutcome, Give, Release, SizeLimit},
+    broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
 };
 
 use crate::{
@@ -234,12 +234,22 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     // An error whose source panics is not a control word.
     let word = guarded(|| Control::of(problem)).unwrap_or(Control::Fail);
     let report = match word {
-        Control::RetryAfter(wait) if retries_left(&attempt.facts) => fail(
-            attempt,
-            FailureOutcome::Retry(wait.min(optimus_core::BACKOFF_MAX)),
-            error(attempt, Reason::Failed, &message),
-        ),
-        Control::RetryAfter(_) | Control::Fatal => {
+        Control::RetryAfter(wait, scope) => {
+            let wait = wait.min(optimus_core::BACKOFF_MAX);
+            let outcome = if retries_left(&attempt.facts) {
+                FailureOutcome::Retry(wait)
+            } else {
+                FailureOutcome::Dead
+            };
+            Report::Fail(Failure {
+                lease: attempt.lease.clone(),
+                outcome,
+                // The others wait even if this task has no retry left.
+                shut: scope.map(|scope| Shutting { scope, wait }),
+                error: error(attempt, Reason::Failed, &message),
+            })
+        }
+        Control::Fatal => {
             fail(attempt, FailureOutcome::Dead, error(attempt, Reason::Failed, &message))
         }
         Control::Cancel => {
@@ -251,7 +261,7 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
         }),
         _ => failure(attempt, attempt.facts.backoff, Reason::Failed, problem, random),
     };
-    Decision { report, asked: matches!(word, Control::RetryAfter(_)) }
+    Decision { report, asked: matches!(word, Control::RetryAfter(..)) }
 }
 
 /// Returns the report of a failure. If retries are left, the task is retried after the wait of its
@@ -288,7 +298,7 @@ fn retries_left(facts: &Facts) -> bool {
 }
 
 fn fail(attempt: &Attempt, outcome: FailureOutcome, error: String) -> Report {
-    Report::Fail(Failure { lease: attempt.lease.clone(), outcome, error })
+    Report::Fail(Failure { lease: attempt.lease.clone(), outcome, shut: None, error })
 }
 
 /// Returns the report of an attempt that the worker interrupted. The task goes back to the front of
@@ -310,7 +320,7 @@ fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
 /// Returns the report of a task that is marked Dead without an attempt.
 pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
     let error = error_entry(&lease, attempt, reason, message);
-    Report::Fail(Failure { lease, outcome: FailureOutcome::Dead, error })
+    Report::Fail(Failure { lease, outcome: FailureOutcome::Dead, shut: None, error })
 }
 
 /// Returns an entry of the error history: JSON without line breaks.

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use optimus_core::{
-    BoxError, Cancel, Context, Data, Fatal, QueueName, Retry, Snooze, TaskId, Token, WorkerId,
+    BoxError, Cancel, Context, Data, Fatal, QueueName, Retry, ShutScope, Snooze, TaskId, Token,
+    WorkerId,
 };
 
 use super::*;
@@ -66,6 +67,26 @@ fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
         assert_eq!(outcome(&attempt(0), make()), FailureOutcome::Retry(MINUTE));
         assert_eq!(outcome(&attempt(1), make()), FailureOutcome::Retry(MINUTE));
         assert_eq!(outcome(&attempt(2), make()), FailureOutcome::Dead);
+    }
+}
+
+#[test]
+fn a_retry_that_pauses_reports_what_pauses_even_if_no_retry_is_left() {
+    for (failures, expected) in [(0, FailureOutcome::Retry(MINUTE)), (2, FailureOutcome::Dead)] {
+        for (word, scope) in [
+            (Retry::after(MINUTE).pause_lane(), Some(ShutScope::Lane)),
+            (Retry::after(MINUTE).pause_task(), Some(ShutScope::Task)),
+            (Retry::after(MINUTE).pause_limit(), Some(ShutScope::Limit)),
+            (Retry::after(MINUTE).pause_queue(), Some(ShutScope::Queue)),
+            (Retry::after(MINUTE), None),
+        ] {
+            let Some(Report::Fail(failure)) = decide(&attempt(failures), &mut error(word), 0.5)
+            else {
+                panic!("it is a failure");
+            };
+            assert_eq!(failure.outcome, expected);
+            assert_eq!(failure.shut, scope.map(|scope| Shutting { scope, wait: MINUTE }));
+        }
     }
 }
 

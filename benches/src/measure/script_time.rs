@@ -220,7 +220,7 @@ impl Scene {
             }
             "fail" => {
                 let (outcome, error) = (FailureOutcome::Dead, r#"{"reason":"failed"}"#.to_owned());
-                let failure = |lease| Failure { lease, outcome, error: error.clone() };
+                let failure = |lease| Failure { lease, outcome, shut: None, error: error.clone() };
                 broker.fail_call(queue, worker, &leases.map(failure).collect::<Vec<_>>())
             }
             _ => {

@@ -85,6 +85,7 @@ fn use_queue(url: &str) -> anyhow::Result<()> {
             .map(|(outcome, lease)| Failure {
                 lease: lease.clone(),
                 outcome,
+                shut: None,
                 error: r#"{"reason":"failed"}"#.into(),
             })
             .collect();

@@ -52,7 +52,7 @@ pub use self::{
     lease::{Registered, Renewed},
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
-    report::{Completion, Failure, FailureOutcome, Give, Release, Reported},
+    report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,

@@ -4,6 +4,7 @@ use std::{borrow::Borrow, collections::HashMap, io::Write as _, time::Duration};
 
 use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
 use crate::{
+    gate::ShutScope,
     id::{QueueName, WorkerId},
     lane::Lane,
     lease::{Lease, Token},
@@ -65,8 +66,19 @@ pub struct Failure {
     pub lease: Lease,
     /// What happens to the task.
     pub outcome: FailureOutcome,
+    /// The gate that pauses, because its handler asked for it.
+    pub shut: Option<Shutting>,
     /// The entry for its error history, as JSON; empty for none.
     pub error: String,
+}
+
+/// A pause that a handler asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shutting {
+    /// What pauses.
+    pub scope: ShutScope,
+    /// For how long.
+    pub wait: Duration,
 }
 
 /// What happens to a task whose attempt failed.
@@ -144,10 +156,16 @@ impl Broker {
         let mut call = self.call(&scripts::FAIL, queue, worker.as_str());
         push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease));
         for failure in failed.iter().map(Borrow::borrow) {
-            match failure.outcome {
-                FailureOutcome::Retry(wait) => call.push(millis(wait)),
-                FailureOutcome::Dead => call.push("dead"),
-                FailureOutcome::Cancelled => call.push("cancelled"),
+            let outcome = match failure.outcome {
+                FailureOutcome::Retry(wait) => millis(wait).to_string(),
+                FailureOutcome::Dead => "dead".to_owned(),
+                FailureOutcome::Cancelled => "cancelled".to_owned(),
+            };
+            match failure.shut {
+                None => call.push(outcome),
+                Some(Shutting { scope, wait }) => {
+                    call.push(format_args!("{outcome};{}:{}", scope.word(), millis(wait)));
+                }
             }
         }
         for failure in failed.iter().map(Borrow::borrow) {

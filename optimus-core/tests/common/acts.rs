@@ -206,7 +206,7 @@ pub(crate) fn done_biz(lease: &Lease, biz_id: &str) -> Completion {
 
 /// Returns a report of failure.
 pub(crate) fn failed(lease: &Lease, outcome: FailureOutcome) -> Failure {
-    Failure { lease: lease.clone(), outcome, error: r#"{"reason":"failed"}"#.into() }
+    Failure { lease: lease.clone(), outcome, shut: None, error: r#"{"reason":"failed"}"#.into() }
 }
 
 /// Returns a report that gives a task back.

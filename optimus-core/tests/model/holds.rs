@@ -62,7 +62,7 @@ impl Holds {
         let failure = |(at, (pick, outcome)): (usize, &(Pick, FailureOutcome))| {
             let lease = hand.picked(*pick)?.lease;
             let error = if at % 3 == 2 { "" } else { r#"{"reason":"failed"}"# };
-            Some(Failure { lease, outcome: *outcome, error: error.to_owned() })
+            Some(Failure { lease, outcome: *outcome, shut: None, error: error.to_owned() })
         };
         let failed: Vec<_> = picks.iter().enumerate().filter_map(failure).collect();
         (!failed.is_empty()).then_some(Call::Fail { worker, failed })

@@ -65,6 +65,7 @@ on_both! {
         let dead = Failure {
             lease: Lease { id, worker: ghost.clone(), token: claimed.token },
             outcome: FailureOutcome::Dead,
+            shut: None,
             error: String::new(),
         };
         let call = broker.fail_call(&orphan, &ghost, &[dead]);

@@ -67,7 +67,7 @@ impl Queue {
     pub(super) fn fail(&mut self, now: u64, failed: &[Failure]) -> Answer {
         let (held, mut reported) = self.take_held(failed.iter().map(|f| f.lease.clone()));
         for position in held {
-            let Failure { lease, outcome, error } = &failed[position];
+            let Failure { lease, outcome, error, .. } = &failed[position];
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
             // A worker that asks for a retry has started the task, so it is not a misfit.

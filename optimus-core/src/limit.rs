@@ -1,0 +1,178 @@
+//! Limits of tasks: how many may start in a time, and how many may run at once.
+
+use chrono::{DateTime, Utc};
+
+use crate::{gate::Gate, options::TaskOptions, rate::Rate};
+
+/// A rate without an explicit burst lets this much of itself through at once.
+const BURST_US: u64 = 10_000;
+
+/// What a limit allows. Without a rate and without `max_working` it allows everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limit {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) burst: Option<u32>,
+    pub(crate) max_working: Option<u32>,
+}
+
+impl Limit {
+    /// Makes a limit that allows everything.
+    pub const fn new() -> Self {
+        Self { rate: None, burst: None, max_working: None }
+    }
+
+    /// Sets how many tasks may start in a time.
+    pub const fn rate(mut self, rate: Rate) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// Sets how many tasks may start at once after a pause in which none started. The default is
+    /// what the rate allows in 10 ms, and at least 1. In any time `t`, at most `burst - 1` tasks
+    /// more than the rate allows in `t` start.
+    pub const fn burst(mut self, burst: u32) -> Self {
+        self.burst = Some(burst);
+        self
+    }
+
+    /// Sets how many tasks may run at once, over all workers.
+    pub const fn max_working(mut self, max_working: u32) -> Self {
+        self.max_working = Some(max_working);
+        self
+    }
+
+    /// Returns the rate, if it has one.
+    pub fn rate_limit(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// Returns how many tasks may start at once.
+    pub fn burst_limit(&self) -> u32 {
+        let of_rate = |rate: Rate| BURST_US.checked_div(rate.interval_us()).unwrap_or(0);
+        let usual = self.rate.map_or(1, |rate| u32::try_from(of_rate(rate)).unwrap_or(u32::MAX));
+        self.burst.unwrap_or(usual).max(1)
+    }
+
+    /// Returns how many tasks may run at once, if that is limited.
+    pub fn max_working_limit(&self) -> Option<u32> {
+        self.max_working
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.rate.is_none() && self.max_working.is_none()
+    }
+
+    /// Returns the reason why this can't be a limit.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if let Some(problem) = self.rate.and_then(Rate::problem) {
+            return Some(problem);
+        }
+        if self.max_working == Some(0) {
+            return Some("max_working must be at least 1: with 0 no task starts".into());
+        }
+        match self.burst {
+            Some(0) => Some("burst must be at least 1: with 0 no task starts".into()),
+            Some(_) if self.rate.is_none() => {
+                Some("burst has no effect without a rate; set a rate, too".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A limit that a task has to pass before it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLimit {
+    /// Where it applies.
+    pub gate: Gate,
+    /// What it allows, unless an operator has set something else.
+    pub limit: Limit,
+}
+
+impl TaskLimit {
+    /// The limits of a call with these options, the innermost first.
+    pub(crate) fn of(
+        task: &str,
+        lane: Option<&str>,
+        name: Option<&str>,
+        options: &TaskOptions,
+    ) -> Vec<Self> {
+        let own = options.limits;
+        let of_lane = lane
+            .filter(|_| !options.lane_limits.is_none())
+            .map(|key| Self { gate: Gate::Lane(key.to_owned()), limit: options.lane_limits });
+        let gate = match name {
+            Some(name) => Some(Gate::Named(name.to_owned())),
+            None => (!own.is_none()).then(|| Gate::Task(task.to_owned())),
+        };
+        of_lane.into_iter().chain(gate.map(|gate| Self { gate, limit: own })).collect()
+    }
+}
+
+/// A limit of a queue, and what waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitDetails {
+    /// Where it applies.
+    pub gate: Gate,
+    /// What it allows now.
+    pub limit: Limit,
+    /// Whether the limit was set at run time. Otherwise it
+    /// is that of the tasks.
+    pub is_set: bool,
+    /// How many tasks may start at once now, if it has a rate.
+    pub tokens: Option<u64>,
+    /// When it may next let a task start, by Redis' clock; `None` if that depends on the end of a
+    /// running task, or on an operator.
+    pub next: Option<DateTime<Utc>>,
+    /// How many tasks and permits of it are in use, if `max_working` is limited.
+    pub working: u64,
+    /// How many tasks wait for it, in state [`Blocked`](crate::TaskState::Blocked).
+    pub waiting: u64,
+    /// Who has paused it, and until when.
+    pub shut: Option<Shut>,
+}
+
+/// A pause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shut {
+    /// Since when, by Redis' clock.
+    pub since: DateTime<Utc>,
+    /// Until when; `None`: until somebody resumes it.
+    pub until: Option<DateTime<Utc>>,
+    /// Who has paused it, as given; the id of a task that ended with
+    /// [`Retry`](crate::Retry) and paused it.
+    pub by: String,
+    /// Why, as given.
+    pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_burst_is_what_the_rate_allows_in_10_ms() {
+        let burst = |rate| Limit::new().rate(rate).burst_limit();
+        assert_eq!([Rate::per_second(10), Rate::per_second(100)].map(burst), [1, 1]);
+        assert_eq!([Rate::per_second(1_000), Rate::per_second(100_000)].map(burst), [10, 1_000]);
+        assert_eq!(Limit::new().rate(Rate::per_second(1)).burst(7).burst_limit(), 7);
+        assert_eq!(Limit::new().burst_limit(), 1);
+    }
+
+    #[test]
+    fn a_limit_that_lets_nothing_start_is_refused() {
+        let rate = Rate::per_second(1);
+        assert_eq!(Limit::new().rate(rate).burst(1).max_working(1).problem(), None);
+        for (limit, word) in [
+            (Limit::new().rate(Rate::per_second(0)), "rate of 0"),
+            (Limit::new().rate(rate).burst(0), "burst"),
+            (Limit::new().burst(2), "without a rate"),
+            (Limit::new().max_working(0), "max_working"),
+        ] {
+            let problem = limit.problem().unwrap();
+            assert!(problem.contains(word), "{problem}");
+        }
+    }
+}
