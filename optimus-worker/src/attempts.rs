@@ -271,32 +271,19 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
-    use optimus_core::{Backoff, Data, QueueName, Token, WorkerId, broker::SizeLimit};
+    use optimus_core::{Data, QueueName, Token, WorkerId};
 
     use super::*;
+    use crate::idle_worker::first_facts;
 
     const FENCE: u64 = 7;
 
     fn attempt(queue: &str, uuid: &str) -> Arc<Attempt> {
         let id: TaskId = format!("{queue}/{uuid}").parse().unwrap();
         let (worker, token) = (WorkerId::from_stored("w"), Token { seq: 1, fence: FENCE });
-        let facts = Facts {
-            task: "t",
-            attempt: 1,
-            failures: 0,
-            max_retry: 0,
-            backoff: Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 },
-            result_ttl: Duration::ZERO,
-            result_limit: SizeLimit::new(0, ""),
-            biz_id: None,
-            lane: None,
-            on_lost: optimus_core::OnLost::Retry,
-            wait: None,
-            has_sides: false,
-        };
         let first = optimus_core::AttemptFacts::first(id.clone(), Deadline::now());
         let ctx = Context::new(first, Data::new().into());
-        Arc::new(Attempt::new(Lease { id, worker, token }, 0, facts, ctx))
+        Arc::new(Attempt::new(Lease { id, worker, token }, 0, first_facts(), ctx))
     }
 
     #[test]

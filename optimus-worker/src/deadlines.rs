@@ -14,6 +14,12 @@ use crate::{
 };
 
 const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// A check that is late by this much shows that the whole process was stopped, or had no CPU: the
+/// role does nothing between its checks, and handlers can't block its thread.
+const FROZEN_FOR: Duration = Duration::from_millis(125);
+/// The time that handlers have after the process was stopped, before they count as overdue. Their
+/// runtime could not end them while it was stopped.
+const THAWED_GRACE: Duration = Duration::from_secs(1);
 /// How often all attempts are checked while no deadline has passed and every lease is certain. In
 /// this case, only handlers that were asked to stop can be overdue.
 const CHECK_ALL_EVERY: Duration = Duration::from_secs(1);
@@ -31,11 +37,40 @@ pub(crate) struct Deadlines {
     shared: Arc<Shared>,
     idle_checks: u32,
     checked_all_at: Instant,
+    thaw: Thaw,
+}
+
+/// Notices when the process was stopped, by the times of this role's own checks.
+struct Thaw {
+    next_check: Instant,
+    /// No attempt is overdue before this time.
+    none_before: Instant,
+    was_late: bool,
+}
+
+impl Thaw {
+    /// Records that a check begins.
+    fn check(&mut self, now: Instant) {
+        let is_late = now > self.next_check + FROZEN_FOR;
+        // If every check is late, the machine is overloaded, and blocked handlers must still end.
+        if is_late && !self.was_late {
+            self.none_before = now + THAWED_GRACE;
+        }
+        self.was_late = is_late;
+    }
+
+    /// Returns whether `grace` has passed since the deadline, and the process has run long enough
+    /// to end the attempt itself.
+    fn is_over(&self, now: Instant, deadline: std::time::Instant, grace: Duration) -> bool {
+        now.into_std() >= deadline + grace && now >= self.none_before
+    }
 }
 
 impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, idle_checks: 0, checked_all_at: Instant::now() }
+        let now = Instant::now();
+        let thaw = Thaw { next_check: now, none_before: now, was_late: false };
+        Self { shared, idle_checks: 0, checked_all_at: now, thaw }
     }
 
     /// Checks all attempts, unless no attempt can be overdue.
@@ -61,7 +96,7 @@ impl Deadlines {
         doubtful: &HashMap<&QueueName, WorkerId>,
     ) {
         let lease = &attempt.lease;
-        if now.into_std() >= attempt.ctx.deadline() + TIMEOUT_GRACE {
+        if self.thaw.is_over(now, attempt.ctx.deadline(), TIMEOUT_GRACE) {
             if attempt.ctx.is_blocking() {
                 attempt.stop(Stop::TimedOut);
                 self.log_hang(attempt, now);
@@ -82,7 +117,8 @@ impl Deadlines {
 
     /// Logs once that a thread does not return. The worker can't stop such a thread.
     fn log_hang(&self, attempt: &Attempt, now: Instant) {
-        if now.into_std() < attempt.ctx.deadline() + HUNG_AFTER || attempt.hang_was_logged() {
+        let is_over = self.thaw.is_over(now, attempt.ctx.deadline(), HUNG_AFTER);
+        if !is_over || attempt.hang_was_logged() {
             return;
         }
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
@@ -136,13 +172,19 @@ fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
 
 impl Role for Deadlines {
     async fn tick(&mut self) -> Duration {
-        self.check_all(Instant::now());
+        let now = Instant::now();
+        self.thaw.check(now);
+        self.check_all(now);
         self.idle_checks = if self.shared.attempts.is_empty() { self.idle_checks + 1 } else { 0 };
         let table = &self.shared.attempts;
         let sleeper = &self.shared.wakeups.deadlines;
-        if self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty()) {
-            return REST;
-        }
-        CHECK_EVERY
+        let is_idle = self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty());
+        let rest = if is_idle { REST } else { CHECK_EVERY };
+        self.thaw.next_check = Instant::now() + rest;
+        rest
     }
 }
+
+#[cfg(test)]
+#[path = "deadlines_tests.rs"]
+mod tests;

@@ -1,11 +1,11 @@
 //! A worker whose roles don't run, for tests that run each step themselves: [`idle_worker`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use optimus_core::{BoxError, Client, Context, Task};
+use optimus_core::{Backoff, BoxError, Client, Context, OnLost, Task, broker::SizeLimit};
 use serde::{Deserialize, Serialize};
 
-use crate::{Worker, shared::Shared};
+use crate::{Worker, decide_outcome::Facts, shared::Shared};
 
 /// A task that does nothing and succeeds.
 #[derive(Serialize, Deserialize)]
@@ -27,4 +27,22 @@ pub(crate) async fn idle_worker(store: &str) -> (Client, Arc<Shared>) {
         Client::builder(&url).connect().await.expect("a store in memory can always be opened");
     let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
     (client, worker.build().expect("the settings are valid").idle_worker().await)
+}
+
+/// Returns the facts of a first attempt at a task without options.
+pub(crate) fn first_facts() -> Facts {
+    Facts {
+        task: "t",
+        attempt: 1,
+        failures: 0,
+        max_retry: 0,
+        backoff: Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 },
+        result_ttl: Duration::ZERO,
+        result_limit: SizeLimit::new(0, ""),
+        biz_id: None,
+        lane: None,
+        on_lost: OnLost::Retry,
+        wait: None,
+        has_sides: false,
+    }
 }

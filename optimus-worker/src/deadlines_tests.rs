@@ -1,0 +1,64 @@
+//! Handlers that are overdue because they block, and those that were stopped with their process.
+
+use optimus_core::{AttemptFacts, Context, Data, Lease, TaskId, Token};
+
+use super::*;
+use crate::idle_worker::{first_facts, idle_worker};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The role, with an attempt whose handler has begun and does not return.
+async fn begun(name: &str) -> (Deadlines, Arc<Attempt>) {
+    let (_, shared) = idle_worker(name).await;
+    let queue = &shared.queues[0];
+    let (id, token) = (TaskId::new(queue.name.clone()), Token { seq: 1, fence: 1 });
+    let deadline = (Instant::now() + TIMEOUT).into_std();
+    let ctx = Context::new(AttemptFacts::first(id.clone(), deadline), Data::new().into());
+    let lease = Lease { id, worker: queue.worker(), token };
+    let attempt = Arc::new(Attempt::new(lease, 0, first_facts(), ctx));
+    assert!(attempt.begin());
+    shared.attempts.insert(std::iter::once(&attempt));
+    (Deadlines::new(shared), attempt)
+}
+
+/// Runs the role for so long, each turn in time.
+async fn run_for(role: &mut Deadlines, time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        let rest = role.tick().await;
+        tokio::time::advance(rest).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_blocks_its_runtime_is_ended_shortly_after_its_deadline() {
+    let (mut role, attempt) = begun("deadline-blocked").await;
+    run_for(&mut role, TIMEOUT + TIMEOUT_GRACE).await;
+    assert!(!attempt.is_settled());
+    run_for(&mut role, CHECK_EVERY * 2).await;
+    assert!(attempt.is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_process_was_stopped_a_handler_has_time_to_end_before_it_counts_as_blocked() {
+    let (mut role, attempt) = begun("deadline-frozen").await;
+    run_for(&mut role, TIMEOUT / 2).await;
+    // No code of the process runs meanwhile.
+    tokio::time::advance(TIMEOUT * 4).await;
+    run_for(&mut role, THAWED_GRACE).await;
+    assert!(!attempt.is_settled(), "its own runtime has had no time to end it");
+    run_for(&mut role, CHECK_EVERY * 2).await;
+    assert!(attempt.is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_blocks_ends_even_if_each_check_is_late() {
+    let (mut role, attempt) = begun("deadline-overloaded").await;
+    let end = Instant::now() + TIMEOUT + TIMEOUT_GRACE;
+    while Instant::now() < end {
+        let rest = role.tick().await;
+        tokio::time::advance(rest + FROZEN_FOR * 2).await;
+    }
+    role.tick().await;
+    assert!(attempt.is_settled());
+}
