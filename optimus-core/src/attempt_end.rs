@@ -39,8 +39,9 @@ pub enum Outcome {
     Snoozed(Duration),
     /// The attempt was interrupted and does not count. The task is in the ready list again.
     GivenBack,
-    /// The lease was lost, so this attempt does not count. Another one may be running already.
-    Lost,
+    /// The lease was over before the attempt ended, so this attempt does not count. Another one may
+    /// be running already.
+    Stale,
 }
 
 impl End {

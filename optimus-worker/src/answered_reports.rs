@@ -87,7 +87,7 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported)
     let mut answered = Answered::default();
     shared.attempts.remove(batch.leases(), |position, attempt| {
         let answer = if !batch.is_resent && stale.contains(&position) {
-            Answer::Replaced(Outcome::Lost)
+            Answer::Replaced(Outcome::Stale)
         } else if cancelled.contains(&position) {
             Answer::Replaced(Outcome::cancelled(batch.failure(position)))
         } else if let Some(failure) = batch.dead() {

@@ -90,10 +90,10 @@ async fn an_attempt_counts_with_its_outcome_once_redis_has_taken_its_report() {
 }
 
 #[tokio::test]
-async fn an_attempt_whose_report_redis_refuses_counts_as_lost() {
+async fn an_attempt_whose_report_redis_refuses_counts_as_stale() {
     let held = Held::new("report-refused").await;
     held.lose().await;
-    assert_eq!(held.counts().await, Counts { lost: 1, ..Counts::default() });
+    assert_eq!(held.counts().await, Counts { stale: 1, ..Counts::default() });
 }
 
 #[tokio::test]
@@ -106,18 +106,18 @@ async fn a_report_that_came_twice_does_not_count_as_refused() {
 }
 
 #[tokio::test]
-async fn a_report_that_could_not_be_sent_at_first_and_is_refused_then_counts_as_lost() {
+async fn a_report_that_could_not_be_sent_at_first_and_is_refused_then_counts_as_stale() {
     let held = Held::new("report-not-sent").await;
     held.fails(BrokerError::NotDone("no connection".into()));
     held.lose().await;
-    assert_eq!(held.counts().await, Counts { lost: 1, ..Counts::default() });
+    assert_eq!(held.counts().await, Counts { stale: 1, ..Counts::default() });
 }
 
 #[tokio::test]
 async fn an_attempt_whose_report_is_not_answered_is_logged_at_the_end_of_the_worker() {
     let held = Held::new("report-unanswered").await;
     log_unanswered(&held.shared);
-    assert_eq!(held.shared.tally.take(), Counts { lost: 1, ..Counts::default() });
+    assert_eq!(held.shared.tally.take(), Counts { unanswered: 1, ..Counts::default() });
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ async fn call_all(shared: &Shared, attempt: &Attempt, end: &End) {
 }
 
 fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Outcome {
-    let Some(Decision { report, .. }) = decision else { return Outcome::Lost };
+    let Some(Decision { report, .. }) = decision else { return Outcome::Stale };
     let error = |json: &str| {
         let ran_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
         let at = platform::instant(attempt.claimed_ms.saturating_add(ran_ms));

@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
     /// The attempt was interrupted, and does not count.
     GivenBack,
     /// The lease is over, so no report was sent, or Redis refused the report.
-    Lost,
+    Stale,
     /// Redis did not answer the report before the worker ended.
     Unanswered,
 }
@@ -81,7 +81,7 @@ impl Outcome {
     /// Returns the outcome that follows from a decision. `success` is the level at which a success
     /// is logged.
     pub(crate) fn of(decision: Option<&Decision>, success: Level) -> Self {
-        let Some(Decision { report, asked }) = decision else { return Self::Lost };
+        let Some(Decision { report, asked }) = decision else { return Self::Stale };
         match report {
             Report::Complete(_) => Self::Success(success),
             Report::Fail(failure) => Self::failed(failure, *asked),
@@ -121,7 +121,7 @@ impl Outcome {
     pub(crate) fn level(&self) -> Level {
         match self {
             Self::Dead(_) => Level::ERROR,
-            Self::Retry { asked: false, .. } | Self::Lost | Self::Unanswered => Level::WARN,
+            Self::Retry { asked: false, .. } | Self::Stale | Self::Unanswered => Level::WARN,
             Self::Retry { asked: true, .. }
             | Self::Cancelled(_)
             | Self::Snoozed(_)
@@ -172,8 +172,8 @@ impl Outcome {
             Self::GivenBack => {
                 log!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
-            Self::Lost => {
-                log!(WARN, "lost", "the lease is over; the outcome here does not count");
+            Self::Stale => {
+                log!(WARN, "stale", "the lease is over; the outcome here does not count");
             }
             Self::Unanswered => {
                 let text = "Redis did not answer the report before the worker ended; if Redis has \
@@ -199,7 +199,7 @@ impl Outcome {
             Self::Success(_)
             | Self::Snoozed(_)
             | Self::GivenBack
-            | Self::Lost
+            | Self::Stale
             | Self::Unanswered => None,
         }
     }
@@ -217,6 +217,7 @@ impl Outcome {
 /// Logs and counts a task that dies without an attempt.
 pub(crate) fn log_marked_dead(shared: &Shared, id: TaskId, marked: Marked, outcome: Outcome) {
     let Marked { task, attempt } = marked;
+    shared.tally.count(&outcome);
     log_ended(shared, outcome, (id, task, attempt));
 }
 
@@ -229,6 +230,7 @@ pub(crate) fn log_lost(shared: &Shared, lost: Lost) {
         TaskState::Cancelled => Outcome::Cancelled(error),
         _ => Outcome::Retry { next_in: Duration::ZERO, asked: false, error },
     };
+    shared.tally.count_lost(&outcome);
     log_ended(shared, outcome, (id, task, attempt));
 }
 
@@ -238,7 +240,6 @@ fn log_ended(
     outcome: Outcome,
     (id, task, attempt): (TaskId, Option<String>, u32),
 ) {
-    shared.tally.count(&outcome);
     if outcome.level() > LevelFilter::current() {
         return;
     }

@@ -40,6 +40,8 @@ impl Summary {
             snoozed = counts.snoozed,
             cancelled = counts.cancelled,
             given_back = counts.given_back,
+            stale = counts.stale,
+            unanswered = counts.unanswered,
             lost = counts.lost,
             running,
             seconds,
@@ -77,7 +79,7 @@ mod tests {
         assert_eq!(summary.tick().await, EVERY);
         advance(Duration::from_secs(50)).await;
         assert_eq!(summary.tick().await, Duration::from_secs(10));
-        shared.tally.count(&Outcome::Lost);
+        shared.tally.count(&Outcome::Stale);
         advance(Duration::from_secs(10)).await;
         assert_eq!(summary.tick().await, EVERY);
         assert!(shared.tally.take().is_empty(), "the summary has reset the count");

@@ -4,11 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::outcome_log::Outcome;
 
-/// One counter for each outcome. A count costs an atomic addition, at every log level.
+/// One counter for each outcome, and one for attempts that were lost with their worker. A count
+/// costs an atomic addition, at every log level.
 #[derive(Debug, Default)]
-pub(crate) struct Tally([AtomicU64; OUTCOMES]);
+pub(crate) struct Tally {
+    outcomes: [AtomicU64; OUTCOMES],
+    lost: AtomicU64,
+}
 
-const OUTCOMES: usize = 7;
+const OUTCOMES: usize = 8;
 
 /// The counts of a [`Tally`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +23,9 @@ pub(crate) struct Counts {
     pub(crate) snoozed: u64,
     pub(crate) cancelled: u64,
     pub(crate) given_back: u64,
+    pub(crate) stale: u64,
+    pub(crate) unanswered: u64,
+    /// The attempts of lost workers, which this worker took back. Each has an outcome, too.
     pub(crate) lost: u64,
 }
 
@@ -31,16 +38,25 @@ impl Tally {
             Outcome::Snoozed(_) => 3,
             Outcome::Cancelled(_) => 4,
             Outcome::GivenBack => 5,
-            Outcome::Lost | Outcome::Unanswered => 6,
+            Outcome::Stale => 6,
+            Outcome::Unanswered => 7,
         };
-        self.0[index].fetch_add(1, Ordering::Relaxed);
+        self.outcomes[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an attempt that was lost with its worker, with its outcome.
+    pub(crate) fn count_lost(&self, outcome: &Outcome) {
+        self.count(outcome);
+        self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the counts since the last call.
     pub(crate) fn take(&self) -> Counts {
-        let [success, retry, dead, snoozed, cancelled, given_back, lost] =
-            self.0.each_ref().map(|count| count.swap(0, Ordering::Relaxed));
-        Counts { success, retry, dead, snoozed, cancelled, given_back, lost }
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        let [success, retry, dead, snoozed, cancelled, given_back, stale, unanswered] =
+            self.outcomes.each_ref().map(take);
+        let lost = take(&self.lost);
+        Counts { success, retry, dead, snoozed, cancelled, given_back, stale, unanswered, lost }
     }
 }
 
@@ -54,7 +70,8 @@ impl Counts {
             (self.snoozed, "snoozed"),
             (self.cancelled, "cancelled"),
             (self.given_back, "given back"),
-            (self.lost, "lost their lease"),
+            (self.stale, "ended after their lease"),
+            (self.unanswered, "unanswered"),
         ]
     }
 
@@ -66,7 +83,11 @@ impl Counts {
     pub(crate) fn text(&self) -> String {
         let parts = self.texts().into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
-        if parts.is_empty() { "none ended".to_owned() } else { parts.join(", ") }
+        match (parts.join(", "), self.lost) {
+            (text, _) if text.is_empty() => "none ended".to_owned(),
+            (text, 0) => text,
+            (text, lost) => format!("{text}; {lost} of them lost with their worker"),
+        }
     }
 }
 
@@ -83,11 +104,25 @@ mod tests {
             tally.count(&Outcome::Success(tracing::Level::DEBUG));
         }
         tally.count(&Outcome::Snoozed(Duration::ZERO));
-        tally.count(&Outcome::Lost);
+        tally.count(&Outcome::Stale);
         let counts = tally.take();
-        assert_eq!(counts, Counts { success: 12, snoozed: 1, lost: 1, ..Counts::default() });
-        assert_eq!(counts.text(), "12 succeeded, 1 snoozed, 1 lost their lease");
+        assert_eq!(counts, Counts { success: 12, snoozed: 1, stale: 1, ..Counts::default() });
+        assert_eq!(counts.text(), "12 succeeded, 1 snoozed, 1 ended after their lease");
         assert!(tally.take().is_empty());
         assert_eq!(tally.take().text(), "none ended");
+    }
+
+    #[test]
+    fn an_attempt_of_a_lost_worker_counts_as_lost_and_with_its_outcome() {
+        let tally = Tally::default();
+        let retry = Outcome::Retry { next_in: Duration::ZERO, asked: false, error: None };
+        tally.count(&retry);
+        tally.count_lost(&retry);
+        tally.count(&Outcome::Unanswered);
+        let counts = tally.take();
+        let expected = Counts { retry: 2, lost: 1, unanswered: 1, ..Counts::default() };
+        assert_eq!(counts, expected);
+        let text = "2 will be retried, 1 unanswered; 1 of them lost with their worker";
+        assert_eq!(counts.text(), text);
     }
 }

@@ -50,7 +50,7 @@ fn text(end: &End) -> String {
         Outcome::Cancelled => "cancelled",
         Outcome::Snoozed(_) => "snoozed",
         Outcome::GivenBack => "given back",
-        Outcome::Lost => "lost",
+        Outcome::Stale => "stale",
         _ => "unknown",
     };
     match end.error() {
@@ -250,7 +250,7 @@ async fn the_loss_of_a_lease_arrives() {
     eventually("the worker has a new id", SOON, is_new).await;
     // The worker stops the attempts that it held just before it uses the new id.
     gate.open.hit();
-    received.has(handle.id(), &["lost"]).await;
+    received.has(handle.id(), &["stale"]).await;
     worker.stop().await;
-    assert_eq!(received.of(handle.id()), ["lost"]);
+    assert_eq!(received.of(handle.id()), ["stale"]);
 }

@@ -154,8 +154,9 @@ async fn a_worker_that_ends_logs_a_summary_of_the_last_part_of_a_minute_for_all_
     let lines = log.lines("optimus::summary");
     assert_eq!(lines.len(), 1, "{lines:?}");
     let line = &lines[0];
-    let counts = ["success", "retry", "dead", "snoozed", "cancelled", "given_back", "lost"];
+    let counts = ["success", "retry", "dead", "snoozed", "cancelled", "given_back", "stale"];
     assert_eq!(counts.map(|count| line.get(count)), ["3", "1", "1", "1", "1", "0", "0"]);
+    assert_eq!(["unanswered", "lost"].map(|count| line.get(count)), ["0", "0"]);
     assert_eq!((line.level, line.get("running")), (Level::INFO, "0"));
     let text = "3 succeeded, 1 will be retried, 1 died, 1 snoozed, 1 cancelled; 0 running";
     assert!(line.message().ends_with(text), "{line:?}");
@@ -180,7 +181,7 @@ async fn an_attempt_whose_report_is_not_answered_is_in_the_last_summary() {
     assert_eq!(log.first(Double::NAME).await.get("outcome"), "unanswered");
     let lines = log.lines("optimus::summary");
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert_eq!((lines[0].get("lost"), lines[0].get("running")), ("1", "0"));
+    assert_eq!((lines[0].get("unanswered"), lines[0].get("running")), ("1", "0"));
 }
 
 #[tokio::test]
@@ -342,7 +343,7 @@ async fn a_lost_attempt_is_logged_by_the_worker_that_takes_its_task_back() {
     for (on_lost, level, outcome) in
         [(OnLost::Dead, Level::ERROR, "dead"), (OnLost::Retry, Level::WARN, "retry")]
     {
-        let log = Log::at(Level::WARN);
+        let log = Log::at(Level::INFO);
         let _default = set_default(log.subscriber());
         let bench = Bench::on_memory().await;
         let call = Double { number: 1 }.call().on_lost(on_lost);
@@ -359,5 +360,7 @@ async fn a_lost_attempt_is_logged_by_the_worker_that_takes_its_task_back() {
         let error = format!("worker {ghost} was not heard from for a whole lease in attempt 1");
         assert_eq!(line.get("error"), error);
         worker.stop().await;
+        let summary = log.lines("optimus::summary").remove(0);
+        assert_eq!([outcome, "lost", "stale"].map(|count| summary.get(count)), ["1", "1", "0"]);
     }
 }
