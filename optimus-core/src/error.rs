@@ -4,7 +4,7 @@
 //! Kinds are private, so that a new kind breaks no caller. Code that branches uses a predicate; the
 //! message describes the problem and what to do.
 
-use std::{error, fmt, sync::Arc};
+use std::{error, fmt, sync::Arc, time::Duration};
 
 use chrono::DateTime;
 
@@ -70,16 +70,16 @@ enum Kind {
     #[error("nothing is known of {0}: it ended and its history was removed, or it never existed")]
     Forgotten(TaskId),
     #[error(
-        "{0} has succeeded, but its result is gone: it was kept for the \
-         task's result_ttl after its end"
+        "{0} has succeeded, but no result of it is kept: its handler returns (), so await it with \
+         a TaskHandle<()>, or the result_ttl of the task is over"
     )]
     ResultGone(TaskId),
     #[error("{id} was cancelled")]
     Cancelled { id: TaskId },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
-    #[error("no result of {id} within {waited:?}; the task stays in its queue or goes on running")]
-    WaitedTooLong { id: TaskId, waited: std::time::Duration },
+    #[error("no result of {id} within {waited:?}; {}", stands(id, *.state))]
+    WaitedTooLong { id: TaskId, waited: Duration, state: Option<TaskState> },
     #[error("the result of {id} does not fit the expected type: {problem}")]
     WrongResult { id: TaskId, problem: serde_json::Error },
     #[error("the client's runtime has ended; connect again on the one that is running")]
@@ -94,6 +94,28 @@ enum Kind {
          once its lease is over; start the worker again"
     )]
     Broken(String),
+}
+
+/// Returns why a task may have no result yet.
+fn stands(id: &TaskId, state: Option<TaskState>) -> String {
+    let Some(state) = state else {
+        return "the task stays in its queue or goes on running".to_owned();
+    };
+    match state {
+        TaskState::Ready => {
+            format!("it is still ready: does a worker serve the queue {}?", id.queue())
+        }
+        TaskState::Delayed => "it is delayed, and waits until it is due".to_owned(),
+        TaskState::Blocked => {
+            "it is blocked behind other tasks of its lane, which Inspector::lanes lists".to_owned()
+        }
+        TaskState::Working => "a worker is running it".to_owned(),
+        TaskState::Retry => "an attempt has failed, and it waits for the next one; \
+                             Inspector::get returns the error"
+            .to_owned(),
+        ended if ended.is_terminal() => format!("it is {ended} now, so ask for its result again"),
+        other => format!("it is {other}"),
+    }
 }
 
 fn last_words(last: Option<&AttemptError>) -> String {
@@ -178,7 +200,8 @@ constructors! {
     /// The task ended Dead.
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
     /// The wait has reached the caller's limit.
-    waited_too_long(id: TaskId, waited: std::time::Duration) => Kind::WaitedTooLong { id, waited };
+    waited_too_long(id: TaskId, waited: Duration, state: Option<TaskState>) =>
+        Kind::WaitedTooLong { id, waited, state };
     /// The result is of another type.
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
     /// The background task of the client has ended.
@@ -243,7 +266,8 @@ predicates! {
     is_dead => Kind::Dead { .. },
     /// A part of the worker panicked, and so the worker has ended. Start it again.
     is_broken => Kind::Broken(_),
-    /// The wait took longer than its limit; the task itself continues.
+    /// The wait took longer than its limit, which does not change the task. The message has the
+    /// state of the task.
     is_timeout => Kind::WaitedTooLong { .. },
 }
 
@@ -320,7 +344,7 @@ mod tests {
             Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
             Error::cancelled(one.clone()),
             Error::dead(one.clone(), None),
-            Error::waited_too_long(one.clone(), std::time::Duration::ZERO),
+            Error::waited_too_long(one.clone(), Duration::ZERO, None),
         ] {
             assert_eq!(about_one.task_ids(), std::slice::from_ref(&one), "{about_one}");
             assert!(about_one.attempt_error().is_none());

@@ -16,6 +16,8 @@ use crate::{
 /// How often a waiting handle checks its task, in case its completion message was lost.
 pub(super) const CHECK_EVERY: Duration = Duration::from_secs(5);
 const CHECK_AGAIN: Duration = Duration::from_millis(500);
+/// How long a wait that has taken too long reads the state of its task.
+const STATE_WITHIN: Duration = Duration::from_secs(1);
 
 /// How a waiting handle checks its task.
 pub(super) struct Pace {
@@ -218,8 +220,8 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_dead`] with the last attempt's error, [`Error::is_cancelled`],
-    /// [`Error::is_forgotten`] if the store has no data about the task, or if its result is gone
-    /// (results are kept for the `result_ttl` of the task).
+    /// [`Error::is_forgotten`] if the store has no data about the task, or if it has no result
+    /// (results are kept for the `result_ttl` of the task, and a task that returns `()` has none).
     pub async fn result(&self) -> Result<T, Error> {
         self.result_at(&Pace::ALONE).await
     }
@@ -238,15 +240,20 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         }
     }
 
-    /// Waits as [`result`](Self::result), but no longer than `timeout`.
+    /// Waits as [`result`](Self::result), but no longer than `timeout`, and then reads the state of
+    /// the task for the error, which takes at most another second.
     ///
     /// # Errors
-    /// The errors of [`result`](Self::result), and [`Error::is_timeout`]; the task itself
-    /// continues.
+    /// The errors of [`result`](Self::result), and [`Error::is_timeout`], which does not change the
+    /// task. Its message has the state of the task, for example that it is still ready.
     pub async fn result_within(&self, timeout: Duration) -> Result<T, Error> {
-        tokio::time::timeout(timeout, self.result())
-            .await
-            .unwrap_or_else(|_| Err(Error::waited_too_long(self.id.clone(), timeout)))
+        if let Ok(result) = tokio::time::timeout(timeout, self.result()).await {
+            return result;
+        }
+        // The task may have ended since. Its state is of use only if it is known at once.
+        let state = tokio::time::timeout(STATE_WITHIN, self.status()).await;
+        let state = state.ok().and_then(Result::ok);
+        Err(Error::waited_too_long(self.id.clone(), timeout, state))
     }
 
     /// Returns the result of the ended task, or its error.

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, all_have_ended, script_calls, thousands_that_have_ended};
-use optimus_core::{QueueName, Task, TaskOptions, TaskState};
+use optimus_core::{Due, QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -13,6 +13,32 @@ const SOON: Duration = Duration::from_secs(60);
 idle_task!(Unit, "unit", TaskOptions::new());
 
 on_both! {
+    async fn a_wait_that_takes_too_long_names_the_state_of_the_task(bench: Bench) {
+        let blocked = || Unit {}.call().lane("one");
+        let first = bench.client.submit(blocked()).await.unwrap();
+        let (soon, late) = (Duration::from_millis(50), Duration::from_secs(3600));
+        for (call, state) in [
+            (Unit {}.call().queue("mial"), "still ready: does a worker serve the queue mial?"),
+            (Unit {}.call().due(Due::In(late)), "it is delayed"),
+            (blocked(), "it is blocked behind other tasks of its lane"),
+        ] {
+            let handle = bench.client.submit(call).await.unwrap();
+            let problem = handle.result_within(soon).await.unwrap_err();
+            assert!(problem.is_timeout() && problem.to_string().contains(state), "{problem}");
+        }
+        drop(first);
+    }
+
+    async fn a_handle_of_another_type_says_that_the_task_returns_nothing(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Unit>());
+        let handle = bench.client.submit(Unit {}.call()).await.unwrap();
+        handle.result_within(SOON).await.unwrap();
+        let other = bench.client.handle::<String>(handle.id().clone());
+        let problem = other.result().await.unwrap_err();
+        assert!(problem.is_forgotten() && problem.to_string().contains("TaskHandle<()>"));
+        worker.stop().await;
+    }
+
     async fn five_thousand_that_return_nothing_are_awaited_after_they_have_ended(bench: Bench) {
         let calls = (0..5_000).map(|_| Unit {}.call());
         let handles = bench.client.submit_all(calls).await.unwrap();
@@ -197,7 +223,10 @@ async fn the_result_of_a_known_success_is_forgotten_after_its_time() {
     for handle in [first, again] {
         let problem = handle.result().await.unwrap_err();
         assert!(problem.is_forgotten(), "{problem}");
-        assert!(problem.to_string().contains("has succeeded, but its result is gone"), "{problem}");
+        assert!(
+            problem.to_string().contains("has succeeded, but no result of it is kept"),
+            "{problem}"
+        );
     }
     worker.stop().await;
 }
