@@ -271,6 +271,7 @@ impl<T: Task> Call<T> {
         let first = AttemptFacts {
             task: T::NAME,
             max_retry: options.max_retry,
+            age: Some(Duration::ZERO),
             lane: submission.lane.map(|lane| lane.key),
             headers: submission.headers,
             ..AttemptFacts::first(submission.id, deadline)

@@ -64,6 +64,8 @@ pub struct AttemptFacts {
     pub max_retry: u32,
     pub fence: u64,
     pub deadline: Instant,
+    /// The time from the submit to the claim of this attempt.
+    pub age: Option<Duration>,
     /// The key of its lane.
     pub lane: Option<String>,
     pub headers: Headers,
@@ -80,6 +82,7 @@ impl AttemptFacts {
             max_retry: 0,
             fence: 1,
             deadline,
+            age: None,
             lane: None,
             headers: Headers::new(),
         }
@@ -157,6 +160,16 @@ impl Context {
     /// Returns the number of this attempt, from 1. Attempts whose worker was lost count, too.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt.number
+    }
+
+    /// Returns how long before this attempt the task was submitted, over all attempts and snoozes.
+    /// With it, a handler that [snoozes](crate::Snooze) can give up. A requeue does not change the
+    /// time of the submit.
+    ///
+    /// The time of the submit is part of an id that Optimus has made. So this may be `None` for a
+    /// [given id](crate::Call::id) that is not a UUID of version 7.
+    pub fn age(&self) -> Option<Duration> {
+        self.inner.attempt.age
     }
 
     /// Returns how many attempts may follow the first failed one, from the call or else the
@@ -374,6 +387,7 @@ mod tests {
         assert_eq!((context.max_retry(), context.is_last_attempt()), (1, true));
         assert!(context.remaining() > Duration::from_secs(3000));
         assert_eq!((context.data(), context.data::<u16>()), (Some(5_u8), None));
+        assert_eq!(context.age(), None);
     }
 
     #[test]

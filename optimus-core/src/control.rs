@@ -96,13 +96,42 @@ impl Fatal {
 /// Runs the task again after this wait, without using an attempt.
 /// [`Context::attempt`](crate::Context::attempt) stays the same, however often a task snoozes, and
 /// the task does not expire in the meantime.
+///
+/// So a task that always snoozes never ends, and keeps its place in its lane. Give up after some
+/// [age](crate::Context::age):
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use optimus_core::{BoxError, Context, Fatal, Snooze};
+///
+/// async fn deliver(status: u16, ctx: Context) -> Result<(), BoxError> {
+///     let day = Duration::from_secs(24 * 60 * 60);
+///     match status {
+///         200 => Ok(()),
+///         429 if ctx.age() > Some(day) => Err(Fatal::new("429 for a day").into()),
+///         429 => Err(Snooze::new(Duration::from_secs(30)).because("429").into()),
+///         other => Err(format!("the server answered {other}").into()),
+///     }
+/// }
+/// # let _ = deliver;
+/// ```
 #[derive(Debug)]
-pub struct Snooze(Duration);
+pub struct Snooze {
+    wait: Duration,
+    source: Option<BoxError>,
+}
 
 impl Snooze {
     /// Runs again after `wait`, but not sooner than after 100 ms, so that no task spins.
     pub fn new(wait: Duration) -> Self {
-        Self(wait.max(SNOOZE_MIN))
+        Self { wait: wait.max(SNOOZE_MIN), source: None }
+    }
+
+    /// Adds the reason, which the log shows.
+    pub fn because(mut self, reason: impl Into<BoxError>) -> Self {
+        self.source = Some(reason.into());
+        self
     }
 }
 
@@ -124,7 +153,7 @@ impl fmt::Display for Fatal {
 
 impl fmt::Display for Snooze {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Control::Snooze(self.0).show(None, f)
+        Control::Snooze(self.wait).show(self.source.as_deref(), f)
     }
 }
 
@@ -146,7 +175,12 @@ impl Error for Fatal {
     }
 }
 
-impl Error for Snooze {}
+impl Error for Snooze {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
 impl Error for Cancel {}
 
 /// The effect that a handler's error requests.

@@ -30,7 +30,7 @@ fn word() -> Snooze {
 
 #[test]
 fn a_control_word_is_found_below_other_errors() {
-    let cases: [(BoxError, Control); 6] = [
+    let cases: [(BoxError, Control); 7] = [
         (Retry::after(SECOND).because("boom").into(), Control::RetryAfter(SECOND, None)),
         (
             Retry::after(SECOND).because("boom").pause_lane().into(),
@@ -38,6 +38,7 @@ fn a_control_word_is_found_below_other_errors() {
         ),
         (Fatal::new("boom").into(), Control::Fatal),
         (word().into(), Control::Snooze(SECOND)),
+        (word().because("boom").into(), Control::Snooze(SECOND)),
         (Cancel.into(), Control::Cancel),
         ("boom".into(), Control::Fail),
     ];

@@ -16,6 +16,7 @@ use optimus_core::{
 
 use crate::{
     attempts::{Attempt, Stop},
+    outcome_log::one_line,
     user_code::{guarded, panic_text},
 };
 
@@ -91,11 +92,13 @@ pub(crate) struct Decision {
     pub(crate) report: Report,
     /// Whether the handler itself asked for the retry.
     pub(crate) asked: bool,
+    /// Why the handler asked for a snooze.
+    pub(crate) because: Option<Box<str>>,
 }
 
 impl From<Report> for Decision {
     fn from(report: Report) -> Self {
-        Self { report, asked: false }
+        Self { report, asked: false, because: None }
     }
 }
 
@@ -261,7 +264,10 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
         }),
         _ => failure(attempt, attempt.facts.backoff, Reason::Failed, problem, random),
     };
-    Decision { report, asked: matches!(word, Control::RetryAfter(..)) }
+    // The text of a snooze without a reason has one line, which only repeats the wait.
+    let because = matches!(word, Control::Snooze(_)) && message.contains('\n');
+    let because = because.then(|| one_line(&message).into());
+    Decision { report, asked: matches!(word, Control::RetryAfter(..)), because }
 }
 
 /// Returns the report of a failure. If retries are left, the task is retried after the wait of its

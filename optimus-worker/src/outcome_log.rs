@@ -31,7 +31,10 @@ pub(crate) enum Outcome {
     },
     Dead(Cause),
     Cancelled(Cause),
-    Snoozed(Duration),
+    Snoozed {
+        next_in: Duration,
+        because: Option<Box<str>>,
+    },
     /// The attempt was interrupted, and does not count.
     GivenBack,
     /// The lease is over, so no report was sent, or Redis refused the report.
@@ -43,12 +46,17 @@ pub(crate) enum Outcome {
 /// The cause of the outcome. `None` if the event is not logged.
 type Cause = Option<Box<AttemptError>>;
 
-/// Returns the text of an entry of the error history. In the entry, each source of an error has its
-/// own line, but a field of an event has only one line.
+/// Returns the cause in an entry of the error history.
 fn cause(entry: &str) -> Cause {
     let mut cause: AttemptError = serde_json::from_str(entry).ok()?;
-    cause.message = cause.message.replace("\n  caused by: ", ": ");
+    cause.message = one_line(&cause.message);
     Some(Box::new(cause))
+}
+
+/// Joins the texts of an error and its sources. In the error history, each source has its own line,
+/// but a field of an event has only one line.
+pub(crate) fn one_line(entry: &str) -> String {
+    entry.replace("\n  caused by: ", ": ")
 }
 
 /// The attempt that ended.
@@ -81,12 +89,12 @@ impl Outcome {
     /// Returns the outcome that follows from a decision. `success` is the level at which a success
     /// is logged.
     pub(crate) fn of(decision: Option<&Decision>, success: Level) -> Self {
-        let Some(Decision { report, asked }) = decision else { return Self::Stale };
+        let Some(Decision { report, asked, because }) = decision else { return Self::Stale };
         match report {
             Report::Complete(_) => Self::Success(success),
             Report::Fail(failure) => Self::failed(failure, *asked),
             Report::Release(release) => match release.give {
-                Give::Snooze(wait) => Self::Snoozed(wait),
+                Give::Snooze(next_in) => Self::Snoozed { next_in, because: because.clone() },
                 Give::Head | Give::Interrupted | Give::Misfit(_) => Self::GivenBack,
             },
         }
@@ -124,7 +132,7 @@ impl Outcome {
             Self::Retry { asked: false, .. } | Self::Stale | Self::Unanswered => Level::WARN,
             Self::Retry { asked: true, .. }
             | Self::Cancelled(_)
-            | Self::Snoozed(_)
+            | Self::Snoozed { .. }
             | Self::GivenBack => Level::INFO,
             Self::Success(level) => *level,
         }
@@ -168,7 +176,7 @@ impl Outcome {
             }
             Self::Dead(_) => log!(ERROR, "dead", "dead", reason, error),
             Self::Cancelled(_) => log!(INFO, "cancelled", "cancelled", error),
-            Self::Snoozed(_) => log!(INFO, "snoozed", "snoozed", next_in_ms),
+            Self::Snoozed { .. } => log!(INFO, "snoozed", "snoozed", next_in_ms, error),
             Self::GivenBack => {
                 log!(INFO, "given_back", "interrupted and given back; the attempt does not count");
             }
@@ -186,7 +194,7 @@ impl Outcome {
     /// Returns how long the task waits for its next attempt.
     fn next_in(&self) -> Option<Duration> {
         match self {
-            Self::Retry { next_in, .. } | Self::Snoozed(next_in) => Some(*next_in),
+            Self::Retry { next_in, .. } | Self::Snoozed { next_in, .. } => Some(*next_in),
             _ => None,
         }
     }
@@ -197,7 +205,7 @@ impl Outcome {
                 error.as_deref()
             }
             Self::Success(_)
-            | Self::Snoozed(_)
+            | Self::Snoozed { .. }
             | Self::GivenBack
             | Self::Stale
             | Self::Unanswered => None,
@@ -210,7 +218,10 @@ impl Outcome {
 
     /// The text of its error.
     pub(crate) fn error(&self) -> Option<&str> {
-        self.cause().map(|cause| cause.message.as_str())
+        match self {
+            Self::Snoozed { because, .. } => because.as_deref(),
+            _ => self.cause().map(|cause| cause.message.as_str()),
+        }
     }
 }
 

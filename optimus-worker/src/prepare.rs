@@ -150,6 +150,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         let time_alone = time_alone(losses, record.max_losses);
         shared.quarantine.started(Instant::now(), time_alone);
     }
+    let age = age(record.accepted_ms, &lease, now_ms);
     let worker = (shared.threads.clone(), shared.client.clone());
     let begins = optimus_core::AttemptFacts {
         id: lease.id.clone(),
@@ -159,6 +160,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         max_retry: record.max_retry,
         fence: lease.token.fence,
         deadline: (Instant::now() + record.timeout).into_std(),
+        age,
         lane: record.lane.as_ref().map(|lane| lane.key.clone()),
         headers: record.headers,
     };
@@ -172,7 +174,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         result_limit: shared.config.result_limit,
-        wait: (!was_tried).then(|| waited(record.accepted_ms, &lease, now_ms)).flatten(),
+        wait: age.filter(|_| !was_tried),
         biz_id: record.biz_id,
         lane: record.lane,
         on_lost: record.on_lost,
@@ -201,8 +203,8 @@ fn submitted_ms(accepted_ms: Option<u64>, lease: &Lease) -> Option<u64> {
     accepted_ms.or_else(|| Some(lease.id.made_ms()).filter(|ms| *ms > 0))
 }
 
-/// Returns the time from the submit to the first claim, including the delay of the task.
-fn waited(accepted_ms: Option<u64>, lease: &Lease, now_ms: u64) -> Option<Duration> {
+/// Returns the time from the submit to the claim, including the delay of the task.
+fn age(accepted_ms: Option<u64>, lease: &Lease, now_ms: u64) -> Option<Duration> {
     let submitted_ms = submitted_ms(accepted_ms, lease)?;
     Some(Duration::from_millis(now_ms.saturating_sub(submitted_ms)))
 }

@@ -35,7 +35,7 @@ impl Tally {
             Outcome::Success(_) => 0,
             Outcome::Retry { .. } => 1,
             Outcome::Dead(_) => 2,
-            Outcome::Snoozed(_) => 3,
+            Outcome::Snoozed { .. } => 3,
             Outcome::Cancelled(_) => 4,
             Outcome::GivenBack => 5,
             Outcome::Stale => 6,
@@ -103,7 +103,7 @@ mod tests {
         for _ in 0..12 {
             tally.count(&Outcome::Success(tracing::Level::DEBUG));
         }
-        tally.count(&Outcome::Snoozed(Duration::ZERO));
+        tally.count(&Outcome::Snoozed { next_in: Duration::ZERO, because: None });
         tally.count(&Outcome::Stale);
         let counts = tally.take();
         assert_eq!(counts, Counts { success: 12, snoozed: 1, stale: 1, ..Counts::default() });

@@ -77,6 +77,23 @@ async fn reaches(bench: &Bench, handle: &TaskHandle<u32>, state: TaskState) -> T
     view(bench, handle).await
 }
 
+/// Snoozes until its task is old.
+#[derive(Serialize, Deserialize)]
+struct GivesUp {}
+
+impl Task for GivesUp {
+    const NAME: &'static str = "gives_up";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let age = ctx.age().expect("the id has the time of the submit");
+        if age < Duration::from_millis(350) {
+            return Err(Snooze::new(Duration::from_millis(100)).into());
+        }
+        Err(Fatal::new("too old").into())
+    }
+}
+
 on_both! {
     async fn retry_waits_as_long_as_it_asks_for_and_spends_a_retry(bench: Bench) {
         let (handle, worker) = submit(&bench, Obey::Retry { ms: 300 }, 1).await;
@@ -109,6 +126,14 @@ on_both! {
         let task = reaches(&bench, &handle, TaskState::Delayed).await;
         assert_eq!((task.failures, task.misfits, task.errors.len()), (0, 0, 0));
         assert_eq!(handle.result_within(SOON).await.unwrap(), 1, "still the first attempt");
+        worker.stop().await;
+    }
+
+    async fn a_handler_that_snoozes_can_give_up_by_the_age_of_its_task(bench: Bench) {
+        let handle = bench.client.submit(GivesUp {}.call()).await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<GivesUp>());
+        let problem = handle.result_within(SOON).await.unwrap_err();
+        assert!(problem.is_dead() && problem.to_string().contains("too old"), "{problem}");
         worker.stop().await;
     }
 

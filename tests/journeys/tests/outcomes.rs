@@ -72,7 +72,7 @@ impl Task for End {
         match self.how.as_str() {
             "ok" => Ok("fine".into()),
             "large" => Ok("x".repeat(2_000)),
-            "snooze" => Err(Snooze::new(minute).into()),
+            "snooze" => Err(Snooze::new(minute).because("429").into()),
             "retry" => Err(Retry::after(minute).because("the line is busy").into()),
             "cancel" => Err(Cancel.into()),
             "fatal" => Err(Fatal::new("410 gone").into()),
@@ -266,14 +266,14 @@ async fn a_task_that_dies_is_an_error_with_the_reason() {
 
 #[tokio::test]
 async fn what_a_handler_asks_for_is_no_failure() {
-    for (how, level, outcome, next_in_ms) in [
-        ("snooze", Level::INFO, "snoozed", "60000"),
-        ("retry", Level::INFO, "retry", "60000"),
-        ("cancel", Level::INFO, "cancelled", ""),
+    for (how, level, outcome, next_in_ms, error) in [
+        ("snooze", Level::INFO, "snoozed", "60000", "snooze for 60s: 429"),
+        ("retry", Level::INFO, "retry", "60000", "retry in 60s: the line is busy"),
+        ("cancel", Level::INFO, "cancelled", "", "cancelled by its handler"),
     ] {
         let line = line(level, how, 3).await;
         assert_eq!((line.level, line.get("outcome")), (level, outcome), "{how}");
-        assert_eq!(line.get("next_in_ms"), next_in_ms, "{how}");
+        assert_eq!((line.get("next_in_ms"), line.get("error")), (next_in_ms, error), "{how}");
     }
 }
 
