@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::state::AttemptError;
 
-/// The end of an attempt, as its worker has decided it. If the lease was lost and the worker does
-/// not know that yet, the report changes nothing.
+/// The end of an attempt, as Redis has accepted it; see [`Layer::ended`](crate::Layer::ended).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct End {

@@ -92,12 +92,13 @@ pub trait Layer: Send + Sync + 'static {
     }
 
     /// Called once for each attempt that has started and ended, also after a timeout, a panic, a
-    /// cancel or the loss of the lease. The outcome is decided and its report has been queued, so
-    /// this method delays only the slot of the attempt, for at most 5 s. Layers are called in the
-    /// order in which they were added.
+    /// cancel or the loss of the lease. The report of the attempt was sent before, so this method
+    /// delays only the slot of the attempt, for at most 5 s. Layers are called in the order in
+    /// which they were added.
     ///
-    /// The outcome is the one that this worker reports. Redis does something else if the lease is
-    /// over, or if a cancel arrives at the same time; the log has what Redis did.
+    /// The outcome is what Redis did with the report: it is `Cancelled` if a cancel came before the
+    /// report of a failure, and `Stale` if the lease was over. If Redis does not answer within 2 s,
+    /// the outcome is the one that this worker has reported.
     ///
     /// This method is not called if the process ends first.
     fn ended(&self, ctx: &Context, end: &End) -> impl Future<Output = ()> + Send {

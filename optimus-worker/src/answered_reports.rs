@@ -8,11 +8,16 @@ use std::{
     sync::Arc,
 };
 
-use optimus_core::{broker::Reported, log::Log, log_event};
+use optimus_core::{
+    broker::{Failure, Reported},
+    log::Log,
+    log_event,
+};
 use tracing::level_filters::LevelFilter;
 
 use crate::{
     attempts::Attempt,
+    ended_calls,
     outcome_log::{self, End, Outcome},
     report_batch::ReportBatch,
     shared::Shared,
@@ -20,11 +25,31 @@ use crate::{
 };
 
 /// The answer of Redis to a report.
-pub(crate) enum Answer {
+pub(crate) enum Answer<'a> {
     /// Redis accepted the report, or the attempt has none.
     Taken,
-    /// Redis refused the report or did something else, so this outcome counts instead.
-    Replaced(Outcome),
+    /// Redis refused the report, because the lease is over.
+    Stale,
+    /// Redis had been asked to stop the task, and cancelled it. This is the report, if it is a
+    /// failure.
+    Cancelled(Option<&'a Failure>),
+    /// Redis had refused the report itself, and accepted this one.
+    Dead(&'a Failure),
+    /// Redis did not answer before the worker ended.
+    Unanswered,
+}
+
+impl Answer<'_> {
+    /// Returns the outcome that counts instead of the one that was reported.
+    fn instead(&self) -> Option<Outcome> {
+        match *self {
+            Self::Taken => None,
+            Self::Stale => Some(Outcome::Stale),
+            Self::Cancelled(failure) => Some(Outcome::cancelled(failure)),
+            Self::Dead(failure) => Some(Outcome::failed(failure, false)),
+            Self::Unanswered => Some(Outcome::Unanswered),
+        }
+    }
 }
 
 /// Attempts to log. An attempt may have an outcome that replaces its own. If the levels of the
@@ -33,13 +58,11 @@ pub(crate) enum Answer {
 pub(crate) struct Answered(Vec<(Arc<Attempt>, Option<Outcome>)>);
 
 impl Answered {
-    /// Counts an attempt that has ended, and keeps it for the log.
-    pub(crate) fn end(&mut self, shared: &Shared, attempt: Arc<Attempt>, answer: Answer) {
+    /// Counts an attempt that has ended, passes the answer to its layers, and keeps it for the log.
+    pub(crate) fn end(&mut self, shared: &Shared, attempt: Arc<Attempt>, answer: &Answer<'_>) {
         let Some(ended) = attempt.ended() else { return };
-        let replaced = match answer {
-            Answer::Taken => None,
-            Answer::Replaced(outcome) => Some(outcome),
-        };
+        ended_calls::answered(&attempt, answer);
+        let replaced = answer.instead();
         let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
         shared.tally.count(outcome);
         if outcome.level() <= LevelFilter::current() {
@@ -87,15 +110,15 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported)
     let mut answered = Answered::default();
     shared.attempts.remove(batch.leases(), |position, attempt| {
         let answer = if !batch.is_resent && stale.contains(&position) {
-            Answer::Replaced(Outcome::Stale)
+            Answer::Stale
         } else if cancelled.contains(&position) {
-            Answer::Replaced(Outcome::cancelled(batch.failure(position)))
+            Answer::Cancelled(batch.failure(position))
         } else if let Some(failure) = batch.dead() {
-            Answer::Replaced(Outcome::failed(failure, false))
+            Answer::Dead(failure)
         } else {
             Answer::Taken
         };
-        answered.end(shared, attempt, answer);
+        answered.end(shared, attempt, &answer);
     });
     answered.log(&shared.log);
     for (position, lease) in batch.leases().enumerate() {
@@ -117,7 +140,7 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported)
 pub(crate) fn log_unanswered(shared: &Shared) {
     let mut answered = Answered::default();
     for attempt in shared.attempts.snapshot() {
-        answered.end(shared, attempt, Answer::Replaced(Outcome::Unanswered));
+        answered.end(shared, attempt, &Answer::Unanswered);
     }
     answered.log(&shared.log);
     for (id, marked) in shared.marked_dead.take_all() {

@@ -1,21 +1,32 @@
 //! Reports that Redis accepts, refuses, or may have accepted before.
 
-use std::iter;
+use std::{iter, sync::Mutex};
 
 use optimus_core::{
-    Lease, Task,
+    Client, Context, Layer, Lease, Task,
     broker::{BrokerError, Claimed, Give, Release},
 };
 use tracing::Level;
 
 use super::*;
 use crate::{
-    decide_outcome::Report,
+    Worker,
+    decide_outcome::{Decision, Report},
     idle_worker::{Nothing, idle_worker},
     prepare::{Claim, prepare},
     reporter::take_in_reports,
     tally::Counts,
 };
+
+/// A layer that keeps the outcomes that it hears.
+#[derive(Clone, Default)]
+struct Hears(Arc<Mutex<Vec<String>>>);
+
+impl Layer for Hears {
+    async fn ended(&self, _: &Context, end: &optimus_core::End) {
+        self.0.lock().unwrap().push(format!("{:?}", end.outcome));
+    }
+}
 
 /// A worker with an attempt that has succeeded. The report of the attempt is not sent yet.
 struct Held {
@@ -26,6 +37,19 @@ struct Held {
 impl Held {
     async fn new(name: &str) -> Self {
         let (client, shared) = idle_worker(name).await;
+        Self::of(&client, shared).await
+    }
+
+    /// The same, on a worker with this layer, which hears of the end of the attempt.
+    async fn layered(name: &str, layer: Hears) -> Self {
+        let url = format!("memory://{name}");
+        let client = Client::builder(&url).connect().await.unwrap();
+        let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
+        let shared = worker.layer(layer).build().unwrap().idle_worker().await;
+        Self::of(&client, shared).await
+    }
+
+    async fn of(client: &Client, shared: Arc<Shared>) -> Self {
         client.submit(Nothing {}.call()).await.unwrap();
         let (queue, broker) = (&shared.queues[0], &shared.broker);
         let claimed = broker.claim(&queue.name, &queue.worker(), 1, 1).await.unwrap();
@@ -46,6 +70,8 @@ impl Held {
         assert!(attempt.settle());
         attempt.set_ended(Outcome::Success(Level::DEBUG));
         let held = Self { shared, lease };
+        let decision = Decision::from(held.report());
+        ended_calls::start(&held.shared, &attempt, Some(&decision));
         held.shared.reporter.push(held.report());
         held
     }
@@ -125,4 +151,32 @@ async fn an_attempt_counts_as_cancelled_if_redis_was_asked_to_stop_its_task_befo
     let held = Held::new("report-cancelled").await;
     held.shared.broker.cancel(&held.lease.id).await.unwrap();
     assert_eq!(held.counts().await, Counts { cancelled: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn layers_hear_what_redis_did_with_the_report() {
+    for (name, expected) in
+        [("heard-taken", "GivenBack"), ("heard-cancelled", "Cancelled"), ("heard-stale", "Stale")]
+    {
+        let heard = Hears::default();
+        let held = Held::layered(name, heard.clone()).await;
+        let attempt = held.shared.attempts.of(&held.lease).unwrap();
+        match expected {
+            "Cancelled" => drop(held.shared.broker.cancel(&held.lease.id).await.unwrap()),
+            "Stale" => held.lose().await,
+            _ => {}
+        }
+        held.counts().await;
+        ended_calls::finish(&held.shared, &attempt).await;
+        assert_eq!(*heard.0.lock().unwrap(), [expected]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_hear_what_was_reported_if_redis_does_not_answer() {
+    let heard = Hears::default();
+    let held = Held::layered("heard-unanswered", heard.clone()).await;
+    let attempt = held.shared.attempts.of(&held.lease).unwrap();
+    ended_calls::finish(&held.shared, &attempt).await;
+    assert_eq!(*heard.0.lock().unwrap(), ["GivenBack"]);
 }

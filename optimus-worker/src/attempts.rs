@@ -11,9 +11,11 @@ use std::{
 };
 
 use optimus_core::{Context, Lease, TaskId};
-use tokio::{sync::Notify, task::JoinHandle, time::Instant};
+use tokio::{sync::Notify, time::Instant};
 
-use crate::{decide_outcome::Facts, outcome_log::Outcome, wakeups::Wakeups};
+use crate::{
+    decide_outcome::Facts, ended_calls::EndedCalls, outcome_log::Outcome, wakeups::Wakeups,
+};
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
 /// deadline.
@@ -46,8 +48,8 @@ pub(crate) struct Attempt {
     pub(crate) ctx: Context,
     /// Asks the executor to drop the handler.
     pub(crate) abandon: Notify,
-    /// The calls of `ended` on the attempt's layers, once they have begun.
-    pub(crate) ended_calls: Mutex<Option<JoinHandle<()>>>,
+    /// The calls of `ended` on the attempt's layers, once the attempt has ended.
+    pub(crate) ended_calls: Mutex<EndedCalls>,
     begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
@@ -65,7 +67,7 @@ impl Attempt {
             started_at: Instant::now(),
             ctx,
             abandon: Notify::new(),
-            ended_calls: Mutex::new(None),
+            ended_calls: Mutex::default(),
             begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),

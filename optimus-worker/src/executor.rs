@@ -19,7 +19,7 @@ use crate::{
     answered_reports::{Answer, Answered},
     attempts::{Attempt, Stop},
     decide_outcome::{self, Decision, HandlerEnd, Report},
-    ended_calls::{self, EndedCalls},
+    ended_calls,
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
     shared::Shared,
@@ -125,21 +125,20 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     drop(slot);
 }
 
-/// Reports the outcome of a settled attempt, and calls the layers. The attempt is counted and
-/// logged once Redis has answered.
+/// Reports the outcome of a settled attempt. The attempt is counted and logged, and its layers are
+/// called, once Redis has answered.
 pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
-    let calls = EndedCalls::of(shared, attempt, decision.as_ref());
+    ended_calls::start(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
     if let Some(decision) = decision {
         shared.reporter.push(decision.report);
     } else {
         let mut answered = Answered::default();
         shared.attempts.remove(iter::once(&attempt.lease), |_, attempt| {
-            answered.end(shared, attempt, Answer::Taken);
+            answered.end(shared, attempt, &Answer::Taken);
         });
         answered.log(&shared.log);
     }
-    calls.start(shared, attempt);
 }
 
 /// Resolves when the handler may be dropped. If the handler blocks a thread, which can't be
