@@ -147,10 +147,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         return Err(Obstacle::Quarantined(QuarantinedTask { lease, task, attempt, losses }));
     }
     if alone {
-        let time_alone = time_alone(losses, record.max_losses);
-        shared.quarantine.started(Instant::now(), time_alone);
+        shared.quarantine.started(Instant::now(), time_alone(losses, record.max_losses));
     }
-    let age = age(record.accepted_ms, &lease, now_ms);
     let worker = (shared.threads.clone(), shared.client.clone());
     let begins = optimus_core::AttemptFacts {
         id: lease.id.clone(),
@@ -160,7 +158,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         max_retry: record.max_retry,
         fence: lease.token.fence,
         deadline: (Instant::now() + record.timeout).into_std(),
-        age,
+        age: age(record.accepted_ms, &lease, now_ms),
         lane: record.lane.as_ref().map(|lane| lane.key.clone()),
         headers: record.headers,
     };
@@ -174,7 +172,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         result_limit: shared.config.result_limit,
-        wait: age.filter(|_| !was_tried),
+        wait: ctx.age().filter(|_| !was_tried),
         biz_id: record.biz_id,
         lane: record.lane,
         on_lost: record.on_lost,
