@@ -1,9 +1,16 @@
 //! "Did you mean …?"
 
-/// Returns the candidate that `word` probably means.
+/// The least number of letters of a beginning that stands for a whole word.
+const BEGINNING_MIN: usize = 3;
+
+/// Returns the candidate that `word` probably means: it is similar, or begins with this word.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let near = |candidate: &&str| distance(word, candidate) <= candidate.len().div_ceil(3).min(3);
-    candidates.iter().copied().filter(near).min_by_key(|candidate| distance(word, candidate))
+    let similar = candidates.iter().copied().filter(near);
+    let begins = |candidate: &&str| word.len() >= BEGINNING_MIN && candidate.starts_with(word);
+    similar
+        .min_by_key(|candidate| distance(word, candidate))
+        .or_else(|| candidates.iter().copied().find(begins))
 }
 
 /// Returns the number of letters to insert, delete or replace between two words.
@@ -42,7 +49,9 @@ mod tests {
         assert_eq!(nearest("queu", &words), Some("queue"));
         assert_eq!(nearest("time_out", &words), Some("timeout"));
         assert_eq!(nearest("max_retries", &words), Some("max_retry"));
+        assert_eq!(nearest("time", &words), Some("timeout"));
         assert_eq!(nearest("colour", &words), None);
+        assert_eq!(nearest("", &words), None);
     }
 
     #[test]

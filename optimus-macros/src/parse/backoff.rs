@@ -26,7 +26,7 @@ pub(crate) fn parse(text: &str) -> Result<Formula, String> {
     };
     match name {
         "sidekiq" if inside.trim().is_empty() => Ok(Formula::Sidekiq),
-        "sidekiq" => Err("`sidekiq` takes no parameters".to_owned()),
+        "sidekiq" => Err("`sidekiq` has no parameters".to_owned()),
         "exponential" => {
             let Numbers { step, cap, jitter } =
                 Numbers::parse(name, &["base", "cap", "jitter"], inside)?;
@@ -94,7 +94,7 @@ impl Numbers {
 }
 
 fn unknown(formula: &str, name: &str, there_are: &[&str]) -> String {
-    format!("`{formula}` has no parameter `{name}`; it takes {}", suggest::list(there_are))
+    format!("`{formula}` has no parameter `{name}`; it has {}", suggest::list(there_are))
 }
 
 fn positive(name: &str, value: &str) -> Result<Duration, String> {
@@ -144,9 +144,10 @@ mod tests {
         for (text, problem) in [
             ("", "there is no backoff \"\""),
             ("exponentail", "did you mean \"exponential\"?"),
+            ("expo", "did you mean \"exponential\"?"),
             ("exponential(base = 1s", "does not end with `)`"),
-            ("sidekiq(base = 1s)", "takes no parameters"),
-            ("fixed(base = 1s)", "no parameter `base`; it takes `wait` and `jitter`"),
+            ("sidekiq(base = 1s)", "has no parameters"),
+            ("fixed(base = 1s)", "no parameter `base`; it has `wait` and `jitter`"),
             ("fixed(cap = 1s)", "no parameter `cap`"),
             ("linear(base 1s)", "should be `name = value`"),
             ("linear(base = 1s, base = 2s)", "given twice"),

@@ -131,7 +131,7 @@ impl Param {
         let (serde, attrs): (Vec<_>, Vec<_>) =
             attrs.into_iter().partition(|attr| attr.path().is_ident("serde"));
         for attr in data.iter().filter(|attr| !matches!(attr.meta, Meta::Path(_))) {
-            errors.refuse(attr, "`#[data]` takes no arguments: the value is found by its type");
+            errors.refuse(attr, "`#[data]` has no arguments: the value is found by its type");
         }
         let role = match () {
             () if !data.is_empty() => Role::Data,

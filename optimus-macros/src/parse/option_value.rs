@@ -17,7 +17,7 @@ pub(crate) const COUNT_MAX: i128 = u32::MAX as i128;
 pub(crate) fn text(name: &Ident, value: &Expr) -> Result<LitStr> {
     match plain(value) {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.clone()),
-        _ => refuse(value, format!("`{name}` takes a string, as in `{name} = \"…\"`")),
+        _ => refuse(value, format!("`{name}` must be a string, as in `{name} = \"…\"`")),
     }
 }
 
@@ -58,10 +58,22 @@ pub(crate) fn number<N: TryFrom<i128>>(
             } else {
                 format!("from {from} to {to}")
             };
-            refuse(value, format!("`{name}` takes a whole number {range}"))
+            let unquoted = unquoted(value);
+            let hint = unquoted.map_or_else(String::new, |number| {
+                format!(", without quotes: `{name} = {number}`")
+            });
+            refuse(value, format!("`{name}` must be a whole number {range}{hint}"))
         },
         Ok,
     )
+}
+
+/// Returns the number inside quotes.
+fn unquoted(value: &Expr) -> Option<i128> {
+    match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value().trim().parse().ok(),
+        _ => None,
+    }
 }
 
 /// Reads a duration above zero.
@@ -90,7 +102,7 @@ pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
                 format!("units need quotes: `{name} = \"{}\"`", source(value))
             }
             None => format!(
-                "`{name}` takes whole seconds, as in `{name} = 600`, or a text with units, as in \
+                "`{name}` must be whole seconds, as in `{name} = 600`, or a text with units, as in \
                  `{name} = \"10m\"`"
             ),
         },
@@ -108,7 +120,7 @@ pub(crate) fn backoff(value: &Expr) -> Result<Backoff> {
         },
         _ => refuse(
             value,
-            "`backoff` takes a formula in quotes, as in `backoff = \"exponential(base = 1s)\"`, or \
+            "`backoff` must be a formula in quotes, as in `backoff = \"exponential(base = 1s)\"`, or \
              the path of a `fn(u32, &(dyn Error + 'static)) -> Duration`",
         ),
     }
@@ -159,7 +171,12 @@ pub(crate) fn path(name: &Ident, value: &Expr) -> Result<Path> {
         _ => None,
     };
     path.map_or_else(
-        || refuse(value, format!("`{name}` takes the path of this crate, as in `{name} = ::jobs`")),
+        || {
+            refuse(
+                value,
+                format!("`{name}` must be the path of this crate, as in `{name} = ::jobs`"),
+            )
+        },
         Ok,
     )
 }

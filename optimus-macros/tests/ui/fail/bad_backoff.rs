@@ -22,4 +22,7 @@ async fn wrong_function() {}
 #[optimus::task(on_lost = "ignore")]
 async fn on_lost() {}
 
+#[optimus::task(backoff = "expo")]
+async fn beginning() {}
+
 fn main() {}
