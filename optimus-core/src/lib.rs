@@ -52,6 +52,8 @@ mod threads;
 #[doc(hidden)]
 pub mod broker;
 #[doc(hidden)]
+pub mod environment;
+#[doc(hidden)]
 pub mod log;
 #[doc(hidden)]
 pub mod platform;

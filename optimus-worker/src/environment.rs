@@ -1,16 +1,14 @@
 //! The environment variables that set up a worker, and those that have no effect: [`Environment`].
 
-use optimus_core::Error;
+use optimus_core::{
+    Error,
+    environment::{self, CONCURRENCY, LOG_EACH, NAMESPACE, QUEUES, WORKER_NAME as NAME},
+};
 
 use crate::{builder::WorkerBuilder, config::parse_queues};
 
-const NAMESPACE: &str = "OPTIMUS_NAMESPACE";
-const NAME: &str = "OPTIMUS_WORKER_NAME";
-const QUEUES: &str = "OPTIMUS_QUEUES";
-const CONCURRENCY: &str = "OPTIMUS_CONCURRENCY";
-const LOG_EACH: &str = "OPTIMUS_LOG_EACH";
-/// Every variable of Optimus.
-const KNOWN: [&str; 6] = ["OPTIMUS_URL", NAMESPACE, NAME, QUEUES, CONCURRENCY, LOG_EACH];
+/// The variables that set an option of a worker, beside its URL.
+const OPTIONS: [&str; 5] = [NAMESPACE, NAME, QUEUES, CONCURRENCY, LOG_EACH];
 
 /// What the environment has set, and what of it has no effect. Empty for a worker that does not
 /// read it.
@@ -36,10 +34,7 @@ impl Environment {
         let replaced = replaced.map(|Variable { name, .. }| {
             format!("{name} has no effect: the program sets this option itself, after from_env")
         });
-        let unknown = self
-            .unknown
-            .iter()
-            .map(|name| format!("{name} has no effect: a worker only reads {}", KNOWN.join(", ")));
+        let unknown = self.unknown.iter().map(|name| environment::without_effect(name));
         replaced.chain(unknown).collect()
     }
 }
@@ -51,12 +46,8 @@ impl WorkerBuilder {
         names: impl IntoIterator<Item = String>,
     ) -> Result<Self, Error> {
         let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
-        let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
-            Error::invalid(
-                "the URL of Redis is not set: set OPTIMUS_URL (or REDIS_URL), for example \
-                 OPTIMUS_URL=redis://127.0.0.1/",
-            )
-        })?;
+        let unknown = environment::unknown(names);
+        let url = environment::url(set, &unknown)?;
         let mut builder = Self::new(&url);
         if let Some(namespace) = set(NAMESPACE) {
             builder = builder.namespace(namespace.trim());
@@ -82,11 +73,8 @@ impl WorkerBuilder {
                 }
             }
         }
-        let is_unknown =
-            |name: &String| name.starts_with("OPTIMUS_") && !KNOWN.contains(&name.as_str());
-        let used = KNOWN[1..].iter().filter(|name| set(name).is_some());
+        let used = OPTIONS.iter().filter(|name| set(name).is_some());
         let used = used.map(|name| Variable { name, option: builder.option(name) }).collect();
-        let unknown = names.into_iter().filter(is_unknown).collect();
         builder.environment = Environment { used, unknown };
         Ok(builder)
     }
@@ -169,7 +157,7 @@ mod tests {
         let texts = without(&changed);
         let names: Vec<&str> = texts.iter().filter_map(|text| text.split(' ').next()).collect();
         assert_eq!(names, [QUEUES, CONCURRENCY, "OPTIMUS_CONCURENCY"]);
-        assert!(texts[2].contains("OPTIMUS_CONCURRENCY"), "{texts:?}");
+        assert!(texts[2].ends_with("did you mean OPTIMUS_CONCURRENCY?"), "{texts:?}");
         assert_eq!(without(&WorkerBuilder::new("redis://a").concurrency(4)), [""; 0]);
     }
 }

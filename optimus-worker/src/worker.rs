@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future};
 
-use optimus_core::{Data, Error, Layers};
+use optimus_core::{Data, Error, Layers, environment};
 
 use crate::{
     WorkerBuilder,
@@ -58,8 +58,7 @@ impl Worker {
     /// [`Error::is_invalid`] if a variable is missing or invalid. The text names the variable to
     /// set.
     pub fn from_env() -> Result<WorkerBuilder, Error> {
-        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        WorkerBuilder::from_env(|name| std::env::var(name).ok(), names)
+        WorkerBuilder::from_env(|name| std::env::var(name).ok(), environment::names())
     }
 
     pub(crate) fn new(config: Config, registry: Registry, data: Data, layers: Layers) -> Self {

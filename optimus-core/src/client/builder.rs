@@ -7,9 +7,11 @@ use crate::{
     BoxError, Credentials, Durability, Error,
     broker::{Broker, Endpoint, SizeLimit},
     credentials::AskCredentials,
+    environment,
     id::validate_name,
     layer::Layer,
     layers::Layers,
+    log_event,
 };
 
 /// The prefix of all keys, unless another is set.
@@ -30,6 +32,9 @@ pub struct ClientBuilder {
     durability: Durability,
     credentials: Option<AskCredentials>,
     layers: Layers,
+    /// The variables that look like those of Optimus and have no effect, unless the environment was
+    /// not read.
+    without_effect: Vec<String>,
 }
 
 /// Omits the URL, which may have a password.
@@ -49,21 +54,22 @@ impl ClientBuilder {
             durability: Durability::Memory,
             credentials: None,
             layers: Layers::default(),
+            without_effect: Vec::new(),
         }
     }
 
-    pub(super) fn from_env(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    /// `var` returns the value of a variable; `names` are the names of all.
+    pub(super) fn from_env(
+        var: impl Fn(&str) -> Option<String>,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<Self, Error> {
         let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
-        let url = set("OPTIMUS_URL").or_else(|| set("REDIS_URL")).ok_or_else(|| {
-            Error::invalid(
-                "the URL of Redis is not set: set OPTIMUS_URL (or REDIS_URL), for example \
-                 OPTIMUS_URL=redis://127.0.0.1/",
-            )
-        })?;
-        let namespace = set("OPTIMUS_NAMESPACE");
-        Ok(match namespace {
-            Some(namespace) => Self::new(&url).namespace(namespace.trim()),
-            None => Self::new(&url),
+        let without_effect = environment::unknown(names);
+        let builder = Self::new(&environment::url(set, &without_effect)?);
+        let builder = Self { without_effect, ..builder };
+        Ok(match set(environment::NAMESPACE) {
+            Some(namespace) => builder.namespace(namespace.trim()),
+            None => builder,
         })
     }
 
@@ -159,6 +165,10 @@ impl ClientBuilder {
         }
         let endpoint = Endpoint::with_credentials(&self.url, self.credentials.clone())?;
         let broker = Broker::new(endpoint, &self.namespace, "client");
+        for name in &self.without_effect {
+            let text = environment::without_effect(name);
+            log_event!(broker.log(), WARN, "{text}");
+        }
         broker.within(Duration::ZERO).ping().await?;
         let confirmer = self.confirmer(&broker).await?;
         let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);
@@ -216,11 +226,14 @@ fn unsupported(durability: Durability, why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use optimus_testkit::{EachEvent, LogEvent};
+
     use super::*;
 
     fn built(vars: &[(&str, &str)]) -> Result<ClientBuilder, Error> {
         let var = |name: &str| vars.iter().find(|(other, _)| *other == name);
-        ClientBuilder::from_env(|name| var(name).map(|(_, value)| (*value).to_owned()))
+        let names = vars.iter().map(|(name, _)| (*name).to_owned());
+        ClientBuilder::from_env(|name| var(name).map(|(_, value)| (*value).to_owned()), names)
     }
 
     #[test]
@@ -233,6 +246,21 @@ mod tests {
         let problem = built(&[("OPTIMUS_URL", " ")]).unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains("OPTIMUS_URL"), "{problem}");
     }
+
+    #[tokio::test]
+    async fn a_client_of_the_environment_logs_a_variable_that_has_no_effect() {
+        let (events, seen) = std::sync::mpsc::channel::<LogEvent>();
+        let events = std::sync::Mutex::new(events);
+        let each = EachEvent::new(move |event| events.lock().unwrap().send(event).unwrap());
+        let _heard = tracing::subscriber::set_default(each.at(tracing::Level::WARN));
+        let vars = [("OPTIMUS_URL", "memory://misspelt"), ("OPTIMUS_NAMESPCE", "shop")];
+        let client = built(&vars).unwrap().connect().await.unwrap();
+        client.0.broker.log().flush(Duration::from_secs(20)).await;
+        let texts: Vec<_> = seen.try_iter().map(|event| event.message().to_owned()).collect();
+        let expected = "OPTIMUS_NAMESPCE has no effect: did you mean OPTIMUS_NAMESPACE?";
+        assert_eq!(texts, [expected]);
+    }
+
     #[test]
     fn the_password_of_the_url_is_not_shown() {
         let shown = format!("{:?}", ClientBuilder::new("redis://ann:s3cret@127.0.0.1/"));

@@ -37,6 +37,7 @@ use crate::{
     Error,
     broker::{Broker, Receipt, SizeLimit},
     call::Submit,
+    environment,
     id::TaskId,
     inspect::Inspector,
     layers::Layers,
@@ -108,7 +109,8 @@ impl Client {
     }
 
     /// Returns a builder with the settings of the environment, as workers use them: `OPTIMUS_URL`
-    /// (else `REDIS_URL`) and `OPTIMUS_NAMESPACE`.
+    /// (else `REDIS_URL`) and `OPTIMUS_NAMESPACE`. For each other variable whose name begins with
+    /// `OPTIMUS_` and which workers do not read either, `connect` logs a warning.
     ///
     /// ```no_run
     /// # use optimus_core::{Client, Error};
@@ -121,7 +123,7 @@ impl Client {
     /// # Errors
     /// [`Error::is_invalid`] if no URL is set.
     pub fn from_env() -> Result<ClientBuilder, Error> {
-        ClientBuilder::from_env(|name| std::env::var(name).ok())
+        ClientBuilder::from_env(|name| std::env::var(name).ok(), environment::names())
     }
 
     /// Makes `.perform_async()` use this client, and replaces an earlier installed client.

@@ -1,0 +1,93 @@
+//! The environment variables that clients and workers read, and those that have no effect. This
+//! module is for the other Optimus crates and is not public API.
+
+use crate::error::Error;
+
+/// The URL of the store; else [`URL_ELSE`].
+pub const URL: &str = "OPTIMUS_URL";
+pub const URL_ELSE: &str = "REDIS_URL";
+pub const NAMESPACE: &str = "OPTIMUS_NAMESPACE";
+pub const WORKER_NAME: &str = "OPTIMUS_WORKER_NAME";
+pub const QUEUES: &str = "OPTIMUS_QUEUES";
+pub const CONCURRENCY: &str = "OPTIMUS_CONCURRENCY";
+pub const LOG_EACH: &str = "OPTIMUS_LOG_EACH";
+/// Every variable that clients or workers read.
+const KNOWN: [&str; 7] = [URL, URL_ELSE, NAMESPACE, WORKER_NAME, QUEUES, CONCURRENCY, LOG_EACH];
+/// The beginning of the names of all variables of Optimus.
+const PREFIX: &str = "OPTIMUS_";
+
+/// Returns the URL of the store. `set` returns the value of a variable that is set and not empty;
+/// `unknown` are the variables of [`unknown`], one of which may be meant.
+///
+/// # Errors
+/// [`Error::is_invalid`] if neither variable is set.
+pub fn url(set: impl Fn(&str) -> Option<String>, unknown: &[String]) -> Result<String, Error> {
+    set(URL).or_else(|| set(URL_ELSE)).ok_or_else(|| {
+        let meant = unknown.iter().find(|name| nearest(name) == Some(URL));
+        let meant = meant.map_or_else(String::new, |name| format!("; {name} is misspelt"));
+        Error::invalid(format!(
+            "the URL of Redis is not set: set {URL} (or {URL_ELSE}), for example \
+             {URL}=redis://127.0.0.1/{meant}"
+        ))
+    })
+}
+
+/// Returns the names that begin like those of Optimus and that it does not read.
+pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let is_unknown = |name: &String| name.starts_with(PREFIX) && !KNOWN.contains(&name.as_str());
+    names.into_iter().filter(is_unknown).collect()
+}
+
+/// Returns the warning about such a variable.
+pub fn without_effect(name: &str) -> String {
+    match nearest(name) {
+        Some(meant) => format!("{name} has no effect: did you mean {meant}?"),
+        None => format!("{name} has no effect: Optimus only reads {}", KNOWN.join(", ")),
+    }
+}
+
+/// Returns the names of all variables of the process.
+pub fn names() -> impl Iterator<Item = String> {
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+}
+
+/// Returns the known variable that is probably meant.
+fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix(PREFIX)?;
+    let known = KNOWN.into_iter().filter_map(|known| Some((known.strip_prefix(PREFIX)?, known)));
+    let near = known.map(|(word, known)| (distance(name, word), word.len(), known));
+    let near = near.filter(|(distance, len, _)| *distance <= len.div_ceil(3).min(3));
+    near.min_by_key(|(distance, ..)| *distance).map(|(.., known)| known)
+}
+
+/// Returns the number of letters to insert, delete or replace between two words.
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_variable_names_the_one_that_is_meant_and_others_all() {
+        let names = ["PATH", "OPTIMUS_URL", "OPTIMUS_NAMESPCE", "OPTIMUS_COLOUR"];
+        let unknown = unknown(names.map(str::to_owned));
+        assert_eq!(unknown, ["OPTIMUS_NAMESPCE", "OPTIMUS_COLOUR"]);
+        let [misspelt, other] = [0, 1].map(|at| without_effect(&unknown[at]));
+        assert!(misspelt.ends_with("did you mean OPTIMUS_NAMESPACE?"), "{misspelt}");
+        assert!(other.contains("reads OPTIMUS_URL, REDIS_URL, OPTIMUS_NAMESPACE"), "{other}");
+        let problem = url(|_| None, &["OPTIMUS_URI".to_owned()]).unwrap_err().to_string();
+        assert!(problem.ends_with("OPTIMUS_URI is misspelt"), "{problem}");
+    }
+}
