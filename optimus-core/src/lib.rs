@@ -11,6 +11,7 @@
 
 mod after;
 mod after_options;
+mod answers;
 mod arguments;
 mod attempt_data;
 mod attempt_end;
@@ -66,6 +67,7 @@ pub use self::{
     rate::Rate,
 };
 pub use self::{
+    answers::{CancelAnswer, DeleteAnswer, QueueAnswer},
     attempt_end::{End, Outcome},
     call::{Call, ErasedCall, Submit},
     client::{Client, ClientBuilder, NAMESPACE_DEFAULT, Results, SubmitAllError, TaskHandle},

@@ -46,8 +46,9 @@ pub struct Counts {
     pub dead: u64,
     /// Cancelled tasks that are kept.
     pub cancelled: u64,
-    /// Summaries of successes that are kept: the last 1,000, and up to 128 more.
-    pub success: u64,
+    /// The successes whose summaries are kept: the last 1,000, and up to 128 more. The number of
+    /// all successes is not kept; each worker's log has them per minute.
+    pub recent_successes: u64,
     /// Bytes of the dead tasks' records, arguments and error histories.
     pub dead_bytes: u64,
     /// Bytes of the cancelled tasks' records, arguments and error histories.
@@ -161,7 +162,7 @@ impl Broker {
             working,
             dead: sizes[4],
             cancelled: sizes[5],
-            success: sizes[6],
+            recent_successes: sizes[6],
             dead_bytes: flags[3].parse().unwrap_or(0),
             cancelled_bytes: flags[4].parse().unwrap_or(0),
             purged: flags[1].parse().unwrap_or(0),

@@ -6,15 +6,15 @@ use futures_util::future::join_all;
 
 use super::Client;
 use crate::{
-    Error,
+    CancelAnswer, DeleteAnswer, Error, QueueAnswer,
     broker::{BATCH_MAX, BrokerError, Cancelled, Deleted, Refusal},
     id::{QueueName, TaskId},
     state::TaskState,
 };
 
 impl Client {
-    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns whether the
-    /// task is already cancelled.
+    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns which of the
+    /// two was done.
     ///
     /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
     /// An `async` handler that does not end within 10 s is dropped. A handler that still returns
@@ -24,7 +24,7 @@ impl Client {
     /// [`Error::is_wrong_state`] if the task has ended; [`Error::is_forgotten`] if the store has no
     /// data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
     /// which is safe to repeat.
-    pub async fn cancel(&self, id: &TaskId) -> Result<bool, Error> {
+    pub async fn cancel(&self, id: &TaskId) -> Result<CancelAnswer, Error> {
         self.cancel_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
@@ -36,8 +36,11 @@ impl Client {
     pub async fn cancel_all(
         &self,
         ids: impl IntoIterator<Item = TaskId>,
-    ) -> Vec<Result<bool, Error>> {
-        self.each(Verb::Cancel, ids.into_iter().collect()).await
+    ) -> Vec<Result<CancelAnswer, Error>> {
+        let done = self.each(Verb::Cancel, ids.into_iter().collect()).await;
+        let answer =
+            |is_done| if is_done { CancelAnswer::Cancelled } else { CancelAnswer::AskedToStop };
+        done.into_iter().map(|done| done.map(answer)).collect()
     }
 
     /// Puts a dead or cancelled task back in the ready list, with its counts of tries at zero.
@@ -79,7 +82,7 @@ impl Client {
 
     /// Permanently removes a task with its arguments and all its other data, and frees its biz id.
     /// Handles that wait for the task return that it is forgotten. Returns whether there was
-    /// anything to remove: `false` for an unknown task, and so for a repeated delete.
+    /// anything to remove: an unknown task is no error, and so neither is a repeated delete.
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if a worker holds the task, or if the task has succeeded.
@@ -87,7 +90,7 @@ impl Client {
     /// success, Redis stores only the result, until its `result_ttl` is over.
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is
     /// safe to repeat.
-    pub async fn delete(&self, id: &TaskId) -> Result<bool, Error> {
+    pub async fn delete(&self, id: &TaskId) -> Result<DeleteAnswer, Error> {
         self.delete_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
@@ -119,8 +122,11 @@ impl Client {
     pub async fn delete_all(
         &self,
         ids: impl IntoIterator<Item = TaskId>,
-    ) -> Vec<Result<bool, Error>> {
-        self.each(Verb::Delete, ids.into_iter().collect()).await
+    ) -> Vec<Result<DeleteAnswer, Error>> {
+        let done = self.each(Verb::Delete, ids.into_iter().collect()).await;
+        let answer =
+            |is_done| if is_done { DeleteAnswer::Deleted } else { DeleteAnswer::NothingThere };
+        done.into_iter().map(|done| done.map(answer)).collect()
     }
 
     /// Stops the claims of a queue. Running tasks continue. Returns whether the queue is known: a
@@ -130,7 +136,9 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// if !client.pause("mail").await? {
+    /// use optimus_core::QueueAnswer;
+    ///
+    /// if client.pause("mail").await? == QueueAnswer::Unknown {
     ///     eprintln!("no task was ever in queue mail: is that its name?");
     /// }
     /// # Ok(())
@@ -140,13 +148,13 @@ impl Client {
     /// # Errors
     /// [`Error::is_invalid`] if no queue can have this name; [`Error::is_unavailable`];
     /// [`Error::is_unknown_outcome`], as for [`cancel`](Self::cancel).
-    pub async fn pause(&self, queue: impl AsRef<str>) -> Result<bool, Error> {
+    pub async fn pause(&self, queue: impl AsRef<str>) -> Result<QueueAnswer, Error> {
         let queue = &QueueName::new(queue)?;
         let paused = match self.0.broker.pause(queue).await {
             Ok(false) => self.list_paused(queue).await.map(|()| false),
             answer => answer,
         };
-        paused.map_err(|problem| of_queue("pause", queue, problem))
+        paused.map(answer_of).map_err(|problem| of_queue("pause", queue, problem))
     }
 
     /// Lists a paused queue that has no task and no worker, so that operators see it. A full Redis
@@ -165,14 +173,14 @@ impl Client {
     ///
     /// # Errors
     /// As for [`pause`](Self::pause).
-    pub async fn resume(&self, queue: impl AsRef<str>) -> Result<bool, Error> {
+    pub async fn resume(&self, queue: impl AsRef<str>) -> Result<QueueAnswer, Error> {
         let queue = &QueueName::new(queue)?;
         let is_known = self.0.broker.resume(queue).await;
-        is_known.map_err(|problem| of_queue("resume", queue, problem))
+        is_known.map(answer_of).map_err(|problem| of_queue("resume", queue, problem))
     }
 
-    /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call; returns the answer of each,
-    /// in order.
+    /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call. Returns for each, in order,
+    /// whether the verb itself was done.
     async fn each(&self, verb: Verb, ids: Vec<TaskId>) -> Vec<Result<bool, Error>> {
         let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
         for (place, id) in ids.iter().enumerate() {
@@ -231,6 +239,10 @@ impl Client {
             }
         })
     }
+}
+
+fn answer_of(is_known: bool) -> QueueAnswer {
+    if is_known { QueueAnswer::Known } else { QueueAnswer::Unknown }
 }
 
 fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {

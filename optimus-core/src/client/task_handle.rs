@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Client, Inner, siblings::Place};
 use crate::{
-    Error,
+    CancelAnswer, Error,
     broker::{BrokerError, End, Ends, Returned, StoredBy},
     id::TaskId,
     state::TaskState,
@@ -114,12 +114,11 @@ impl<T> TaskHandle<T> {
         Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
     }
 
-    /// Cancels the task, or asks its worker to stop it. Returns whether the task is already
-    /// cancelled.
+    /// Cancels the task, or asks its worker to stop it. Returns which of the two was done.
     ///
     /// # Errors
     /// See [`Client::cancel`].
-    pub async fn cancel(&self) -> Result<bool, Error> {
+    pub async fn cancel(&self) -> Result<CancelAnswer, Error> {
         self.client.cancel(&self.id).await
     }
 

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, Gate, Wait};
-use optimus_core::{Task, TaskId, TaskState};
+use optimus_core::{CancelAnswer, Task, TaskId, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -27,7 +27,7 @@ async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {
     let stored = cancelled.id().stored();
     let working = bench.key("default", &format!("working:{holder}"));
     let token = raw.run_words(&[b"HGET", working.as_bytes(), stored.as_bytes()]).await.remove(0);
-    assert!(!cancelled.cancel().await.unwrap());
+    assert_eq!(cancelled.cancel().await.unwrap(), CancelAnswer::AskedToStop);
     assert!(cancelled.result_within(SOON).await.unwrap_err().is_cancelled());
     bench.client.requeue(cancelled.id()).await.unwrap();
     gate.began.wait_for(2).await;
@@ -39,7 +39,7 @@ async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {
     // The worker receives this later cancel, so it has also received the earlier one.
     let marker = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(3).await;
-    assert!(!marker.cancel().await.unwrap());
+    assert_eq!(marker.cancel().await.unwrap(), CancelAnswer::AskedToStop);
     assert!(marker.result_within(SOON).await.unwrap_err().is_cancelled());
 
     gate.open.hit();
@@ -69,9 +69,11 @@ on_both! {
         let mut answers = bench.client.cancel_all(ids).await;
         assert!(answers.pop().unwrap().unwrap_err().is_forgotten());
         for answer in answers.split_off(waiting.len()) {
-            assert!(!answer.unwrap(), "the task is asked to stop");
+            assert_eq!(answer.unwrap(), CancelAnswer::AskedToStop);
         }
-        assert!(answers.into_iter().all(Result::unwrap));
+        for answer in answers {
+            assert_eq!(answer.unwrap(), CancelAnswer::Cancelled);
+        }
         for handle in running.iter().chain(&waiting) {
             assert_eq!(handle.ended().await.unwrap(), TaskState::Cancelled);
         }

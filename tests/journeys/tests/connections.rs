@@ -36,7 +36,7 @@ async fn a_url_that_names_the_newer_protocol_works() {
     assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
     let inspector = bench.client.inspector();
     assert_eq!(inspector.queues().await.unwrap(), slice::from_ref(&queue));
-    assert_eq!(inspector.counts(&queue).await.unwrap().success, 1);
+    assert_eq!(inspector.counts(&queue).await.unwrap().recent_successes, 1);
     assert_eq!(inspector.workers(&queue).await.unwrap().len(), 1);
     assert!(inspector.server().await.unwrap().appendfsync.is_some());
     worker.stop().await;

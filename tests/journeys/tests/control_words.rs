@@ -13,8 +13,8 @@ use std::{
 
 use common::{Bench, Double, Running};
 use optimus_core::{
-    BoxError, Cancel, Context, DataKey, Fatal, Reason, Retry, Snooze, Task, TaskDetails,
-    TaskHandle, TaskState,
+    BoxError, Cancel, CancelAnswer, Context, DataKey, Fatal, Reason, Retry, Snooze, Task,
+    TaskDetails, TaskHandle, TaskState,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ on_both! {
     async fn a_snoozed_task_can_be_cancelled(bench: Bench) {
         let (handle, worker) = submit(&bench, Obey::Snooze { ms: 60_000 }, 0).await;
         reaches(&bench, &handle, TaskState::Delayed).await;
-        assert!(handle.cancel().await.unwrap());
+        assert_eq!(handle.cancel().await.unwrap(), CancelAnswer::Cancelled);
         assert!(handle.result_within(SOON).await.unwrap_err().is_cancelled());
         worker.stop().await;
     }

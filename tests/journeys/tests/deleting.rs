@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, Flaky, Gate, Wait};
-use optimus_core::{Counts, Due, QueueName, Task, TaskState};
+use optimus_core::{CancelAnswer, Counts, DeleteAnswer, Due, QueueName, Task, TaskState};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -26,11 +26,11 @@ on_both! {
         let again = bench.client.submit(call()).await.unwrap();
         assert_eq!(again.id(), dead.id(), "the dead task keeps its biz id");
 
-        assert!(bench.client.delete(dead.id()).await.unwrap());
+        assert_eq!(bench.client.delete(dead.id()).await.unwrap(), DeleteAnswer::Deleted);
 
         assert!(bench.client.inspector().get(dead.id()).await.unwrap().is_none());
         assert!(dead.result_within(SOON).await.unwrap_err().is_forgotten());
-        assert!(!bench.client.delete(dead.id()).await.unwrap(), "the task does not exist any more");
+        assert_eq!(bench.client.delete(dead.id()).await.unwrap(), DeleteAnswer::NothingThere, "the task does not exist any more");
         assert!(bench.client.requeue(dead.id()).await.unwrap_err().is_forgotten());
         let other = bench.client.submit(call()).await.unwrap();
         assert_ne!(other.id(), dead.id());
@@ -53,7 +53,7 @@ on_both! {
         let problem = bench.client.delete(running.id()).await.unwrap_err();
         assert!(problem.is_wrong_state(), "{problem}");
         assert!(problem.to_string().contains("cancel it, and delete it once"), "{problem}");
-        assert!(bench.client.delete(waits.id()).await.unwrap());
+        assert_eq!(bench.client.delete(waits.id()).await.unwrap(), DeleteAnswer::Deleted);
         let problem = waiting.await.unwrap().unwrap_err();
         assert!(problem.is_forgotten(), "the wait ends with an error: {problem}");
         gate.open.hit();
@@ -62,7 +62,7 @@ on_both! {
         assert!(problem.is_wrong_state(), "{problem}");
         worker.stop().await;
         assert_eq!(gate.began.hits(), 1, "a deleted task does not run");
-        let end = Counts { success: 1, purged: 1, ..Counts::default() };
+        let end = Counts { recent_successes: 1, purged: 1, ..Counts::default() };
         assert_eq!(counts(&bench).await, end);
     }
 
@@ -72,7 +72,9 @@ on_both! {
         let later = Double { number: 1 }.call().due(Due::In(SOON));
         let stays = bench.client.submit(later).await.unwrap();
         let ids = handles.iter().map(|handle| handle.id().clone());
-        assert!(bench.client.cancel_all(ids).await.into_iter().all(|answer| answer.unwrap()));
+        for answer in bench.client.cancel_all(ids).await {
+            assert_eq!(answer.unwrap(), CancelAnswer::Cancelled);
+        }
         let (inspector, queue) = (bench.client.inspector(), default());
         let (mut after, mut deleted) = (None, 0);
         loop {
@@ -80,7 +82,8 @@ on_both! {
             let page = inspector.list(&queue, state, after.as_ref(), 100).await.unwrap();
             let ids = page.rows.into_iter().map(|row| row.id);
             for answer in bench.client.delete_all(ids).await {
-                deleted += usize::from(answer.unwrap());
+                assert_eq!(answer.unwrap(), DeleteAnswer::Deleted);
+                deleted += 1;
             }
             after = page.next;
             if after.is_none() {

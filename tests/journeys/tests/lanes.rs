@@ -10,8 +10,8 @@ use common::{
     steps::{Journal, Step, Verdict, step},
 };
 use optimus_core::{
-    Backoff, BoxError, Call, Context, Counts, DataKey, Due, Fatal, LaneFailure, QueueName, Task,
-    TaskHandle, TaskState, WorkerId,
+    Backoff, BoxError, Call, CancelAnswer, Context, Counts, DataKey, Due, Fatal, LaneFailure,
+    QueueName, Task, TaskHandle, TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -169,7 +169,7 @@ on_both! {
         crew.gate.began.wait_for(1).await;
         let unwanted = submit(&bench, step(1, 0)).await;
         let last = submit(&bench, step(1, 1)).await;
-        assert!(bench.client.cancel(unwanted.id()).await.unwrap());
+        assert_eq!(bench.client.cancel(unwanted.id()).await.unwrap(), CancelAnswer::Cancelled);
         assert_eq!(unwanted.status().await.unwrap(), TaskState::Cancelled);
         crew.gate.open.hit();
         done(&last).await;

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, Flaky, Gate, Wait};
-use optimus_core::{OnLost, Reason, Task, TaskState};
+use optimus_core::{CancelAnswer, OnLost, Reason, Task, TaskState};
 use optimus_testkit::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -68,7 +68,7 @@ on_both! {
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();
         gate.began.wait_for(1).await;
         assert_eq!(handle.status().await.unwrap(), TaskState::Working);
-        assert!(!handle.cancel().await.unwrap());
+        assert_eq!(handle.cancel().await.unwrap(), CancelAnswer::AskedToStop);
         assert!(handle.result_within(SOON).await.unwrap_err().is_cancelled());
         worker.stop().await;
     }

@@ -5,7 +5,7 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use common::{Bench, Double};
-use optimus_core::{Error, QueueName, Task, TaskId, TaskState};
+use optimus_core::{CancelAnswer, DeleteAnswer, Error, QueueName, Task, TaskId, TaskState};
 use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -51,7 +51,7 @@ async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
     let queue = QueueName::new("default").unwrap();
     let handle = near.client.submit(Double { number: 1 }.call()).await.unwrap();
     proxy.drop_reply(1);
-    assert!(far.client.cancel(handle.id()).await.unwrap());
+    assert_eq!(far.client.cancel(handle.id()).await.unwrap(), CancelAnswer::Cancelled);
     assert!(proxy.struck());
     proxy.drop_reply(1);
     far.client.requeue(handle.id()).await.unwrap();
@@ -59,9 +59,16 @@ async fn an_operators_call_whose_answer_is_lost_is_sent_again_and_done_once() {
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
     // After this call, the server knows the script, so the lost answer is not an error about the
     // script.
-    assert!(!near.client.delete(&TaskId::new(queue.clone())).await.unwrap());
+    assert_eq!(
+        near.client.delete(&TaskId::new(queue.clone())).await.unwrap(),
+        DeleteAnswer::NothingThere
+    );
     proxy.drop_reply(1);
-    assert!(!far.client.delete(handle.id()).await.unwrap(), "the first call has deleted the task");
+    assert_eq!(
+        far.client.delete(handle.id()).await.unwrap(),
+        DeleteAnswer::NothingThere,
+        "the first call has deleted the task"
+    );
     assert!(proxy.struck());
     assert_eq!(handle.status().await.unwrap(), TaskState::Forgotten);
     proxy.drop_reply(1);
@@ -106,7 +113,7 @@ async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     close().await;
     assert_eq!(inspector.queues().await.unwrap(), [queue]);
     close().await;
-    assert!(client.cancel(handle.id()).await.unwrap());
+    assert_eq!(client.cancel(handle.id()).await.unwrap(), CancelAnswer::Cancelled);
     close().await;
     client.requeue(handle.id()).await.unwrap();
     close().await;

@@ -13,8 +13,8 @@ use std::{
 
 use common::{Bench, Double, Flaky, Gate, Wait};
 use optimus_core::{
-    BoxError, Call, Context, Counts, DataKey, DateTime, Due, Inspector, OnLost, PageCursor,
-    QueueName, Reason, Task, TaskDetails, TaskId, TaskState, WorkerId,
+    BoxError, Call, CancelAnswer, Context, Counts, DataKey, DateTime, Due, Inspector, OnLost,
+    PageCursor, QueueName, Reason, Task, TaskDetails, TaskId, TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 use optimus_worker::WorkerBuilder;
@@ -142,11 +142,11 @@ on_both! {
         assert_eq!((task.state, task.record.is_none()), (TaskState::Success, true));
         assert!(task.summary.unwrap().starts_with("wait 1 "));
         assert_eq!(list(TaskState::Success).await, [handle.id().clone()]);
-        assert!(delayed.cancel().await.unwrap());
+        assert_eq!(delayed.cancel().await.unwrap(), CancelAnswer::Cancelled);
         let seen = counts(&bench).await;
         assert!(seen.cancelled_bytes > 0);
         let cancelled_bytes = seen.cancelled_bytes;
-        let end = Counts { success: 1, cancelled: 1, cancelled_bytes, ..Counts::default() };
+        let end = Counts { recent_successes: 1, cancelled: 1, cancelled_bytes, ..Counts::default() };
         assert_eq!(seen, end);
         assert_eq!(inspector.queues().await.unwrap(), [default]);
     }
@@ -214,7 +214,9 @@ on_both! {
         let ids: Vec<TaskId> = handles.iter().map(|handle| handle.id().clone()).collect();
         let lives = bench.client.submit(later(1)).await.unwrap();
         let cancelled = bench.client.cancel_all(ids.iter().cloned()).await;
-        assert!(cancelled.into_iter().all(|answer| answer.unwrap()));
+        for answer in cancelled {
+            assert_eq!(answer.unwrap(), CancelAnswer::Cancelled);
+        }
         let mut asked = ids.clone();
         asked.insert(150, lives.id().clone());
         let answers = bench.client.requeue_all(asked).await;
@@ -232,7 +234,7 @@ on_both! {
     async fn a_requeue_that_a_window_refuses_returns_until_when(bench: Bench) {
         let call = || Double { number: 1 }.call().biz_id("b").biz_window(SOON * 60);
         let old = bench.client.submit(call().due(Due::In(SOON))).await.unwrap();
-        assert!(old.cancel().await.unwrap());
+        assert_eq!(old.cancel().await.unwrap(), CancelAnswer::Cancelled);
         let worker = bench.start(bench.worker().task_type::<Double>());
         let owner = bench.client.submit(call()).await.unwrap();
         owner.result_within(SOON).await.unwrap();
@@ -311,8 +313,8 @@ on_both! {
     async fn a_cancelled_task_that_is_requeued_runs_once(bench: Bench) {
         let names = ["first", "second", "third"];
         let handles = bench.client.submit_all(names.map(note)).await.unwrap();
-        assert!(handles[0].cancel().await.unwrap());
-        assert!(handles[0].cancel().await.unwrap(), "a second cancel changes nothing");
+        assert_eq!(handles[0].cancel().await.unwrap(), CancelAnswer::Cancelled);
+        assert_eq!(handles[0].cancel().await.unwrap(), CancelAnswer::Cancelled, "a second cancel changes nothing");
         bench.client.requeue(handles[0].id()).await.unwrap();
         let ran = journal_of(&bench, |builder| builder, 3).await;
         assert_eq!(ran, ["second", "third", "first"], "the task goes to the end of the ready list");

@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, Flaky, Raw};
-use optimus_core::{Due, Task};
+use optimus_core::{CancelAnswer, Due, Task};
 use optimus_testkit::{RedisServer, eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ async fn whole_lives_work_under_the_documented_user() {
     let handle = bench.client.submit(call()).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
     let late = bench.client.submit(call().due(Due::In(SOON / 2))).await.unwrap();
-    assert!(late.cancel().await.unwrap());
+    assert_eq!(late.cancel().await.unwrap(), CancelAnswer::Cancelled);
     bench.client.requeue(late.id()).await.unwrap();
     assert_eq!(late.result_within(SOON).await.unwrap(), 42);
     assert_eq!(bench.client.inspector().queues().await.unwrap().len(), 1);

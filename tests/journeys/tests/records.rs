@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, Flaky, Raw, Running, died_of, view};
-use optimus_core::{Reason, Task, TaskHandle, TaskState};
+use optimus_core::{CancelAnswer, Reason, Task, TaskHandle, TaskState};
 use optimus_testkit::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -66,7 +66,7 @@ impl Stored {
 async fn a_task_with_an_unreadable_payload_is_dead_and_runs_once_its_bytes_fit_again() {
     let mut stored = Stored::submit().await;
     let original = stored.record.clone();
-    assert!(stored.handle.cancel().await.unwrap());
+    assert_eq!(stored.handle.cancel().await.unwrap(), CancelAnswer::Cancelled);
     let worker = stored.worker();
     let endless = "[".repeat(100_000);
     let unreadable: [&[u8]; 7] =

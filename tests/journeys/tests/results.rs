@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use common::{Bench, Double, Gate, Wait, script_calls, thousands_that_have_ended};
 use futures_util::StreamExt;
-use optimus_core::{BoxError, Context, DataKey, Fatal, Task};
+use optimus_core::{BoxError, CancelAnswer, Context, DataKey, Fatal, Task};
 use optimus_testkit::{RedisServer, Signal};
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ on_both! {
         let doors = Doors(Arc::new(std::array::from_fn(|_| Signal::new())));
         let calls = [0, 9, 1, 2].map(|door| Pass { door }.call());
         let handles = bench.client.submit_all(calls).await.unwrap();
-        assert!(handles[2].cancel().await.unwrap());
+        assert_eq!(handles[2].cancel().await.unwrap(), CancelAnswer::Cancelled);
         doors.0[0].hit();
         doors.0[2].hit();
         let worker = bench.start(bench.worker().task_type::<Pass>().data(doors));

@@ -24,7 +24,7 @@ on_both! {
         assert_eq!((first.is_duplicate(), second.is_duplicate()), (false, true));
         assert_eq!((first.id(), second.id()), (&id, &id));
         let counts = bench.client.inspector().counts(id.queue()).await.unwrap();
-        assert_eq!((counts.ready, counts.success), (1, 0));
+        assert_eq!((counts.ready, counts.recent_successes), (1, 0));
         let worker = bench.start(bench.worker().task_type::<Double>());
         assert_eq!(second.result_within(SOON).await.unwrap(), 42);
         worker.stop().await;
@@ -144,7 +144,7 @@ async fn the_result_of_the_first_run_is_not_taken_for_that_of_the_second() {
     let worker = bench.start(bench.worker().task_type::<Double>());
     let (inspector, queue) = (client.inspector(), QueueName::new("default").unwrap());
     eventually("all tasks have ended", SOON, async || {
-        inspector.counts(&queue).await.unwrap().success == 40
+        inspector.counts(&queue).await.unwrap().recent_successes == 40
     })
     .await;
     for handle in &handles[..20] {

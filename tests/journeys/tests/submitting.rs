@@ -10,7 +10,8 @@ use std::{
 
 use common::{Bench, Double, Flaky, Gate, Raw, Wait};
 use optimus_core::{
-    BoxError, Call, Context, DataKey, Due, Error, QueueName, Task, TaskHandle, TaskId, TaskState,
+    BoxError, Call, CancelAnswer, Context, DataKey, Due, Error, QueueName, Task, TaskHandle,
+    TaskId, TaskState,
 };
 use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
@@ -258,7 +259,7 @@ on_both! {
         let later = || double(1).due(Due::In(SOON)).biz_id("\0 \"c\":{}");
         let waiting = bench.client.submit(later()).await.unwrap();
         assert!(bench.client.submit(later()).await.unwrap().is_duplicate());
-        assert!(waiting.cancel().await.unwrap());
+        assert_eq!(waiting.cancel().await.unwrap(), CancelAnswer::Cancelled);
         assert!(!bench.client.submit(later()).await.unwrap().is_duplicate());
         let problem = bench.client.requeue(waiting.id()).await.unwrap_err();
         assert!(problem.is_duplicate() && problem.task_ids() != [waiting.id().clone()]);
@@ -360,7 +361,7 @@ on_both! {
         let handle = bench.client.submit(double(1)).await.unwrap();
         let waiter = handle.clone();
         let waiter = tokio::spawn(async move { waiter.result_within(SOON).await });
-        assert!(handle.cancel().await.unwrap());
+        assert_eq!(handle.cancel().await.unwrap(), CancelAnswer::Cancelled);
         assert!(waiter.await.unwrap().unwrap_err().is_cancelled());
         assert!(handle.result().await.unwrap_err().is_cancelled());
         assert_eq!(handle.status().await.unwrap(), TaskState::Cancelled);

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Double, all_have_ended, script_calls, thousands_that_have_ended};
-use optimus_core::{Due, QueueName, Task, TaskOptions, TaskState};
+use optimus_core::{CancelAnswer, Due, QueueName, Task, TaskOptions, TaskState};
 use optimus_testkit::{RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -89,7 +89,7 @@ async fn an_end_that_was_undone_after_it_was_seen_is_checked_again() {
     let calls = (0..40).map(|number| Double { number }.call());
     let handles = bench.client.submit_all(calls).await.unwrap();
     for handle in &handles[20..] {
-        assert!(handle.cancel().await.unwrap());
+        assert_eq!(handle.cancel().await.unwrap(), CancelAnswer::Cancelled);
     }
     let worker = bench.start(bench.worker().task_type::<Double>());
     for (number, handle) in (0..).zip(&handles[..20]) {

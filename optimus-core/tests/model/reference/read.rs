@@ -106,7 +106,7 @@ impl Queue {
             working: count(TaskState::Working),
             dead: count(TaskState::Dead),
             cancelled: count(TaskState::Cancelled),
-            success: count(TaskState::Success),
+            recent_successes: count(TaskState::Success),
             dead_bytes: self.ended_bytes(TaskState::Dead),
             cancelled_bytes: self.ended_bytes(TaskState::Cancelled),
             purged: self.purged,

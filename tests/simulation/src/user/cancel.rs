@@ -1,6 +1,6 @@
 //! A user that cancels tasks.
 
-use optimus_core::TaskId;
+use optimus_core::{CancelAnswer, TaskId};
 use optimus_testkit::history::What;
 
 use super::User;
@@ -10,8 +10,8 @@ impl User {
     pub(crate) async fn cancel_task(&self, task: u64, id: &TaskId) {
         self.write(What::Cancel { task });
         match self.client.cancel(id).await {
-            Ok(true) => self.write(What::Cancelled { task }),
-            Ok(false) => self.write(What::Stopping { task }),
+            Ok(CancelAnswer::Cancelled) => self.write(What::Cancelled { task }),
+            Ok(_) => self.write(What::Stopping { task }),
             Err(problem) => self.refused(task, &problem),
         }
     }
@@ -26,8 +26,8 @@ impl User {
         let answers = self.client.cancel_all(ids).await;
         for ((task, _), answer) in tasks.iter().zip(answers) {
             match answer {
-                Ok(true) => self.write(What::Cancelled { task: *task }),
-                Ok(false) => self.write(What::Stopping { task: *task }),
+                Ok(CancelAnswer::Cancelled) => self.write(What::Cancelled { task: *task }),
+                Ok(_) => self.write(What::Stopping { task: *task }),
                 Err(problem) => self.refused(*task, &problem),
             }
         }

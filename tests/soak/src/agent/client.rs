@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::bail;
-use optimus::{Client, Due, ErasedCall, Error, TaskId, TaskState};
+use optimus::{CancelAnswer, Client, Due, ErasedCall, Error, TaskId, TaskState};
 use optimus_testkit::history::{HistoryLog, What};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
@@ -113,8 +113,8 @@ impl Submitter<'_> {
     async fn cancel(&self, task: u64, id: &TaskId) {
         self.log.write(What::Cancel { task });
         match self.operator.cancel(id).await {
-            Ok(true) => self.log.write(What::Cancelled { task }),
-            Ok(false) => self.log.write(What::Stopping { task }),
+            Ok(CancelAnswer::Cancelled) => self.log.write(What::Cancelled { task }),
+            Ok(_) => self.log.write(What::Stopping { task }),
             Err(problem) => self.refused(task, &problem),
         }
     }

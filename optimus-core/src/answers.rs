@@ -1,0 +1,65 @@
+//! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`] and [`QueueAnswer`].
+
+use std::fmt;
+
+/// What [`Client::cancel`](crate::Client::cancel) has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelAnswer {
+    /// The task is Cancelled: it waited, or was cancelled before.
+    Cancelled,
+    /// The task runs, and its worker was asked to stop it. It is Cancelled unless its handler still
+    /// returns `Ok`.
+    AskedToStop,
+}
+
+/// What [`Client::delete`](crate::Client::delete) has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeleteAnswer {
+    /// The task was removed.
+    Deleted,
+    /// There was no such task. This is the answer to a repeated delete, too.
+    NothingThere,
+}
+
+/// Whether a queue that was [paused](crate::Client::pause) or [resumed](crate::Client::resume) is
+/// known. The call was done in both cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum QueueAnswer {
+    /// A task was submitted to the queue, or a worker has served it.
+    Known,
+    /// No task was ever in the queue, and no worker served it: its name may be misspelt.
+    Unknown,
+}
+
+/// Says what was done, as a part of a sentence: `is cancelled`.
+impl fmt::Display for CancelAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cancelled => "is cancelled",
+            Self::AskedToStop => "runs; its worker was asked to stop it",
+        })
+    }
+}
+
+/// Says what was done, as a part of a sentence: `is deleted`.
+impl fmt::Display for DeleteAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deleted => "is deleted",
+            Self::NothingThere => "does not exist",
+        })
+    }
+}
+
+/// Says whether the queue is known, as a part of a sentence: `is known`.
+impl fmt::Display for QueueAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Known => "is known",
+            Self::Unknown => "has had no task and no worker; is its name misspelt?",
+        })
+    }
+}
