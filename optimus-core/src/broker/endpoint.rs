@@ -89,6 +89,12 @@ impl Endpoint {
             #[cfg(feature = "embedded")]
             "memory" => {
                 let name = &url["memory://".len()..];
+                if name.is_empty() {
+                    return Err(Error::invalid(
+                        "memory:// has no name; write memory://name, and the same name for all \
+                         clients and workers of this process that share tasks",
+                    ));
+                }
                 Ok(Self::Memory(optimus_embedded::Store::named(name), name.to_owned()))
             }
             "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" => {
@@ -214,6 +220,13 @@ mod tests {
             Ok(endpoint) => assert!(endpoint.is_memory() && cfg!(feature = "embedded")),
             Err(problem) => assert!(problem.to_string().contains("`embedded`"), "{problem}"),
         }
+    }
+
+    #[test]
+    #[cfg(feature = "embedded")]
+    fn a_store_in_the_process_needs_a_name() {
+        let problem = Endpoint::parse("memory://").err().expect("no name");
+        assert!(problem.is_invalid() && problem.to_string().contains("memory://name"), "{problem}");
     }
 
     #[test]

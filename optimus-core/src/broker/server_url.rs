@@ -40,7 +40,7 @@ pub(super) struct LoginFiles {
 impl Place {
     /// Reads the URL of a server. The error describes what is wrong, without the URL.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
-        let mut parsed = redis::parse_redis_url(url).ok_or("it is not a URL")?;
+        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| unreadable(url))?;
         if parsed.fragment().is_some() {
             return Err(
                 "it has a #fragment; write verify=none in place of #insecure, and %23 for a \
@@ -175,15 +175,34 @@ pub(super) fn redact(url: &str) -> String {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
     let (scheme, rest) = url.split_at(scheme.map_or(0, |scheme| scheme.len() + "://".len()));
     let (secret, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    // Without an `@`, the text after a `:` may be a password, unless it is a port.
-    let authority = place.split(['/', '?']).next().unwrap_or_default();
-    let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|_| scheme != "unix://");
-    if secret.contains('?') || port.is_some_and(|port| port.parse::<u16>().is_err()) {
+    if secret.contains('?') {
         return format!("{scheme}***");
+    }
+    // Without an `@`, the text after a `:` may be a password, unless it is a port.
+    if !(scheme == "unix://" || has_port_or_none(place)) {
+        let secret = if secret.is_empty() { "" } else { "***@" };
+        let shown = place.split(':').next().unwrap_or_default();
+        return format!("{scheme}{secret}{shown}:***");
     }
     let (place, query) = place.split_once('?').map_or((place, ""), |(place, _)| (place, "?***"));
     let secret = if secret.is_empty() { "" } else { "***@" };
     format!("{scheme}{secret}{place}{query}")
+}
+
+/// Returns whether the text after the last `:` of a host, if there is one, is a port.
+fn has_port_or_none(place: &str) -> bool {
+    let authority = place.split(['/', '?']).next().unwrap_or_default();
+    authority.rsplit_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_ok())
+}
+
+/// Returns why a text is not a URL, for the cases that are frequent.
+fn unreadable(url: &str) -> String {
+    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
+    if place.contains('@') || has_port_or_none(place) {
+        return "it is not a URL".to_owned();
+    }
+    "after the : there is no port, which is a number, and no password, which ends with an @"
+        .to_owned()
 }
 
 #[cfg(test)]

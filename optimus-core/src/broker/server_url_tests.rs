@@ -16,8 +16,12 @@ fn a_url_is_printed_without_its_password_wherever_that_is() {
         ("redis://user:se?cret@host", "redis://***"),
         ("user:secret@redis://a@b", "***@b"),
         ("unix:///tmp/redis.sock?pass=secret", "unix:///tmp/redis.sock?***"),
-        ("redis://ann:secret", "redis://***"),
-        ("redis://:secret/0", "redis://***"),
+        ("redis://ann:secret", "redis://ann:***"),
+        ("redis://ann:sec/re:t", "redis://ann:***"),
+        ("redis://ann:se:cret/0", "redis://ann:***"),
+        ("redis://127.0.0.1:abc", "redis://127.0.0.1:***"),
+        ("redis:/127.0.0.1", "redis:***"),
+        ("redis://:secret/0", "redis://:***"),
         ("redis://10.0.0.7:6379/99", "redis://10.0.0.7:6379/99"),
         ("unix:///tmp/redis.sock?pass=a@secret", "unix://***"),
         ("redis://localhost:6379/", "redis://localhost:6379/"),
@@ -38,6 +42,14 @@ fn a_place_is_printed_with_the_parameters_that_are_not_secret() {
     ] {
         assert_eq!(Place::parse(url).ok().unwrap().shown, printed, "{url}");
     }
+}
+
+#[test]
+fn a_port_or_a_database_that_is_no_number_is_named() {
+    let port = problem("redis://127.0.0.1:abc");
+    assert!(port.contains("there is no port"), "{port}");
+    let database = problem("redis://127.0.0.1/abc");
+    assert!(database.contains("not the number of a database"), "{database}");
 }
 
 #[test]

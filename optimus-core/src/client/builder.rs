@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio::runtime::Handle;
+
 use super::{Client, CompletionListeners, Confirmer, Inner, Readahead, Submitter};
 use crate::{
     BoxError, Credentials, Durability, Error,
@@ -164,6 +166,12 @@ impl ClientBuilder {
             ));
         }
         let endpoint = Endpoint::with_credentials(&self.url, self.credentials.clone())?;
+        if Handle::try_current().is_err() {
+            return Err(Error::invalid(
+                "a client needs a tokio runtime: connect it in a function with #[tokio::main] or \
+                 #[tokio::test], or inside Runtime::block_on",
+            ));
+        }
         let broker = Broker::new(endpoint, &self.namespace, "client");
         for name in &self.without_effect {
             let text = environment::without_effect(name);
@@ -259,6 +267,14 @@ mod tests {
         let texts: Vec<_> = seen.try_iter().map(|event| event.message().to_owned()).collect();
         let expected = "OPTIMUS_NAMESPCE has no effect: did you mean OPTIMUS_NAMESPACE?";
         assert_eq!(texts, [expected]);
+    }
+
+    #[test]
+    fn a_client_outside_a_runtime_is_refused_with_what_to_do() {
+        use futures_util::FutureExt;
+        let connected = ClientBuilder::new("memory://no-runtime").connect().now_or_never();
+        let problem = connected.unwrap().unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("#[tokio::main]"));
     }
 
     #[test]
