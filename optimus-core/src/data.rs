@@ -67,10 +67,24 @@ impl Data {
         self.0.get(&TypeId::of::<T>())?.1.downcast_ref().cloned()
     }
 
+    /// Returns the name of a type in the set that may be meant: the type in another wrapper, such
+    /// as `Arc`, or a type with the same last word.
+    #[doc(hidden)]
+    pub fn similar(&self, key: DataKey) -> Option<&'static str> {
+        let names = self.0.values().map(|(name, _)| *name);
+        names.filter(|name| last_word(name) == last_word(key.name)).min()
+    }
+
     /// Returns whether the set has a value of that type.
     pub fn holds(&self, key: DataKey) -> bool {
         self.0.contains_key(&key.id)
     }
+}
+
+/// Returns the last word of the innermost type: `Db` of `alloc::sync::Arc<app::Db>`.
+fn last_word(name: &str) -> &str {
+    let inner = name.rsplit('<').next().unwrap_or(name).trim_end_matches('>');
+    inner.rsplit("::").next().unwrap_or(inner)
 }
 
 /// The last holder may be a part of the worker, which must survive a panic in the drop of a value.
@@ -115,5 +129,9 @@ mod tests {
         assert!(data.holds(DataKey::of::<u8>()) && !data.holds(DataKey::of::<i64>()));
         assert_eq!(format!("{:?}", Data::new().with(1_u8)), "{\"u8\"}");
         assert_eq!(DataKey::of::<u8>().name(), "u8");
+        let data = Data::new().with(Arc::new(DataKey::of::<u8>())).with(2_u16);
+        let similar = data.similar(DataKey::of::<DataKey>()).unwrap();
+        assert!(similar.contains("Arc<") && similar.contains("DataKey"), "{similar}");
+        assert_eq!(data.similar(DataKey::of::<u8>()), None);
     }
 }
