@@ -31,7 +31,11 @@ async fn main() -> anyhow::Result<()> {
     let begun = Instant::now();
     let mut args = env::args().skip(1);
     let folder = args.next().map_or_else(repository, PathBuf::from);
-    let url = args.next().or_else(|| env::var("OPTIMUS_URL").ok());
+    let url = args.next().or_else(|| {
+        let url = env::var("OPTIMUS_URL").ok()?;
+        println!("OPTIMUS_URL is set, so the tasks go to that server, in the namespace quickstart");
+        Some(url)
+    });
     let url = url.unwrap_or_else(|| "memory://quickstart".to_owned());
 
     // All calls are submitted before the worker starts. So if a link leads to a file a second time,

@@ -32,7 +32,7 @@ enum Kind {
     TooLarge { task: String, bytes: usize, limit: SizeLimit },
     #[error("task {task:?}: a layer refused the submit: {why}")]
     Refused { task: String, why: BoxError },
-    #[error("Redis is unavailable: {0}")]
+    #[error("Redis is unavailable: {0}; try again once it can be reached")]
     Unavailable(String),
     #[error(
         "the outcome of the submit of {} task(s), first {}, is unknown: {why}; \
@@ -67,14 +67,17 @@ enum Kind {
     WrongState { id: TaskId, state: TaskState, verb: &'static str },
     #[error("the biz id is held by {owner}; {}", release(*.window_end_ms))]
     Duplicate { owner: TaskId, window_end_ms: Option<u64> },
-    #[error("nothing is known of {0}: it ended and its history was removed, or it never existed")]
+    #[error(
+        "nothing is known of {0}: it ended and its history was removed, or it never existed; check \
+         the id, the namespace and the URL if it should be there"
+    )]
     Forgotten(TaskId),
     #[error(
         "{0} has succeeded, but no result of it is kept: its handler returns (), so await it with \
          a TaskHandle<()>, or the result_ttl of the task is over"
     )]
     ResultGone(TaskId),
-    #[error("{id} was cancelled")]
+    #[error("{id} was cancelled; requeue it if it must run")]
     Cancelled { id: TaskId },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
@@ -133,7 +136,10 @@ fn remedy(state: TaskState, verb: &str) -> &'static str {
         (TaskState::Success, "delete") => {
             "; only its result is kept, and is removed after result_ttl"
         }
-        _ => "",
+        (TaskState::Success, "requeue") => "; submit a new task to run it again",
+        (_, "requeue") => "; it will run or is running, so leave it",
+        (state, _) if state.is_terminal() => "; it has ended, so leave it",
+        _ => "; look at its state again, which may have changed",
     }
 }
 
@@ -327,67 +333,5 @@ impl From<crate::id::InvalidName> for Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{id::QueueName, state::Reason};
-
-    #[test]
-    fn an_error_has_the_ids_of_its_tasks() {
-        let id = || TaskId::new(QueueName::new("q").unwrap());
-        let (one, two) = (id(), id());
-        let unknown = Error::unknown_outcome(vec![one.clone(), two.clone()], "it broke".into());
-        assert_eq!(unknown.task_ids(), [one.clone(), two]);
-        for about_one in [
-            Error::duplicate(one.clone(), None),
-            Error::forgotten(one.clone()),
-            Error::result_gone(one.clone()),
-            Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
-            Error::cancelled(one.clone()),
-            Error::dead(one.clone(), None),
-            Error::waited_too_long(one.clone(), Duration::ZERO, None),
-        ] {
-            assert_eq!(about_one.task_ids(), std::slice::from_ref(&one), "{about_one}");
-            assert!(about_one.attempt_error().is_none());
-        }
-        assert!(Error::full().task_ids().is_empty());
-    }
-
-    #[test]
-    fn the_error_of_a_dead_task_has_the_error_of_its_last_attempt() {
-        let last = AttemptError {
-            reason: Reason::TimedOut,
-            message: "still running".into(),
-            attempt: 3,
-            worker: "w".into(),
-            at: crate::platform::instant(5),
-        };
-        let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last.clone()));
-        assert_eq!(dead.attempt_error(), Some(&last));
-        assert!(dead.to_string().ends_with("is dead (timed out): still running"), "{dead}");
-        assert_eq!(format!("{dead:?}"), dead.to_string());
-    }
-
-    #[test]
-    fn the_error_of_a_lost_task_names_the_lost_worker() {
-        let last = AttemptError::lost("vm-7".into(), 3);
-        let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last));
-        let text = "(lost): worker vm-7 was not heard from for a whole lease in attempt 3";
-        assert!(dead.to_string().ends_with(text), "{dead}");
-    }
-
-    #[test]
-    fn the_refused_cancel_of_a_dead_task_lists_what_can_be_done() {
-        let id = TaskId::new(QueueName::new("q").unwrap());
-        let problem = Error::wrong_state(id, TaskState::Dead, "cancel");
-        assert!(problem.to_string().contains("requeue it to run it again"), "{problem}");
-    }
-
-    #[test]
-    fn the_error_of_a_taken_biz_id_shows_when_it_is_free_again() {
-        let owner = TaskId::new(QueueName::new("q").unwrap());
-        let text = Error::duplicate(owner.clone(), None).to_string();
-        assert!(text.contains("cancel or finish that task first"), "{text}");
-        let text = Error::duplicate(owner, Some(1_700_000_000_000)).to_string();
-        assert!(text.contains("has succeeded") && text.contains("2023-11-14T22:13:20"), "{text}");
-    }
-}
+#[path = "error_tests.rs"]
+mod tests;
