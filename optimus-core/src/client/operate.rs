@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Client {
-    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns which of the
-    /// two was done.
+    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns which of
+    /// the two was done.
     ///
     /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
     /// An `async` handler that does not end within 10 s is dropped. A handler that still returns

@@ -120,8 +120,8 @@ pub(crate) fn backoff(value: &Expr) -> Result<Backoff> {
         },
         _ => refuse(
             value,
-            "`backoff` must be a formula in quotes, as in `backoff = \"exponential(base = 1s)\"`, or \
-             the path of a `fn(u32, &(dyn Error + 'static)) -> Duration`",
+            "`backoff` must be a formula in quotes, as in `backoff = \"exponential(base = 1s)\"`, \
+             or the path of a `fn(u32, &(dyn Error + 'static)) -> Duration`",
         ),
     }
 }

@@ -30,7 +30,8 @@ on_both! {
 
         assert!(bench.client.inspector().get(dead.id()).await.unwrap().is_none());
         assert!(dead.result_within(SOON).await.unwrap_err().is_forgotten());
-        assert_eq!(bench.client.delete(dead.id()).await.unwrap(), DeleteAnswer::NothingThere, "the task does not exist any more");
+        let again = bench.client.delete(dead.id()).await.unwrap();
+        assert_eq!(again, DeleteAnswer::NothingThere, "the task does not exist any more");
         assert!(bench.client.requeue(dead.id()).await.unwrap_err().is_forgotten());
         let other = bench.client.submit(call()).await.unwrap();
         assert_ne!(other.id(), dead.id());

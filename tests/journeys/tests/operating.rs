@@ -146,8 +146,8 @@ on_both! {
         let seen = counts(&bench).await;
         assert!(seen.cancelled_bytes > 0);
         let cancelled_bytes = seen.cancelled_bytes;
-        let end = Counts { recent_successes: 1, cancelled: 1, cancelled_bytes, ..Counts::default() };
-        assert_eq!(seen, end);
+        let end = Counts { cancelled: 1, cancelled_bytes, ..Counts::default() };
+        assert_eq!(seen, Counts { recent_successes: 1, ..end });
         assert_eq!(inspector.queues().await.unwrap(), [default]);
     }
 
@@ -214,9 +214,7 @@ on_both! {
         let ids: Vec<TaskId> = handles.iter().map(|handle| handle.id().clone()).collect();
         let lives = bench.client.submit(later(1)).await.unwrap();
         let cancelled = bench.client.cancel_all(ids.iter().cloned()).await;
-        for answer in cancelled {
-            assert_eq!(answer.unwrap(), CancelAnswer::Cancelled);
-        }
+        assert!(cancelled.into_iter().all(|answer| answer.unwrap() == CancelAnswer::Cancelled));
         let mut asked = ids.clone();
         asked.insert(150, lives.id().clone());
         let answers = bench.client.requeue_all(asked).await;
@@ -313,8 +311,8 @@ on_both! {
     async fn a_cancelled_task_that_is_requeued_runs_once(bench: Bench) {
         let names = ["first", "second", "third"];
         let handles = bench.client.submit_all(names.map(note)).await.unwrap();
-        assert_eq!(handles[0].cancel().await.unwrap(), CancelAnswer::Cancelled);
-        assert_eq!(handles[0].cancel().await.unwrap(), CancelAnswer::Cancelled, "a second cancel changes nothing");
+        let answers = [handles[0].cancel().await, handles[0].cancel().await].map(Result::unwrap);
+        assert_eq!(answers, [CancelAnswer::Cancelled; 2], "a second cancel changes nothing");
         bench.client.requeue(handles[0].id()).await.unwrap();
         let ran = journal_of(&bench, |builder| builder, 3).await;
         assert_eq!(ran, ["second", "third", "first"], "the task goes to the end of the ready list");

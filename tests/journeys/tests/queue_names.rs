@@ -14,7 +14,8 @@ fn queue(name: &str) -> QueueName {
 on_both! {
     async fn a_paused_queue_is_listed_before_its_first_task_and_until_it_is_removed(bench: Bench) {
         let (client, inspector) = (&bench.client, bench.client.inspector());
-        assert_eq!(client.pause("ahead").await.unwrap(), QueueAnswer::Unknown, "nobody has used it");
+        let answer = client.pause("ahead").await.unwrap();
+        assert_eq!(answer, QueueAnswer::Unknown, "nobody has used it");
         assert_eq!(inspector.queues().await.unwrap(), [queue("ahead")]);
         assert!(inspector.counts("ahead").await.unwrap().paused);
         let age = Duration::ZERO;
