@@ -34,7 +34,9 @@ fn lanes(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (batch, has_lanes) in [1, 16, 128].into_iter().flat_map(|b| [(b, false), (b, true)]) {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let run = async |broker, stage| Life { broker, calls, batch, has_lanes }.up_to(stage).await;
+        let run = async |broker, calls, stage| {
+            Life { broker, calls, batch, has_lanes }.up_to(stage).await
+        };
         let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
         let tasks = if has_lanes { "of lanes" } else { "plain" };
         for (stage, sample) in STAGES[1..].iter().zip(samples) {

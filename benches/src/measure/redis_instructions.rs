@@ -22,6 +22,8 @@ pub(super) const REDIS_INSTRUCTIONS: Measurement = Measurement {
 /// The number of tasks of each row, in the necessary number of calls.
 const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
+/// The calls before the count.
+const WARM_UP_CALLS: usize = 4;
 /// The event loop of Redis, which handles calls. Only its instructions count.
 const COUNTED: &str = "aeMain";
 /// The periodic work of Redis. It also runs without calls, so its instructions do not count.
@@ -38,7 +40,7 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for batch in [1, 16, 128] {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let run = async |broker, stage| Life { broker, calls, batch }.up_to(stage).await;
+        let run = async |broker, calls, stage| Life { broker, calls, batch }.up_to(stage).await;
         let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
         for (stage, sample) in STAGES[1..].iter().zip(samples) {
             let shown = params([("of", (*stage).into()), ("batch", batch.into())]);
@@ -49,12 +51,14 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Runs a life up to each of its stages, each time on a new server, and returns what each stage
-/// adds to the one before. A stage has this many calls of this many tasks.
+/// adds to the one before. A stage has this many calls of this many tasks. `run` gets the number of
+/// calls and the last stage. On each server a short life up to the last stage runs first, in another
+/// namespace: it lets Redis compile the scripts, which so is not part of a difference.
 pub(super) fn count_stages(
     bench: &Bench,
     stages: usize,
     (calls, batch): (usize, usize),
-    run: impl AsyncFn(Broker, usize) -> anyhow::Result<()>,
+    run: impl AsyncFn(Broker, usize, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Sample>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut totals = Vec::new();
@@ -62,7 +66,10 @@ pub(super) fn count_stages(
         let log = Log::in_folder(bench.redis.folder());
         let launcher = log.command_line_within(COUNTED, APART);
         let server = RedisServer::builder().tcp().arg("--hz", "1").under(&launcher).start();
-        runtime.block_on(run(broker(&server)?, stage))?;
+        runtime.block_on(async {
+            run(broker(&server, "warm-up")?, WARM_UP_CALLS, stages - 1).await?;
+            run(broker(&server, "bench")?, calls, stage).await
+        })?;
         end(server)?;
         totals.push(log.instructions()?);
     }
@@ -75,9 +82,9 @@ pub(super) fn count_stages(
     Ok(totals.windows(2).map(sample).collect())
 }
 
-fn broker(server: &RedisServer) -> anyhow::Result<Broker> {
+fn broker(server: &RedisServer, namespace: &str) -> anyhow::Result<Broker> {
     let endpoint = Endpoint::parse(&server.url()).map_err(|problem| anyhow::anyhow!(problem))?;
-    Ok(Broker::new(endpoint, "bench", "bench"))
+    Ok(Broker::new(endpoint, namespace, "bench"))
 }
 
 /// Waits until Redis ends by itself, so that valgrind writes its counts.
