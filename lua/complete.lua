@@ -4,21 +4,23 @@
 -- It stores the value that the handler returned, marks the biz id as done, notifies waiting
 -- clients, passes the permits of lanes on, and adds a summary to the last 1,000.
 --
--- KEYS   the naming block, of which a call without extras passes six; then the result and biz keys
---        that extras refer to
+-- KEYS   the naming block, of which a call without extras but lanes passes six; then the result and
+--        biz keys that extras refer to
 -- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then, if there are extras: how
 --        many, the extras, the results
 --        extra: `<position>;<sides>;<result key index>;<result ttl ms>;<result index>;<biz key
 --        index>`, where sides is 1 if the task has tries, errors, a blob or a priority; an index
 --        counts from 1 after the fixed part, 0 is none. Short forms: `<position>` or
 --        `<first>:<last>` for tasks that have only sides, `-<position>` for a task that has only a
---        biz id; its key follows the last key that an extra has named. `@<position>;<width>;<lane>`
---        is the lane of a task, in addition to its other extra
+--        biz id; its key follows the last key that an extra has named. `@<first>:<last>;<width>`
+--        and then a lane for each of these tasks are the lanes; they come after all other extras
 -- REPLY  OK, then the position of each report whose lease belongs to another worker
 
 local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local meta, tries, errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local FIXED_KEYS = 10
+-- The byte of `@`.
+local LANE_MARK = 64
 local now_override = ARGV[1]
 -- The list of the last successes may exceed its limit by one step, so that most calls do not cut
 -- it.
@@ -32,21 +34,24 @@ end
 local ids = column(first_id, count, held)
 local summaries = column(first_id + count, count, held)
 local first_extra, now = first_id + 2 * count + 1, 0
-local extra_count = tonumber(ARGV[first_extra - 1] or 0)
+local past_extras = first_extra + tonumber(ARGV[first_extra - 1] or 0)
+local first_lane, is_held = first_extra, nil
+while first_lane < past_extras and string.byte(ARGV[first_lane]) ~= LANE_MARK do
+  first_lane = first_lane + 1
+end
+if past_extras > first_extra and #held < count then
+  is_held = {}
+  for _, position in ipairs(held) do
+    is_held[position] = true
+  end
+end
 local results, biz_keys, biz_of, sided, moves, marks, sides, write_moves
-if extra_count > 0 then
-  local _, _, _, read_extras, pass_permits, write = seldom()
-  results, biz_keys, biz_of, sided, moves =
-    read_extras(meta, FIXED_KEYS, first_id, count, first_extra, extra_count, held)
+if first_lane > first_extra then
+  local _, _, _, read_extras = seldom()
+  results, biz_keys, biz_of, sided =
+    read_extras(FIXED_KEYS, first_id, first_extra, first_lane, past_extras, is_held)
   if #biz_keys > 0 then
     marks = redis.call('MGET', unpack(biz_keys))
-  end
-  if moves then
-    pass_permits(moves)
-    write_moves = write
-  end
-  if moves or marks then
-    now = now_ms(now_override)
   end
   sides = {}
   for _, side in ipairs(#sided > 0 and { tries, errors, blobs, priorities } or {}) do
@@ -54,6 +59,15 @@ if extra_count > 0 then
       sides[#sides + 1] = side
     end
   end
+end
+if first_lane < past_extras then
+  local leave_lanes, pass_permits
+  leave_lanes, pass_permits, write_moves = laned()
+  moves = leave_lanes(meta, first_id, first_lane, past_extras, is_held)
+  pass_permits(moves)
+end
+if moves or marks then
+  now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
 local queue, endings, write_ends
@@ -75,7 +89,7 @@ redis.call('RPUSH', success, unpack(summaries))
 if successes + #ids > SUCCESS_SLACK then
   redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
 end
-if extra_count > 0 then
+if results then
   for _, side in ipairs(sides) do
     redis.call('HDEL', side, unpack(sided))
   end

@@ -30,14 +30,7 @@ local verdicts = column(first_id + count, count, held)
 local entries = column(first_id + 2 * count, count, held)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local histories = redis.call('HMGET', errors, unpack(ids))
-local flags = redis.call('HMGET', meta, 'due', 'needs')
-local due_hint, has_lanes = flags[1], flags[2] and tonumber(flags[2]) >= NEEDS_OF_LANES
-local moves, lane_report, pass_permits, write_moves
-if has_lanes then
-  local begin
-  begin, lane_report, pass_permits, write_moves = seldom()
-  moves = begin(meta)
-end
+local due_hint, moves, lane_report, pass_permits, write_moves = due_and_lanes(meta, laned)
 local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 local endings = endings_of(queue, ids)
@@ -47,7 +40,7 @@ local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 local due_texts = {}
 for i = 1, #ids do
   local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
-  local record = has_lanes and redis.call('HGET', tasks, id)
+  local record = moves and redis.call('HGET', tasks, id)
   if entries[i] ~= '' then
     history = errors_with(histories[i], now_text, entries[i])
     now_histories[#now_histories + 1] = id

@@ -27,14 +27,7 @@ end
 local ids, hows = column(first_id, count, held), column(first_id + count, count, held)
 local ranks = priorities_of(priorities, ids)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
-local flags = redis.call('HMGET', meta, 'due', 'needs')
-local due_hint, has_lanes = flags[1], flags[2] and tonumber(flags[2]) >= NEEDS_OF_LANES
-local moves, lane_report, pass_permits, write_moves
-if has_lanes then
-  local begin
-  begin, lane_report, pass_permits, write_moves = seldom()
-  moves = begin(meta)
-end
+local due_hint, moves, lane_report, pass_permits, write_moves = due_and_lanes(meta, laned)
 local later = redis.call('ZCARD', delayed)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)

@@ -10,7 +10,8 @@
 -- kept, has few arguments: each argument costs Redis a tenth of the cost of a task.
 -- A task of a lane is ready if the lane has a permit for it. Otherwise it waits in the lane.
 --
--- KEYS   the naming block, of which a plain call passes four; then the biz keys of options
+-- KEYS   the naming block, of which a plain call and one with no options but lanes pass four; then
+--        the biz keys of options
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
 --        not show when it made these tasks · 5 how many tasks, '' in a plain call; then for each
 --        task: id, record; then, except in a plain call: the client to be kept another day, or '';
@@ -21,8 +22,8 @@
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
 --        biz id without a window and without other options; its key follows the last key that an
---        option has named. `@<position>;<width>;<lane>` is the lane of a task; these options come
---        first
+--        option has named. `@<first>:<last>;<width>` and then a lane for each of these tasks are
+--        the lanes; they come after all other options
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already stored
 -- REFUSE FORGOTTEN
@@ -33,11 +34,14 @@ local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local plain = ARGV[5] == ''
 local meta = KEYS[10]
 local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS, SLOTS = 10, 6, '86400000', 16
+-- The byte of `@`.
+local LANE_MARK = 64
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 2] or 0)
 local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1])
 local may_exist, first_option = ARGV[past_tasks + 3] == '1', past_tasks + 4
+local past_options = first_option + options
 
 -- Checks.
 local answered = redis.call('HGET', ledger, slot)
@@ -74,7 +78,7 @@ end
 -- An id contains the time of its birth by its client's clock. A wrong clock must not make the task
 -- older than others. An id that the program has chosen may contain any time.
 local clocks_agree, now = now_second(now_override) == string.sub(here, 1, -4), nil
-if not (plain and clocks_agree) then
+if priority or not clocks_agree then
   now = now_ms(now_override)
   clocks_agree = here ~= '' and math.abs(now - tonumber(here)) <= 1000
   redis.call('HLEN', tasks)
@@ -83,22 +87,35 @@ if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
-local asked = nil
+local asked, apart, joins, write_lanes = nil, nil, nil, nil
 if options > 0 or may_exist then
-  local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
-    delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
-    blobs_given = { unpack(ARGV, first_option + options) } }
-  local ids = {}
-  for i = 1, count do
-    ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
+  local first_lane = first_option
+  while first_lane < past_options and string.byte(ARGV[first_lane]) ~= LANE_MARK do
+    first_lane = first_lane + 1
   end
-  local _, read_options = seldom()
-  asked = read_options(queue, { unpack(ARGV, first_option, first_option + options - 1) }, ids, now,
-    may_exist)
+  if first_lane > first_option or may_exist then
+    local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
+      delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
+      blobs_given = { unpack(ARGV, past_options) } }
+    local ids = {}
+    for i = 1, count do
+      ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
+    end
+    local _, read_options = seldom()
+    asked = read_options(queue, { unpack(ARGV, first_option, first_lane - 1) }, ids, now,
+      may_exist)
+  end
+  apart = asked and asked.apart or {}
+  if first_lane < past_options then
+    local join_lanes
+    join_lanes, write_lanes = laned()
+    joins = join_lanes(tasks, apart, FIRST_TASK, first_lane, past_options)
+    now = now or #joins.backlogs > 0 and now_ms(now_override)
+  end
 end
 local entries, in_ready = {}, 0
 for i = 1, count do
-  if not (asked and asked.apart[i]) then
+  if not (apart and apart[i]) then
     in_ready = in_ready + 1
     entries[in_ready] = ARGV[FIRST_TASK + 2 * i - 2]
   end
@@ -136,6 +153,9 @@ else
 end
 if client ~= '' then
   redis.call('ZADD', ledgers, whole(now), client)
+end
+if joins then
+  write_lanes(joins, now)
 end
 if not asked then
   return lost and { 'OK', 'lost' } or 'OK'

@@ -25,6 +25,8 @@ enum Most {
     Connections(f64),
     /// Commands per second, of all workers, with or without work.
     Rate(f64),
+    /// Instructions of Redis per task.
+    Instructions(f64),
 }
 
 impl Most {
@@ -35,6 +37,7 @@ impl Most {
             }
             Self::Connections(most) => vec![(Field::Connections, most)],
             Self::Rate(most) => vec![(Field::CommandsPerS, most)],
+            Self::Instructions(most) => vec![(Field::InstructionsPerTask, most)],
         }
     }
 }
@@ -67,6 +70,9 @@ const BOUNDS: &[Bound] = &[
     rate("idle", ("queues", Number(20)), 30.0),
     rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
+    added_by_lanes(1, 285_000.0),
+    added_by_lanes(16, 95_000.0),
+    added_by_lanes(128, 76_000.0),
     bound("features", Some(("feature", Text("biz_id"))), 1.2, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
     bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
@@ -84,6 +90,12 @@ const fn bound(
 
 const fn rate(name: &'static str, param: (&'static str, Param), most: f64) -> Bound {
     Bound { name, param: Some(param), most: Most::Rate(most) }
+}
+
+/// What a lane adds to a task.
+const fn added_by_lanes(batch: u64, most: f64) -> Bound {
+    let param = Some(("added_at_batch", Number(batch)));
+    Bound { name: "lanes", param, most: Most::Instructions(most) }
 }
 
 /// Prints each bound with its measured value. Returns a sentence for each broken bound.

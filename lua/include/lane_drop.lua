@@ -5,15 +5,15 @@ local function drop_from_lane(moves, header, id)
   if type(header.n) ~= 'string' then
     return
   end
-  local lane = lane_in(moves, header.n, width_of(header))
-  local at = redis.call('ZSCORE', lane.key, id)
+  local at = redis.call('ZSCORE', moves.lane_base .. header.n, id)
+  if not at then
+    return
+  end
+  local lane = lane_in(moves, header.n, width_of(header), id)
   if at == '-1' then
     lane.freed = lane.freed + 1
-  elseif at and tonumber(at) >= 0 then
+  elseif tonumber(at) >= 0 then
     moves.gone[id] = true
     lane.waited = lane.waited + 1
-  end
-  if at then
-    lane.out[#lane.out + 1] = id
   end
 end

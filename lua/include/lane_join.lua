@@ -1,59 +1,92 @@
 -- lane_join: tasks that join their lanes, because nothing but the lane keeps them from running.
 
+-- A list of the lanes that tasks join. `waits` counts the tasks that must wait, `backlogs` has the
+-- lanes in which tasks begin to wait; it may have others in which tasks wait.
 local function joins_of(meta)
-  local place = tonumber(redis.call('HGET', meta, 'places') or 0)
-  return { base = string.sub(meta, 1, -5), lanes = {}, named = {}, blocked = 0, place = place,
-    last_place = place }
+  local flags = redis.call('HMGET', meta, 'places', 'blocked', 'widest', 'needs')
+  local base = string.sub(meta, 1, -5)
+  return { base = base, lane_base = base .. 'lane:', named = {}, backlogs = {},
+    waits = 0, place = tonumber(flags[1] or 0), blocked = tonumber(flags[2] or 0),
+    widest = tonumber(flags[3] or 1), needs = tonumber(flags[4] or 1) }
 end
 
--- Gives a task a permit or a place to wait. `is_back` is true if it has had a turn: it comes before
--- those that have not. Returns whether it has a permit.
+-- The permits of a lane, and whether tasks wait in it. The latter is only read if it keeps a free
+-- permit from the next one.
+local function permits_of(joins, key, width)
+  if redis.call('ZCARD', key) == 0 then
+    return 0, false
+  elseif joins.widest == 1 and width == 1 then
+    -- Every lane of the queue has one permit, which the first of its tasks has.
+    return 1, false
+  end
+  local permits = redis.call('ZCOUNT', key, '-1', '-1')
+  return permits, permits < width and redis.call('ZCOUNT', key, '0', '+inf') > 0
+end
+
+-- The place of a task that must wait. Tasks that have had a turn come before those that have not.
+local function place_in(joins, name, is_waiting, is_back)
+  if not is_waiting then
+    joins.backlogs[#joins.backlogs + 1] = name
+  end
+  joins.waits = joins.waits + 1
+  if is_back then
+    return '0'
+  end
+  joins.place = joins.place + 1
+  return whole(joins.place)
+end
+
+-- Gives a task a permit or a place to wait. `is_back` is true if it has had a turn. Returns whether
+-- it has a permit. A lane is the list of the scores and tasks to add.
 local function join_lane(joins, name, width, id, is_back)
-  local lane = joins.named[name]
-  if not lane then
-    local key = joins.base .. 'lane:' .. name
-    lane = { key = key, name = name, set = {}, permits = redis.call('ZCOUNT', key, '-1', '-1'),
-      waiting = redis.call('ZCOUNT', key, '0', '+inf') }
-    lane.is_calm = lane.waiting == 0
-    joins.named[name] = lane
-    joins.lanes[#joins.lanes + 1] = lane
-  end
-  local has_permit, at = lane.permits < width and lane.waiting == 0, '0'
-  if has_permit then
-    lane.permits, at = lane.permits + 1, '-1'
+  local lane, key, permits, is_waiting = joins.named[name], nil, nil, nil
+  if lane then
+    permits, is_waiting = lane.permits, lane.is_waiting
   else
-    lane.waiting, joins.blocked = lane.waiting + 1, joins.blocked + 1
-    if not is_back then
-      joins.place = joins.place + 1
-      at = whole(joins.place)
-    end
+    key = joins.lane_base .. name
+    permits, is_waiting = permits_of(joins, key, width)
   end
-  lane.set[#lane.set + 1], lane.set[#lane.set + 2] = at, id
+  local has_permit, at = permits < width and not is_waiting, '-1'
+  if has_permit then
+    permits = permits + 1
+  else
+    at, is_waiting = place_in(joins, name, is_waiting, is_back), true
+  end
+  if lane then
+    local size = #lane
+    lane[size + 1], lane[size + 2] = at, id
+    lane.permits, lane.is_waiting = permits, is_waiting
+  else
+    lane = { at, id, key = key, permits = permits, is_waiting = is_waiting }
+    joins.named[name] = lane
+    joins[#joins + 1] = lane
+  end
   return has_permit
 end
 
 -- Reads the keys that `write_joins` writes and `join_lane` has not read.
 local function read_joins(joins)
-  redis.call('ZCARD', joins.base .. 'lanes')
+  if #joins.backlogs > 0 then
+    redis.call('ZCARD', joins.base .. 'lanes')
+  end
 end
 
+-- `now` is used if tasks begin to wait in a lane.
 local function write_joins(joins, now)
-  local backlogs = {}
-  for _, lane in ipairs(joins.lanes) do
-    for first = 1, #lane.set, 4000 do
-      redis.call('ZADD', lane.key, unpack(lane.set, first, math.min(first + 3999, #lane.set)))
-    end
-    if lane.is_calm and lane.waiting > 0 then
-      backlogs[#backlogs + 1], backlogs[#backlogs + 2] = whole(now), lane.name
+  for _, lane in ipairs(joins) do
+    for first = 1, #lane, 4000 do
+      redis.call('ZADD', lane.key, unpack(lane, first, math.min(first + 3999, #lane)))
     end
   end
-  if #backlogs > 0 then
-    redis.call('ZADD', joins.base .. 'lanes', unpack(backlogs))
+  if #joins.backlogs > 0 then
+    local since, backlogs = whole(now), {}
+    for i, name in ipairs(joins.backlogs) do
+      backlogs[2 * i - 1], backlogs[2 * i] = since, name
+    end
+    redis.call('ZADD', joins.base .. 'lanes', 'NX', unpack(backlogs))
   end
-  if joins.blocked > 0 then
-    redis.call('HINCRBY', joins.base .. 'meta', 'blocked', whole(joins.blocked))
-  end
-  if joins.place > joins.last_place then
-    redis.call('HSET', joins.base .. 'meta', 'places', whole(joins.place))
+  if joins.waits > 0 then
+    redis.call('HSET', joins.base .. 'meta', 'places', whole(joins.place), 'blocked',
+      whole(joins.blocked + joins.waits))
   end
 end

@@ -5,9 +5,9 @@
 local function step_aside(moves, header, id)
   local width = width_of(header)
   if width > 1 then
-    local lane = lane_in(moves, header.n, width)
+    local lane = lane_in(moves, header.n, width, nil)
     lane.freed = lane.freed + 1
-    lane.set[#lane.set + 1], lane.set[#lane.set + 2] = '-2', id
+    set_in_lane(lane, '-2', id)
   end
 end
 

@@ -1,35 +1,17 @@
 -- report_extras: the extra parts of completions that are not plain: results, biz ids, and sides.
 -- Sides are the data that a task has besides its record: tries, errors, a blob, a priority.
 
--- The byte of `@`.
-local LANE_MARK = 64
-
 -- Returns the results to store; the biz keys, and which of them belongs to each task id; the ids
--- with sides; and the moves in lanes, nil if there are none. Extras of reports whose lease belongs
--- to another worker are omitted.
-local function read_extras(meta, fixed_keys, first_id, count, first_extra, extra_count, held)
-  local results, biz_keys, biz_of, sided, is_held = {}, {}, {}, {}, nil
-  if #held < count then
-    is_held = {}
-    for _, position in ipairs(held) do
-      is_held[position] = true
-    end
-  end
-  local keys_taken, moves = 0, nil
-  for i = 1, extra_count do
-    local extra = ARGV[first_extra + i - 1]
+-- with sides. Extras of reports whose lease belongs to another worker are omitted. The extras are
+-- those before `past`; the results follow `past_extras`.
+local function read_extras(fixed_keys, first_id, first_extra, past, past_extras, is_held)
+  local results, biz_keys, biz_of, sided = {}, {}, {}, {}
+  local keys_taken = 0
+  for i = first_extra, past - 1 do
+    local extra = ARGV[i]
     local first, last = tonumber(extra), nil
     local sides, result, ttl, body, biz = '1', 0, nil, nil, 0
-    if string.byte(extra) == LANE_MARK then
-      local position, width, name = string.match(extra, '^@(%d+);(%d+);(.*)$')
-      position = tonumber(position)
-      if not is_held or is_held[position] then
-        moves = moves or moves_of(meta)
-        leave_lane(moves, name, tonumber(width), ARGV[first_id + position - 1])
-      end
-      -- No position is left for what follows.
-      first, last = 1, 0
-    elseif not first and string.find(extra, ':', 1, true) then
+    if not first and string.find(extra, ':', 1, true) then
       first, last = string.match(extra, '^(%d+):(%d+)$')
       first, last = tonumber(first), tonumber(last)
     elseif not first then
@@ -48,7 +30,7 @@ local function read_extras(meta, fixed_keys, first_id, count, first_extra, extra
         end
         if result > 0 then
           results[#results + 1] = { key = KEYS[fixed_keys + result], ttl = ttl,
-            body = ARGV[first_extra + extra_count + tonumber(body) - 1] }
+            body = ARGV[past_extras + tonumber(body) - 1] }
         end
         if biz > 0 then
           biz_keys[#biz_keys + 1] = KEYS[fixed_keys + biz]
@@ -57,5 +39,5 @@ local function read_extras(meta, fixed_keys, first_id, count, first_extra, extra
       end
     end
   end
-  return results, biz_keys, biz_of, sided, moves
+  return results, biz_keys, biz_of, sided
 end

@@ -90,34 +90,23 @@ local function read_option(queue, found, option, ids, now)
     found.later[#found.later + 1] = id
     found.due_first = math.min(found.due_first or due_ms, due_ms)
     found.apart[position] = 'later'
-  elseif rank_of ~= '' and found.in_lane[position] then
-    found.in_lane[position] = rank_of
   elseif rank_of ~= '' then
-    found.ranked[#found.ranked + 1] = id
+    found.ranked[#found.ranked + 1] = position
     found.ranks[#found.ranks + 1] = rank_of
     found.apart[position] = 'ranked'
   end
 end
 
--- The accepted tasks of lanes join them, unless they are due later, in the order of the call. Those
--- without a permit are not ready.
-local function join_lanes(queue, found, ids)
-  local joins = joins_of(queue.meta)
-  joins.needs = tonumber(redis.call('HGET', queue.meta, 'needs') or 1)
-  for _, asked in ipairs(found.asked) do
-    local position, reason = asked.position, found.apart[asked.position]
-    local id, rank_of = ids[position], found.in_lane[position]
-    joins.is_used = joins.is_used or reason ~= 'taken'
-    if reason == nil and not join_lane(joins, asked.name, asked.width, id, false) then
-      found.apart[position] = 'blocked'
-    elseif reason == nil and rank_of ~= '' then
-      found.ranked[#found.ranked + 1] = id
-      found.ranks[#found.ranks + 1] = rank_of
-      found.apart[position] = 'ranked'
+-- Returns the tasks that are ready and have a priority, and their priorities.
+local function ranked_of(found, ids)
+  local ranked, ranks = {}, {}
+  for i, position in ipairs(found.ranked) do
+    if found.apart[position] == 'ranked' then
+      ranked[#ranked + 1] = ids[position]
+      ranks[#ranked] = found.ranks[i]
     end
   end
-  read_joins(joins)
-  return joins
+  return ranked, ranks
 end
 
 -- Returns the answers by position, in the form of the reply of submit.
@@ -156,21 +145,13 @@ end
 -- everything except records and the ready list.
 local function read_options(queue, options, ids, now, may_exist)
   local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
-    keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {},
-    asked = {}, in_lane = {} }
+    keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }
   local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
   if #queue.biz_keys > 0 then
     found.held = marks_of(queue.biz_keys)
   end
   for _, option in ipairs(options) do
-    local position, width, name = string.match(option, '^@(%d+);(%d+);(.*)$')
-    if position then
-      position = tonumber(position)
-      found.asked[#found.asked + 1] = { position = position, width = tonumber(width), name = name }
-      found.in_lane[position] = ''
-    else
-      read_option(queue, found, option, ids, now)
-    end
+    read_option(queue, found, option, ids, now)
   end
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
@@ -182,7 +163,6 @@ local function read_options(queue, options, ids, now, may_exist)
   if may_exist then
     deleted, again = deleted_of(queue.meta, found, ids)
   end
-  local joins = #found.asked > 0 and join_lanes(queue, found, ids) or nil
   local due_hint, size
   if #found.later > 0 then
     size = redis.call('ZCARD', queue.delayed)
@@ -205,13 +185,8 @@ local function read_options(queue, options, ids, now, may_exist)
     if #found.marks > 0 then
       redis.call('MSET', unpack(found.marks))
     end
-    rank(queue.priority, queue.wake, found.ranked, found.ranks, now)
-    if joins then
-      write_joins(joins, now)
-      if joins.is_used and joins.needs < NEEDS_OF_LANES then
-        redis.call('HSET', queue.meta, 'needs', NEEDS_OF_LANES)
-      end
-    end
+    local ranked, ranks = ranked_of(found, ids)
+    rank(queue.priority, queue.wake, ranked, ranks, now)
     if found.due_first then
       zadd_wide(queue.delayed, size, found.later)
       due_at_latest(queue.meta, queue.wake, due_hint, found.due_first)

@@ -11,6 +11,7 @@ use super::redis_instructions::count_stages;
 use super::{Measurement, plain};
 use crate::bench::Bench;
 use crate::callgrind;
+use crate::field::{Field, Sample};
 use crate::row::{Row, params};
 
 pub(super) const LANES: Measurement = Measurement {
@@ -23,6 +24,8 @@ const TASKS: usize = 800;
 const CALLS_MIN: usize = 20;
 /// The tasks of each lane: most of them wait before they run.
 const TASKS_A_LANE: usize = 4;
+/// The parameter of the rows with what a lane adds to a task, whose value is the batch.
+const ADDED: &str = "added_at_batch";
 const LEASE: Duration = Duration::from_secs(3_600);
 /// The last step of the tasks.
 const STAGES: [&str; 3] = ["start", "submit", "claim and complete"];
@@ -32,17 +35,24 @@ fn lanes(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     let mut rows = Vec::new();
-    for (batch, has_lanes) in [1, 16, 128].into_iter().flat_map(|b| [(b, false), (b, true)]) {
+    for batch in [1, 16, 128] {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let run = async |broker, calls, stage| {
-            Life { broker, calls, batch, has_lanes }.up_to(stage).await
-        };
-        let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
-        let tasks = if has_lanes { "of lanes" } else { "plain" };
-        for (stage, sample) in STAGES[1..].iter().zip(samples) {
-            let shown = [("of", (*stage).into()), ("batch", batch.into()), ("tasks", tasks.into())];
-            rows.push(Row::of_runs(LANES.name, params(shown), &[sample]));
+        let mut whole_lives = Vec::new();
+        for (tasks, has_lanes) in [("plain", false), ("of lanes", true)] {
+            let run = async |broker, calls, stage| {
+                Life { broker, calls, batch, has_lanes }.up_to(stage).await
+            };
+            let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
+            let each = samples.iter().filter_map(|sample| sample.get(Field::InstructionsPerTask));
+            whole_lives.push(each.sum::<f64>());
+            for (stage, sample) in STAGES[1..].iter().zip(samples) {
+                let shown =
+                    [("of", (*stage).into()), ("batch", batch.into()), ("tasks", tasks.into())];
+                rows.push(Row::of_runs(LANES.name, params(shown), &[sample]));
+            }
         }
+        let added = Sample::new().with(Field::InstructionsPerTask, whole_lives[1] - whole_lives[0]);
+        rows.push(Row::of_runs(LANES.name, params([(ADDED, batch.into())]), &[added]));
     }
     Ok(rows)
 }

@@ -52,8 +52,8 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
 
 /// Runs a life up to each of its stages, each time on a new server, and returns what each stage
 /// adds to the one before. A stage has this many calls of this many tasks. `run` gets the number of
-/// calls and the last stage. On each server a short life up to the last stage runs first, in another
-/// namespace: it lets Redis compile the scripts, which so is not part of a difference.
+/// calls and the last stage. On each server, a short life up to the last stage runs first, in
+/// another namespace. In it Redis compiles the scripts, so that no difference contains that.
 pub(super) fn count_stages(
     bench: &Bench,
     stages: usize,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, collections::HashMap, io::Write as _, time::Duration};
 
-use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts};
+use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts, submit::lane_words};
 use crate::{
     gate::ShutScope,
     id::{QueueName, WorkerId},
@@ -11,7 +11,7 @@ use crate::{
     record_header::millis,
 };
 
-/// How many keys of `complete` a call without extras passes.
+/// How many keys of `complete` a call without extras but lanes passes.
 const PLAIN_KEYS: usize = 6;
 
 /// An attempt that succeeded.
@@ -39,13 +39,8 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Returns whether the attempt has no result, and the task has no biz id, no lane and no data
-    /// apart from its record. Such a report costs Redis little.
-    fn is_plain(&self) -> bool {
-        self.lane.is_none() && self.is_plain_but_for_a_lane()
-    }
-
-    /// The lane of a task has an extra of its own.
+    /// Returns whether the attempt has no result, and the task has no biz id and no data apart from
+    /// its record. Such a report costs Redis little.
     fn is_plain_but_for_a_lane(&self) -> bool {
         self.result.is_none() && self.biz_id.is_none() && !self.has_sides
     }
@@ -132,8 +127,10 @@ impl Broker {
         done: &[impl Borrow<Completion>],
     ) -> ScriptCall {
         let keys = self.keys(queue);
-        let is_plain = done.iter().all(|d| d.borrow().is_plain());
-        let key_count = if is_plain { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
+        let is_plain_but_for_lanes = done.iter().all(|d| d.borrow().is_plain_but_for_a_lane());
+        let is_plain = is_plain_but_for_lanes && done.iter().all(|d| d.borrow().lane.is_none());
+        let key_count =
+            if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
             ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
         push_leases(&mut call, done.iter().map(|d| &d.borrow().lease));
@@ -281,10 +278,7 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
     extras.extend(sided.into_iter().map(|(first, last)| {
         if first == last { first.to_string() } else { format!("{first}:{last}") }
     }));
-    extras.extend(done.iter().map(Borrow::borrow).zip(1..).filter_map(|(done, position)| {
-        let Lane { key, width, .. } = done.lane.as_ref()?;
-        Some(format!("@{position};{width};{key}"))
-    }));
+    extras.extend(lane_words(done.iter().map(|done| done.borrow().lane.as_ref())));
     call.push(extras.len());
     for extra in extras {
         call.push(extra);

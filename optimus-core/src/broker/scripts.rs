@@ -22,11 +22,12 @@ impl fmt::Debug for Script {
 }
 
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
-/// it names. A usual call does not create these functions.
+/// it names. A usual call does not create these functions. `laned` is such a function for calls
+/// with lanes.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
-            $(seldom [$($rare:literal),* $(,)?] -> $given:literal)?
+            $($group:ident [$($rare:literal),* $(,)?] -> $given:literal)*
             [$($key:literal),* $(,)?];
     )*) => {
         $(
@@ -36,10 +37,10 @@ macro_rules! scripts {
                 source: concat!(
                     $(include_str!(concat!("../../lua/include/", $include, ".lua")),)*
                     $(
-                        "local function seldom()\n",
+                        "local function ", stringify!($group), "()\n",
                         $(include_str!(concat!("../../lua/include/", $rare, ".lua")),)*
                         "return ", $given, "\nend\n",
-                    )?
+                    )*
                     include_str!(concat!("../../lua/", $name, ".lua")),
                 ),
                 keys: &[$($key),*],
@@ -56,10 +57,10 @@ macro_rules! scripts {
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
     seldom [
-        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "lane_join", "submit_options",
-        "ledger_lost",
+        "clock_stamp", "ready", "biz", "due_next", "wide", "submit_options", "ledger_lost",
     ]
         -> "add_ready, read_options, lost_with"
+    laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
@@ -78,19 +79,20 @@ scripts! {
     ];
     COMPLETE = "complete": ["clock", "report"]
     seldom [
-        "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "wakeup",
-        "ready_append", "clock_stamp", "ready", "lane", "report_extras",
+        "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
     ]
-        -> "endings_of, note_end, write_ends, read_extras, pass_permits, write_moves"
+        -> "endings_of, note_end, write_ends, read_extras"
+    laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
+        -> "leave_lanes, pass_permits, write_moves"
     [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",
     ];
     FAIL = "fail": [
         "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
-        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
+        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
     ]
-    seldom ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
+    laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
@@ -99,9 +101,9 @@ scripts! {
     RELEASE = "release": [
         "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
         "ready_append", "clock_stamp", "task_born", "ready", "ready_again", "task_bytes",
-        "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
+        "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
     ]
-    seldom ["lane_header", "lane", "lane_report"]
+    laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
     [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",

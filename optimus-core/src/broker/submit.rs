@@ -16,7 +16,7 @@ use crate::{
 /// is answered.
 pub const LEDGER_SLOTS: u64 = 16;
 
-/// How many keys a call passes if all its tasks are plain.
+/// How many keys a call passes if all its tasks are plain but for their lanes.
 const PLAIN_KEYS: usize = 4;
 
 /// Bytes of a stored id and a short header, to reserve room.
@@ -100,10 +100,13 @@ impl Broker {
         let keys = self.keys(batch.queue);
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
         let may_exist = batch.tasks.iter().any(|task| task.may_exist);
-        let is_plain = !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain);
+        let is_plain_but_for_lanes =
+            !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain_but_for_a_lane);
+        let is_plain = is_plain_but_for_lanes && batch.tasks.iter().all(|task| task.lane.is_none());
         let here_ms = self.here_ms();
         let ids_have_time = batch.tasks.iter().all(|task| task.id_has_submit_time(here_ms));
-        let key_count = if is_plain { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
+        let key_count =
+            if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)
             .arg(batch.number)
@@ -183,12 +186,8 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
-/// Returns whether the task has no options and no blob. Such a task costs Redis little.
-fn is_plain(task: &Submission) -> bool {
-    task.lane.is_none() && is_plain_but_for_a_lane(task)
-}
-
-/// The lane of a task has an option of its own.
+/// Returns whether the task has no blob, and no options apart from a lane. Such a task costs Redis
+/// little.
 fn is_plain_but_for_a_lane(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
@@ -203,14 +202,26 @@ fn is_unique(task: &Submission) -> bool {
     task.due == Due::Now && !has_options && task.biz_id.is_some() && task.blob().is_none()
 }
 
+/// Returns the lanes of tasks as words of a call: for each run of tasks with lanes of one width
+/// `@<first>:<last>;<width>`, with positions from 1, and then the key of each.
+pub(super) fn lane_words<'a>(lanes: impl Iterator<Item = Option<&'a Lane>>) -> Vec<String> {
+    let lanes: Vec<(usize, Option<&Lane>)> = (1..).zip(lanes).collect();
+    let runs = lanes
+        .chunk_by(|(_, one), (_, next)| one.map(|lane| lane.width) == next.map(|lane| lane.width));
+    let mut words = Vec::new();
+    for run in runs {
+        let (Some((first, Some(lane))), Some((last, _))) = (run.first(), run.last()) else {
+            continue;
+        };
+        words.push(format!("@{first}:{last};{}", lane.width));
+        words.extend(run.iter().filter_map(|(_, lane)| Some((*lane)?.key.clone())));
+    }
+    words
+}
+
 /// Pushes the number of options, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (Vec::new(), Vec::new());
-    for (at, task) in tasks.iter().enumerate() {
-        if let Some(Lane { key, width, .. }) = &task.lane {
-            options.push(format!("@{};{width};{key}", at + 1));
-        }
-    }
     for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain_but_for_a_lane(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
@@ -221,6 +232,7 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
             option_of(task, at + 1, biz, blob)
         });
     }
+    options.extend(lane_words(tasks.iter().map(|task| task.lane.as_ref())));
     call.push(options.len());
     call.push(may_exist);
     for option in options {

@@ -66,6 +66,18 @@ async fn a_retry_takes_a_free_permit_when_it_is_due(bench: Bench) {
     bench.assert_lane("a", &[(&id, -1)]).await;
 }
 
+async fn a_task_of_a_larger_width_does_not_overtake_those_that_wait(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let narrow = lane("a", 1);
+    let first = bench.add_in(0, &narrow).await;
+    let second = bench.add_in(0, &narrow).await;
+    let wide = bench.add_in(0, &lane("a", 3)).await;
+    bench.assert_lane("a", &[(&first, -1), (&second, 1), (&wide, 2)]).await;
+    let lease = bench.take(1, &worker, 1).await;
+    bench.complete(2, &[done_in(&lease, &narrow)]).await;
+    assert_eq!(bench.claim(3, &worker, 2, 9).await.ids(), [second]);
+}
+
 async fn a_lane_becomes_as_wide_as_the_tasks_that_end(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let mut tasks: Vec<_> = jobs(2).into_iter().map(|task| task.in_lane(lane("a", 1))).collect();
@@ -99,5 +111,6 @@ on_both![
     at_most_as_many_tasks_of_a_lane_are_held_as_it_is_wide,
     a_waiting_retry_gives_its_permit_back_and_returns_before_new_tasks,
     a_retry_takes_a_free_permit_when_it_is_due,
+    a_task_of_a_larger_width_does_not_overtake_those_that_wait,
     a_lane_becomes_as_wide_as_the_tasks_that_end,
 ];

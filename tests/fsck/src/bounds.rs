@@ -39,7 +39,7 @@ const NAMES: [&str; 31] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 14] = [
+const META: [&str; 15] = [
     "needs",
     "paused",
     "fence",
@@ -48,6 +48,7 @@ const META: [&str; 14] = [
     "tombstones",
     "places",
     "blocked",
+    "widest",
     "watched_at",
     "lease_min",
     "purged",

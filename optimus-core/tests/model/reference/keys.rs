@@ -54,7 +54,8 @@ impl Queue {
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),
-            ("needs", if self.has_lanes { 2 } else { 0 }),
+            ("needs", if self.widest > 0 { 2 } else { 0 }),
+            ("widest", if self.widest > 1 { self.widest.into() } else { 0 }),
             ("places", self.places.unsigned_abs()),
             ("blocked", self.blocked()),
         ];

@@ -64,8 +64,9 @@ pub(crate) struct Queue {
     pub(crate) places: i64,
     /// The lanes in which tasks wait, and since when.
     pub(crate) lanes_since: BTreeMap<String, u64>,
-    /// A task of a lane was stored, so older scripts must not change the queue.
-    pub(crate) has_lanes: bool,
+    /// The largest width of a lane that a stored task has had; 0 if none had a lane. After the
+    /// first one, older scripts must not change the queue.
+    pub(crate) widest: u16,
     /// The lanes that tasks leave in this call, in the order in which it meets them.
     leaving: Vec<lanes::Leaving>,
     /// Every task that has succeeded.

@@ -108,7 +108,8 @@ impl Queue {
         } else if self.may_run(now, &wanted.id) {
             self.make_ready(now, &wanted.id, stamp);
         }
-        self.has_lanes |= wanted.lane.is_some();
+        let width = wanted.lane.as_ref().map_or(0, |lane| lane.width.get());
+        self.widest = self.widest.max(width);
         None
     }
 }
