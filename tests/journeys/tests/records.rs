@@ -166,7 +166,7 @@ async fn a_queue_of_newer_programs_is_left_alone_and_the_others_are_served() {
 async fn a_record_of_a_newer_version_waits_unspent_for_newer_code() {
     let mut stored = Stored::submit().await;
     let original = stored.record.clone();
-    let newer = b"{\"v\":3,\"t\":[\"double\"],\"new\":1}\n\xff".to_vec();
+    let newer = b"{\"v\":99,\"t\":[\"double\"],\"new\":1}\n\xff".to_vec();
     stored.overwrite(&newer).await;
     let worker = stored.worker();
     stored.waits_as_a_misfit().await;
