@@ -208,14 +208,18 @@ async fn a_heartbeat_that_redis_answers_late_is_logged_with_what_may_keep_redis_
 
 #[tokio::test]
 async fn a_heartbeat_that_waited_for_a_connection_gives_no_advice() {
-    let lease = Duration::from_secs(4);
+    let lease = Duration::from_secs(6);
     let outage = heartbeats_of(lease, "", async |proxy, url, only| {
+        let first = only.until().await;
+        let has_renewed = async || only.until().await > first;
+        eventually("a heartbeat arrives before the outage", PATIENCE, has_renewed).await;
         proxy.lead_to("unix:///nowhere/redis.sock");
         proxy.cut();
-        // A heartbeat is due after a third of the lease at most, and finds that the connection is
-        // broken. The next one follows after 250 ms. It has then waited for an eighth of the lease
-        // or longer, which is logged if Redis is the reason.
-        let late = lease * 11 / 24;
+        // The next heartbeat is due after a third of the lease at most, and finds that the
+        // connection is broken. Another follows after 250 ms, and has then waited for longer than
+        // a tenth of the lease, which is logged if Redis is the reason. It waits for at most half
+        // of the lease.
+        let late = lease / 2;
         eventually("a heartbeat is late", PATIENCE, async || only.left().await < late).await;
         proxy.lead_to(url);
     });
