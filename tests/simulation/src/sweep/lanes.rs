@@ -38,6 +38,11 @@ pub(super) async fn lanes(actor: &Actor) {
     for (number, kind) in [(5, Kind::Fails(1)), (6, Kind::Snoozes), (7, Kind::Lasts(50))] {
         drop(submit(actor, number, Work::new(number, kind).priority(1), &wide).await);
     }
+    // The first of these ends while the second still has its permit, and the third waits.
+    let roomy = Lane { width: wide.width, ..Lane::new("roomy") };
+    for (number, takes_ms) in [(11, 20), (12, 600), (13, 0)] {
+        drop(submit(actor, number, Work::new(number, Kind::Lasts(takes_ms)), &roomy).await);
+    }
     let late = Work::new(8, Kind::Lasts(0)).due(Due::In(ms(30)));
     drop(submit(actor, 8, late, &wide).await);
     drop(submit(actor, 9, Work::new(9, Kind::Fatal), &other).await);
