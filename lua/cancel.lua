@@ -5,8 +5,8 @@
 -- because removing it from the middle of a long list would take tens of ms. The worker of a running
 -- task receives the request through its wakeup list or in the reply to its next heartbeat. In the
 -- wakeup list, the request names the attempt by its token. A waiting task leaves its lane and
--- passes its permit on, if it has one. Each task is decided separately. The script reads each
--- worker once for all tasks.
+-- passes its permit on, if it has one. One that waits for its prerequisites no longer does. Each
+-- task is decided separately. The script reads each worker once for all tasks.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
@@ -31,7 +31,8 @@ end
 local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
-local moves = moves_of(meta)
+local moves, flow = moves_of(meta), flow_of_ends(meta, needs)
+queue.flow = flow
 for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   if holder then
@@ -47,6 +48,9 @@ for _, id in ipairs(asked) do
   elseif not state or state == 'delayed' or state == 'retry' then
     waiting[#waiting + 1], states[id] = id, 'cancelled'
     headers[#waiting] = header_of(redis.call('HGET', tasks, id))
+    if flow and leave_unmet(flow, id, headers[#waiting], true) then
+      moves.gone[id] = true
+    end
     drop_from_lane(moves, headers[#waiting], id)
     if not state and not moves.gone[id] and not redis.call('ZSCORE', priority, id) then
       in_ready[#in_ready + 1] = id

@@ -2,7 +2,8 @@
 --
 -- The script ends attempts that succeeded, each only if the caller still holds it under its token.
 -- It stores the value that the handler returned, marks the biz id as done, notifies waiting
--- clients, passes the permits of lanes on, and adds a summary to the last 1,000.
+-- clients, passes the permits of lanes on, lets tasks go on that waited for these, and adds a
+-- summary to the last 1,000.
 --
 -- KEYS   the naming block, of which a call without extras but lanes passes six; then the result and
 --        biz keys that extras refer to
@@ -13,8 +14,11 @@
 --        counts from 1 after the fixed part, 0 is none. Short forms: `<position>` or
 --        `<first>:<last>` for tasks that have only sides, `-<position>` for a task that has only a
 --        biz id; its key follows the last key that an extra has named. `@<first>:<last>;<width>`
---        and then a lane for each of these tasks are the lanes; they come after all other extras
--- REPLY  OK, then the position of each report whose lease belongs to another worker
+--        and then a lane for each of these tasks are the lanes; they come after all other extras.
+--        `%<position>;<ms>` is how long the success of a task is remembered, in addition to its
+--        other extra
+-- REPLY  OK, then the position of each report whose lease belongs to another worker, then `out` if
+--        effects for a relay were posted
 
 local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local meta, tries, errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -45,10 +49,10 @@ if past_extras > first_extra and #held < count then
     is_held[position] = true
   end
 end
-local results, biz_keys, biz_of, sided, moves, marks, sides, write_moves
+local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_moves
 if first_lane > first_extra then
   local _, _, _, read_extras = seldom()
-  results, biz_keys, biz_of, sided =
+  results, biz_keys, biz_of, sided, remembered =
     read_extras(FIXED_KEYS, first_id, first_extra, first_lane, past_extras, is_held)
   if #biz_keys > 0 then
     marks = redis.call('MGET', unpack(biz_keys))
@@ -66,12 +70,17 @@ if first_lane < past_extras then
   moves = leave_lanes(meta, first_id, first_lane, past_extras, is_held)
   pass_permits(moves)
 end
-if moves or marks then
+local base, outcomes = string.sub(meta, 1, -5), nil
+if remembered then
+  local _, _, outcomes_of = waiting()
+  outcomes = outcomes_of(base, remembered, biz_of, biz_keys)
+end
+if moves or marks or outcomes then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
-local queue, endings, write_ends
-if marks or redis.call('EXISTS', cancel, waiters) > 0 then
+local queue, endings, write_ends, flow, write_success
+if marks or redis.call('EXISTS', cancel, waiters, base .. 'ties') > 0 then
   local endings_of, note_end
   endings_of, note_end, write_ends = seldom()
   queue = { meta = meta, cancel = cancel, waiters = waiters }
@@ -79,6 +88,12 @@ if marks or redis.call('EXISTS', cancel, waiters) > 0 then
   for i, id in ipairs(ids) do
     local biz = biz_of and biz_of[id]
     note_end(endings, i, id, 'success', nil, biz and biz_keys[biz], biz and marks[biz])
+  end
+  if redis.call('HLEN', base .. 'ties') > 0 then
+    local flow_of_success
+    flow_of_success, write_success = waiting()
+    now = now_ms(now_override)
+    flow = flow_of_success(meta, ids, biz_of, biz_keys, now)
   end
 end
 
@@ -97,10 +112,19 @@ if results then
     redis.call('SET', result.key, result.body, 'PX', result.ttl)
   end
 end
+if outcomes then
+  for _, outcome in ipairs(outcomes) do
+    redis.call('SET', outcome.key, outcome.id .. ' ' .. whole(now), 'PX', outcome.keep)
+  end
+end
 if endings then
   write_ends(queue, endings, now)
 end
 if moves then
   write_moves(moves, now)
+end
+if flow then
+  write_success(flow, now)
+  reply = with_out(reply, flow)
 end
 return reply

@@ -50,7 +50,11 @@ for _, id in ipairs(asked) do
   end
 end
 local waiting = waiters_of(meta, waiters, ids)
-local freed = freed_by(meta, tasks, sides, ids, moves)
+local flow = flow_of_ends(meta, needs)
+if flow then
+  sides[#sides + 1] = flow.base .. 'unmet_ended'
+end
+local freed = freed_by(meta, tasks, sides, ids, moves, flow)
 for _, id in ipairs(unranked) do
   if not moves.gone[id] then
     in_ready[#in_ready + 1] = id
@@ -92,4 +96,7 @@ if waiting then
   notify_all(meta, waiters, ids, waiting, ends)
 end
 write_moves(moves, now)
+if flow then
+  flow.write(now)
+end
 return reply

@@ -10,7 +10,8 @@
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
 --        outcome: the ms until another attempt · `dead` · `cancelled`
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
---        `<position>=cancelled` for each task that is cancelled instead
+--        `<position>=cancelled` for each task that is cancelled instead, then `out` if effects for
+--        a relay were posted
 
 local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
@@ -30,9 +31,12 @@ local verdicts = column(first_id + count, count, held)
 local entries = column(first_id + 2 * count, count, held)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local histories = redis.call('HMGET', errors, unpack(ids))
-local due_hint, moves, lane_report, pass_permits, write_moves = due_and_lanes(meta, laned)
+local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_lanes(meta, laned)
 local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
+if needs >= NEEDS_OF_AFTER then
+  queue.flow = waiting()(meta, needs)
+end
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 -- The instants by wait: many tasks of a call have the same wait, and formatting an instant is
@@ -97,4 +101,4 @@ end
 if moves then
   write_moves(moves, now)
 end
-return reply
+return queue.flow and with_out(reply, queue.flow) or reply

@@ -138,6 +138,7 @@ local function list_working()
 end
 
 -- The lane that waits longest comes first.
+-- Returns whether there is none.
 local function list_blocked()
   local lanes, first, last_id, lane_name = string.sub(meta, 1, -5) .. 'lanes', 0, nil, nil
   if tonumber(place) then
@@ -163,6 +164,18 @@ local function list_blocked()
     end
   end
   next_cursor = ''
+  return #rows == 0
+end
+
+-- Tasks that wait for their prerequisites come after those in lanes, in no order. A scan returns
+-- each task that stays, and possibly a few more than it was asked for.
+local function list_unmet()
+  local from = place and string.match(place, '^u(%d+)$') or '0'
+  local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from, 'COUNT', most)
+  for i = 1, #found[2], 2 do
+    add(found[2][i], '', '', '')
+  end
+  next_cursor = found[1] ~= '0' and 'u' .. found[1] .. ' -' or ''
 end
 
 local function list_success()
@@ -195,7 +208,11 @@ if state == 'ready' then
     list_ready()
   end
 elseif state == 'blocked' then
-  list_blocked()
+  if place and string.sub(place, 1, 1) == 'u' or list_blocked() then
+    list_unmet()
+  elseif next_cursor == '' and redis.call('HLEN', string.sub(meta, 1, -5) .. 'unmet') > 0 then
+    next_cursor = 'u0 -'
+  end
 elseif state == 'delayed' then
   list_zset(delayed, false, true, '')
 elseif state == 'retry' then

@@ -56,7 +56,11 @@ end
 local from_dead, dead_bytes = victims_of(dead, 'dead')
 local from_cancelled, cancelled_bytes = victims_of(cancelled, 'cancelled')
 local moves = moves_of(meta)
-local freed = freed_by(meta, tasks, sides, ids, moves)
+local flow = flow_of_ends(meta, needs)
+if flow then
+  sides[#sides + 1] = flow.base .. 'unmet_ended'
+end
+local freed = freed_by(meta, tasks, sides, ids, moves, flow)
 pass_permits(moves)
 local excess = redis.call('ZCARD', deleted) - DELETED_MAX
 local untold = redis.call('ZRANGEBYSCORE', deleted, '-inf',
@@ -83,6 +87,9 @@ if #ids > 0 then
   redis.call('HSET', meta, 'dead_bytes', whole(dead_bytes), 'cancelled_bytes',
     whole(cancelled_bytes))
   write_moves(moves, now)
+  if flow then
+    flow.write(now)
+  end
 end
 if #ids + #untold > 0 then
   redis.call('HSET', meta, 'purged_born', whole(born))

@@ -72,6 +72,7 @@ if #ids > 0 then
 end
 local is_work_left = redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0 or flags[3]
 redis.call('LLEN', wake)
+queue.flow = flow_of_ends(meta, needs)
 local endings = endings_of(queue, ids)
 local moves = moves_of(meta)
 local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}

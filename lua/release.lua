@@ -11,7 +11,8 @@
 --        how: `head:` · `interrupted:`, to the head after it was started · `snooze:<ms>` ·
 --        `misfit:<ms>`
 -- REPLY  OK, then the position of each task whose lease belongs to another worker, and
---        `<position>=cancelled` for each task that is cancelled instead
+--        `<position>=cancelled` for each task that is cancelled instead, then `out` if effects for
+--        a relay were posted
 
 local meta, tasks, working, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local priorities, delayed, cancelled, tries = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -27,7 +28,10 @@ end
 local ids, hows = column(first_id, count, held), column(first_id + count, count, held)
 local ranks = priorities_of(priorities, ids)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
-local due_hint, moves, lane_report, pass_permits, write_moves = due_and_lanes(meta, laned)
+local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_lanes(meta, laned)
+if needs >= NEEDS_OF_AFTER then
+  queue.flow = waiting()(meta, needs)
+end
 local later = redis.call('ZCARD', delayed)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)
@@ -97,4 +101,4 @@ end
 if moves then
   write_moves(moves, now)
 end
-return reply
+return queue.flow and with_out(reply, queue.flow) or reply

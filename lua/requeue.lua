@@ -3,7 +3,8 @@
 -- The script resets the counts of tries and keeps the error history. A task that can expire has its
 -- whole time again. The task holds its biz id again; if another task holds it, the script refuses
 -- and names that task. A task of a lane joins the lane again, before the tasks that have not had a
--- turn; a task that blocks its lane still has the permit. A tombstone of the task in the ready list
+-- turn; a task that blocks its lane still has the permit. A task that ended while it waited for its
+-- prerequisites waits again for those that are not met. A tombstone of the task in the ready list
 -- stays a tombstone.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
@@ -50,8 +51,11 @@ local left = redis.call('ZCARD', zset) - 1
 local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), left)
 local ranks = priorities_of(priorities, { id })
 local joins, is_ready = nil, true
+local flow = again_of(meta, needs, id, header, now)
 local lane = type(header.n) == 'string' and derive(meta, 'lane', header.n)
-if lane and redis.call('ZSCORE', lane, id) ~= '-1' then
+if flow and flow.is_blocked then
+  is_ready = false
+elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then
   joins = joins_of(meta)
   is_ready = join_lane(joins, header.n, width_of(header), id, true)
   read_joins(joins)
@@ -77,6 +81,9 @@ if biz then
 end
 if joins then
   write_joins(joins, now)
+end
+if flow then
+  write_again(flow, id, now)
 end
 if is_ready then
   add_ready(ready, priority, wake, { id }, ranks, now)

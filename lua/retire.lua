@@ -1,10 +1,10 @@
 -- retire: an unused queue → ∅, with all its keys
 --
--- The queue has no task, no worker and no ledger, is not paused, and no worker has used it for a
--- while. The script removes facts about the past only when no call can need them: `purged_born` and
--- `deleted` matter only while a ledger exists, and a later fence is higher than the last one, which
--- belongs to a ms in the past. Results, completion lists and the marks of successes expire by
--- themselves.
+-- The queue has no task, no worker and no ledger, no task elsewhere waits for one of it, it is not
+-- paused, and no worker has used it for a while. The script removes facts about the past only when
+-- no call can need them: `purged_born` and `deleted` matter only while a ledger exists, and a later
+-- fence is higher than the last one, which belongs to a ms in the past. Results, outcomes,
+-- completion lists and the marks of successes expire by themselves.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 idle ms
@@ -15,7 +15,8 @@ local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS
 local delayed, retry, dead, cancelled = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local success, tries, errors, skips, cancel = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local waiters, blobs, ledgers, workers, wake = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
-local deleted, lanes = KEYS[20], KEYS[21]
+local deleted, lanes, unmet, unmet_ended, ties = KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24]
+local outboxes, applied, asks, giveups = KEYS[25], KEYS[26], KEYS[27], KEYS[28]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
@@ -38,9 +39,11 @@ local function count(command, keys)
   return sum
 end
 local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers })
+  + count('HLEN', { ties }) + count('ZCARD', { outboxes })
 count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
+count('HLEN', { unmet, unmet_ended, applied })
 count('LLEN', { ready, success, wake })
-count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes })
+count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes, asks, giveups })
 local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),

@@ -8,7 +8,8 @@
 -- history has lost calls; the ledger records the loss and the reply reports it. A full Redis
 -- refuses the whole call. A plain call, whose tasks have no options and whose client need not be
 -- kept, has few arguments: each argument costs Redis a tenth of the cost of a task.
--- A task of a lane is ready if the lane has a permit for it. Otherwise it waits in the lane.
+-- A task of a lane is ready if the lane has a permit for it. Otherwise it waits in the lane. A task
+-- waits for its prerequisites before its due time and before its lane.
 --
 -- KEYS   the naming block, of which a plain call and one with no options but lanes pass four; then
 --        the biz keys of options
@@ -23,9 +24,12 @@
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
 --        biz id without a window and without other options; its key follows the last key that an
 --        option has named. `@<first>:<last>;<width>` and then a lane for each of these tasks are
---        the lanes; they come after all other options
+--        the lanes; they come after all other options. Before all others come, for each
+--        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
+--        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
---        that was not admitted: the owner of its biz id, or the task itself if it is already stored
+--        that was not admitted: the owner of its biz id, or the task itself if it is already
+--        stored; then `out` if effects for a relay were posted
 -- REFUSE FORGOTTEN
 
 local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -96,7 +100,7 @@ if options > 0 or may_exist then
   if first_lane > first_option or may_exist then
     local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
       delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
-      blobs_given = { unpack(ARGV, past_options) } }
+      blobs_given = { unpack(ARGV, past_options) }, waiting = waiting }
     local ids = {}
     for i = 1, count do
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
@@ -161,7 +165,11 @@ if not asked then
   return lost and { 'OK', 'lost' } or 'OK'
 end
 asked.write()
-if lost then
-  return { 'OK', 'lost', unpack(asked.taken) }
+local reply = lost and { 'OK', 'lost' } or { 'OK' }
+for _, taken in ipairs(asked.taken) do
+  reply[#reply + 1] = taken
 end
-return { 'OK', unpack(asked.taken) }
+if asked.posts then
+  reply[#reply + 1] = 'out'
+end
+return reply

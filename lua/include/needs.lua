@@ -2,6 +2,8 @@
 -- that older scripts would break raises `needs` in `meta`; from then on, older scripts refuse.
 
 -- The highest number that these scripts know.
-local NEEDS_KNOWN = 2
+local NEEDS_KNOWN = 4
 -- Lanes: older scripts would offer a task before its turn, and would not pass permits on.
 local NEEDS_OF_LANES = 2
+-- Prerequisites: older scripts would not let the tasks go on that wait for a task.
+local NEEDS_OF_AFTER = 4

@@ -5,6 +5,15 @@
 
 local FIRST_RUN = 3
 
+-- Returns the reply, which says whether effects for a relay were posted.
+local function with_out(reply, flow)
+  if #flow.targets > 0 then
+    reply = reply == 'OK' and { 'OK' } or reply
+    reply[#reply + 1] = 'out'
+  end
+  return reply
+end
+
 -- Returns the positions of the reports whose token matches the token of their task, a reply that
 -- names the other reports, where the ids begin in ARGV, and how many there are. A task that appears
 -- twice in a call is ended once.

@@ -1,6 +1,9 @@
 -- submit_options: the options of the tasks of a submit that are not plain, and the tasks that are
 -- already stored.
 
+-- The byte of `&`.
+local AFTER_MARK = 38
+
 local function leave_out(found, position, owner)
   found.taken[#found.taken + 1] = position .. '=' .. owner
   found.apart[position] = 'taken'
@@ -85,7 +88,9 @@ local function read_option(queue, found, option, ids, now)
   if due ~= '' then
     due_ms = tonumber(string.sub(due, 3)) + (string.sub(due, 1, 2) == 'in' and now or 0)
   end
-  if due_ms > now then
+  if found.unmet[position] then
+    found.due_of[position] = due_ms > now and whole(due_ms) or nil
+  elseif due_ms > now then
     found.later[#found.later + 1] = whole(due_ms)
     found.later[#found.later + 1] = id
     found.due_first = math.min(found.due_first or due_ms, due_ms)
@@ -145,13 +150,20 @@ end
 -- everything except records and the ready list.
 local function read_options(queue, options, ids, now, may_exist)
   local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
-    keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {} }
+    keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {},
+    unmet = {}, due_of = {} }
   local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
   if #queue.biz_keys > 0 then
     found.held = marks_of(queue.biz_keys)
   end
-  for _, option in ipairs(options) do
-    read_option(queue, found, option, ids, now)
+  local first, wait_for_prerequisites, write_waits = 1, nil, nil
+  if string.byte(options[1] or '') == AFTER_MARK then
+    local read_prerequisites
+    read_prerequisites, wait_for_prerequisites, write_waits = queue.waiting()
+    first = read_prerequisites(queue, found, options, now)
+  end
+  for i = first, #options do
+    read_option(queue, found, options[i], ids, now)
   end
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
@@ -162,6 +174,9 @@ local function read_options(queue, options, ids, now, may_exist)
   local deleted, again = nil, {}
   if may_exist then
     deleted, again = deleted_of(queue.meta, found, ids)
+  end
+  if found.flow then
+    wait_for_prerequisites(found, ids, now)
   end
   local due_hint, size
   if #found.later > 0 then
@@ -176,6 +191,7 @@ local function read_options(queue, options, ids, now, may_exist)
     redis.call('HLEN', queue.blobs)
   end
 
+  found.posts = found.flow and #found.flow.targets > 0
   function found.write()
     if #again > 0 then
       redis.call('ZREM', deleted, unpack(again))
@@ -187,6 +203,9 @@ local function read_options(queue, options, ids, now, may_exist)
     end
     local ranked, ranks = ranked_of(found, ids)
     rank(queue.priority, queue.wake, ranked, ranks, now)
+    if found.flow and #found.flow.unmet.changed > 0 then
+      write_waits(found.flow, now)
+    end
     if found.due_first then
       zadd_wide(queue.delayed, size, found.later)
       due_at_latest(queue.meta, queue.wake, due_hint, found.due_first)

@@ -1,13 +1,20 @@
 -- task_drop: removes tasks without a success, with all their data.
 
 -- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free. The
--- tasks leave their lanes with `moves`.
-local function freed_by(meta, tasks, sides, ids, moves)
+-- tasks leave their lanes with `moves`. With `flow`, dependants learn of it, and the tasks stop
+-- waiting.
+local function freed_by(meta, tasks, sides, ids, moves, flow)
   local freed = {}
   local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
   for i, id in ipairs(ids) do
     local header = header_of(records[i])
     local biz = biz_key(meta, header)
+    if flow then
+      flow.tell_end(id, 'forgotten')
+    end
+    if flow and leave_unmet(flow, id, header, false) then
+      moves.gone[id] = true
+    end
     drop_from_lane(moves, header, id)
     if biz and owns_mark(redis.call('GET', biz), id) then
       freed[#freed + 1] = biz

@@ -1,7 +1,8 @@
 -- task_ended: the end of tasks. All ends and all their effects are in this file.
 
 -- Reads every key that an end writes, before the script knows which tasks end. Returns the clients
--- that wait for each task, and which tasks were asked to stop.
+-- that wait for each task, and which tasks were asked to stop. `queue.flow` is nil unless the queue
+-- has had tasks with prerequisites.
 local function endings_of(queue, ids)
   if queue.dead then
     redis.call('ZCARD', queue.dead)
@@ -10,8 +11,8 @@ local function endings_of(queue, ids)
     redis.call('ZCARD', queue.cancelled)
   end
   local asked = #ids > 0 and redis.call('HLEN', queue.cancel) > 0
-  return { meta = queue.meta, ids = {}, states = {}, biz = {}, marks = {}, clients = {},
-    stopped = {}, bytes = {},
+  return { meta = queue.meta, flow = queue.flow, ids = {}, states = {}, biz = {}, marks = {},
+    clients = {}, stopped = {}, bytes = {},
     intents = asked and redis.call('HMGET', queue.cancel, unpack(ids)) or {},
     waiting = waiters_of(queue.meta, queue.waiters, ids) or {} }
 end
@@ -29,6 +30,9 @@ local function note_end(endings, position, id, state, history, biz, mark)
   end
   if state ~= 'success' then
     endings.bytes[state] = (endings.bytes[state] or 0) + kept_bytes(endings.meta, id, history)
+    if endings.flow then
+      endings.flow.tell_end(id, state)
+    end
   end
 end
 
@@ -57,6 +61,9 @@ local function write_ends(queue, endings, now)
   end
   for state, bytes in pairs(endings.bytes) do
     redis.call('HINCRBY', queue.meta, state .. '_bytes', whole(bytes))
+  end
+  if endings.flow then
+    endings.flow.write(now)
   end
   notify_all(queue.meta, queue.waiters, endings.ids, endings.clients, endings.states)
 end

@@ -39,6 +39,7 @@ pub(crate) struct Facts {
     pub(crate) result_limit: SizeLimit,
     pub(crate) biz_id: Option<String>,
     pub(crate) lane: Option<Lane>,
+    pub(crate) outcome_ttl: Option<Duration>,
     pub(crate) on_lost: OnLost,
     /// How long the task waited for this attempt, if this is its first.
     pub(crate) wait: Option<Duration>,
@@ -215,6 +216,7 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
         attempt: facts.attempt,
         took,
         lane: facts.lane.clone(),
+        outcome_ttl: facts.outcome_ttl,
         ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         result: result.map(|bytes| (bytes, facts.result_ttl)),
         has_sides: facts.has_sides,

@@ -27,6 +27,7 @@ fn attempt(failures: u32) -> Attempt {
         result_limit: SizeLimit::new(100, "WorkerBuilder::result_limit"),
         biz_id: None,
         lane: None,
+        outcome_ttl: None,
         on_lost: OnLost::Retry,
         wait: None,
         has_sides: false,

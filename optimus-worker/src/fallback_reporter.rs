@@ -82,6 +82,7 @@ mod tests {
             took: Duration::ZERO,
             ended_ms: 0,
             lane: None,
+            outcome_ttl: None,
             result: Some((vec![b'x'; bytes], SOON)),
             has_sides: false,
         })

@@ -41,6 +41,7 @@ pub(crate) fn first_facts() -> Facts {
         result_limit: SizeLimit::new(0, ""),
         biz_id: None,
         lane: None,
+        outcome_ttl: None,
         on_lost: OnLost::Retry,
         wait: None,
         has_sides: false,

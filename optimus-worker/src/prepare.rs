@@ -127,8 +127,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         let next_in_ms = outcome_log::millis(next_in);
         let event = "this worker can't run the task; the next attempt may go to another";
         log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
-        let give = Give::Misfit(next_in);
-        let release = Release { lease: lease.clone(), give };
+        let release = Release { lease: lease.clone(), give: Give::Misfit(next_in) };
         Obstacle::Misfit(Box::new(Report::Release(release)))
     };
     let record = TaskRecord::decode(record).map_err(|problem| match problem {
@@ -175,6 +174,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         wait: ctx.age().filter(|_| !was_tried),
         biz_id: record.biz_id,
         lane: record.lane,
+        outcome_ttl: record.outcome_ttl,
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };

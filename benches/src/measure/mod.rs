@@ -1,6 +1,7 @@
 //! The measurements, one group in each file.
 
 mod connections;
+mod dependencies;
 mod drain;
 mod due;
 mod features;
@@ -37,6 +38,7 @@ pub(crate) const ON_DEMAND: &[Measurement] = &[
     instructions::INSTRUCTIONS,
     redis_instructions::REDIS_INSTRUCTIONS,
     lanes::LANES,
+    dependencies::DEPENDENCIES,
     script_time::SCRIPT_TIME,
 ];
 

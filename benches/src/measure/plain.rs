@@ -54,6 +54,7 @@ pub(super) fn leases(claim: &Claimed, worker: &WorkerId) -> impl Iterator<Item =
 pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
     Completion {
         lane: None,
+        outcome_ttl: None,
         lease,
         task: Plain::NAME,
         attempt: 1,

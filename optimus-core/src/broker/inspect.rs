@@ -139,6 +139,7 @@ impl Broker {
             "blocked",
         ]));
         commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
+        commands.push(get(&["HLEN", &keys.of("unmet")]));
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let mut sizes = Vec::new();
@@ -147,6 +148,7 @@ impl Broker {
         }
         let flags = texts("HMGET", next()?)?;
         let workers = texts("ZRANGE", next()?)?;
+        let unmet = size(&next()?);
         let lengths = workers.iter().map(|w| get(&["HLEN", &keys.working(w)])).collect();
         let mut working = 0;
         for length in self.read(lengths).await {
@@ -157,7 +159,7 @@ impl Broker {
         Ok(Counts {
             ready: (sizes[0] + sizes[1]).saturating_sub(tombstones),
             delayed: sizes[2],
-            blocked: flags[5].parse().unwrap_or(0),
+            blocked: flags[5].parse().unwrap_or(0) + unmet,
             retry: sizes[3],
             working,
             dead: sizes[4],

@@ -17,6 +17,15 @@
 //! | `worker:<worker>` | hash | description, lease |
 //! | `lane:<key>` | zset | the tasks that have joined a lane: with a permit, or by their places |
 //! | `lanes` | zset | the lanes in which tasks wait, by the ms since when |
+//! | `unmet` | hash | id of a task that waits for others → the marks of those |
+//! | `unmet_ended` | hash | the same for tasks that ended while they waited |
+//! | `ties` | hash | reference → the tasks that wait for it |
+//! | `after:<reference>` | zset | the same, if they are many |
+//! | `outcome:<reference>` | string, expires | a success that is remembered |
+//! | `outbox:<queue>` | zset | effects on another queue, by their numbers |
+//! | `outboxes` | zset | the queues for which there are effects, by the ms since when |
+//! | `applied` | hash | queue → the last effect of its outbox that was applied here |
+//! | `asks`, `giveups` | zset | id of a waiting task by the ms when it asks again, or gives up |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
@@ -84,6 +93,11 @@ impl Keys {
     /// Returns the key of a task's result.
     pub fn result(&self, id: &TaskId) -> String {
         self.owned("result:", &id.stored())
+    }
+
+    /// Returns the key of the effects on another queue.
+    pub fn outbox(&self, target: &QueueName) -> String {
+        self.owned("outbox:", target.as_str())
     }
 
     /// Scripts build the same keys in `derive`.

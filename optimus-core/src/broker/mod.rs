@@ -3,6 +3,7 @@
 //! This module is for the other Optimus crates and is not public API. It exposes no type of the
 //! `redis` crate.
 
+mod after;
 mod claim;
 mod completion_wait;
 mod confirm;
@@ -43,6 +44,7 @@ use tokio::time::Instant;
 
 pub use self::reply::Reply;
 pub use self::{
+    after::{Applied, Outgoing, Reasked, RelayTurn},
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
     completion_wait::{End, Ends, Returned},
     endpoint::Endpoint,

@@ -31,6 +31,8 @@ pub struct Completion {
     pub ended_ms: u64,
     /// Its lane, whose permit goes to the next task.
     pub lane: Option<Lane>,
+    /// How long its success is remembered for tasks that wait for it.
+    pub outcome_ttl: Option<Duration>,
     /// The result of the handler and how long to keep it.
     pub result: Option<(Vec<u8>, Duration)>,
     /// Whether tries, a blob or a priority are stored apart from the record; they are removed with
@@ -42,7 +44,10 @@ impl Completion {
     /// Returns whether the attempt has no result, and the task has no biz id and no data apart from
     /// its record. Such a report costs Redis little.
     fn is_plain_but_for_a_lane(&self) -> bool {
-        self.result.is_none() && self.biz_id.is_none() && !self.has_sides
+        self.result.is_none()
+            && self.biz_id.is_none()
+            && !self.has_sides
+            && self.outcome_ttl.is_none()
     }
 
     /// Writes the attempt's entry in the list of the last successes.
@@ -116,6 +121,8 @@ pub struct Reported {
     pub stale: Vec<usize>,
     /// Their tasks were asked to stop, so they are cancelled, although the report does not say so.
     pub cancelled: Vec<usize>,
+    /// Effects on other queues were posted, for a relay.
+    pub posted: bool,
 }
 
 impl Broker {
@@ -194,7 +201,9 @@ impl Broker {
     /// Reads the answer to any report.
     pub fn read_report(reply: Reply) -> Result<Reported, BrokerError> {
         let mut reported = Reported::default();
-        for item in reply.rest()? {
+        let mut items = reply.rest()?;
+        reported.posted = items.pop_if(|word| word == "out").is_some();
+        for item in items {
             let (position, positions) = match item.strip_suffix("=cancelled") {
                 Some(position) => (position, &mut reported.cancelled),
                 None => (&*item, &mut reported.stale),
@@ -277,6 +286,9 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
     }
     extras.extend(sided.into_iter().map(|(first, last)| {
         if first == last { first.to_string() } else { format!("{first}:{last}") }
+    }));
+    extras.extend(done.iter().map(Borrow::borrow).zip(1..).filter_map(|(done, position)| {
+        Some(format!("%{position};{}", millis(done.outcome_ttl?).max(1)))
     }));
     extras.extend(lane_words(done.iter().map(|done| done.borrow().lane.as_ref())));
     call.push(extras.len());

@@ -23,7 +23,7 @@ impl fmt::Debug for Script {
 
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
-/// with lanes.
+/// with lanes, `waiting` for calls with tasks that wait for others.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
@@ -61,6 +61,10 @@ scripts! {
     ]
         -> "add_ready, read_options, lost_with"
     laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
+    waiting [
+        "needs", "wide", "after", "after_post", "after_resolve", "after_wait", "after_options",
+    ]
+        -> "read_prerequisites, wait_for_prerequisites, write_waits"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
@@ -84,6 +88,11 @@ scripts! {
         -> "endings_of, note_end, write_ends, read_extras"
     laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
         -> "leave_lanes, pass_permits, write_moves"
+    waiting [
+        "wakeup", "ready_append", "clock_stamp", "ready", "due_next", "wide", "after",
+        "after_post", "after_free", "after_success",
+    ]
+        -> "flow_of_success, write_success, outcomes_of"
     [
         "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
         "priorities",
@@ -94,6 +103,7 @@ scripts! {
     ]
     laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
+    waiting ["after", "after_post", "after_end"] -> "flow_of_ends"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
@@ -105,6 +115,7 @@ scripts! {
     ]
     laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
+    waiting ["after", "after_post", "after_end"] -> "flow_of_ends"
     [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
@@ -119,7 +130,7 @@ scripts! {
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "ready_again", "wide", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
-        "due_timer", "lane_header", "lane", "lane_report",
+        "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_end",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -129,8 +140,9 @@ scripts! {
     ];
     CANCEL = "cancel": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "task_bytes", "biz_key", "biz_end", "waiters",
-        "task_ended", "lane_find", "task_find", "task_standings", "worker_holders",
+        "lane_header", "lane", "lane_drop", "wide", "after", "after_post", "after_end",
+        "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find", "task_find",
+        "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
@@ -138,25 +150,43 @@ scripts! {
     REQUEUE = "requeue": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
         "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes", "task_uncount",
-        "lane_find", "task_find",
+        "lane_find", "task_find", "wide", "after", "after_post", "after_end", "after_resolve",
+        "after_wait", "after_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
+    ];
+    APPLY = "apply": [
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
+        "due_next", "wide", "after", "after_post", "after_free", "after_end", "after_resolve",
+        "after_wait", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
+        "after_answer",
+    ] [
+        "meta", "applied", "tasks", "cancelled", "cancel", "waiters",
+    ];
+    RELAY = "relay": ["clock"] ["outboxes", "outbox:"];
+    REASK = "reask": [
+        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "task_born", "ready", "due_next", "wide", "after", "after_post", "after_free", "after_end",
+        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "after_answer",
+    ] [
+        "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
     PAUSE = "pause": ["clock", "wakeup"] ["meta", "tasks", "wake"];
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "task_bytes", "task_uncount", "biz_key", "biz_end",
-        "task_drop", "waiters", "lane_find", "task_find", "task_standings", "worker_holders",
+        "lane_header", "lane", "lane_drop", "wide", "after", "after_post", "after_end",
+        "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
+        "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
     ];
     PURGE = "purge": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "lane_header", "lane", "lane_drop", "task_bytes",
-        "task_uncount", "biz_key", "biz_end", "task_drop",
+        "task_born", "ready", "lane_header", "lane", "lane_drop", "wide", "after", "after_post",
+        "after_end", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted",
@@ -164,7 +194,8 @@ scripts! {
     RETIRE = "retire": ["needs", "clock"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
-        "ledgers", "workers", "wake", "deleted", "lanes",
+        "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
+        "outboxes", "applied", "asks", "giveups",
     ];
     AWAIT = "await": [
         "derive", "task_born", "task_header", "lane_find", "task_find", "ledger_stored",

@@ -56,6 +56,8 @@ pub struct Submitted {
     /// Whether Redis has lost answered calls of this client, because it restarted with an older
     /// state or empty. Then the results of one-time requests are gone, too.
     pub lost: bool,
+    /// Whether effects on other queues were posted, for a relay.
+    pub posted: bool,
 }
 
 /// The call that stored a task. Redis can check whether it still has that call.
@@ -81,7 +83,8 @@ impl Broker {
         tasks: usize,
         reply: Reply,
     ) -> Result<Submitted, BrokerError> {
-        let answers = reply.rest()?;
+        let mut answers = reply.rest()?;
+        let posted = answers.pop_if(|word| word == "out").is_some();
         let mut receipts = vec![Receipt::Created; tasks];
         let lost = answers.first().is_some_and(|word| word == "lost");
         for answer in answers.into_iter().skip(usize::from(lost)) {
@@ -92,7 +95,7 @@ impl Broker {
                 })?;
             receipts[position - 1] = Receipt::Duplicate(owner);
         }
-        Ok(Submitted { receipts, lost })
+        Ok(Submitted { receipts, lost, posted })
     }
 
     /// Returns the call of [`submit`](Self::submit).
@@ -190,7 +193,11 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
 /// little.
 fn is_plain_but_for_a_lane(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
-    task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
+    task.due == Due::Now
+        && !has_options
+        && task.biz_id.is_none()
+        && task.blob().is_none()
+        && task.after.is_none()
 }
 
 /// Returns whether the task has a biz id without a window, and nothing else that [`is_plain`]
@@ -222,10 +229,16 @@ pub(super) fn lane_words<'a>(lanes: impl Iterator<Item = Option<&'a Lane>>) -> V
 /// Pushes the number of options, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (Vec::new(), Vec::new());
+    for (at, task) in tasks.iter().enumerate() {
+        push_prerequisites(&mut options, at + 1, task);
+    }
     for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain_but_for_a_lane(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
         let blob = task.blob().map(|_| blobs.len());
+        if has_only_prerequisites(task) {
+            continue;
+        }
         options.push(if is_unique(task) {
             (at + 1).to_string()
         } else {
@@ -241,6 +254,32 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
     for blob in blobs {
         call.push_bytes(blob);
     }
+}
+
+/// Each prerequisite of a task has a mark, which is its position as a digit of base 32.
+const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+
+/// Pushes the options of the prerequisites of a task, if it has some.
+fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submission) {
+    let Some(after) = &task.after else { return };
+    for (prerequisite, mark) in after.prerequisites.iter().zip(MARKS) {
+        let reference = prerequisite.reference();
+        let (home, name) = reference.split_once('/').unwrap_or_default();
+        let home = if home == task.id.queue().as_str() { "" } else { home };
+        options.push(format!("&{position};{};{home};{name}", char::from(*mark)));
+    }
+    if task.lane.is_some() {
+        options.push(format!("&{position};@;;"));
+    }
+    if let Some(wait) = after.give_up_after {
+        options.push(format!("&{position};!;;{}", millis(wait)));
+    }
+}
+
+/// Returns whether the task has prerequisites, and no option that follows them.
+fn has_only_prerequisites(task: &Submission) -> bool {
+    let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
+    task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
 }
 
 fn option_of(

@@ -194,6 +194,7 @@ pub(crate) fn done(lease: &Lease) -> Completion {
         took: ms(5),
         ended_ms: START + 7,
         lane: None,
+        outcome_ttl: None,
         result: None,
         has_sides: true,
     }

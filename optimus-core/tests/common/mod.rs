@@ -4,6 +4,7 @@
 #[macro_use]
 pub(crate) mod bench;
 pub(crate) mod acts;
+pub(crate) mod after;
 pub(crate) mod dump;
 pub(crate) mod jobs;
 pub(crate) mod lanes;

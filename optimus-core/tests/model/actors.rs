@@ -1,9 +1,12 @@
 //! The clients, workers and operators of one queue: what each remembers, and which call it makes
 //! for a step.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use optimus_core::{Lane, OnLost, QueueName, TaskId, WorkerId, broker::LEDGER_SLOTS};
+use optimus_core::{
+    After, Lane, OnLost, Prerequisite, PrerequisiteFailure, QueueName, TaskId, WorkerId,
+    broker::{BATCH_MAX, LEDGER_SLOTS},
+};
 
 use crate::{
     answer::Answer,
@@ -133,6 +136,8 @@ impl Actors {
                 Call::Inspect { id: self.aimed(task, Aim::Any, reference)? }
             }
             Step::Read { .. } => Call::Read,
+            Step::Relay { .. } => relay(reference)?,
+            Step::Reask { .. } => Call::Reask,
             _ => return None,
         };
         Some(call)
@@ -253,6 +258,7 @@ impl Actors {
             (true, count) => made_id(&self.queue, 4, here << (count % 7), count),
         };
         let id = again.cloned().unwrap_or(made);
+        let after = self.after(&id, plan);
         if again.is_none() {
             self.tasks.push(id.clone());
         }
@@ -268,12 +274,39 @@ impl Actors {
             priority: plan.priority,
             biz: plan.biz.map(|biz| format!("b{biz}")),
             lane: plan.lane.map(lane_of),
+            after,
             window_ms: (plan.window && plan.biz.is_some()).then_some(WINDOW_MS),
             on_lost: if plan.kind == Kind::AtMostOnce { OnLost::Dead } else { OnLost::Retry },
             expires_in_ms: plan.expires.then_some(60_000),
             large: plan.kind == Kind::Large,
             given: again.is_some() || plan.foreign,
         }
+    }
+
+    /// The wait for one or two other tasks, by their ids or by a biz id.
+    fn after(&self, id: &TaskId, plan: &Plan) -> Option<After> {
+        let (first, second, policy, give_up) = plan.after?;
+        let one = |choice: u16| {
+            if self.tasks.is_empty() || choice % 4 == 0 {
+                let (queue, biz_id) = (self.queue.clone(), format!("b{}", choice / 4 % 4));
+                return Prerequisite::Key { queue, task: "job".into(), biz_id };
+            }
+            // Mostly tasks that were submitted lately.
+            let near = usize::from(choice) % self.tasks.len().min(12);
+            Prerequisite::Task(self.tasks[self.tasks.len() - 1 - near].clone())
+        };
+        let all = std::iter::once(first).chain(second).map(one);
+        let own = plan.biz.map(|biz| format!("b{biz}"));
+        let is_itself = |one: &Prerequisite| match one {
+            Prerequisite::Task(other) => other == id,
+            Prerequisite::Key { biz_id, .. } => Some(biz_id) == own.as_ref(),
+        };
+        let mut after = After::new(all.filter(|one| !is_itself(one)));
+        after.on_failure =
+            [PrerequisiteFailure::Wait, PrerequisiteFailure::Cancel, PrerequisiteFailure::Run]
+                [usize::from(policy)];
+        after.give_up_after = give_up.map(Duration::from_millis);
+        (!after.prerequisites.is_empty()).then_some(after)
     }
 
     /// Tasks that the same client submitted after this one.
@@ -298,6 +331,13 @@ impl Actors {
         }
         among.get(usize::from(task) % among.len().max(1)).map(|id| (*id).clone())
     }
+}
+
+/// The first effects of the queue on itself.
+pub(crate) fn relay(reference: &Queue) -> Option<Call> {
+    let effects = reference.outbox.effects.iter().take(BATCH_MAX);
+    let effects: Vec<_> = effects.map(|(number, effect)| format!("{number} {effect}")).collect();
+    (!effects.is_empty()).then_some(Call::Apply { effects })
 }
 
 /// A lane that a dead task blocks, one of each width up to 3, and one for few tasks.

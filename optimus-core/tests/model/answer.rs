@@ -55,6 +55,16 @@ pub(crate) enum Answer {
     Ended(Option<End>, Vec<Option<End>>),
     Found(Found),
     Seen(Seen),
+    Applied {
+        last: u64,
+        posted: bool,
+        left: u64,
+    },
+    Reasked {
+        tasks: usize,
+        posted: bool,
+        next_ms: Option<u64>,
+    },
     Refused(Refusal, String),
     /// The store has no room for more.
     Full,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use optimus_core::{
-    Due, Lane, OnLost, Submission, Submit, Task, TaskId, WorkerId,
+    After, Due, Lane, OnLost, Submission, Submit, Task, TaskId, WorkerId,
     broker::{Completion, Failure, Release},
 };
 
@@ -15,24 +15,74 @@ use crate::jobs::{Fragile, job, job_of};
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
     Submit(SubmitCall),
-    Claim { worker: WorkerId, seq: u64, want: usize, alone: bool },
-    Complete { worker: WorkerId, done: Vec<Completion> },
-    Fail { worker: WorkerId, failed: Vec<Failure> },
-    Release { worker: WorkerId, given: Vec<Release> },
-    Register { worker: WorkerId, lease_ms: u64 },
-    Renew { worker: WorkerId, lease_ms: u64 },
-    Reap { worker: WorkerId, lease_ms: u64, limit: usize },
-    Leave { worker: WorkerId },
-    Cancel { ids: Vec<TaskId> },
-    Requeue { id: TaskId },
-    Pause { paused: bool },
-    Delete { ids: Vec<TaskId> },
-    Purge { keep: usize, bytes: u64, age_ms: u64 },
-    Retire { idle_ms: u64 },
+    Claim {
+        worker: WorkerId,
+        seq: u64,
+        want: usize,
+        alone: bool,
+    },
+    Complete {
+        worker: WorkerId,
+        done: Vec<Completion>,
+    },
+    Fail {
+        worker: WorkerId,
+        failed: Vec<Failure>,
+    },
+    Release {
+        worker: WorkerId,
+        given: Vec<Release>,
+    },
+    Register {
+        worker: WorkerId,
+        lease_ms: u64,
+    },
+    Renew {
+        worker: WorkerId,
+        lease_ms: u64,
+    },
+    Reap {
+        worker: WorkerId,
+        lease_ms: u64,
+        limit: usize,
+    },
+    Leave {
+        worker: WorkerId,
+    },
+    Cancel {
+        ids: Vec<TaskId>,
+    },
+    Requeue {
+        id: TaskId,
+    },
+    Pause {
+        paused: bool,
+    },
+    Delete {
+        ids: Vec<TaskId>,
+    },
+    Purge {
+        keep: usize,
+        bytes: u64,
+        age_ms: u64,
+    },
+    Retire {
+        idle_ms: u64,
+    },
     Await(Wait),
-    State { id: TaskId, stored_by: Option<(String, u64)> },
-    Inspect { id: TaskId },
+    State {
+        id: TaskId,
+        stored_by: Option<(String, u64)>,
+    },
+    Inspect {
+        id: TaskId,
+    },
     Read,
+    /// A relay applies these effects of the queue on itself, and removes them.
+    Apply {
+        effects: Vec<String>,
+    },
+    Reask,
 }
 
 /// How long a ledger may be idle before a purge removes it, and so the longest time after which a
@@ -80,6 +130,7 @@ pub(crate) struct Wanted {
     pub(crate) biz: Option<String>,
     pub(crate) window_ms: Option<u64>,
     pub(crate) lane: Option<Lane>,
+    pub(crate) after: Option<After>,
     pub(crate) on_lost: OnLost,
     pub(crate) expires_in_ms: Option<u64>,
     /// Whether the payload is stored apart from the record.
@@ -146,6 +197,10 @@ impl Wanted {
         }
         let submission = call.into_submission().expect("the options of the model are valid");
         let submission = submission.with_id(self.id.clone());
+        let submission = match &self.after {
+            Some(after) => submission.waiting_for(after.clone()),
+            None => submission,
+        };
         match &self.lane {
             Some(lane) => submission.in_lane(lane.clone()),
             None => submission,

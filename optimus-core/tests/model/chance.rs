@@ -102,6 +102,8 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, task, client)| Step::Await { queue, task, client }),
         3 => (queue(), any::<u16>()).prop_map(|(queue, task)| Step::Inspect { queue, task }),
         2 => queue().prop_map(|queue| Step::Read { queue }),
+        8 => queue().prop_map(|queue| Step::Relay { queue }),
+        2 => queue().prop_map(|queue| Step::Reask { queue }),
         2 => prop::bool::weighted(0.3).prop_map(|full| Step::Fill { full }),
         6 => Just(Step::Again),
         10 => any::<u16>().prop_map(|sent| Step::Replay { sent }),
@@ -146,15 +148,19 @@ fn plan() -> impl Strategy<Value = Plan> {
     let priority = prop_oneof![4 => Just(0_i8), 2 => -2..3_i8, 1 => Just(100)];
     let biz = prop::option::weighted(0.4, 0..4_u8);
     let lane = prop::option::weighted(0.3, 0..4_u8);
+    let give_up = prop::option::weighted(0.2, 1..20_000_u64);
+    let after = (any::<u16>(), prop::option::weighted(0.3, any::<u16>()), 0..3_u8, give_up);
+    let after = prop::option::weighted(0.2, after);
     let again = prop::option::weighted(0.06, any::<u16>());
     let rarely = || prop::bool::weighted(0.1);
-    (kind, due, priority, biz, lane, any::<bool>(), rarely(), again, rarely()).prop_map(
-        |(kind, due, priority, biz, lane, window, expires, again, foreign)| Plan {
+    (kind, due, priority, biz, (lane, after), any::<bool>(), rarely(), again, rarely()).prop_map(
+        |(kind, due, priority, biz, (lane, after), window, expires, again, foreign)| Plan {
             kind,
             due,
             priority,
             biz,
             lane,
+            after,
             window,
             expires,
             again,

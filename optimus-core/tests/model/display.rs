@@ -58,6 +58,8 @@ impl Display for Call {
             Self::State { id, .. } => write!(f, "the state of {id}"),
             Self::Inspect { id } => write!(f, "inspect {id}"),
             Self::Read => f.write_str("read the queue"),
+            Self::Apply { effects } => write!(f, "apply {}", effects.join(", ")),
+            Self::Reask => f.write_str("ask again"),
         }
     }
 }
@@ -90,6 +92,10 @@ impl Display for Wanted {
         if let Some(lane) = &self.lane {
             write!(f, " lane {} of {} {:?}", lane.key, lane.width, lane.on_failure)?;
         }
+        if let Some(after) = &self.after {
+            let all = list(after.prerequisites.iter().map(ToString::to_string));
+            write!(f, " after {all} or {:?}", after.on_failure)?;
+        }
         let notes = [
             (self.window_ms.is_some() && self.biz.is_some(), " window"),
             (self.on_lost == optimus_core::OnLost::Dead, " at most once"),
@@ -121,8 +127,14 @@ impl Display for Answer {
                 write!(f, "{grants} under {token}{more}{due}")
             }
             Self::Reported(told) if *told == Reported::default() => f.write_str("done"),
-            Self::Reported(Reported { stale, cancelled }) => {
+            Self::Reported(Reported { stale, cancelled, .. }) => {
                 write!(f, "stale at {stale:?}, cancelled at {cancelled:?}")
+            }
+            Self::Applied { last, posted, left } => {
+                write!(f, "applied up to {last}, posted {posted}, {left} left")
+            }
+            Self::Reasked { tasks, posted, next_ms } => {
+                write!(f, "{tasks} gave up, posted {posted}, next in {next_ms:?}")
             }
             Self::Refused(refusal, detail) => write!(f, "{refusal:?} {detail}"),
             other => write!(f, "{other:?}"),

@@ -2,7 +2,7 @@
 
 use optimus_core::WorkerId;
 
-use crate::{call::Call, run::Run};
+use crate::{actors::relay, call::Call, run::Run};
 
 const LEASE_MS: u64 = 15_000;
 
@@ -35,8 +35,10 @@ impl Run<'_> {
         let purge = || Call::Purge { keep: 0, bytes: 0, age_ms: 0 };
         for _ in 0..CALLS_MAX {
             self.send_new(at, queue, purge()).await?;
-            if self.sides[usize::from(queue)].reference.tasks.is_empty() {
-                break;
+            match relay(&self.sides[usize::from(queue)].reference) {
+                Some(call) => self.send_new(at, queue, call).await?,
+                None if self.sides[usize::from(queue)].reference.tasks.is_empty() => break,
+                None => {}
             }
         }
         self.now += LATER_MS;
@@ -81,6 +83,10 @@ impl Run<'_> {
             self.send_new(at, queue, Call::Claim { worker, seq, want: 128, alone: false }).await?;
             let side = &self.sides[usize::from(queue)];
             let empty = !side.reference.claimable() && side.reference.ready.is_empty();
+            if let Some(call) = relay(&side.reference) {
+                self.send_new(at, queue, call).await?;
+                continue;
+            }
             match side.actors.complete_all(self.now, last, &side.reference) {
                 Some(call) => self.send_new(at, queue, call).await?,
                 None if empty && !side.reference.has_blocked() => return Ok(()),

@@ -122,6 +122,17 @@ impl Hold {
         let result = at.is_multiple_of(2).then(|| (b"42".to_vec(), Duration::from_secs(600)));
         let Self { lease, task, biz: biz_id, lane, has_sides } = self;
         let took = Duration::from_millis(5);
-        Completion { lease, task, biz_id, attempt: 1, took, ended_ms: now, lane, result, has_sides }
+        Completion {
+            lease,
+            task,
+            biz_id,
+            attempt: 1,
+            took,
+            ended_ms: now,
+            lane,
+            outcome_ttl: at.is_multiple_of(3).then_some(Duration::from_secs(600)),
+            result,
+            has_sides,
+        }
     }
 }

@@ -21,13 +21,20 @@ pub(crate) struct Observed<'a> {
     pub(crate) held: BTreeMap<WorkerId, Vec<TaskId>>,
     /// The tasks of each client's completion messages after the call, in order.
     pub(crate) completions: BTreeMap<String, Vec<TaskId>>,
+    /// The effects of the queue on itself after the call, in order.
+    pub(crate) outbox: Vec<String>,
 }
 
 impl<'a> Observed<'a> {
     /// Reads the state of a store after the call.
     pub(crate) fn of(answer: &'a Answer, dump: &Dump, queue: &QueueName) -> Self {
-        let mut observed =
-            Self { answer, ready: vec![], held: BTreeMap::new(), completions: BTreeMap::new() };
+        let mut observed = Self {
+            answer,
+            ready: vec![],
+            held: BTreeMap::new(),
+            completions: BTreeMap::new(),
+            outbox: vec![],
+        };
         for (name, content) in dump {
             match (name.split_once(':'), content) {
                 (None, Content::List(entries)) if name == "ready" => {
@@ -41,6 +48,14 @@ impl<'a> Observed<'a> {
                     let tasks =
                         ids(queue, completions.iter().map(|completion| first_of(completion)));
                     observed.completions.insert(client.to_owned(), tasks);
+                }
+                (Some(("outbox", _)), Content::Zset(effects)) => {
+                    // Numbers have the same count of digits, so the members are in order.
+                    let text = |member: &[u8]| String::from_utf8_lossy(member).into_owned();
+                    let effects = effects.iter().filter_map(|(member, _)| {
+                        text(member).split_once(' ').map(|(_, effect)| effect.to_owned())
+                    });
+                    observed.outbox = effects.collect();
                 }
                 _ => {}
             }

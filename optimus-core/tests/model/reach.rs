@@ -27,7 +27,12 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The goal of wide runs: the limits of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 52] = [
+const CASES: [&str; 57] = [
+    "reports let tasks go on later",
+    "apply applies",
+    "apply posts",
+    "apply has applied before",
+    "tasks give up",
     "submit admits all",
     "submit finds a biz id taken",
     "submit finds no room",
@@ -96,7 +101,7 @@ impl Reach {
         if again && matches!(call, Call::Submit(_)) && matches!(answer, Answer::Receipts(..)) {
             return self.count("submit is answered again");
         }
-        self.count(case_of(call, answer));
+        self.count(case_of(call, answer, again));
         if let Answer::Granted(granted) = answer {
             if granted.grants.iter().any(|grant| grant.tries != (0, 0, 0)) {
                 self.count("claim grants what was tried");
@@ -109,6 +114,8 @@ impl Reach {
             }
         }
         match answer {
+            Answer::Reported(told) if told.posted => self.count("reports let tasks go on later"),
+            Answer::Applied { posted: true, .. } => self.count("apply posts"),
             Answer::Reaped { tasks: 128, .. } => self.count("reap takes the most"),
             Answer::Purged { tasks: 64.., .. } => self.count("purge takes the most"),
             _ => {}
@@ -135,7 +142,7 @@ impl fmt::Display for Reach {
     }
 }
 
-fn case_of(call: &Call, answer: &Answer) -> &'static str {
+fn case_of(call: &Call, answer: &Answer, again: bool) -> &'static str {
     match (call, answer) {
         (Call::Submit(_), Answer::Receipts(owners, _)) if owners.iter().any(Option::is_some) => {
             "submit finds a biz id taken"
@@ -178,11 +185,11 @@ fn case_of(call: &Call, answer: &Answer) -> &'static str {
             "cancel ends"
         }
         (Call::Cancel { .. }, _) => "cancel is too late",
-        _ => rare_case_of(call, answer),
+        _ => rare_case_of(call, answer, again),
     }
 }
 
-fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
+fn rare_case_of(call: &Call, answer: &Answer, again: bool) -> &'static str {
     match (call, answer) {
         (Call::Requeue { .. }, Answer::Done) => "requeue makes ready",
         (Call::Requeue { .. }, Answer::Refused(Refusal::Duplicate, _)) => {
@@ -216,6 +223,10 @@ fn rare_case_of(call: &Call, answer: &Answer) -> &'static str {
         }
         (Call::Inspect { .. }, _) => "inspect finds",
         (Call::Pause { .. }, _) => "pause",
+        (Call::Apply { .. }, _) if again => "apply has applied before",
+        (Call::Apply { .. }, _) => "apply applies",
+        (Call::Reask, Answer::Reasked { tasks: 1.., .. }) => "tasks give up",
+        (Call::Reask, _) => "nobody gives up",
         _ => "a queue is read",
     }
 }

@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
     pub(crate) fn new(benches: &'a [Bench; 2], listener: &'a Broker) -> Self {
         let sides = [&benches[0], &benches[1]].map(|bench| Side {
             bench,
-            reference: Queue::default(),
+            reference: Queue::named(&bench.queue),
             actors: Actors::new(bench.queue.clone()),
             has_wakeup: false,
         });
@@ -140,6 +140,8 @@ impl<'a> Run<'a> {
             | Step::Retire { queue, .. }
             | Step::Await { queue, .. }
             | Step::Inspect { queue, .. }
+            | Step::Relay { queue }
+            | Step::Reask { queue }
             | Step::Read { queue } => {
                 let side = &mut self.sides[usize::from(queue)];
                 let Some(call) = side.actors.call(self.now, step, &side.reference) else {

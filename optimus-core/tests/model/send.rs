@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
     broker::{
-        Batch, Broker, BrokerError, Claimed, Keep, Lost, Purged, Reaped, Receipt, Renewed,
-        Returned, StoredBy,
+        Applied, Batch, Broker, BrokerError, Claimed, Keep, Lost, Outgoing, Purged, Reaped,
+        Reasked, Receipt, Renewed, Returned, StoredBy,
     },
 };
 
@@ -84,20 +84,36 @@ async fn answer(
         Call::Retire { idle_ms } => {
             Answer::Retired(broker.retire(queue, Duration::from_millis(*idle_ms)).await?)
         }
-        Call::Await(Wait { id, client, stored_by, along }) => {
-            let stored_by = stored_by.as_ref().map(stored);
-            let ends = broker.wait_with_next(id, client, stored_by, along).await?;
-            let end = ends.end.map(|end| (end.state, json(end.returned)));
-            let next = ends.next.into_iter();
-            let succeeded = |returned| (TaskState::Success, json(returned));
-            Answer::Ended(end, next.map(|returned| returned.map(succeeded)).collect())
-        }
+        Call::Await(wait) => wait_for_end(broker, wait).await?,
         Call::State { id, stored_by } => {
             Answer::State(broker.state_of(id, stored_by.as_ref().map(stored)).await?)
         }
         Call::Inspect { id } => inspect(broker, id).await?,
         Call::Read => read(bench, broker).await?,
+        Call::Apply { effects } => apply(bench, broker, effects).await?,
+        Call::Reask => {
+            let Reasked { tasks, posted, next } = broker.reask(queue).await?;
+            Answer::Reasked { tasks, posted, next_ms: next.map(ms) }
+        }
     })
+}
+
+async fn wait_for_end(broker: &Broker, wait: &Wait) -> Result<Answer, BrokerError> {
+    let Wait { id, client, stored_by, along } = wait;
+    let stored_by = stored_by.as_ref().map(stored);
+    let ends = broker.wait_with_next(id, client, stored_by, along).await?;
+    let end = ends.end.map(|end| (end.state, json(end.returned)));
+    let succeeded = |returned| (TaskState::Success, json(returned));
+    let next = ends.next.into_iter().map(|returned| returned.map(succeeded));
+    Ok(Answer::Ended(end, next.collect()))
+}
+
+/// Applies effects of the queue on itself, and removes them, as a relay does.
+async fn apply(bench: &Bench, broker: &Broker, effects: &[String]) -> Result<Answer, BrokerError> {
+    let (source, target) = (bench.queue.clone(), bench.queue.clone());
+    let outgoing = Outgoing { source, target, effects: effects.to_vec() };
+    let Applied { last, posted } = broker.apply(&outgoing).await?;
+    Ok(Answer::Applied { last, posted, left: broker.relayed(&outgoing, last).await? })
 }
 
 fn reaped(reaped: Reaped) -> Answer {

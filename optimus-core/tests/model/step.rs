@@ -37,6 +37,12 @@ pub(crate) enum Step {
         worker: u8,
         want: u8,
     },
+    Relay {
+        queue: u8,
+    },
+    Reask {
+        queue: u8,
+    },
     /// Repeats the last claim, as after a lost answer.
     ClaimAgain {
         queue: u8,
@@ -153,6 +159,8 @@ pub(crate) struct Plan {
     pub(crate) priority: i8,
     pub(crate) biz: Option<u8>,
     pub(crate) lane: Option<u8>,
+    /// Which tasks it waits for, its policy, and after how many ms it gives up.
+    pub(crate) after: Option<(u16, Option<u16>, u8, Option<u64>)>,
     pub(crate) window: bool,
     pub(crate) expires: bool,
     /// The index of a stored task whose id the task gets, if there is any.

@@ -118,7 +118,7 @@ async fn the_answer_names_the_tasks_that_were_cancelled_instead(bench: Bench) {
     let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, o)| failed(l, o)).collect();
     let broker = bench.at(0);
     let reported = broker.report(broker.fail_call(&bench.queue, &worker, &reports)).await.unwrap();
-    assert_eq!(reported, Reported { stale: vec![1], cancelled: vec![2, 3] });
+    assert_eq!(reported, Reported { stale: vec![1], cancelled: vec![2, 3], posted: false });
 }
 
 async fn a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry(bench: Bench) {

@@ -11,9 +11,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod world;
+mod world_after;
 
-use common::{acts, bench, dump, jobs, lanes};
+use common::{acts, after, bench, dump, jobs, lanes};
 
+mod after_elsewhere;
+mod after_end;
+mod after_here;
 mod r#await;
 mod biz;
 mod bytes;

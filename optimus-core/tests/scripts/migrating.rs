@@ -65,7 +65,7 @@ fn filler(name: &str) -> Content {
             Content::List(vec![b"1".to_vec()])
         }
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
-        | "ledgers" | "lane:" | "lanes" => {
+        | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
         // The mark of the last claim, which is not a task that the worker holds.

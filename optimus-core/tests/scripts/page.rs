@@ -45,7 +45,9 @@ fn each_script_has_its_keys_in_their_order() {
             .iter()
             .map(|key| match key.as_str() {
                 "worker_info" => "worker:".into(),
-                owned @ ("working" | "ledger" | "requeued" | "interrupt") => format!("{owned}:"),
+                owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox") => {
+                    format!("{owned}:")
+                }
                 other => other.to_owned(),
             })
             .collect();

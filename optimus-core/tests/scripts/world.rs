@@ -11,18 +11,19 @@ use optimus_core::{
 
 use crate::{
     acts::{Grants, LEASE, done, done_biz, failed, given, keep, ms},
+    after::remembered,
     bench::{Bench, START},
     jobs::{job, job_of, ready},
     lanes::{blocking, done_in, lane},
 };
 
 /// The time at which all situations take place, in ms.
-const NOW: u64 = 60_000;
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const NOW: u64 = 60_000;
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Each script with the situations in which tests call it.
 pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
-    ("submit", &["a plain task", "every option"]),
+    ("submit", &["a plain task", "every option", "prerequisites"]),
     ("claim", &["one", "all"]),
     ("complete", &["all that it holds"]),
     ("fail", &["retry", "dead", "cancelled"]),
@@ -33,9 +34,23 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("leave", &["an idle worker", "a busy worker"]),
     (
         "cancel",
-        &["ready", "ranked", "delayed", "retry", "working", "a success", "offered", "waits"],
+        &[
+            "ready",
+            "ranked",
+            "delayed",
+            "retry",
+            "working",
+            "a success",
+            "offered",
+            "waits",
+            "needs held",
+            "needs there",
+        ],
     ),
-    ("requeue", &["dead", "cancelled", "a live task", "a success", "lane dead"]),
+    (
+        "requeue",
+        &["dead", "cancelled", "a live task", "a success", "lane dead", "unmet", "unmet there"],
+    ),
     (
         "delete",
         &[
@@ -51,6 +66,9 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "offered",
             "waits",
             "blocks",
+            "needs held",
+            "needs there",
+            "unmet",
         ],
     ),
     ("pause", &["on", "off"]),
@@ -60,6 +78,9 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("await", &["a live task", "a success", "a read"]),
     ("list", &["ready", "blocked", "delayed", "retry", "working", "dead", "cancelled", "success"]),
     ("inspect", &["a live task", "a success"]),
+    ("apply", &["ends here", "questions and answers"]),
+    ("relay", &["some", "all"]),
+    ("reask", &["all"]),
 ];
 
 /// The tasks and workers, with the names of [`World::build`].
@@ -80,6 +101,7 @@ impl World {
         world.end_some(bench).await;
         world.hold_some(bench).await;
         world.add_some(bench).await;
+        world.wait_some(bench).await;
         world.await_all(bench).await;
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
@@ -94,7 +116,12 @@ impl World {
         self.tasks.keys().copied()
     }
 
-    async fn submit(&mut self, bench: &Bench, at: u64, tasks: Vec<(&'static str, Submission)>) {
+    pub(crate) async fn submit(
+        &mut self,
+        bench: &Bench,
+        at: u64,
+        tasks: Vec<(&'static str, Submission)>,
+    ) {
         self.tasks.extend(tasks.iter().map(|(name, task)| (*name, task.id().clone())));
         let number = bench.next_number();
         let tasks: Vec<Submission> = tasks.into_iter().map(|(_, task)| task).collect();
@@ -199,7 +226,9 @@ impl World {
 
     async fn await_all(&self, bench: &Bench) {
         for (name, id) in &self.tasks {
-            if !["dead", "done", "tombstone", "blocks", "lane dead"].contains(name) {
+            if !["dead", "done", "tombstone", "blocks", "lane dead", "unmet", "unmet there"]
+                .contains(name)
+            {
                 bench.wait(id, "waiting").await;
             }
         }
@@ -270,6 +299,7 @@ impl World {
                 broker.list(queue, state, 128, "").await.map(drop)
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
+            "apply" | "relay" | "reask" => self.relay_in(bench, script, situation).await,
             other => panic!("no script {other}"),
         }
     }
@@ -290,6 +320,7 @@ impl World {
         let soon = DateTime::from_timestamp_millis(i64::try_from(START + NOW + 1).unwrap());
         let tasks = match situation {
             "a plain task" => vec![ready(job())],
+            "prerequisites" => self.dependants(bench),
             _ => vec![
                 ready(job()),
                 ready(job_of(large()).biz_id("new").priority(1)),
@@ -324,7 +355,7 @@ impl World {
         let call = match script {
             "complete" => {
                 let report = |lease: &Lease| match &lease.id {
-                    id if id == self.id("held biz") => done_biz(lease, "held biz"),
+                    id if id == self.id("held biz") => remembered(done_biz(lease, "held biz")),
                     id if id == self.id("held intent") => done_biz(lease, "held intent"),
                     id if id == self.id("held of lane") => done_in(lease, &lane("held", 1)),
                     id if id == self.id("held wide 1") || id == self.id("held wide 2") => {

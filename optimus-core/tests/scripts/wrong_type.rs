@@ -32,6 +32,9 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("await", include_str!("../../lua/await.lua")),
     ("list", include_str!("../../lua/list.lua")),
     ("inspect", include_str!("../../lua/inspect.lua")),
+    ("apply", include_str!("../../lua/apply.lua")),
+    ("relay", include_str!("../../lua/relay.lua")),
+    ("reask", include_str!("../../lua/reask.lua")),
 ];
 
 /// Keys that a script only names for their prefix, and never reads or writes.
@@ -64,6 +67,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "interrupt" => format!("interrupt:{worker}"),
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
+        "outbox" => "outbox:there".into(),
         other => other.into(),
     }
 }
@@ -108,7 +112,8 @@ async fn notices_wrong_type(
     (script, situation): (&str, &str),
     key: &str,
 ) -> bool {
-    let is_text = ["biz:", "result:", "requeued:"].iter().any(|kind| key.starts_with(kind));
+    let is_text =
+        ["biz:", "result:", "requeued:", "outcome:"].iter().any(|kind| key.starts_with(kind));
     let wrong = b"wrong".to_vec();
     let wrong = if is_text { Content::List(vec![wrong]) } else { Content::Text(wrong) };
     let mut before = start.clone();
@@ -125,7 +130,8 @@ async fn notices_wrong_type(
         Ok(()) => {
             // For these two keys, the test only checks that they are not removed or replaced as a
             // whole.
-            let replaced = key.starts_with("result:") || (script, key) == ("purge", "ledger:c1");
+            let replaced = ["result:", "outcome:"].iter().any(|kind| key.starts_with(kind))
+                || (script, key) == ("purge", "ledger:c1");
             let after = bench.dump().await;
             assert!(replaced || after.get(key) == Some(&wrong), "{what}: it was overwritten");
             false
@@ -170,4 +176,7 @@ each_script![
     await_registers_no_client = "await",
     list_answers_nothing = "list",
     inspect_answers_nothing = "inspect",
+    apply_applies_nothing = "apply",
+    relay_removes_nothing = "relay",
+    reask_asks_nothing = "reask",
 ];

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 31] = [
+const NAMES: [&str; 41] = [
     "meta",
     "tasks",
     "blobs",
@@ -15,6 +15,16 @@ const NAMES: [&str; 31] = [
     "retry",
     "lane:",
     "lanes",
+    "unmet",
+    "unmet_ended",
+    "ties",
+    "after:",
+    "outcome:",
+    "outbox:",
+    "outboxes",
+    "applied",
+    "asks",
+    "giveups",
     "working:",
     "workers",
     "worker:",
@@ -39,7 +49,7 @@ const NAMES: [&str; 31] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 15] = [
+const META: [&str; 16] = [
     "needs",
     "paused",
     "fence",
@@ -49,6 +59,7 @@ const META: [&str; 15] = [
     "places",
     "blocked",
     "widest",
+    "posted",
     "watched_at",
     "lease_min",
     "purged",
@@ -76,7 +87,7 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
         let done = || view.value(name).is_some_and(|mark| mark.ends_with(":D"));
-        let passes = ["completions:", "result:", "requeued:", "wake:", "interrupt:"]
+        let passes = ["completions:", "result:", "requeued:", "wake:", "interrupt:", "outcome:"]
             .iter()
             .any(|kind| name.starts_with(kind))
             || (name.starts_with("biz:") && done());

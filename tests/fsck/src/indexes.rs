@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::view::View;
 
 /// The hashes with data of a task, by its id.
-const SIDES: [&str; 6] = ["blobs", "priorities", "tries", "errors", "cancel", "waiters"];
+const SIDES: [&str; 7] =
+    ["blobs", "priorities", "tries", "errors", "cancel", "waiters", "unmet_ended"];
 
 const ERRORS_MAX: usize = 10;
 /// The most summaries: 1,000, plus those that are not removed yet.

@@ -2,6 +2,7 @@
 //! the records, and everything has a bound. The checks know only the keys, and not the calls that
 //! wrote them.
 
+mod after;
 mod bounds;
 mod content;
 mod indexes;
@@ -20,8 +21,15 @@ pub use self::{
 pub fn fsck(dump: &Dump) -> Vec<String> {
     let view = view::View::new(dump);
     let mut wrong = Vec::new();
-    let checks =
-        [states::check, ready::check, lanes::check, indexes::check, owners::check, bounds::check];
+    let checks = [
+        states::check,
+        ready::check,
+        lanes::check,
+        after::check,
+        indexes::check,
+        owners::check,
+        bounds::check,
+    ];
     for check in checks {
         check(&view, &mut wrong);
     }

@@ -25,6 +25,7 @@ pub mod nemesis;
 pub mod network;
 pub mod process_gate;
 pub mod queues;
+mod relay;
 pub mod run;
 pub mod script_coverage;
 pub mod script_probe;

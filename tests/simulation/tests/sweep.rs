@@ -79,13 +79,23 @@ scenes! {
     clock = Clock;
     crowd = Crowd;
     lanes = Lanes;
+    after = After;
 }
 
-/// Calls that no scene makes. Two of them need more tasks than a scene has: one call removes
-/// successes above 1,128, and one call handles more than 128 tasks that are due at once. The third
-/// one needs a key of another type, which only a foreign program would write. The last one repeats
-/// a read that was refused, so that its refusal ends the script.
-const MADE_NOWHERE: [&str; 4] = [
+/// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and
+/// the next two an option that no task of a scene has. Of the last four, two need more tasks than a
+/// scene has: one call removes successes above 1,128, and one call handles more than 128 tasks that
+/// are due at once. The third one needs a key of another type, which only a foreign program would
+/// write. The last one repeats a read that was refused, so that its refusal ends the script.
+const MADE_NOWHERE: [&str; 12] = [
+    "local last = redis.call('ZRANGE', key, '-1', '-1'",
+    "many = { key = key, size = redis.call('ZCARD', key)",
+    "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
+    "redis.call('ZADD', many.key",
+    "redis.call('ZREM', many.key",
+    "redis.call('ZRANGEBYSCORE', many_of(flow, ref).key",
+    "redis.call('EXISTS', unpack(outcome_keys))",
+    "redis.call('SET', outcome.key",
     "redis.call('LTRIM', success",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('GET', keys[i])",
@@ -98,14 +108,20 @@ fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     assert_eq!(wrong, [""; 0]);
     let made = coverage.sites().into_iter().filter(|site| site.made == site.calls);
     let made: HashSet<&str> = made.map(|site| site.text).collect();
+    let (mut never_made, mut never_failed) = (Vec::new(), Vec::new());
     for site in coverage.sites() {
         let is_excepted = MADE_NOWHERE.iter().any(|text| site.text.contains(text));
         // If several scripts share a function, some of them do not reach each call in it.
         let is_shared = made.contains(site.text);
         let may_miss = is_excepted || is_shared;
-        assert!(site.made == site.calls || may_miss, "never made: {site:?}");
-        assert_eq!(site.failed, site.early, "never failed: {site:?}");
+        if site.made < site.calls && !may_miss {
+            never_made.push(format!("{site:?}"));
+        }
+        if site.failed < site.early {
+            never_failed.push(format!("{site:?}"));
+        }
     }
+    assert_eq!((never_made, never_failed), (Vec::new(), Vec::new()), "never made, never failed");
     let count = |count: fn(&Site) -> usize| coverage.sites().iter().map(count).sum::<usize>();
     println!("{} calls, {} before a first write", count(|s| s.calls), count(|s| s.failed));
 }

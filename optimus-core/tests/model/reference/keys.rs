@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Display};
 
 use optimus_core::{TaskId, TaskState};
 
-use super::{Entry, Mark, Place, Queue, Task};
+use super::{Entry, Mark, Place, Queue, Task, Tie};
 use crate::picture::Picture;
 
 impl Queue {
@@ -35,6 +35,7 @@ impl Queue {
         for (key, since) in &self.lanes_since {
             picture.pair("lanes", key, since);
         }
+        self.draw_dependants(&mut picture);
         picture.list("success", self.success.iter().map(|(_, summary)| summary.clone()));
         for (id, result) in &self.results {
             let result = String::from_utf8_lossy(result).into_owned();
@@ -54,8 +55,9 @@ impl Queue {
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),
-            ("needs", if self.widest > 0 { 2 } else { 0 }),
+            ("needs", if self.has_after { 4 } else { u64::from(self.widest > 0) * 2 }),
             ("widest", if self.widest > 1 { self.widest.into() } else { 0 }),
+            ("posted", self.outbox.posted),
             ("places", self.places.unsigned_abs()),
             ("blocked", self.blocked()),
         ];
@@ -78,9 +80,47 @@ impl Queue {
                 Place::Dead(at) => picture.pair("dead", &id, at),
                 Place::Cancelled(at) => picture.pair("cancelled", &id, at),
                 Place::Ranked(rank) => picture.pair("priority", &id, rank),
-                Place::Blocked | Place::Ready | Place::Working(_) => {}
+                Place::Blocked | Place::Waits | Place::Ready | Place::Working(_) => {}
             }
             task.draw_sides(&id, picture);
+        }
+    }
+
+    fn draw_dependants(&self, picture: &mut Picture) {
+        for (id, task) in &self.tasks {
+            if let Some(unmet) = &task.unmet {
+                picture.pair("unmet", id.stored(), unmet.shown());
+                if let Some(at) = unmet.gives_up_at {
+                    picture.pair("giveups", id.stored(), at);
+                }
+            }
+            if let Some(unmet) = &task.unmet_ended {
+                picture.pair("unmet_ended", id.stored(), unmet.shown());
+            }
+        }
+        for (name, tie) in &self.ties {
+            match tie {
+                Tie::Few(waiters) => picture.pair("ties", name, waiters.join(" ")),
+                Tie::Many(waiters) => {
+                    picture.pair("ties", name, "*");
+                    for (at, waiter) in waiters {
+                        picture.pair(&format!("after:{name}"), waiter, at);
+                    }
+                }
+            }
+        }
+        for (name, (id, at)) in &self.outcomes {
+            picture.list(&format!("outcome:{name}"), [format!("{} {at}", id.stored())]);
+        }
+        let Some(own) = self.own.as_deref() else { return };
+        for (number, effect) in &self.outbox.effects {
+            picture.pair(&format!("outbox:{own}"), format_args!("{number} {effect}"), number);
+        }
+        if !self.outbox.effects.is_empty() {
+            picture.pair("outboxes", own, self.outbox.since);
+        }
+        if self.outbox.applied > 0 {
+            picture.pair("applied", own, self.outbox.applied);
         }
     }
 

@@ -35,12 +35,13 @@ impl Queue {
     }
 
     pub(crate) fn has_blocked(&self) -> bool {
-        self.blocked() > 0
+        !self.some_blocked(1).is_empty()
     }
 
     /// Up to this many tasks that wait in lanes.
     pub(crate) fn some_blocked(&self, count: usize) -> Vec<TaskId> {
-        let blocked = self.tasks.iter().filter(|(_, task)| task.place == Place::Blocked);
+        let is_blocked = |place| matches!(place, Place::Blocked | Place::Waits);
+        let blocked = self.tasks.iter().filter(|(_, task)| is_blocked(task.place));
         blocked.take(count).map(|(id, _)| id.clone()).collect()
     }
 

@@ -4,6 +4,7 @@
 //! order lost tasks are taken, how many tombstones a claim skips), the reference follows the store
 //! after it has checked that the choice is allowed.
 
+mod after;
 mod biz;
 mod keys;
 mod lanes;
@@ -11,17 +12,25 @@ mod lease;
 mod operate;
 mod read;
 mod ready;
+mod relay;
 mod report;
 mod submit;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use optimus_core::{Lane, Lease, OnLost, TaskId, TaskState, Token, WorkerId, broker::Refusal};
+use optimus_core::{
+    After, Lane, Lease, OnLost, QueueName, TaskId, TaskState, Token, WorkerId, broker::Refusal,
+};
 
 use crate::{answer::Answer, call::Call, observed::Observed};
 
-pub(crate) use self::{biz::Mark, ready::Entry, submit::Ledger};
+pub(crate) use self::{
+    after::{Outbox, Tie, Unmet},
+    biz::Mark,
+    ready::Entry,
+    submit::Ledger,
+};
 
 /// One queue: its tasks, its workers, and its history.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +76,15 @@ pub(crate) struct Queue {
     /// The largest width of a lane that a stored task has had; 0 if none had a lane. After the
     /// first one, older scripts must not change the queue.
     pub(crate) widest: u16,
+    /// A task with prerequisites was stored, so older scripts must not change the queue.
+    pub(crate) has_after: bool,
+    /// Those who wait for a task, by the reference to it.
+    pub(crate) ties: BTreeMap<String, Tie>,
+    /// Successes that are remembered, by reference: the task, and when.
+    pub(crate) outcomes: BTreeMap<String, (TaskId, u64)>,
+    pub(crate) outbox: Outbox,
+    /// The name of the queue.
+    pub(crate) own: Option<String>,
     /// The lanes that tasks leave in this call, in the order in which it meets them.
     leaving: Vec<lanes::Leaving>,
     /// Every task that has succeeded.
@@ -87,6 +105,10 @@ pub(crate) struct Task {
     pub(crate) lane: Option<Lane>,
     /// Where it is in its lane, as stored; `None` before it joins.
     pub(crate) lane_at: Option<i64>,
+    pub(crate) after: Option<After>,
+    /// What it waits for now, and what it waited for when it ended.
+    pub(crate) unmet: Option<Unmet>,
+    pub(crate) unmet_ended: Option<Unmet>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_losses: u32,
     /// When the store accepted the task; only known if the task can expire.
@@ -115,6 +137,8 @@ pub(crate) enum Place {
     Delayed(u64),
     /// Waits in its lane.
     Blocked,
+    /// Waits for its prerequisites.
+    Waits,
     /// In the ready list; the task's entry is in [`Queue::ready`].
     Ready,
     /// Ready with a rank, the smallest first: the ready time in ms, minus a minute per step of
@@ -153,6 +177,11 @@ pub(crate) struct Worker {
 pub(crate) type Departure = String;
 
 impl Queue {
+    /// An empty queue of that name.
+    pub(crate) fn named(name: &QueueName) -> Self {
+        Self { own: Some(name.to_string()), ..Self::default() }
+    }
+
     /// Applies the call at this time, and compares the answer with that of the store.
     pub(crate) fn follow(
         &mut self,
@@ -184,7 +213,10 @@ impl Queue {
             Call::State { id, stored_by } => Answer::State(self.state_for(id, stored_by.as_ref())),
             Call::Inspect { id } => self.inspect(id),
             Call::Read => self.read(),
+            Call::Apply { effects } => self.apply(now, effects),
+            Call::Reask => self.reask(now),
         };
+        self.write_posts(now, Some(seen));
         if expected == *seen.answer {
             return Ok(());
         }
@@ -199,7 +231,7 @@ impl Queue {
     pub(crate) fn state(&self, id: &TaskId) -> TaskState {
         match self.tasks.get(id).map(|task| task.place) {
             Some(Place::Delayed(_)) => TaskState::Delayed,
-            Some(Place::Blocked) => TaskState::Blocked,
+            Some(Place::Blocked | Place::Waits) => TaskState::Blocked,
             Some(Place::Ready | Place::Ranked(_)) => TaskState::Ready,
             Some(Place::Working(_)) => TaskState::Working,
             Some(Place::Retry(_)) => TaskState::Retry,
@@ -229,6 +261,7 @@ impl Queue {
         let waiters = std::mem::take(&mut task.waiters);
         let state = self.state(id);
         self.notify(waiters, id, state);
+        self.tell_end(id, state);
     }
 
     /// Adds completion messages for the waiters.

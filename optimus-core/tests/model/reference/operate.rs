@@ -23,6 +23,11 @@ const DELETED_FOR_MS: u64 = 24 * 60 * 60 * 1000;
 impl Queue {
     /// Cancels waiting tasks at once, and asks the workers of running tasks to stop them.
     pub(super) fn cancel_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
+        for id in ids {
+            if self.tasks.get(id).is_some_and(|task| task.place == Place::Waits) {
+                self.leave_unmet(id, true);
+            }
+        }
         let mut done: BTreeMap<&TaskId, Cancelled> = BTreeMap::new();
         for id in ids {
             if !done.contains_key(id) {
@@ -77,7 +82,9 @@ impl Queue {
         let task = self.task(id);
         task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
         task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
-        if self.may_run_again(now, id) {
+        if self.wait_again(now, id) {
+            // It joins its lane later.
+        } else if self.may_run_again(now, id) {
             self.make_ready(now, id, Some(now));
         }
         Answer::Done
@@ -117,6 +124,8 @@ impl Queue {
 
     /// Removes a task that did not succeed, and frees its biz id.
     fn drop_task(&mut self, id: &TaskId) {
+        self.tell_end(id, TaskState::Forgotten);
+        self.leave_unmet(id, false);
         self.release_biz(id);
         self.leave_lane(id);
         self.tasks.remove(id);
@@ -175,6 +184,8 @@ impl Queue {
         let is_kept = |ledger: &Ledger| ledger.kept_at.is_some();
         let is_used = !self.tasks.is_empty()
             || !self.workers.is_empty()
+            || !self.ties.is_empty()
+            || !self.outbox.effects.is_empty()
             || self.ledgers.values().any(is_kept);
         let ended_at =
             self.success.back().and_then(|(_, summary)| summary.split(' ').nth(1)?.parse().ok());
@@ -190,6 +201,8 @@ impl Queue {
                 completions: std::mem::take(&mut self.completions),
                 cancel_wakeups: std::mem::take(&mut self.cancel_wakeups),
                 succeeded: std::mem::take(&mut self.succeeded),
+                outcomes: std::mem::take(&mut self.outcomes),
+                own: self.own.take(),
                 full: self.full,
                 ..Self::default()
             };

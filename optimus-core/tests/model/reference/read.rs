@@ -69,7 +69,9 @@ impl Queue {
             Some(
                 Place::Delayed(at) | Place::Retry(at) | Place::Dead(at) | Place::Cancelled(at),
             ) => Some(at),
-            Some(Place::Blocked | Place::Ready | Place::Ranked(_) | Place::Working(_)) => None,
+            Some(
+                Place::Blocked | Place::Waits | Place::Ready | Place::Ranked(_) | Place::Working(_),
+            ) => None,
             None => summary.split(' ').nth(1).and_then(|at| at.parse().ok()),
         };
         let lines = task.into_iter().flat_map(|task| task.errors.iter().map(String::as_str));

@@ -40,7 +40,8 @@ impl Queue {
 
     /// Working → Success. Keeps the summary and the result of the task.
     pub(super) fn complete(&mut self, now: u64, done: &[Completion]) -> Answer {
-        let (held, reported) = self.take_held(done.iter().map(|d| d.lease.clone()));
+        let (held, mut reported) = self.take_held(done.iter().map(|d| d.lease.clone()));
+        let mut names = Vec::new();
         for completion in held.iter().map(|position| &done[*position]) {
             let id = &completion.lease.id;
             self.leave_lane(id);
@@ -54,8 +55,18 @@ impl Queue {
                 self.succeed_biz(now, &mark_of(completion.task, biz), id);
             }
             self.notify(task.waiters, id, TaskState::Success);
+            let biz = completion.biz_id.as_ref().map(|biz| mark_of(completion.task, biz));
+            for name in std::iter::once(id.stored()).chain(biz) {
+                if completion.outcome_ttl.is_some() {
+                    self.outcomes.insert(name.clone(), (id.clone(), now));
+                }
+                names.push(name);
+            }
         }
         self.pass_permits(now);
+        self.answer_success(&names);
+        self.let_go(now);
+        reported.posted = self.write_posts(now, None);
         if self.success.len() > SUCCESS_MAX + SUCCESS_STEP {
             self.success.drain(..self.success.len() - SUCCESS_MAX);
         }
@@ -100,6 +111,7 @@ impl Queue {
             }
         }
         self.pass_permits(now);
+        reported.posted = self.write_posts(now, None);
         Answer::Reported(reported)
     }
 
@@ -138,6 +150,7 @@ impl Queue {
         }
         self.back_to_ready(now, &back);
         self.pass_permits(now);
+        reported.posted = self.write_posts(now, None);
         Answer::Reported(reported)
     }
 }

@@ -62,8 +62,12 @@ impl Queue {
                 .iter()
                 .all(|wanted| wanted.id_has_submit_time(now, submit_call.ahead_ms));
         let stamp = (!agree).then_some(now);
+        // What decides is the store before the call.
+        let unmet: Vec<_> =
+            submit_call.tasks.iter().map(|wanted| self.unmet_of(now, wanted)).collect();
+        let tasks = submit_call.tasks.iter().zip(&unmet);
         let receipts: Vec<_> =
-            submit_call.tasks.iter().map(|wanted| self.accept(now, wanted, stamp)).collect();
+            tasks.map(|(wanted, unmet)| self.accept(now, wanted, unmet, stamp)).collect();
         let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();
         let before = ledger.slots.insert(number % SLOTS, (number, receipts.clone()));
         let before = before.map_or(0, |(before, _)| before);
@@ -84,8 +88,21 @@ impl Queue {
         })
     }
 
+    /// The prerequisites of a task that are not met, and their states.
+    fn unmet_of(&self, now: u64, wanted: &Wanted) -> Vec<(usize, &'static str)> {
+        let all = wanted.after.iter().flat_map(|after| &after.prerequisites).enumerate();
+        let states = all.map(|(at, one)| (at, self.state_of_prerequisite(one, now)));
+        states.filter(|(_, state)| *state != "met").collect()
+    }
+
     /// Stores a task; returns the owner of its biz id, or the task itself if it is already stored.
-    fn accept(&mut self, now: u64, wanted: &Wanted, stamp: Option<u64>) -> Option<TaskId> {
+    fn accept(
+        &mut self,
+        now: u64,
+        wanted: &Wanted,
+        unmet: &[(usize, &'static str)],
+        stamp: Option<u64>,
+    ) -> Option<TaskId> {
         if self.tasks.contains_key(&wanted.id) {
             return Some(wanted.id.clone());
         }
@@ -102,7 +119,10 @@ impl Queue {
             DueMs::In(ms) => now + ms,
             DueMs::At(at) => at,
         };
-        if due > now {
+        let later = (due > now).then_some(due);
+        if self.begin_wait(now, &wanted.id, unmet, later) {
+            // It joins its lane later.
+        } else if due > now {
             self.task(&wanted.id).place = Place::Delayed(due);
             self.due_at_latest(due);
         } else if self.may_run(now, &wanted.id) {
@@ -132,6 +152,9 @@ impl Task {
             window_ms: wanted.window_ms,
             lane: wanted.lane.clone(),
             lane_at: None,
+            after: wanted.after.clone(),
+            unmet: None,
+            unmet_ended: None,
             on_lost: wanted.on_lost,
             max_losses: if wanted.fragile { 1 } else { 3 },
             accepted_ms: wanted.expires_in_ms.map(|_| now),

@@ -11,6 +11,8 @@ pub(super) struct Account {
     pub(super) cancels: Requests,
     pub(super) requeues: Requests,
     pub(super) deletes: Requests,
+    /// It waits for other tasks, so it may be cancelled or dead without an attempt.
+    pub(super) waits: bool,
     /// The executions, ordered by fence once they are [sorted](Self::sort).
     pub(super) executions: Vec<Execution>,
     pub(super) found: Option<(Found, u64)>,
@@ -62,6 +64,7 @@ impl Account {
             What::Refused { .. } => self.answer(at, Answer::Refused),
             What::Unknown { .. } => self.answer(at, Answer::Unknown),
             What::Cancel { .. } => self.cancels.ask(pid, at),
+            What::Waits { .. } => self.waits = true,
             What::Cancelled { .. } => self.cancels.answer(pid, at, Effect::Done),
             What::Stopping { .. } => self.cancels.answer(pid, at, Effect::Begun),
             What::Requeue { .. } => self.requeues.ask(pid, at),

@@ -229,6 +229,7 @@ impl Checker<'_> {
                 _ if self.may_be_gone() => verdict.rolled_back += 1,
                 _ => findings.add(self.task, "was acknowledged and is lost"),
             },
+            Found::Dead | Found::Cancelled if account.waits && account.executions.is_empty() => {}
             Found::Dead if !self.may_have_died() => {
                 findings.add(self.task, "is dead, though nothing failed");
             }

@@ -56,6 +56,11 @@ pub enum What {
         /// The number of the task.
         task: u64,
     },
+    /// `waits <task>`: the task waits for others, whose ends may cancel it, and it may give up.
+    Waits {
+        /// The number of the task.
+        task: u64,
+    },
     /// `cancelled <task>`: an operator received the answer that the task is cancelled.
     Cancelled {
         /// The number of the task.
@@ -233,6 +238,7 @@ impl What {
             | Self::Refused { task }
             | Self::Unknown { task }
             | Self::Cancel { task }
+            | Self::Waits { task }
             | Self::Cancelled { task }
             | Self::Stopping { task }
             | Self::Requeue { task }

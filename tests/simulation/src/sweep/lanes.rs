@@ -77,6 +77,7 @@ async fn read(actor: &Actor, waits: Option<&TaskHandle<u64>>) {
     if let Some(handle) = waits {
         drop(handle.status().await);
     }
+    drop(inspector.list(&queue(), TaskState::Blocked, None, 100).await);
     let mut after = format!("{}~blocked~5~20gone", queue()).parse::<PageCursor>().ok();
     for _ in 0..6 {
         let listed = inspector.list(&queue(), TaskState::Blocked, after.as_ref(), 1).await;

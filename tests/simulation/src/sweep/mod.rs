@@ -2,6 +2,7 @@
 //! is exhaustive, while [`run`](crate::run) is random.
 
 mod actor;
+mod after;
 mod calls;
 mod inspects;
 mod lanes;

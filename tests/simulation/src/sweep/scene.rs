@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{inspects, lanes};
+use super::{after, inspects, lanes};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Rare, Work};
@@ -78,11 +78,13 @@ pub enum Scene {
     Crowd,
     /// Tasks of lanes. One loses its worker while others wait.
     Lanes,
+    /// Tasks that wait for others, here and in another queue.
+    After,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -114,6 +116,7 @@ impl Scene {
         Self::Clock,
         Self::Crowd,
         Self::Lanes,
+        Self::After,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -145,7 +148,11 @@ impl Scene {
 
     /// Returns the queues.
     pub(super) fn queues(self) -> Queues {
-        if self == Self::Queues { Queues::of(&[1, 1, 100]) } else { Queues::default() }
+        match self {
+            Self::Queues => Queues::of(&[1, 1, 100]),
+            Self::After => Queues::of(&[1, 1, 1]),
+            _ => Queues::default(),
+        }
     }
 
     pub(super) async fn run_scene(self, actor: Actor) {
@@ -189,6 +196,7 @@ impl Scene {
             }
             Self::Clock => steps::clock(&actor).await,
             Self::Lanes => lanes::lanes(&actor).await,
+            Self::After => after::after(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;
@@ -202,6 +210,9 @@ impl Scene {
     pub(super) fn check(self, world: &World) {
         if self == Self::Lanes {
             lanes::check(world);
+        }
+        if self == Self::After {
+            after::check(world);
         }
         for event in world.network.journal.events() {
             let What::Found { task, state: Found::Dead, .. } = event.what else { continue };

@@ -1,0 +1,42 @@
+-- after_again: a requeued task that ended while it waited for its prerequisites.
+
+-- Returns what the call does, nil if the task did not wait. `is_blocked` is true if it waits again.
+local function again_of(meta, needs, id, header, now)
+  if not needs or tonumber(needs) < NEEDS_OF_AFTER then
+    return nil
+  end
+  local value = redis.call('HGET', string.sub(meta, 1, -5) .. 'unmet_ended', id)
+  if not value then
+    return nil
+  end
+  local flow, here, refs, unmet = flow_of(meta), {}, {}, {}
+  for mark in string.gmatch(parts_of(value), '.') do
+    local home, ref = ref_of(header, mark)
+    local one = { mark = mark, home = home == flow.own and '' or home, ref = ref, state = 'open' }
+    if one.home == '' then
+      here[#here + 1], refs[#refs + 1] = one, ref
+    end
+    unmet[#unmet + 1] = one
+  end
+  for i, state in ipairs(states_of_refs(flow, refs, now)) do
+    here[i].state = state
+  end
+  local open = {}
+  for _, one in ipairs(unmet) do
+    if one.state ~= 'met' then
+      open[#open + 1] = one
+    end
+  end
+  read_waits(flow)
+  flow.is_blocked = #open > 0
+  if flow.is_blocked then
+    local wait = tonumber(header.au)
+    begin_wait(flow, id, open, nil, type(header.n) == 'string', wait and now + wait, now)
+  end
+  return flow
+end
+
+local function write_again(flow, id, now)
+  redis.call('HDEL', flow.base .. 'unmet_ended', id)
+  write_waits(flow, now)
+end

@@ -1,0 +1,77 @@
+-- after_end: tasks that end without success, or while they wait for their prerequisites.
+
+local MARKS = '0123456789abcdefghijklmnopqrstuv'
+
+-- Returns the queue and the rest of the prerequisite with that mark, as a header lists it.
+local function ref_of(header, mark)
+  local refs = type(header.a) == 'table' and header.a or {}
+  local ref = refs[string.find(MARKS, mark, 1, true)]
+  local queue, name = string.match(type(ref) == 'string' and ref or '', '^([^/]*)/(.*)$')
+  return queue or '', name or ''
+end
+
+-- Those who wait for a task, under its id or its key, learn of its end by an effect, because they
+-- can be many, and those that are cancelled end in turn.
+local function tell_end(flow, id, state)
+  if flow.has_ties == nil then
+    flow.has_ties = redis.call('HLEN', flow.ties_key) > 0
+  end
+  if not flow.has_ties then
+    return
+  end
+  local refs, header = { id }, header_of(redis.call('HGET', flow.base .. 'tasks', id))
+  if type(header.z) == 'string' and type(header.t) == 'string' then
+    refs[2] = header.t .. ':' .. header.z
+  end
+  load(flow.ties, flow.ties_key, refs)
+  for _, ref in ipairs(refs) do
+    if flow.ties.now[ref] then
+      post(flow, flow.own, 'end ' .. state .. ' 0 ' .. ref)
+    end
+  end
+end
+
+-- A task no longer waits, because it ends. Returns whether it waited. `is_kept` is true if a
+-- requeue must let it wait again.
+local function leave_unmet(flow, id, header, is_kept)
+  local value = cached(flow.unmet, flow.unmet_key, id)
+  if not value then
+    return false
+  end
+  local marks, _, flags = parts_of(value)
+  for mark in string.gmatch(marks, '.') do
+    local queue, name = ref_of(header, mark)
+    if queue == flow.own then
+      untie(flow, name, id .. mark)
+    elseif queue ~= '' then
+      post(flow, queue, 'drop ' .. id .. mark .. ' ' .. name)
+    end
+  end
+  leaves_unmet(flow, id, flags)
+  if is_kept then
+    redis.call('HLEN', flow.base .. 'unmet_ended')
+    flow.kept[#flow.kept + 1], flow.kept[#flow.kept + 2] = id, value
+  end
+  return true
+end
+
+-- What a call that ends tasks does to dependants; nil in a queue that has never had any.
+local function flow_of_ends(meta, needs)
+  if not needs or tonumber(needs) < NEEDS_OF_AFTER then
+    return nil
+  end
+  local flow = flow_of(meta)
+  flow.kept = {}
+  function flow.tell_end(id, state)
+    tell_end(flow, id, state)
+  end
+  function flow.write(now)
+    write_ties(flow)
+    write_unmet(flow)
+    if #flow.kept > 0 then
+      redis.call('HSET', flow.base .. 'unmet_ended', unpack(flow.kept))
+    end
+    write_posts(flow, now)
+  end
+  return flow
+end

@@ -1,0 +1,70 @@
+-- after_options: the prerequisites of the tasks of a submit.
+
+-- Reads the options of prerequisites: who waits for what, who has a lane, and who gives up when.
+-- Returns the position after them.
+local function read_after_options(found, options)
+  local first = 1
+  while true do
+    local position, mark, home, ref =
+      string.match(options[first] or '', '^&(%d+);(.);([^;]*);(.*)$')
+    if not position then
+      return first
+    end
+    position, first = tonumber(position), first + 1
+    if mark == '!' then
+      found.give_up[position] = tonumber(ref)
+    elseif mark == '@' then
+      found.has_lane[position] = true
+    else
+      found.after[#found.after + 1] = { position = position, mark = mark, home = home, ref = ref,
+        state = 'open' }
+    end
+  end
+end
+
+-- Which prerequisites are not met. `unmet` has them by position, if there are any. Returns the
+-- position of the first other option.
+local function read_prerequisites(queue, found, options, now)
+  found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
+  local first = read_after_options(found, options)
+  local flow, here, refs = flow_of(queue.meta), {}, {}
+  found.flow = flow
+  for _, one in ipairs(found.after) do
+    if one.home == '' then
+      here[#here + 1], refs[#refs + 1] = one, one.ref
+    end
+  end
+  for i, state in ipairs(states_of_refs(flow, refs, now)) do
+    here[i].state = state
+  end
+  local open = {}
+  for _, one in ipairs(found.after) do
+    if one.state ~= 'met' then
+      local unmet = found.unmet[one.position]
+      if not unmet then
+        unmet = {}
+        found.unmet[one.position] = unmet
+        found.waits[#found.waits + 1] = one.position
+      end
+      unmet[#unmet + 1] = one
+      if one.home == '' then
+        open[#open + 1] = one.ref
+      end
+    end
+  end
+  load(flow.ties, flow.ties_key, open)
+  read_waits(flow)
+  return first
+end
+
+-- The accepted tasks with prerequisites that are not met wait.
+local function wait_for_prerequisites(found, ids, now)
+  for _, position in ipairs(found.waits) do
+    if found.apart[position] ~= 'taken' then
+      local give_up = found.give_up[position]
+      begin_wait(found.flow, ids[position], found.unmet[position], found.due_of[position],
+        found.has_lane[position], give_up and now + give_up, now)
+      found.apart[position] = 'blocked'
+    end
+  end
+end

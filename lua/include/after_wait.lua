@@ -1,0 +1,60 @@
+-- after_wait: tasks that begin to wait for their prerequisites.
+
+-- An unmet prerequisite elsewhere is asked for again after this time, and then ever less often.
+local FIRST_ASK_MS = 60000
+
+-- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for
+-- this one), its reference, and its state.
+local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
+  local marks, flags, asks = {}, has_lane and 'l' or '', false
+  for i, one in ipairs(unmet) do
+    marks[i] = one.mark
+    if one.home ~= '' then
+      post(flow, one.home, 'ask ' .. id .. one.mark .. ' ' .. one.ref)
+      asks = true
+    else
+      tie(flow, one.ref, id .. one.mark)
+      if one.state ~= 'open' then
+        post(flow, flow.own, 'end ' .. one.state .. ' 0 ' .. one.ref)
+      end
+    end
+  end
+  if asks then
+    flow.asks[#flow.asks + 1], flow.asks[#flow.asks + 2] = whole(now + FIRST_ASK_MS), id
+    flags = flags .. 'e'
+  end
+  if give_up_at then
+    flow.giveups[#flow.giveups + 1], flow.giveups[#flow.giveups + 2] = whole(give_up_at), id
+    flags = flags .. 'g'
+  end
+  local value = table.concat(marks)
+  if due or flags ~= '' then
+    value = value .. ';' .. (due or '') .. ';' .. flags
+  end
+  change(flow.unmet, id, value)
+end
+
+-- Reads the keys that `write_waits` writes.
+local function read_waits(flow)
+  flow.needs = tonumber(redis.call('HGET', flow.meta, 'needs') or 1)
+  flow.unmet.size = redis.call('HLEN', flow.unmet_key)
+  flow.ties.size = redis.call('HLEN', flow.ties_key)
+  redis.call('ZCARD', flow.base .. 'asks')
+  redis.call('ZCARD', flow.base .. 'giveups')
+  flow.asks, flow.giveups = {}, {}
+end
+
+local function write_waits(flow, now)
+  write_ties(flow)
+  write_unmet(flow)
+  for key, members in pairs({ asks = flow.asks, giveups = flow.giveups }) do
+    for first = 1, #members, 4000 do
+      redis.call('ZADD', flow.base .. key, unpack(members, first,
+        math.min(first + 3999, #members)))
+    end
+  end
+  write_posts(flow, now)
+  if flow.needs < NEEDS_OF_AFTER then
+    redis.call('HSET', flow.meta, 'needs', NEEDS_OF_AFTER)
+  end
+end

@@ -1,0 +1,166 @@
+//! `apply`, `relay`, `reask`: how queues tell each other that prerequisites are met.
+//!
+//! A script changes one queue. What it means for another queue is an effect in its outbox. A relay
+//! reads the outbox, applies the effects at the other queue, and removes them. Every step can be
+//! repeated, and several relays can work at once.
+
+use std::{collections::VecDeque, time::Duration};
+
+use super::{
+    Broker, BrokerError, ScriptCall,
+    inspect::{get, size, texts},
+    scripts,
+};
+use crate::id::QueueName;
+
+/// How many effects one call applies at most.
+const EFFECTS_MAX: usize = 128;
+
+/// How many outboxes one turn reads at most.
+const OUTBOXES_MAX: usize = 64;
+
+/// The result of one turn of a relay.
+#[derive(Debug, Default)]
+pub struct RelayTurn {
+    /// How many effects were applied.
+    pub moved: usize,
+    /// Whether more can be done at once.
+    pub more: bool,
+    /// When a task of the queue next asks again or gives up; `None` if none waits for that.
+    pub next_ask: Option<Duration>,
+    /// The queues that could not be reached. Their effects stay in the outbox.
+    pub failed: Vec<(QueueName, BrokerError)>,
+}
+
+/// The effects of one outbox, and where they go.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// The queue that has the outbox.
+    pub source: QueueName,
+    /// The queue on which the effects work.
+    pub target: QueueName,
+    /// The effects, in their order.
+    pub effects: Vec<String>,
+}
+
+/// What a call applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Applied {
+    /// The number of the last effect of the source that the target has applied.
+    pub last: u64,
+    /// Whether the target has posted effects in turn.
+    pub posted: bool,
+}
+
+/// The tasks of a queue that asked again or gave up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reasked {
+    /// How many tasks.
+    pub tasks: usize,
+    /// Whether effects were posted.
+    pub posted: bool,
+    /// When the next task asks or gives up.
+    pub next: Option<Duration>,
+}
+
+impl Broker {
+    /// Carries effects of a queue to other queues, and what those answer. Asks again for
+    /// prerequisites elsewhere. It does a limited part of the work.
+    pub async fn relay(&self, source: &QueueName) -> Result<RelayTurn, BrokerError> {
+        let mut turn = RelayTurn::default();
+        let reasked = self.reask(source).await?;
+        turn.next_ask = reasked.next;
+        turn.more = reasked.next.is_some_and(|next| next.is_zero());
+        let mut sources = VecDeque::from([source.clone()]);
+        let mut carried = 0;
+        while let Some(from) = sources.pop_front() {
+            for outgoing in self.outgoing(&from).await? {
+                if carried == OUTBOXES_MAX {
+                    turn.more = true;
+                    return Ok(turn);
+                }
+                carried += 1;
+                match self.carry(&outgoing).await {
+                    Ok((applied, left)) => {
+                        turn.moved += outgoing.moved(applied.last);
+                        turn.more |= left > 0 && from == *source;
+                        // Nobody may serve the target, so this relay carries its answers, too.
+                        if (applied.posted || left > 0) && !sources.contains(&outgoing.target) {
+                            sources.push_back(outgoing.target);
+                        }
+                    }
+                    Err(problem) => turn.failed.push((outgoing.target, problem)),
+                }
+            }
+        }
+        Ok(turn)
+    }
+
+    async fn carry(&self, outgoing: &Outgoing) -> Result<(Applied, u64), BrokerError> {
+        let applied = self.apply(outgoing).await?;
+        let left = self.relayed(outgoing, applied.last).await?;
+        Ok((applied, left))
+    }
+
+    /// Reads the first effects of each outbox of a queue.
+    pub async fn outgoing(&self, source: &QueueName) -> Result<Vec<Outgoing>, BrokerError> {
+        let keys = self.keys(source);
+        let targets = self.read_one(get(&["ZRANGE", &keys.of("outboxes"), "0", "-1"])).await?;
+        let targets: Vec<QueueName> = texts("ZRANGE", targets)?
+            .into_iter()
+            .filter_map(|name| QueueName::new(name).ok())
+            .collect();
+        let last = (EFFECTS_MAX - 1).to_string();
+        let outbox = |target| get(&["ZRANGE", &keys.outbox(target), "0", &last]);
+        let mut found = Vec::new();
+        let answers = self.read(targets.iter().map(outbox).collect()).await;
+        for (target, answer) in targets.into_iter().zip(answers) {
+            let effects = texts("ZRANGE", answer?)?;
+            found.push(Outgoing { source: source.clone(), target, effects });
+        }
+        Ok(found)
+    }
+
+    /// Applies effects at their target. A repetition changes nothing.
+    pub async fn apply(&self, outgoing: &Outgoing) -> Result<Applied, BrokerError> {
+        let mut call = self.call(&scripts::APPLY, &outgoing.target, "").arg(&outgoing.source);
+        for effect in &outgoing.effects {
+            call.push(effect);
+        }
+        let mut reply = self.run_surely(call).await?;
+        Ok(Applied { last: reply.number()?, posted: reply.flag()? })
+    }
+
+    /// Removes the effects from the outbox that were applied, up to this number. Returns how many
+    /// are left.
+    pub async fn relayed(&self, outgoing: &Outgoing, last: u64) -> Result<u64, BrokerError> {
+        let Outgoing { source, target, .. } = outgoing;
+        let call = ScriptCall::new(&scripts::RELAY, &self.keys(source), target.as_str());
+        self.run_surely(call.arg(target).arg(last)).await?.number()
+    }
+
+    /// Asks again for the prerequisites elsewhere of some tasks, and ends some that give up.
+    pub async fn reask(&self, queue: &QueueName) -> Result<Reasked, BrokerError> {
+        let mut reply = self.run_surely(self.call(&scripts::REASK, queue, "")).await?;
+        Ok(Reasked { tasks: reply.number()?, posted: reply.flag()?, next: reply.wait()? })
+    }
+
+    /// Returns for each queue whether a relay has work there: effects, or tasks that ask again or
+    /// give up, now or later.
+    pub async fn outboxes(&self, queues: &[QueueName]) -> Result<Vec<bool>, BrokerError> {
+        let exists = |queue| {
+            let keys = self.keys(queue);
+            get(&["EXISTS", &keys.of("outboxes"), &keys.of("asks"), &keys.of("giveups")])
+        };
+        let answers = self.read(queues.iter().map(exists).collect()).await;
+        answers.into_iter().map(|answer| Ok(size(&answer?) > 0)).collect()
+    }
+}
+
+impl Outgoing {
+    /// How many of these effects are applied up to this number.
+    fn moved(&self, last: u64) -> usize {
+        let number = |effect: &&String| effect.split(' ').next()?.parse::<u64>().ok();
+        self.effects.iter().filter(|effect| number(effect).is_some_and(|n| n <= last)).count()
+    }
+}

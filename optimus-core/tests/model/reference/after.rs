@@ -1,0 +1,258 @@
+//! Prerequisites within the queue: who waits for whom, and what each end means for those who wait.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use optimus_core::{Prerequisite, QueueName, TaskId, TaskState};
+
+use super::{Place, Queue};
+
+pub(super) const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+
+/// A reference with more waiters than this many bytes has a key of its own.
+const TIE_BYTES_MAX: usize = 1024;
+
+/// How many waiters the call of their prerequisite's success releases.
+const STRUCK_MAX: usize = 256;
+
+/// What a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unmet {
+    pub(super) marks: String,
+    due: Option<u64>,
+    has_lane: bool,
+    pub(crate) gives_up_at: Option<u64>,
+}
+
+/// Those who wait for a task, in order.
+#[derive(Debug, Clone)]
+pub(crate) enum Tie {
+    Few(Vec<String>),
+    Many(BTreeMap<u64, String>),
+}
+
+/// Effects of the queue on itself, and which of them it has applied.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outbox {
+    /// By number.
+    pub(crate) effects: VecDeque<(u64, String)>,
+    pub(crate) since: u64,
+    pub(crate) posted: u64,
+    pub(crate) applied: u64,
+    /// The effects that this call posts.
+    pub(super) posting: Vec<String>,
+    /// The tasks that this call releases.
+    free: Vec<(TaskId, Unmet)>,
+}
+
+impl Unmet {
+    pub(crate) fn shown(&self) -> String {
+        let flags: String = [(self.has_lane, 'l'), (self.gives_up_at.is_some(), 'g')]
+            .into_iter()
+            .filter_map(|(is_set, flag)| is_set.then_some(flag))
+            .collect();
+        let due = self.due.map(|due| due.to_string()).unwrap_or_default();
+        if due.is_empty() && flags.is_empty() {
+            return self.marks.clone();
+        }
+        format!("{};{due};{flags}", self.marks)
+    }
+}
+
+impl Tie {
+    pub(crate) fn waiters(&self) -> Vec<(u64, String)> {
+        match self {
+            Self::Few(waiters) => waiters.iter().map(|waiter| (0, waiter.clone())).collect(),
+            Self::Many(waiters) => waiters.iter().map(|(at, w)| (*at, w.clone())).collect(),
+        }
+    }
+}
+
+/// A reference without its queue.
+pub(super) fn name_of(one: &Prerequisite) -> String {
+    one.reference().split_once('/').expect("a reference names its queue").1.to_owned()
+}
+
+/// The task and the mark of a waiter.
+pub(super) fn parts(queue: &Queue, waiter: &str) -> (TaskId, char) {
+    let (id, mark) = waiter.split_at(22);
+    let id = queue.tasks.keys().find(|known| known.stored() == id).cloned();
+    // One that is gone has no place.
+    let id = id.unwrap_or_else(|| TaskId::new(QueueName::new("gone").expect("a name")));
+    (id, mark.chars().next().expect("a waiter has a mark"))
+}
+
+impl Queue {
+    /// The state of a prerequisite: `met`, `open`, or how it ended.
+    pub(super) fn state_of_prerequisite(&self, one: &Prerequisite, now: u64) -> &'static str {
+        if self.outcomes.contains_key(&name_of(one)) {
+            return "met";
+        }
+        match one {
+            Prerequisite::Task(id) => match self.state(id) {
+                TaskState::Dead => "dead",
+                TaskState::Cancelled => "cancelled",
+                TaskState::Success => "met",
+                TaskState::Forgotten if self.deleted.contains_key(id) => "forgotten",
+                _ => "open",
+            },
+            Prerequisite::Key { .. } => match self.marks.get(&name_of(one)) {
+                Some(mark) if mark.done && now < mark.valid_until => "met",
+                Some(mark) if !mark.done && self.state(&mark.owner) == TaskState::Dead => "dead",
+                _ => "open",
+            },
+        }
+    }
+
+    /// A task waits for those of its prerequisites that are not met, if there are any.
+    pub(super) fn begin_wait(
+        &mut self,
+        now: u64,
+        id: &TaskId,
+        unmet: &[(usize, &'static str)],
+        due: Option<u64>,
+    ) -> bool {
+        if unmet.is_empty() {
+            return false;
+        }
+        let task = &self.tasks[id];
+        let (after, has_lane) = (task.after.clone().expect("it has some"), task.lane.is_some());
+        let mut marks = String::new();
+        for (at, state) in unmet {
+            let (mark, name) = (char::from(MARKS[*at]), name_of(&after.prerequisites[*at]));
+            marks.push(mark);
+            self.tie(&name, format!("{}{mark}", id.stored()));
+            if *state != "open" {
+                self.outbox.posting.push(format!("end {state} 0 {name}"));
+            }
+        }
+        let wait = after.give_up_after;
+        let gives_up_at = wait.map(|wait| now + u64::try_from(wait.as_millis()).expect("short"));
+        let task = self.task(id);
+        task.unmet = Some(Unmet { marks, due, has_lane, gives_up_at });
+        task.place = Place::Waits;
+        self.has_after = true;
+        true
+    }
+
+    fn tie(&mut self, name: &str, waiter: String) {
+        let tie = self.ties.entry(name.to_owned()).or_insert_with(|| Tie::Few(Vec::new()));
+        match tie {
+            Tie::Many(waiters) => {
+                let last = waiters.keys().next_back().copied().unwrap_or(0);
+                waiters.insert(last + 1, waiter);
+            }
+            Tie::Few(waiters) => {
+                let is_full =
+                    !waiters.is_empty() && waiters.join(" ").len() + waiter.len() > TIE_BYTES_MAX;
+                waiters.push(waiter);
+                if is_full {
+                    *tie = Tie::Many((1..).zip(std::mem::take(waiters)).collect());
+                }
+            }
+        }
+    }
+
+    pub(super) fn untie(&mut self, name: &str, waiter: &str) {
+        let Some(tie) = self.ties.get_mut(name) else { return };
+        let is_empty = match tie {
+            Tie::Few(waiters) => {
+                waiters.retain(|other| other != waiter);
+                waiters.is_empty()
+            }
+            Tie::Many(waiters) => {
+                waiters.retain(|_, other| other != waiter);
+                waiters.is_empty()
+            }
+        };
+        if is_empty {
+            self.ties.remove(name);
+        }
+    }
+
+    /// A task no longer waits, because it ends.
+    pub(super) fn leave_unmet(&mut self, id: &TaskId, is_kept: bool) {
+        let task = self.task(id);
+        let Some(unmet) = task.unmet.take() else { return };
+        let after = task.after.clone().expect("it waits for some");
+        if is_kept {
+            task.unmet_ended = Some(unmet.clone());
+        }
+        for mark in unmet.marks.bytes() {
+            let at = MARKS.iter().position(|known| *known == mark).expect("a mark");
+            let name = name_of(&after.prerequisites[at]);
+            self.untie(&name, &format!("{}{}", id.stored(), char::from(mark)));
+        }
+    }
+
+    /// A requeued task that ended while it waited. Returns whether it waits again.
+    pub(super) fn wait_again(&mut self, now: u64, id: &TaskId) -> bool {
+        let task = self.task(id);
+        let Some(kept) = task.unmet_ended.take() else { return false };
+        let after = task.after.clone().expect("it waited for some");
+        let marks = kept.marks.bytes();
+        let open = marks.filter_map(|mark| {
+            let at = MARKS.iter().position(|known| *known == mark).expect("a mark");
+            let state = self.state_of_prerequisite(&after.prerequisites[at], now);
+            (state != "met").then_some((at, state))
+        });
+        let open: Vec<_> = open.collect();
+        self.begin_wait(now, id, &open, None)
+    }
+
+    /// The names under which others may wait for a task.
+    fn names_of(&self, id: &TaskId) -> Vec<String> {
+        let mark = self.tasks.get(id).and_then(|task| task.mark());
+        std::iter::once(id.stored()).chain(mark).collect()
+    }
+
+    /// A task has ended without success, and those who wait for it learn of it later.
+    pub(super) fn tell_end(&mut self, id: &TaskId, state: TaskState) {
+        for name in self.names_of(id) {
+            if self.ties.contains_key(&name) {
+                self.outbox.posting.push(format!("end {state} 0 {name}"));
+            }
+        }
+    }
+
+    pub(super) fn strike(&mut self, id: &TaskId, mark: char) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(unmet) = &mut task.unmet else { return };
+        unmet.marks.retain(|other| other != mark);
+        if unmet.marks.is_empty() {
+            let unmet = task.unmet.take().expect("it has waited");
+            self.outbox.free.push((id.clone(), unmet));
+        }
+    }
+
+    /// Tasks have succeeded, under these names. Those who wait for them are released.
+    pub(super) fn answer_success(&mut self, names: &[String]) {
+        let mut struck = Vec::new();
+        for name in names {
+            match self.ties.get(name).cloned() {
+                Some(Tie::Few(waiters)) if struck.len() < STRUCK_MAX => {
+                    struck.extend(waiters);
+                    self.ties.remove(name);
+                }
+                Some(_) => self.outbox.posting.push(format!("end success 0 {name}")),
+                None => {}
+            }
+        }
+        for waiter in struck {
+            let (id, mark) = parts(self, &waiter);
+            self.strike(&id, mark);
+        }
+    }
+
+    /// The released tasks are ready, wait for their due time, or will join their lanes.
+    pub(super) fn let_go(&mut self, now: u64) {
+        for (id, unmet) in std::mem::take(&mut self.outbox.free) {
+            let due = unmet.due.unwrap_or(0);
+            if due > now || unmet.has_lane {
+                self.task(&id).place = Place::Delayed(due.max(now));
+                self.due_at_latest(due.max(now));
+            } else {
+                self.make_ready(now, &id, Some(now));
+            }
+        }
+    }
+}

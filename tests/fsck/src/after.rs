@@ -1,0 +1,144 @@
+//! Prerequisites: who waits is tied to what it waits for, and every wait can end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use optimus_core::{Prerequisite, TaskRecord};
+
+use super::view::View;
+
+const MARKS: &str = "0123456789abcdefghijklmnopqrstuv";
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    let unmet = view.pairs("unmet");
+    let ties = ties(view, wrong);
+    if (!unmet.is_empty() || !ties.is_empty()) && view.meta("needs") < 4 {
+        wrong.push("tasks wait for others, and older scripts would not release them".into());
+    }
+    check_unmet(view, &unmet, &ties, wrong);
+    check_ties(&unmet, &ties, wrong);
+    check_outboxes(view, wrong);
+    let ended = [view.pairs("dead"), view.pairs("cancelled")];
+    for id in view.pairs("unmet_ended").keys() {
+        if !ended.iter().any(|ended| ended.contains_key(id)) {
+            wrong.push(format!("{id} ended while it waited, and it has not ended"));
+        }
+    }
+}
+
+/// Who waits, by reference.
+fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut ties = BTreeMap::new();
+    for (reference, tie) in view.pairs("ties") {
+        let many = view.pairs(&format!("after:{reference}"));
+        let waiters: BTreeSet<String> = if tie == "*" {
+            many.into_keys().collect()
+        } else {
+            if !many.is_empty() {
+                wrong.push(format!("after:{reference} is not in use"));
+            }
+            tie.split(' ').map(str::to_owned).collect()
+        };
+        if tie != "*" && view.value(&format!("outcome:{reference}")).is_some() {
+            wrong.push(format!("{tie} wait for {reference}, which has succeeded"));
+        }
+        if waiters.iter().any(|waiter| waiter.len() < 23) {
+            wrong.push(format!("{reference} has the tie {tie:?}"));
+        }
+        ties.insert(reference, waiters);
+    }
+    for reference in view.owners("after:").filter(|reference| !ties.contains_key(*reference)) {
+        wrong.push(format!("after:{reference} has no tie"));
+    }
+    ties
+}
+
+/// Checks the tasks that wait, against their records.
+fn check_unmet(
+    view: &View<'_>,
+    unmet: &BTreeMap<String, String>,
+    ties: &BTreeMap<String, BTreeSet<String>>,
+    wrong: &mut Vec<String>,
+) {
+    let (asks, giveups) = (view.pairs("asks"), view.pairs("giveups"));
+    for (name, ids) in [("asks", &asks), ("giveups", &giveups)] {
+        for id in ids.keys().filter(|id| !unmet.contains_key(*id)) {
+            wrong.push(format!("{id} is in {name} and does not wait"));
+        }
+    }
+    let records: BTreeMap<_, _> = view.bytes("tasks").into_iter().collect();
+    for (id, value) in unmet {
+        let record = records.get(id).and_then(|record| TaskRecord::decode(record.clone()).ok());
+        let Some((after, lane)) = record.and_then(|record| Some((record.after?, record.lane)))
+        else {
+            wrong.push(format!("{id} waits, and its record states nothing to wait for"));
+            continue;
+        };
+        let parts: Vec<&str> = value.split(';').collect();
+        let flags = parts.get(2).copied().unwrap_or_default();
+        if parts[0].is_empty() || ![1, 3].contains(&parts.len()) {
+            wrong.push(format!("{id} waits for {value:?}"));
+        }
+        for mark in parts[0].chars() {
+            let position = MARKS.find(mark).unwrap_or(usize::MAX);
+            let Some(one) = after.prerequisites.get(position) else {
+                wrong.push(format!("{id} waits for its prerequisite {mark:?}, which it has not"));
+                continue;
+            };
+            let waiters = ties.get(&name_of(one));
+            // Only another queue knows who waits for its tasks, so the task asks again.
+            let asks_again = asks.contains_key(id);
+            if !asks_again && !waiters.is_some_and(|all| all.contains(&format!("{id}{mark}"))) {
+                wrong.push(format!("{id} waits for {one}, which does not know"));
+            }
+        }
+        for (flag, is_set, expected) in [
+            ('l', flags.contains('l'), lane.is_some()),
+            ('g', flags.contains('g'), giveups.contains_key(id)),
+            ('e', flags.contains('e'), asks.contains_key(id)),
+        ] {
+            if is_set != expected {
+                wrong.push(format!("{id} waits with the flags {flags:?}, and {flag} is wrong"));
+            }
+        }
+    }
+}
+
+/// Checks that those who are tied wait. Other queues know whether theirs do.
+fn check_ties(
+    unmet: &BTreeMap<String, String>,
+    ties: &BTreeMap<String, BTreeSet<String>>,
+    wrong: &mut Vec<String>,
+) {
+    for (reference, waiters) in ties {
+        for waiter in waiters.iter().filter(|waiter| waiter.len() == 23) {
+            let (id, mark) = waiter.split_at(22);
+            let waits = unmet.get(id).map(|value| value.split(';').next().unwrap_or_default());
+            if !waits.is_some_and(|marks| marks.contains(mark)) {
+                wrong.push(format!("{id} is tied to {reference} and does not wait for it"));
+            }
+        }
+    }
+}
+
+fn check_outboxes(view: &View<'_>, wrong: &mut Vec<String>) {
+    let listed: BTreeSet<String> = view.pairs("outboxes").into_keys().collect();
+    let stored: BTreeSet<String> = view.owners("outbox:").map(str::to_owned).collect();
+    if listed != stored {
+        wrong.push(format!("there are effects on {stored:?}, and `outboxes` has {listed:?}"));
+    }
+    for target in stored {
+        for (effect, score) in view.pairs(&format!("outbox:{target}")) {
+            let number = effect.split(' ').next().unwrap_or_default();
+            let is_posted = number.parse().is_ok_and(|n: u64| n <= view.meta("posted"));
+            if number != score || !is_posted {
+                wrong.push(format!("the effect {effect:?} on {target} has the score {score}"));
+            }
+        }
+    }
+}
+
+/// The reference without its queue.
+fn name_of(one: &Prerequisite) -> String {
+    let reference = one.reference();
+    reference.split_once('/').map(|(_, name)| name.to_owned()).unwrap_or_default()
+}
