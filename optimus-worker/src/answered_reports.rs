@@ -101,7 +101,10 @@ fn kept_bytes(attempt: &Attempt, replaced: Option<&Outcome>) -> usize {
 /// Processes the answer to a batch. Redis refused the reports at the `stale` positions, because
 /// their lease is over or because they arrived twice.
 pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported) {
-    let Reported { stale, cancelled, .. } = reported;
+    let Reported { stale, cancelled, posted } = reported;
+    if let (true, Some(place)) = (*posted, shared.queues.place(batch.queue())) {
+        shared.queues[place].effects_posted();
+    }
     for lease in stale.iter().filter_map(|position| batch.lease(*position)) {
         let id = lease.id.clone();
         let text = "a report changed nothing: it arrived twice, or its lease is over";

@@ -49,6 +49,7 @@ mod reconcile;
 mod refused_wait;
 mod registry;
 mod rejected_beats;
+mod relay;
 mod report_batch;
 mod report_buffer;
 mod reporter;

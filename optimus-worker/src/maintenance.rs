@@ -20,6 +20,7 @@ use crate::{
     janitor::Janitor,
     process::Process,
     reaper::Reaper,
+    relay::Relay,
     role::{run, supervise},
     shared::Shared,
     shutdown::Shutdown,
@@ -151,6 +152,11 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
             () = run(CancelListener::new(shared.clone()), &never, stop) => {}
         }
     };
+    let relay = async {
+        let mut relay = Relay::new(shared.clone());
+        run(&mut relay, &wakeups.relay, stop).await;
+        relay.leave().await;
+    };
     let heartbeat = run(Heartbeat::new(shared.clone()), heartbeat, stop);
     let deadlines = run(Deadlines::new(shared.clone()), deadlines, stop);
     tokio::join!(
@@ -165,6 +171,7 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         supervise("reaper", shutdown, run(Reaper::new(shared.clone()), reaper, stop)),
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
+        supervise("relay", shutdown, relay),
         supervise("summary", shutdown, run(summary, &never, stop)),
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),

@@ -60,6 +60,9 @@ impl Reaper {
                 queue.hint();
             }
             let more = reaped.more;
+            if reaped.lost.iter().any(|lost| lost.state == TaskState::Dead) {
+                queue.effects_posted();
+            }
             log_reaped(&self.shared, &queue.name, reaped);
             if !more {
                 return;

@@ -42,6 +42,8 @@ pub(crate) struct Served {
     made: Instant,
     /// The time when the claimer must claim because a task is due, in ms after `made`.
     due_ms: AtomicU64,
+    /// Whether reports have caused effects on other queues.
+    posted: AtomicBool,
     wakeups: Arc<Wakeups>,
 }
 
@@ -65,6 +67,7 @@ impl Served {
             is_outdated: AtomicBool::new(false),
             made: Instant::now(),
             due_ms: AtomicU64::new(NO_DUE),
+            posted: AtomicBool::new(false),
             wakeups,
         }
     }
@@ -242,6 +245,17 @@ impl Served {
         let hints = self.hints.fetch_add(1, Ordering::AcqRel) + 1;
         self.wakeups.queue_hinted();
         hints
+    }
+
+    /// Notes that a call has caused effects on other queues, which the relay must carry.
+    pub(crate) fn effects_posted(&self) {
+        self.posted.store(true, Ordering::Release);
+        self.wakeups.effects_posted();
+    }
+
+    /// Returns whether effects were caused since the last call.
+    pub(crate) fn take_posted(&self) -> bool {
+        self.posted.swap(false, Ordering::AcqRel)
     }
 
     /// Notes that a claim that was sent at this number of hints left no work. A later wakeup may be

@@ -8,7 +8,13 @@ use optimus_core::{
     interval, log_event,
 };
 
-use crate::{janitor, reaper::log_reaped, role::Role, shared::Shared};
+use crate::{
+    janitor,
+    reaper::log_reaped,
+    relay::{Unreachable, relay},
+    role::Role,
+    shared::Shared,
+};
 
 /// The workers of a queue together take one such turn in this time, for any number of workers.
 const AVERAGE: Duration = Duration::from_secs(15);
@@ -24,12 +30,13 @@ const CALLS_MAX: usize = 100;
 pub(crate) struct Steward {
     shared: Arc<Shared>,
     broker: Broker,
+    unreachable: Unreachable,
 }
 
 impl Steward {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.maintenance.clone();
-        Self { shared, broker }
+        Self { shared, broker, unreachable: Unreachable::default() }
     }
 
     /// Returns the queues that this worker does not serve, from a random one on.
@@ -44,9 +51,10 @@ impl Steward {
         Ok(names)
     }
 
-    /// Reaps the queue, purges it unless a live worker of the queue does so, and removes it if it
-    /// is unused.
-    async fn clean_up(&self, queue: &QueueName) -> Result<(), BrokerError> {
+    /// Relays what its tasks have caused in other queues, reaps the queue, purges it unless a live
+    /// worker of the queue does so, and removes it if it is unused.
+    async fn clean_up(&mut self, queue: &QueueName) -> Result<(), BrokerError> {
+        relay(&self.shared, &self.broker, queue, &mut self.unreachable).await;
         let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
         for _ in 0..CALLS_MAX {
             let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
@@ -70,7 +78,8 @@ impl Steward {
 
 impl Role for Steward {
     async fn tick(&mut self) -> Duration {
-        let log = &self.shared.log;
+        let shared = self.shared.clone();
+        let log = &shared.log;
         match self.others().await {
             Ok(names) => {
                 for queue in &names {

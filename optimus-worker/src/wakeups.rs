@@ -15,6 +15,7 @@
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
 //! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
+//! | relay | an effect on another queue | `Served::effects_posted`: the answer of reports, a reap |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
@@ -35,6 +36,7 @@ pub(crate) struct Wakeups {
     pub(crate) work_listener: Wakeup,
     pub(crate) heartbeat: Wakeup,
     pub(crate) reaper: Wakeup,
+    pub(crate) relay: Wakeup,
     pub(crate) deadlines: Sleeper,
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
@@ -150,6 +152,11 @@ impl Wakeups {
         self.reaper.wake();
     }
 
+    /// Called when a call has caused effects on other queues.
+    pub(crate) fn effects_posted(&self) {
+        self.relay.wake();
+    }
+
     /// Called when attempts were added to the table.
     pub(crate) fn attempts_began(&self) {
         self.deadlines.wake();
@@ -211,6 +218,9 @@ mod tests {
         assert!(is_woken(&wakeups.claimer), "by a report");
         drop(Slots::new(1, 1, wakeups.clone()).take(0));
         assert!(is_woken(&wakeups.claimer), "by a slot");
+        assert!(!served.take_posted());
+        served.effects_posted();
+        assert!(is_woken(&wakeups.relay) && served.take_posted() && !served.take_posted());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Submits tasks and controls them: [`Client`].
 
+mod asks;
 mod builder;
 mod completion_listener;
 mod confirmer;

@@ -10,6 +10,7 @@ use tokio::{
 };
 
 use super::{
+    asks::Asks,
     confirmer::{CALLS_MAX, Confirmer},
     delivery::Delivery,
     ledger::{Ledger, Over, Place},
@@ -180,6 +181,7 @@ impl Sender {
     async fn carry(mut self, mut inbox: mpsc::Receiver<CallerBatch>) {
         let (mut waiting, mut round, mut open) = (Waiting::default(), Vec::new(), true);
         let calls_max = if self.delivery.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
+        let mut asks = Asks::new(self.delivery.broker.clone());
         let (mut in_flight, mut keeping) = (FuturesUnordered::new(), FuturesUnordered::new());
         while open || !waiting.is_empty() || !in_flight.is_empty() {
             while in_flight.len() < calls_max
@@ -194,6 +196,9 @@ impl Sender {
                 biased;
                 Some(delivered) = in_flight.next(), if !in_flight.is_empty() => {
                     self.note(&delivered);
+                    if delivered.posted {
+                        asks.add(delivered.queue);
+                    }
                     // Answered callers may submit again; their next submits then share a call.
                     platform::yield_now().await;
                 }
@@ -206,6 +211,7 @@ impl Sender {
                 () = tokio::time::sleep_until(waiting.deadline()), if !waiting.is_empty() => {
                     waiting.refuse_late(&out_of_time());
                 }
+                () = asks.carry(), if !asks.is_empty() => {}
                 Some(is_kept) = keeping.next(), if !keeping.is_empty() => {
                     self.keep_at = Instant::now() + if is_kept { KEEP_EVERY } else { KEEP_AGAIN };
                 }
@@ -216,6 +222,7 @@ impl Sender {
                 }
             }
         }
+        asks.finish().await;
         self.leave().await;
     }
 
@@ -280,6 +287,8 @@ struct Delivered {
     unkept: bool,
     /// Whether the announcement of the queue has an unknown outcome.
     unannounced: bool,
+    /// Whether its tasks have asked something of other queues.
+    posted: bool,
 }
 
 async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> Delivered {
@@ -297,6 +306,7 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
     };
     let answered = over != Over::Unanswered;
     let lost = submitted.as_ref().is_ok_and(|submitted| submitted.lost);
+    let posted = submitted.as_ref().is_ok_and(|submitted| submitted.posted);
     let is_refused = submitted.as_ref().is_err_and(|problem| !problem.is_unknown_outcome());
     let is_in_doubt = lost || (answered && delivery.breaks() != breaks);
     let mut announced = !announce;
@@ -307,7 +317,7 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
     }
     request.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);
-    Delivered { queue, number, over, unkept, unannounced: !announced }
+    Delivered { queue, number, over, unkept, unannounced: !announced, posted }
 }
 
 #[cfg(test)]
