@@ -21,6 +21,7 @@ pages! {
     Operating: "../docs/guides/operating.md",
     Idempotence: "../docs/guides/idempotence.md",
     Lanes: "../docs/guides/lanes.md",
+    Dependencies: "../docs/guides/dependencies.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",
     FromCelery: "../docs/guides/from-celery.md",
     FromBullmq: "../docs/guides/from-bullmq.md",

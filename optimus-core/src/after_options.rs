@@ -69,7 +69,6 @@ impl CallAfter {
 impl TaskOptions {
     /// Sets what the task does when one of its [prerequisites](crate::Call::after) ends as Dead or
     /// Cancelled.
-    #[doc(hidden)]
     pub const fn on_prerequisite_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
         self.after.on_failure = on_failure;
         self
@@ -77,7 +76,6 @@ impl TaskOptions {
 
     /// Sets the time from the submit after which a task whose [prerequisites](crate::Call::after)
     /// have not all succeeded gives up and is Dead.
-    #[doc(hidden)]
     pub const fn give_up_after(mut self, give_up_after: Duration) -> Self {
         self.after.give_up_after = Some(give_up_after);
         self
@@ -86,7 +84,6 @@ impl TaskOptions {
     /// Sets how long the outcome of a task is remembered for those that wait for it. A task that
     /// others wait for by its biz id needs this option, because they may be submitted after it has
     /// ended.
-    #[doc(hidden)]
     pub const fn outcome_ttl(mut self, ttl: Duration) -> Self {
         self.after.outcome_ttl = Some(ttl);
         self

@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use crate::{
-    Error, arguments,
+    Error,
+    after::Prerequisite,
+    arguments,
     client::{Client, TaskHandle},
     context::{AttemptFacts, Context},
     control::BoxError,
@@ -26,15 +28,17 @@ use crate::{
 #[must_use = "a call does nothing until a verb submits it, such as `.perform_async().await`"]
 #[derive(Debug, Clone)]
 pub struct Call<T: Task> {
-    task: T,
-    options: CallOptions,
+    pub(crate) task: T,
+    pub(crate) options: CallOptions,
     headers: Headers,
+    pub(crate) prerequisites: Vec<Result<Prerequisite, Error>>,
 }
 
 impl<T: Task> Call<T> {
     /// Makes a call with the definition's options.
     pub fn new(task: T) -> Self {
-        Self { task, options: CallOptions::default(), headers: Headers::new() }
+        let options = CallOptions::default();
+        Self { task, options, headers: Headers::new(), prerequisites: Vec::new() }
     }
 
     /// Submits to another queue. Biz ids and lanes are separate for each queue: the call is not a
@@ -297,8 +301,7 @@ impl<T: Task> Call<T> {
         let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
         let lane = self.options.lane.clone().or_else(|| self.task.lane());
         self.options.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
-        let after = options.after.wait(Vec::new());
-        self.options.after.check(T::NAME, after.as_ref())?;
+        let after = self.wait(&options, biz_id.as_deref())?;
         let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
         let returns_nothing = TypeId::of::<T::Output>() == TypeId::of::<()>();
         if unkept && returns_nothing {

@@ -77,8 +77,8 @@ enum Kind {
          a TaskHandle<()>, or the result_ttl of the task is over"
     )]
     ResultGone(TaskId),
-    #[error("{id} was cancelled; requeue it if it must run")]
-    Cancelled { id: TaskId },
+    #[error("{id} was cancelled{}; requeue it if it must run", last_words(.because.as_ref()))]
+    Cancelled { id: TaskId, because: Option<AttemptError> },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
     #[error("no result of {id} within {waited:?}; {}", stands(id, *.state))]
@@ -202,7 +202,7 @@ constructors! {
     /// The task succeeded, and its result is no longer kept.
     result_gone(id: TaskId) => Kind::ResultGone(id);
     /// The task was cancelled.
-    cancelled(id: TaskId) => Kind::Cancelled { id };
+    cancelled(id: TaskId, because: Option<AttemptError>) => Kind::Cancelled { id, because };
     /// The task ended Dead.
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
     /// The wait has reached the caller's limit.
@@ -286,7 +286,7 @@ impl Error {
             | Kind::Forgotten(id)
             | Kind::ResultGone(id)
             | Kind::WrongState { id, .. }
-            | Kind::Cancelled { id }
+            | Kind::Cancelled { id, .. }
             | Kind::Dead { id, .. }
             | Kind::WaitedTooLong { id, .. }
             | Kind::WrongResult { id, .. } => std::slice::from_ref(id),
@@ -302,10 +302,13 @@ impl Error {
         }
     }
 
-    /// Returns the error of a dead task's last attempt.
+    /// Returns the error of a dead task's last attempt, or the prerequisite because of which a task
+    /// was cancelled: an error with [`Reason::Unmet`](crate::Reason::Unmet).
     pub fn attempt_error(&self) -> Option<&AttemptError> {
         match &*self.0 {
-            Kind::Dead { last, .. } => last.as_ref(),
+            Kind::Dead { last: error, .. } | Kind::Cancelled { because: error, .. } => {
+                error.as_ref()
+            }
             _ => None,
         }
     }

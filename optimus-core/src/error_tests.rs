@@ -14,7 +14,7 @@ fn an_error_has_the_ids_of_its_tasks() {
         Error::forgotten(one.clone()),
         Error::result_gone(one.clone()),
         Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
-        Error::cancelled(one.clone()),
+        Error::cancelled(one.clone(), None),
         Error::dead(one.clone(), None),
         Error::waited_too_long(one.clone(), Duration::ZERO, None),
     ] {

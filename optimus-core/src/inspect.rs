@@ -5,7 +5,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use crate::broker::{Counts, LaneDetails, ServerFacts};
+pub use crate::broker::{Counts, LaneDetails, PrerequisiteDetails, ServerFacts};
 use crate::{
     Error,
     broker::Broker,
@@ -226,6 +226,20 @@ impl Inspector {
             return Err(Error::invalid("the limit is 0; ask for 1 lane or more"));
         }
         Ok(self.broker.lanes(queue, limit.min(PAGE_MAX)).await?)
+    }
+
+    /// Reads what a task waits for, or has waited for: each [prerequisite](crate::Call::after), and
+    /// the state of that task. It is empty for a task without prerequisites, and for one that has
+    /// succeeded or is not known.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn prerequisites(&self, id: &TaskId) -> Result<Vec<PrerequisiteDetails>, Error> {
+        let record = self.broker.inspect(id).await?.record;
+        match TaskRecord::decode(record).ok().and_then(|record| record.after) {
+            Some(after) => Ok(self.broker.prerequisites(id, &after).await?),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Reads what the server's configuration means for tasks.

@@ -16,6 +16,7 @@ mod arguments;
 mod attempt_data;
 mod attempt_end;
 mod call;
+mod call_after;
 mod client;
 mod context;
 mod control;
@@ -39,6 +40,7 @@ mod not_submitted;
 mod options;
 mod page_cursor;
 mod poll_interval;
+mod prerequisite_key;
 mod rate;
 mod record;
 mod record_debug;
@@ -59,14 +61,8 @@ pub mod log;
 #[doc(hidden)]
 pub mod platform;
 
-#[doc(hidden)]
 pub use self::{
     after::{After, Prerequisite, PrerequisiteFailure},
-    gate::{Gate, ShutScope},
-    limit::{Limit, LimitDetails, Shut, TaskLimit},
-    rate::Rate,
-};
-pub use self::{
     answers::{CancelAnswer, DeleteAnswer, QueueAnswer},
     attempt_end::{End, Outcome},
     call::{Call, ErasedCall, Submit},
@@ -80,7 +76,8 @@ pub use self::{
     error::Error,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
-        Counts, Inspector, LaneDetails, ServerFacts, TaskDetails, WorkerDescription, WorkerDetails,
+        Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails,
+        WorkerDescription, WorkerDetails,
     },
     lane::{Lane, LaneFailure},
     layer::{Done, Layer, Next},
@@ -88,6 +85,7 @@ pub use self::{
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
     poll_interval::interval,
+    prerequisite_key::{IntoPrerequisite, Key, key},
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     state::{AttemptError, Reason, TaskState},
@@ -104,6 +102,12 @@ pub use self::{
     layers::Layers,
     not_submitted::{Awaited, NotSubmitted},
     threads::Threads,
+};
+#[doc(hidden)]
+pub use self::{
+    gate::{Gate, ShutScope},
+    limit::{Limit, LimitDetails, Shut, TaskLimit},
+    rate::Rate,
 };
 #[doc(hidden)]
 pub use inventory;

@@ -4,7 +4,10 @@ use std::{future::Future, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{call::Call, context::Context, control::BoxError, data::DataKey, options::TaskOptions};
+use crate::{
+    call::Call, context::Context, control::BoxError, data::DataKey, options::TaskOptions,
+    prerequisite_key::Key,
+};
 
 /// A task: its arguments (the type itself), its name, its options and its handler.
 ///
@@ -54,6 +57,12 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     /// Returns the key of the [lane](Call::lane) that the task is in. `None`: it is in no lane.
     fn lane(&self) -> Option<String> {
         None
+    }
+
+    /// Returns the tasks that must succeed before a call with this biz id may start, in addition to
+    /// those of [`Call::after`]. It is not called for a call without a biz id.
+    fn after(&self, _biz_id: &str) -> Vec<Key> {
+        Vec::new()
     }
 
     /// Returns the `#[data]` that [`run`](Self::run) takes from its context; checked when a worker

@@ -92,6 +92,7 @@ pub mod __private;
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
 pub use optimus_macros::task;
 
+pub use optimus_core::{After, IntoPrerequisite, Key, Prerequisite, PrerequisiteFailure, key};
 pub use optimus_core::{
     BACKOFF_MAX, Backoff, BackoffFn, Interrupted, Lane, LaneFailure, OnLost, PRIORITY_MAX,
 };
@@ -108,9 +109,10 @@ pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, S
 pub use optimus_worker::{Worker, WorkerBuilder};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
-pub use optimus_core::{Counts, Inspector, LaneDetails, ServerFacts, TaskDetails, WorkerDetails};
+pub use optimus_core::{Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
+pub use optimus_core::{TaskDetails, WorkerDetails};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, LaneFailure, OnLost, Task, TaskDefinition, TaskOptions,
-    TaskResult, inventory,
+    Backoff, BoxError, Context, DataKey, Key, LaneFailure, OnLost, PrerequisiteFailure, Task,
+    TaskDefinition, TaskFn, TaskOptions, TaskResult, inventory,
 };
 pub use serde;
 
@@ -219,6 +219,23 @@ impl IsContext for Context {
     fn of(ctx: Context) -> Self {
         ctx
     }
+}
+
+/// Tasks whose outcome is remembered, so that another definition can name them in `after`. The
+/// compiler would show the hidden type of the task's arguments, so the message has no `Self`.
+#[diagnostic::on_unimplemented(
+    message = "a task can't wait for this one: its outcome is not remembered",
+    label = "its definition has no `outcome_ttl`",
+    note = "add `outcome_ttl = \"7d\"` to its `#[optimus::task]`: a task that waits for it may be \
+            submitted this long after its success"
+)]
+pub trait Remembered {}
+
+impl Remembered for Refused {}
+
+/// Names the task of a function with this biz id.
+pub fn remembered<Args, F: TaskFn<Args, Task: Remembered>>(task: F, biz_id: &str) -> Key {
+    optimus_core::key(task, biz_id)
 }
 
 /// Replaces a task whose definition was refused, so that its callers compile.

@@ -22,6 +22,7 @@ mod login;
 mod operate;
 mod parameters;
 mod permissions;
+mod prerequisites;
 mod pulse;
 mod reply;
 mod report;
@@ -54,6 +55,7 @@ pub use self::{
     lease::{Registered, Renewed},
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
+    prerequisites::PrerequisiteDetails,
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
     script_call::ScriptCall,
     script_refusal::Refusal,

@@ -10,7 +10,7 @@ use crate::{
     CancelAnswer, Error,
     broker::{BrokerError, End, Ends, Returned, StoredBy},
     id::TaskId,
-    state::TaskState,
+    state::{AttemptError, Reason, TaskState},
 };
 
 /// How often a waiting handle checks its task, in case its completion message was lost.
@@ -259,14 +259,19 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     async fn outcome(&self, end: &End) -> Result<T, Error> {
         match end.state {
             TaskState::Success => self.returned(&end.returned).await,
-            TaskState::Cancelled => Err(Error::cancelled(self.id.clone())),
-            TaskState::Dead => {
-                let task = self.client.inspector().get(&self.id).await?;
-                let last = task.and_then(|task| task.errors.last().cloned());
-                Err(Error::dead(self.id.clone(), last))
+            TaskState::Cancelled => {
+                let last = self.last_error().await?;
+                let because = last.filter(|last| last.reason == Reason::Unmet);
+                Err(Error::cancelled(self.id.clone(), because))
             }
+            TaskState::Dead => Err(Error::dead(self.id.clone(), self.last_error().await?)),
             _ => Err(Error::forgotten(self.id.clone())),
         }
+    }
+
+    async fn last_error(&self) -> Result<Option<AttemptError>, Error> {
+        let task = self.client.inspector().get(&self.id).await?;
+        Ok(task.and_then(|task| task.errors.last().cloned()))
     }
 
     async fn returned(&self, returned: &Returned) -> Result<T, Error> {

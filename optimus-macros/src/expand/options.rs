@@ -11,7 +11,7 @@ use crate::{
     parse::{
         backoff::Formula,
         function::Model,
-        options::{Backoff, LaneFailure, OnLost},
+        options::{Awaited, Backoff, LaneFailure, OnLost, PrerequisiteFailure},
         template::{self, Template},
     },
 };
@@ -36,6 +36,9 @@ pub(crate) fn options(model: &Model) -> TokenStream {
     set("max_losses", o.max_losses.map(ToTokens::into_token_stream));
     set("lane_width", o.lane_width.map(ToTokens::into_token_stream));
     set("on_lane_failure", o.on_lane_failure.map(on_lane_failure));
+    set("on_prerequisite_failure", o.on_prerequisite_failure.map(on_prerequisite_failure));
+    set("give_up_after", o.give_up_after.map(duration));
+    set("outcome_ttl", o.outcome_ttl.map(duration));
     tokens
 }
 
@@ -55,6 +58,34 @@ fn on_lane_failure(on_failure: LaneFailure) -> TokenStream {
     match on_failure {
         LaneFailure::Skip => quote!(__optimus::LaneFailure::Skip),
         LaneFailure::Block => quote!(__optimus::LaneFailure::Block),
+    }
+}
+
+fn on_prerequisite_failure(on_failure: PrerequisiteFailure) -> TokenStream {
+    let word = match on_failure {
+        PrerequisiteFailure::Wait => quote!(Wait),
+        PrerequisiteFailure::Cancel => quote!(Cancel),
+        PrerequisiteFailure::Run => quote!(Run),
+    };
+    quote!(__optimus::PrerequisiteFailure::#word)
+}
+
+/// Generates the function that names the prerequisites.
+pub(crate) fn after(model: &Model) -> TokenStream {
+    let keys = model.options.after.iter().map(|awaited| match awaited {
+        Awaited::Function(path) => {
+            quote_spanned!(here(path.span())=> __optimus::remembered(#path, __biz_id))
+        }
+        Awaited::Named(queue, task) => quote!(__optimus::Key::new(#queue, #task, __biz_id)),
+    });
+    let keys: Vec<_> = keys.collect();
+    if keys.is_empty() {
+        return TokenStream::new();
+    }
+    quote! {
+        fn after(&self, __biz_id: &::core::primitive::str) -> ::std::vec::Vec<__optimus::Key> {
+            ::std::vec![#(#keys),*]
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let args = model.args_ident();
     let name = model.task_name().value();
     let (options, run) = (options::options(model), run(model));
-    let templates = options::templates(model);
+    let (templates, after) = (options::templates(model), options::after(model));
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
     let (verdict, ty) = (outcome(model), &model.output);
     let output = if model.options.keeps_result() {
@@ -25,8 +25,14 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
             type Output = ();
         )
     };
+    let remembered = model.options.outcome_ttl.map(|_| {
+        quote!(
+            impl __optimus::Remembered for #args {}
+        )
+    });
     quote! {
         #verdict
+        #remembered
 
         impl __optimus::Task for #args {
             const NAME: &'static str = #name;
@@ -36,6 +42,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
                 #options
             }
             #templates
+            #after
             fn required_data() -> ::std::vec::Vec<__optimus::DataKey> {
                 ::std::vec![#(__optimus::DataKey::of::<#data>()),*]
             }

@@ -7,7 +7,7 @@ use syn::{Error, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Result, UnO
 
 use crate::parse::{
     backoff, duration,
-    options::{Backoff, LaneFailure, OnLost},
+    options::{Awaited, Backoff, LaneFailure, OnLost, PrerequisiteFailure},
 };
 
 /// The maximum count.
@@ -157,6 +157,65 @@ pub(crate) fn on_lane_failure(value: &Expr) -> Result<LaneFailure> {
             value,
             "`on_lane_failure` is \"skip\" (after a Dead task the next of the lane starts) or \
              \"block\" (the lane waits until that task is requeued or deleted)",
+        ),
+    }
+}
+
+/// Reads one task, or several in brackets.
+pub(crate) fn after(value: &Expr) -> Result<Vec<Awaited>> {
+    match plain(value) {
+        Expr::Array(list) if list.elems.is_empty() => {
+            refuse(value, "`after` names no task; remove it")
+        }
+        Expr::Array(list) => list.elems.iter().map(awaited).collect(),
+        one => Ok(vec![awaited(one)?]),
+    }
+}
+
+/// Reads the path of a task's function, or `"queue/task"`.
+fn awaited(value: &Expr) -> Result<Awaited> {
+    match plain(value) {
+        Expr::Path(path) if path.qself.is_none() => Ok(Awaited::Function(path.path.clone())),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
+            let given = text.value();
+            let Some((queue, task)) = given.split_once('/') else {
+                return refuse(
+                    text,
+                    format!(
+                        "`after` takes the function, without quotes: `after = {}`. For a task of \
+                         another program, name its queue, too: `after = \"queue/{given}\"`",
+                        if syn::parse_str::<Path>(&given).is_ok() { &*given } else { "task" },
+                    ),
+                );
+            };
+            match name_problem(queue).or_else(|| name_problem(task)) {
+                Some(problem) => refuse(text, format!("`after`: {problem}")),
+                None => Ok(Awaited::Named(queue.to_owned(), task.to_owned())),
+            }
+        }
+        _ => refuse(
+            value,
+            "`after` takes the function of a task, as in `after = reserve`, or several, as in \
+             `after = [reserve, pay]`; the task that is waited for has the same biz id",
+        ),
+    }
+}
+
+/// Reads `"wait"`, `"cancel"` or `"run"`.
+pub(crate) fn on_prerequisite_failure(value: &Expr) -> Result<PrerequisiteFailure> {
+    let given = match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value(),
+        _ => String::new(),
+    };
+    match &*given {
+        "wait" => Ok(PrerequisiteFailure::Wait),
+        "cancel" => Ok(PrerequisiteFailure::Cancel),
+        "run" => Ok(PrerequisiteFailure::Run),
+        _ => refuse(
+            value,
+            "`on_prerequisite_failure` is \"wait\" (until the prerequisite is requeued and \
+             succeeds), \"cancel\" (the task is cancelled, too) or \"run\" (it starts all the \
+             same)",
         ),
     }
 }

@@ -42,6 +42,10 @@ pub(crate) struct Options {
     pub(crate) lane: Option<(LitStr, Template)>,
     pub(crate) lane_width: Option<u16>,
     pub(crate) on_lane_failure: Option<LaneFailure>,
+    pub(crate) after: Vec<Awaited>,
+    pub(crate) on_prerequisite_failure: Option<PrerequisiteFailure>,
+    pub(crate) give_up_after: Option<Duration>,
+    pub(crate) outcome_ttl: Option<Duration>,
 }
 
 /// The value of `backoff = …`.
@@ -64,8 +68,24 @@ pub(crate) enum LaneFailure {
     Block,
 }
 
+/// One task in `after = …`.
+pub(crate) enum Awaited {
+    /// The function of the task.
+    Function(Path),
+    /// The queue and the name of a task that this program does not know.
+    Named(String, String),
+}
+
+/// `on_prerequisite_failure = …`.
+#[derive(Clone, Copy)]
+pub(crate) enum PrerequisiteFailure {
+    Wait,
+    Cancel,
+    Run,
+}
+
 /// Every option, in the order of the documentation.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 20] = [
     "name",
     "queue",
     "priority",
@@ -81,11 +101,15 @@ const NAMES: [&str; 16] = [
     "lane",
     "lane_width",
     "on_lane_failure",
+    "after",
+    "on_prerequisite_failure",
+    "give_up_after",
+    "outcome_ttl",
     "crate",
 ];
 
 /// Names that users of other queues try.
-const SYNONYMS: [(&str, &str); 12] = [
+const SYNONYMS: [(&str, &str); 16] = [
     ("retries", "max_retry"),
     ("retry", "max_retry"),
     ("max_attempts", "max_retry"),
@@ -98,6 +122,10 @@ const SYNONYMS: [(&str, &str); 12] = [
     ("partition", "lane"),
     ("ordering_key", "lane"),
     ("concurrency", "lane_width"),
+    ("depends_on", "after"),
+    ("requires", "after"),
+    ("needs", "after"),
+    ("wait_for", "after"),
 ];
 
 /// One option, in any form that users try.
@@ -175,6 +203,10 @@ impl Options {
             lane: None,
             lane_width: None,
             on_lane_failure: None,
+            after: Vec::new(),
+            on_prerequisite_failure: None,
+            give_up_after: None,
+            outcome_ttl: None,
         };
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
         let mut given: Vec<Ident> = Vec::new();
@@ -194,6 +226,7 @@ impl Options {
             given.push(name);
         }
         needs_lane(&given, errors);
+        needs_after(&given, errors);
         options
     }
 
@@ -232,6 +265,19 @@ impl Options {
             "on_lane_failure" => {
                 self.on_lane_failure = errors.keep(option_value::on_lane_failure(value));
             }
+            "after" => {
+                self.after = errors.keep(option_value::after(value)).unwrap_or_default();
+            }
+            "on_prerequisite_failure" => {
+                self.on_prerequisite_failure =
+                    errors.keep(option_value::on_prerequisite_failure(value));
+            }
+            "give_up_after" => {
+                self.give_up_after = errors.keep(option_value::positive(name, value));
+            }
+            "outcome_ttl" => {
+                self.outcome_ttl = errors.keep(option_value::positive(name, value));
+            }
             _ => unknown(name, errors),
         }
     }
@@ -253,6 +299,30 @@ fn needs_lane(given: &[Ident], errors: &mut Errors) {
             format!(
                 "`{name}` has no effect without a lane; add `lane = \"…\"`, or set both on the \
                  call, with `.lane(…).{name}(…)`"
+            ),
+        );
+    }
+}
+
+/// Refuses `after` without a biz id, and what has no meaning without `after`.
+fn needs_after(given: &[Ident], errors: &mut Errors) {
+    let find = |wanted: &str| given.iter().find(|name| *name == wanted);
+    if let (Some(after), None) = (find("after"), find("biz_id")) {
+        errors.refuse(
+            after,
+            "`after` waits for the task with the same biz id; add `biz_id = \"…\"`, or name the \
+             task on the call, with `.after(optimus::key(task, …))`",
+        );
+    }
+    if find("after").is_some() {
+        return;
+    }
+    for name in ["on_prerequisite_failure", "give_up_after"].into_iter().filter_map(find) {
+        errors.refuse(
+            name,
+            format!(
+                "`{name}` has no effect without a prerequisite; add `after = …`, or set both on \
+                 the call, with `.after(…).{name}(…)`"
             ),
         );
     }

@@ -3,6 +3,7 @@
 
 pub mod hog;
 pub mod lonely;
+pub mod orders;
 pub mod pair;
 mod raw;
 pub mod steps;

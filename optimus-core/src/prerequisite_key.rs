@@ -1,0 +1,138 @@
+//! Names a task that another one waits for: [`key`] and [`IntoPrerequisite`].
+
+use crate::{
+    Error,
+    after::Prerequisite,
+    client::TaskHandle,
+    id::{QueueName, TaskId},
+    task::{Task, TaskFn},
+};
+
+/// A task by its name and biz id: see [`key`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    queue: String,
+    task: String,
+    biz_id: String,
+    /// Whether its definition says that its outcome is not remembered.
+    is_not_remembered: bool,
+}
+
+/// Names the task with this biz id, for [`Call::after`](crate::Call::after), whether it was
+/// submitted already or not. Its definition needs `outcome_ttl`, so that its outcome is known to a
+/// task that is submitted later.
+///
+/// ```
+/// # use optimus_core::{BoxError, Call, Context, Task, TaskOptions, key};
+/// # use serde::{Deserialize, Serialize};
+/// # use std::time::Duration;
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Reserve { order: String }
+/// # impl Task for Reserve {
+/// #     const NAME: &'static str = "reserve";
+/// #     type Output = ();
+/// #     fn options() -> TaskOptions {
+/// #         TaskOptions::new().outcome_ttl(Duration::from_secs(600))
+/// #     }
+/// #     async fn run(self, _: Context) -> Result<(), BoxError> { Ok(()) }
+/// # }
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Ship { order: String }
+/// # impl Task for Ship {
+/// #     const NAME: &'static str = "ship";
+/// #     type Output = ();
+/// #     async fn run(self, _: Context) -> Result<(), BoxError> { Ok(()) }
+/// # }
+/// # fn reserve(order: String) -> Call<Reserve> { Reserve { order }.call() }
+/// # fn ship(order: String) -> Call<Ship> { Ship { order }.call() }
+/// // `reserve` and `ship` are functions with `#[optimus::task]`.
+/// let call = ship("o-17".into()).after(key(reserve, "o-17"));
+/// # drop(call);
+/// ```
+pub fn key<Args, F: TaskFn<Args>>(task: F, biz_id: impl Into<String>) -> Key {
+    drop(task);
+    Key::of::<F::Task>(biz_id)
+}
+
+impl Key {
+    /// Names a task by its type. [`key`] does the same for a function.
+    pub fn of<T: Task>(biz_id: impl Into<String>) -> Self {
+        let options = T::options();
+        let is_not_remembered = options.after.outcome_ttl.is_none();
+        Self { is_not_remembered, ..Self::new(options.queue, T::NAME, biz_id) }
+    }
+
+    /// Names a task of a queue that this program does not know as a function or a type. Its
+    /// definition needs `outcome_ttl`, which can't be checked here.
+    pub fn new(
+        queue: impl Into<String>,
+        task: impl Into<String>,
+        biz_id: impl Into<String>,
+    ) -> Self {
+        let (queue, task, biz_id) = (queue.into(), task.into(), biz_id.into());
+        Self { queue, task, biz_id, is_not_remembered: false }
+    }
+
+    /// Names the task in another queue than that of its definition, as
+    /// [`Call::queue`](crate::Call::queue) does.
+    #[must_use]
+    pub fn queue(self, queue: impl Into<String>) -> Self {
+        Self { queue: queue.into(), ..self }
+    }
+}
+
+/// Types that name a task that a call can wait for: the key of [`key`], a [`TaskHandle`], or a
+/// [`TaskId`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a task that a call can wait for",
+    label = "not a key, a handle or an id",
+    note = "pass `optimus::key(task, \"biz id\")`, the handle of a submitted task, or a `TaskId`"
+)]
+pub trait IntoPrerequisite {
+    /// Checks the name.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if no task can have this name, or if its definition has no
+    /// `outcome_ttl`.
+    fn into_prerequisite(self) -> Result<Prerequisite, Error>;
+}
+
+impl IntoPrerequisite for Prerequisite {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoPrerequisite for Key {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        let Self { queue, task, biz_id, is_not_remembered } = self;
+        if is_not_remembered {
+            return Err(Error::invalid(format!(
+                "the prerequisite {task:?} has no outcome_ttl, so nothing is known of it once it \
+                 has succeeded; set a time in its definition, as in outcome_ttl = \"7d\""
+            )));
+        }
+        let queue = QueueName::new(queue).map_err(|problem| {
+            Error::invalid(format!("the queue of the prerequisite {task:?}: {problem}"))
+        })?;
+        Ok(Prerequisite::Key { queue, task, biz_id })
+    }
+}
+
+impl IntoPrerequisite for TaskId {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        Ok(Prerequisite::Task(self))
+    }
+}
+
+impl IntoPrerequisite for &TaskId {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        self.clone().into_prerequisite()
+    }
+}
+
+impl<T> IntoPrerequisite for &TaskHandle<T> {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        self.id().into_prerequisite()
+    }
+}
