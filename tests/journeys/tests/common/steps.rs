@@ -30,7 +30,7 @@ impl Journal {
         Self::Redis(Arc::new(Raw::connect(url).await.into()))
     }
 
-    async fn write(&self, line: String) {
+    pub async fn write(&self, line: String) {
         match self {
             Self::Here(lines) => lines.lock().unwrap().push(line),
             Self::Redis(raw) => {

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod dependencies;
 mod failovers;
 mod held;
 mod lanes;
