@@ -79,7 +79,8 @@ async fn trigger(client: &Client, count: usize) -> anyhow::Result<()> {
     let bank = client.submit_all((0..count).rev().map(|n| bill(order(n))));
     let carrier = client.submit_all((0..count).map(|n| ship(order(n))));
     let (parcels, billed, reserved) = tokio::join!(carrier, bank, warehouse);
-    (reserved?, billed?);
+    reserved?;
+    billed?;
     for parcel in parcels? {
         parcel.result().await?;
     }

@@ -287,7 +287,7 @@ impl Actors {
     fn after(&self, id: &TaskId, plan: &Plan) -> Option<After> {
         let (first, second, policy, give_up) = plan.after?;
         let one = |choice: u16| {
-            if self.tasks.is_empty() || choice % 4 == 0 {
+            if self.tasks.is_empty() || choice.is_multiple_of(4) {
                 let (queue, biz_id) = (self.queue.clone(), format!("b{}", choice / 4 % 4));
                 return Prerequisite::Key { queue, task: "job".into(), biz_id };
             }

@@ -42,7 +42,7 @@ async fn a_task_waits_for_one_of_another_queue(bench: Bench) {
     let first = there.add(0, there_is(&there)).await;
     let second = here.add_after(1, job(), after(&first)).await;
     assert_eq!(here.state(&second).await, TaskState::Blocked);
-    assert!(here.now().outboxes(&[here.queue.clone()]).await.unwrap()[0]);
+    assert!(here.now().outboxes(std::slice::from_ref(&here.queue)).await.unwrap()[0]);
     here.relay_all(2).await;
     assert_eq!(
         there.field("ties", &first.stored()).await,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use optimus_core::{Prerequisite, QueueName, TaskId, TaskState};
 
-use super::{Place, Queue};
+use super::{Place, Queue, Task};
 
 pub(super) const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
@@ -201,7 +201,7 @@ impl Queue {
 
     /// The names under which others may wait for a task.
     fn names_of(&self, id: &TaskId) -> Vec<String> {
-        let mark = self.tasks.get(id).and_then(|task| task.mark());
+        let mark = self.tasks.get(id).and_then(Task::mark);
         std::iter::once(id.stored()).chain(mark).collect()
     }
 
