@@ -70,9 +70,12 @@ const BOUNDS: &[Bound] = &[
     rate("idle", ("queues", Number(20)), 30.0),
     rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
-    added_by_lanes(1, 285_000.0),
-    added_by_lanes(16, 95_000.0),
-    added_by_lanes(128, 76_000.0),
+    added("lanes", 1, 285_000.0),
+    added("lanes", 16, 95_000.0),
+    added("lanes", 128, 76_000.0),
+    added("dependencies", 1, 300_000.0),
+    added("dependencies", 16, 86_000.0),
+    added("dependencies", 128, 60_000.0),
     bound("features", Some(("feature", Text("biz_id"))), 1.2, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
     bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
@@ -92,10 +95,10 @@ const fn rate(name: &'static str, param: (&'static str, Param), most: f64) -> Bo
     Bound { name, param: Some(param), most: Most::Rate(most) }
 }
 
-/// What a lane adds to a task.
-const fn added_by_lanes(batch: u64, most: f64) -> Bound {
+/// What a feature adds to a task.
+const fn added(name: &'static str, batch: u64, most: f64) -> Bound {
     let param = Some(("added_at_batch", Number(batch)));
-    Bound { name: "lanes", param, most: Most::Instructions(most) }
+    Bound { name, param, most: Most::Instructions(most) }
 }
 
 /// Prints each bound with its measured value. Returns a sentence for each broken bound.
