@@ -5,8 +5,9 @@
 -- because removing it from the middle of a long list would take tens of ms. The worker of a running
 -- task receives the request through its wakeup list or in the reply to its next heartbeat. In the
 -- wakeup list, the request names the attempt by its token. A waiting task leaves its lane and
--- passes its permit on, if it has one. One that waits for its prerequisites no longer does. Each
--- task is decided separately. The script reads each worker once for all tasks.
+-- passes its permit on, if it has one, and leaves the gate at which it waits. One that waits for
+-- its prerequisites no longer does. Each task is decided separately. The script reads each worker
+-- once for all tasks.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
@@ -31,7 +32,7 @@ end
 local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
-local moves, flow = moves_of(meta), flow_of_ends(meta, needs)
+local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
 queue.flow = flow
 for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
@@ -52,7 +53,9 @@ for _, id in ipairs(asked) do
       moves.gone[id] = true
     end
     drop_from_lane(moves, headers[#waiting], id)
-    if not state and not moves.gone[id] and not redis.call('ZSCORE', priority, id) then
+    drop_from_gates(drops, headers[#waiting], id)
+    local has_gone = moves.gone[id] or drops.gone[id]
+    if not state and not has_gone and not redis.call('ZSCORE', priority, id) then
       in_ready[#in_ready + 1] = id
     end
   end
@@ -62,6 +65,7 @@ for i, id in ipairs(waiting) do
   note_cancelled(queue, endings, i, id, headers[i])
 end
 pass_permits(moves)
+read_drops(drops)
 redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
@@ -95,4 +99,5 @@ if #in_ready > 0 then
 end
 write_ends(queue, endings, now)
 write_moves(moves, now)
+write_drops(drops)
 return reply

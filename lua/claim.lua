@@ -61,17 +61,23 @@ end
 local entries = redis.call('LRANGE', ready, '0', want_text)
 local due_at, has_tombstones = flags[3] and tonumber(flags[3]), flags[4] and flags[4] ~= '0'
 local is_due = due_at and due_at <= now
+local version = needs and tonumber(needs) or 1
+local is_limited = version >= NEEDS_OF_LIMITS
 local ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, tried
-if is_due or has_tombstones or redis.call('EXISTS', priority) == 1 then
-  local mixed_ids = seldom()
+local records, not_before
+if is_due or has_tombstones or is_limited or redis.call('EXISTS', priority) == 1 then
+  local mixed_ids, _, limited = seldom()
+  if is_limited then
+    mixed_ids = limited()
+  end
   tried = true
   local base = string.sub(meta, 1, -5)
   local queue = { meta = meta, ready = ready, priority = priority,
     priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
     skips = base .. 'skips', wake = wake, due_at = due_at, is_due = is_due,
     has_tombstones = has_tombstones, tasks = tasks,
-    has_lanes = needs and tonumber(needs) >= NEEDS_OF_LANES }
-  ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed =
+    has_lanes = version >= NEEDS_OF_LANES }
+  ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, records, not_before =
     mixed_ids(queue, entries, want, now)
 else
   local length = #entries
@@ -79,21 +85,26 @@ else
   goes_on, next_due = length > from_ready, due_at
   more = goes_on
 end
-local records
-ids, records = with_records(tasks, ids)
+if not records then
+  ids, records = with_records(tasks, ids)
+end
 local fence = whole(math.max(tonumber(flags[2] or 0) + 1, now * 1024))
 local token = seq .. ':' .. fence
 -- One worker waits for the next due time. Otherwise a hundred idle workers would all claim at that
 -- instant. A worker that left work in the queue claims again at once, so it need not wait.
-local wait, takes_timer = -1, false
-if next_due and not more then
+-- While the queue's own limit lets no task start, what is due must wait, too.
+local wait, takes_timer, wakes_at = -1, false, next_due
+if not_before then
+  wakes_at = not_before < math.huge and math.max(next_due or not_before, not_before) or nil
+end
+if wakes_at and not more then
   local holder, held_due = string.match(flags[6] or '', '^(.+) (%d+)$')
   held_due = tonumber(held_due)
-  wait = next_due - now
-  if holder and holder ~= worker and held_due > now and held_due <= next_due then
+  wait = wakes_at - now
+  if holder and holder ~= worker and held_due > now and held_due <= wakes_at then
     wait = whole(held_due - now) .. '/' .. whole(redis.call('ZCARD', workers))
   else
-    takes_timer = holder ~= worker or held_due ~= next_due
+    takes_timer = holder ~= worker or held_due ~= wakes_at
   end
 end
 local reply = granted(token, now, more, wait, ids, records, tried and tries)
@@ -146,7 +157,7 @@ elseif due_at and not next_due then
 end
 if takes_timer then
   redis.call('HDEL', meta, '')
-  redis.call('HSET', meta, 'timer', worker .. ' ' .. whole(next_due))
+  redis.call('HSET', meta, 'timer', worker .. ' ' .. whole(wakes_at))
 end
 if more and not is_woken then
   -- `wake_worker` checks the list again: `write_mixed` may have written a wakeup.

@@ -2,11 +2,11 @@
 --
 -- The script ends attempts that succeeded, each only if the caller still holds it under its token.
 -- It stores the value that the handler returned, marks the biz id as done, notifies waiting
--- clients, passes the permits of lanes on, lets tasks go on that waited for these, and adds a
--- summary to the last 1,000.
+-- clients, passes the permits of lanes on, gives those of limits back, lets tasks go on that waited
+-- for these, and adds a summary to the last 1,000.
 --
--- KEYS   the naming block, of which a call without extras but lanes passes six; then the result and
---        biz keys that extras refer to
+-- KEYS   the naming block, of which a call without extras but lanes passes seven; then the result
+--        and biz keys that extras refer to
 -- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then, if there are extras: how
 --        many, the extras, the results
 --        extra: `<position>;<sides>;<result key index>;<result ttl ms>;<result index>;<biz key
@@ -21,8 +21,9 @@
 --        effects for a relay were posted
 
 local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local meta, tries, errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local FIXED_KEYS = 10
+local meta, permits, tries, errors, blobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local priorities = KEYS[11]
+local FIXED_KEYS = 11
 -- The byte of `@`.
 local LANE_MARK = 64
 local now_override = ARGV[1]
@@ -79,10 +80,14 @@ if moves or marks or outcomes then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
-local queue, endings, write_ends, flow, write_success
-if marks or redis.call('EXISTS', cancel, waiters, base .. 'ties') > 0 then
-  local endings_of, note_end
-  endings_of, note_end, write_ends = seldom()
+local queue, endings, write_ends, flow, write_success, back, give_back
+if marks or redis.call('EXISTS', cancel, waiters, permits, base .. 'ties') > 0 then
+  local endings_of, note_end, permits_of, _
+  endings_of, note_end, write_ends, _, permits_of, give_back = seldom()
+  back = permits_of(meta, ids)
+  if back then
+    now = now_ms(now_override)
+  end
   queue = { meta = meta, cancel = cancel, waiters = waiters }
   endings = endings_of(queue, ids)
   for i, id in ipairs(ids) do
@@ -122,6 +127,9 @@ if endings then
 end
 if moves then
   write_moves(moves, now)
+end
+if back then
+  give_back(back, now)
 end
 if flow then
   write_success(flow, now)

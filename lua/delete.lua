@@ -31,6 +31,7 @@ local states, open, left = standings_of(keys, asked)
 local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
 local holders = holders_of(meta, workers, open)
 local ids, unranked, in_ready, moves = {}, {}, {}, moves_of(meta)
+local drops = drops_of(meta)
 local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }
 for _, id in ipairs(asked) do
   local state = states[id]
@@ -54,13 +55,14 @@ local flow = flow_of_ends(meta, needs)
 if flow then
   sides[#sides + 1] = flow.base .. 'unmet_ended'
 end
-local freed = freed_by(meta, tasks, sides, ids, moves, flow)
+local freed = freed_by(meta, tasks, sides, ids, moves, flow, drops)
 for _, id in ipairs(unranked) do
-  if not moves.gone[id] then
+  if not moves.gone[id] and not drops.gone[id] then
     in_ready[#in_ready + 1] = id
   end
 end
 pass_permits(moves)
+read_drops(drops)
 redis.call('ZCARD', priority)
 redis.call('ZCARD', deleted)
 redis.call('HGET', meta, 'tombstones')
@@ -96,6 +98,7 @@ if waiting then
   notify_all(meta, waiters, ids, waiting, ends)
 end
 write_moves(moves, now)
+write_drops(drops)
 if flow then
   flow.write(now)
 end

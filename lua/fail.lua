@@ -8,7 +8,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
---        outcome: the ms until another attempt · `dead` · `cancelled`
+--        outcome: the ms until another attempt · `dead` · `cancelled`; after the first two,
+--        `;<queue | task | lane | limit>:<ms>` shuts that gate of the task for a while
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
 --        `<position>=cancelled` for each task that is cancelled instead, then `out` if effects for
 --        a relay were posted
@@ -32,6 +33,7 @@ local entries = column(first_id + 2 * count, count, held)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local histories = redis.call('HMGET', errors, unpack(ids))
 local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_lanes(meta, laned)
+local shuts, permits = {}, permits_of(meta, ids)
 local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 if needs >= NEEDS_OF_AFTER then
@@ -44,6 +46,12 @@ local due, due_first, now_counts, now_histories = {}, nil, {}, {}
 local due_texts = {}
 for i = 1, #ids do
   local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
+  local shuts_at = string.find(verdict, ';', 1, true)
+  if shuts_at then
+    local scope, wait = string.match(verdict, '(%a+):(%d+)$')
+    add_shut(shuts, meta, redis.call('HGET', tasks, id), scope, tonumber(wait), now)
+    verdict = string.sub(verdict, 1, shuts_at - 1)
+  end
   local record = moves and redis.call('HGET', tasks, id)
   if entries[i] ~= '' then
     history = errors_with(histories[i], now_text, entries[i])
@@ -100,5 +108,11 @@ if due_first then
 end
 if moves then
   write_moves(moves, now)
+end
+if permits then
+  give_back(permits, now)
+end
+if shuts.key then
+  write_shuts(shuts, meta)
 end
 return queue.flow and with_out(reply, queue.flow) or reply

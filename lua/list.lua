@@ -137,10 +137,10 @@ local function list_working()
   end
 end
 
--- The lane that waits longest comes first.
--- Returns whether there is none.
-local function list_blocked()
-  local lanes, first, last_id, lane_name = string.sub(meta, 1, -5) .. 'lanes', 0, nil, nil
+-- Reads the tasks that wait in lanes, or by classes for gates. The one that waits longest comes
+-- first. Returns whether the page has room for more.
+local function list_waiting(index, kind, mark)
+  local lanes, first, last_id, lane_name = string.sub(meta, 1, -5) .. index, 0, nil, nil
   if tonumber(place) then
     last_id, lane_name = string.match(member, '^(%S+) (.*)$')
     if lane_name and redis.call('ZSCORE', lanes, lane_name) == place then
@@ -151,24 +151,24 @@ local function list_blocked()
   end
   local names = redis.call('ZRANGE', lanes, first, first + most, 'WITHSCORES')
   for i = 1, #names, 2 do
-    local lane = derive(meta, 'lane', names[i])
-    local from = redis.call('ZCOUNT', lane, '-inf', '(0')
+    local lane = derive(meta, kind, names[i])
+    local from = kind == 'lane' and redis.call('ZCOUNT', lane, '-inf', '(0') or 0
     local rank = last_id and redis.call('ZRANK', lane, last_id)
     from, last_id = rank and math.max(from, rank + 1) or from, nil
     for _, id in ipairs(redis.call('ZRANGE', lane, from, from + most - 1)) do
       local is_open = add(id, '', '', '')
-      next_cursor = names[i + 1] .. ' ' .. id .. ' ' .. names[i]
+      next_cursor = mark .. names[i + 1] .. ' ' .. id .. ' ' .. names[i]
       if not is_open then
-        return
+        return false
       end
     end
   end
   next_cursor = ''
-  return #rows == 0
+  return true
 end
 
--- Tasks that wait for their prerequisites come after those in lanes, in no order. A scan returns
--- each task that stays, and possibly a few more than it was asked for.
+-- Tasks that wait for their prerequisites come after those in lanes and for gates, in no order. A
+-- scan returns each task that stays, and possibly a few more than it was asked for.
 local function list_unmet()
   local from = place and string.match(place, '^u(%d+)$') or '0'
   local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from, 'COUNT', most)
@@ -208,7 +208,18 @@ if state == 'ready' then
     list_ready()
   end
 elseif state == 'blocked' then
-  if place and string.sub(place, 1, 1) == 'u' or list_blocked() then
+  local begin = place and string.sub(place, 1, 1) or ''
+  if begin == 'g' then
+    place = string.sub(place, 2)
+  end
+  local is_open = begin == 'u' or begin == 'g' or list_waiting('lanes', 'lane', '')
+  if is_open and begin ~= 'u' then
+    if begin ~= 'g' then
+      place, member = nil, nil
+    end
+    is_open = list_waiting('waits', 'wait', 'g')
+  end
+  if is_open and (begin == 'u' or #rows == 0) then
     list_unmet()
   elseif next_cursor == '' and redis.call('HLEN', string.sub(meta, 1, -5) .. 'unmet') > 0 then
     next_cursor = 'u0 -'

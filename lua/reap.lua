@@ -73,6 +73,7 @@ end
 local is_work_left = redis.call('LLEN', ready) + redis.call('ZCARD', priority) > 0 or flags[3]
 redis.call('LLEN', wake)
 queue.flow = flow_of_ends(meta, needs)
+local permits = permits_of(meta, ids)
 local endings = endings_of(queue, ids)
 local moves = moves_of(meta)
 local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
@@ -128,6 +129,9 @@ if #back > 0 then
   add_ready_again(ready, priority, wake, back, back_ranks, now)
 end
 write_moves(moves, now)
+if permits then
+  give_back(permits, now)
+end
 for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)
   redis.call('UNLINK', derive(meta, 'worker', worker), derive(meta, 'working', worker))

@@ -32,6 +32,7 @@ local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_l
 if needs >= NEEDS_OF_AFTER then
   queue.flow = waiting()(meta, needs)
 end
+local permits = permits_of(meta, ids)
 local later = redis.call('ZCARD', delayed)
 redis.call('ZCARD', priority)
 redis.call('LLEN', ready)
@@ -100,5 +101,8 @@ if due_first then
 end
 if moves then
   write_moves(moves, now)
+end
+if permits then
+  give_back(permits, now)
 end
 return queue.flow and with_out(reply, queue.flow) or reply

@@ -17,12 +17,13 @@ local success, tries, errors, skips, cancel = KEYS[10], KEYS[11], KEYS[12], KEYS
 local waiters, blobs, ledgers, workers, wake = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
 local deleted, lanes, unmet, unmet_ended, ties = KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24]
 local outboxes, applied, asks, giveups = KEYS[25], KEYS[26], KEYS[27], KEYS[28]
+local limits, paused, shut, spent, loans = KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
 -- Checks.
 local facts = redis.call('HMGET', meta, 'needs', 'paused', 'fence', 'watched_at')
-local needs, paused, fence, watched_at = facts[1], facts[2], facts[3], facts[4]
+local needs, paused_at, fence, watched_at = facts[1], facts[2], facts[3], facts[4]
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
@@ -42,13 +43,16 @@ local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers })
   + count('HLEN', { ties }) + count('ZCARD', { outboxes })
 count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
 count('HLEN', { unmet, unmet_ended, applied })
+-- What an operator has set stays.
+used = used + count('HLEN', { limits, paused }) + count('ZCARD', { loans })
 count('LLEN', { ready, success, wake })
-count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes, asks, giveups })
+count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes, asks, giveups, shut })
+count('ZCARD', { spent })
 local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),
   tonumber(ended_at or 0))
-if paused or used > 0 or used_at >= now - idle_ms then
+if paused_at or used > 0 or used_at >= now - idle_ms then
   return { 'OK', '0' }
 end
 

@@ -23,8 +23,9 @@
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
 --        biz id without a window and without other options; its key follows the last key that an
---        option has named. `@<first>:<last>;<width>` and then a lane for each of these tasks are
---        the lanes; they come after all other options. Before all others come, for each
+--        option has named. `%<position>;<gates>` has the names of the gates of a task with limits,
+--        with line breaks between them. `@<first>:<last>;<width>` and then a lane for each of these
+--        tasks are the lanes; they come after all other options. Before all others come, for each
 --        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
 --        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
@@ -116,6 +117,9 @@ if options > 0 or may_exist then
     joins = join_lanes(tasks, apart, FIRST_TASK, first_lane, past_options)
     now = now or #joins.backlogs > 0 and now_ms(now_override)
   end
+end
+if asked and next(asked.limited) then
+  asked.join_gates()
 end
 local entries, in_ready = {}, 0
 for i = 1, count do

@@ -5,5 +5,7 @@
 local NEEDS_KNOWN = 4
 -- Lanes: older scripts would offer a task before its turn, and would not pass permits on.
 local NEEDS_OF_LANES = 2
+-- Limits: older scripts would start tasks that must wait, and would not give permits back.
+local NEEDS_OF_LIMITS = 3
 -- Prerequisites: older scripts would not let the tasks go on that wait for a task.
 local NEEDS_OF_AFTER = 4

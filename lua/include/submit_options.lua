@@ -151,7 +151,7 @@ end
 local function read_options(queue, options, ids, now, may_exist)
   local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
     keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {},
-    unmet = {}, due_of = {} }
+    unmet = {}, due_of = {}, limited = {} }
   local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
   if #queue.biz_keys > 0 then
     found.held = marks_of(queue.biz_keys)
@@ -163,7 +163,12 @@ local function read_options(queue, options, ids, now, may_exist)
     first = read_prerequisites(queue, found, options, now)
   end
   for i = first, #options do
-    read_option(queue, found, options[i], ids, now)
+    local limited, class = string.match(options[i], '^%%(%d+);(.*)$')
+    if limited then
+      found.limited[tonumber(limited)] = class
+    else
+      read_option(queue, found, options[i], ids, now)
+    end
   end
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
@@ -178,7 +183,7 @@ local function read_options(queue, options, ids, now, may_exist)
   if found.flow then
     wait_for_prerequisites(found, ids, now)
   end
-  local due_hint, size
+  local due_hint, size, gate_joins
   if #found.later > 0 then
     size = redis.call('ZCARD', queue.delayed)
     due_hint = redis.call('HGET', queue.meta, 'due')
@@ -192,6 +197,11 @@ local function read_options(queue, options, ids, now, may_exist)
   end
 
   found.posts = found.flow and #found.flow.targets > 0
+  -- The limits come after the lanes, which the caller lets tasks join.
+  function found.join_gates()
+    gate_joins = join_gates(queue, found, ids)
+  end
+
   function found.write()
     if #again > 0 then
       redis.call('ZREM', deleted, unpack(again))
@@ -205,6 +215,9 @@ local function read_options(queue, options, ids, now, may_exist)
     rank(queue.priority, queue.wake, ranked, ranks, now)
     if found.flow and #found.flow.unmet.changed > 0 then
       write_waits(found.flow, now)
+    end
+    if gate_joins then
+      write_gate_joins(queue, gate_joins, now)
     end
     if found.due_first then
       zadd_wide(queue.delayed, size, found.later)

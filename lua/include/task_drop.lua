@@ -1,9 +1,9 @@
 -- task_drop: removes tasks without a success, with all their data.
 
 -- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free. The
--- tasks leave their lanes with `moves`. With `flow`, dependants learn of it, and the tasks stop
--- waiting.
-local function freed_by(meta, tasks, sides, ids, moves, flow)
+-- tasks leave their lanes with `moves`, and the gates at which they wait with `drops`; nil if none
+-- of them can wait. With `flow`, dependants learn of it, and the tasks stop waiting.
+local function freed_by(meta, tasks, sides, ids, moves, flow, drops)
   local freed = {}
   local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
   for i, id in ipairs(ids) do
@@ -16,6 +16,9 @@ local function freed_by(meta, tasks, sides, ids, moves, flow)
       moves.gone[id] = true
     end
     drop_from_lane(moves, header, id)
+    if drops then
+      drop_from_gates(drops, header, id)
+    end
     if biz and owns_mark(redis.call('GET', biz), id) then
       freed[#freed + 1] = biz
     end

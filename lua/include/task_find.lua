@@ -59,13 +59,13 @@ end
 
 -- Returns the name of the state, the worker that holds the task, and the time when it is due or
 -- ended ('' if none). A task that has a record and is in no other place is in the ready list,
--- or waits in its lane.
+-- or waits in its lane or for a gate.
 local function find(keys, id)
   local state, at = standing(keys, id)
   if state then
     return state, '', at
   end
-  if is_blocked(keys, id) then
+  if is_blocked(keys, id) or waits_at_gate(keys, id) then
     return 'blocked', '', ''
   end
   for _, worker in ipairs(redis.call('ZRANGE', keys.workers, 0, -1)) do

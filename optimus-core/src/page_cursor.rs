@@ -61,6 +61,11 @@ fn is_place(state: TaskState, place: &str) -> bool {
         TaskState::Success => is_index(at),
         // Ranked tasks, which have a score, come before the list.
         TaskState::Ready => at.strip_prefix('p').map_or_else(|| is_index(at), is_score),
+        // Tasks that wait for a limit have a score, and those that wait for others a scan.
+        TaskState::Blocked => match at.strip_prefix('u') {
+            Some(scan) => scan.parse::<u64>().is_ok(),
+            None => is_score(at.strip_prefix('g').unwrap_or(at)),
+        },
         _ => is_score(at),
     };
     is_at && !entry.is_empty()

@@ -26,6 +26,14 @@
 //! | `outboxes` | zset | the queues for which there are effects, by the ms since when |
 //! | `applied` | hash | queue → the last effect of its outbox that was applied here |
 //! | `asks`, `giveups` | zset | id of a waiting task by the ms when it asks again, or gives up |
+//! | `limits` | hash | gate → the limit that was set at run time |
+//! | `shut`, `paused` | zset, hash | gate by the ms until when it is shut; who paused it and why |
+//! | `spent` | zset | gate by the µs at which it has all its tokens again |
+//! | `wait:<class>` | zset | the tasks with the same gates that wait, by rank |
+//! | `waits` | zset | the classes with tasks that wait, by the ms since when |
+//! | `gate:<gate>`, `gates` | zset | the classes that wait at a gate; gates by when they open |
+//! | `busy:<gate>`, `permits` | zset, hash | the tasks with a permit of a gate; the gates by task |
+//! | `loans` | zset | permits outside tasks, by the end of their leases |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |

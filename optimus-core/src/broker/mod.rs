@@ -17,6 +17,7 @@ mod inspect;
 mod keys;
 mod lanes;
 mod lease;
+mod limit;
 mod list;
 mod login;
 mod operate;
@@ -53,6 +54,7 @@ pub use self::{
     inspect::{Counts, Found, WorkerSeen},
     lanes::LaneDetails,
     lease::{Registered, Renewed},
+    limit::Acquired,
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
     prerequisites::PrerequisiteDetails,

@@ -10,6 +10,7 @@ use super::{
     scripts,
 };
 use crate::{
+    gate::Gate,
     id::{QueueName, TaskId},
     platform,
     state::TaskState,
@@ -122,14 +123,12 @@ impl Broker {
 
     /// Stops the claims of a queue. `true` if the queue was used before.
     pub async fn pause(&self, queue: &QueueName) -> Result<bool, BrokerError> {
-        let call = self.call(&scripts::PAUSE, queue, "").arg(1);
-        self.run_surely(call).await?.flag()
+        self.pause_gate(queue, &Gate::Queue, "", "").await
     }
 
     /// Restarts the claims of a queue. `true` if the queue was used before.
     pub async fn resume(&self, queue: &QueueName) -> Result<bool, BrokerError> {
-        let call = self.call(&scripts::PAUSE, queue, "").arg(0);
-        self.run_surely(call).await?.flag()
+        self.resume_gate(queue, &Gate::Queue).await
     }
 
     /// Removes ended tasks that are too old or above the limits.

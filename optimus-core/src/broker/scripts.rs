@@ -23,11 +23,14 @@ impl fmt::Debug for Script {
 
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
-/// with lanes, `waiting` for calls with tasks that wait for others.
+/// with lanes, `waiting` for calls with tasks that wait for others. Includes after `within` are
+/// inside another such function, `limited`, which only a queue with limits needs.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
-            $($group:ident [$($rare:literal),* $(,)?] -> $given:literal)*
+            $($group:ident [$($rare:literal),* $(,)?]
+                $(within [$($inner:literal),* $(,)?] -> $inner_given:literal)?
+                -> $given:literal)*
             [$($key:literal),* $(,)?];
     )*) => {
         $(
@@ -39,6 +42,11 @@ macro_rules! scripts {
                     $(
                         "local function ", stringify!($group), "()\n",
                         $(include_str!(concat!("../../lua/include/", $rare, ".lua")),)*
+                        $(
+                            "local function limited()\n",
+                            $(include_str!(concat!("../../lua/include/", $inner, ".lua")),)*
+                            "return ", $inner_given, "\nend\n",
+                        )?
                         "return ", $given, "\nend\n",
                     )*
                     include_str!(concat!("../../lua/", $name, ".lua")),
@@ -57,7 +65,8 @@ macro_rules! scripts {
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
     seldom [
-        "clock_stamp", "ready", "biz", "due_next", "wide", "submit_options", "ledger_lost",
+        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "gate_join", "submit_options",
+        "ledger_lost",
     ]
         -> "add_ready, read_options, lost_with"
     laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
@@ -77,15 +86,17 @@ scripts! {
         "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
         "task_header", "lane_header", "lane_join", "lane_due", "ready_mixed", "claim_repeated",
     ]
-        -> "mixed_ids, repeated_claim"
+        within ["gate_class", "gate", "gate_wait", "ready_limited"] -> "limited_ids"
+        -> "mixed_ids, repeated_claim, limited"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
     seldom [
         "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
+        "wakeup", "due_next", "permit",
     ]
-        -> "endings_of, note_end, write_ends, read_extras"
+        -> "endings_of, note_end, write_ends, read_extras, permits_of, give_back"
     laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
         -> "leave_lanes, pass_permits, write_moves"
     waiting [
@@ -94,12 +105,13 @@ scripts! {
     ]
         -> "flow_of_success, write_success, outcomes_of"
     [
-        "tasks", "working:", "success", "cancel", "waiters", "meta", "tries", "errors", "blobs",
-        "priorities",
+        "tasks", "working:", "success", "cancel", "waiters", "meta", "permits", "tries", "errors",
+        "blobs", "priorities",
     ];
     FAIL = "fail": [
         "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
         "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
+        "gate_class", "gate_shut", "permit",
     ]
     laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
@@ -111,7 +123,7 @@ scripts! {
     RELEASE = "release": [
         "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
         "ready_append", "clock_stamp", "task_born", "ready", "ready_again", "task_bytes",
-        "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
+        "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags", "permit",
     ]
     laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
@@ -131,6 +143,7 @@ scripts! {
         "task_born", "ready", "ready_again", "wide", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
         "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_end",
+        "due_next", "permit",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -140,9 +153,9 @@ scripts! {
     ];
     CANCEL = "cancel": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "wide", "after", "after_post", "after_end",
-        "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find", "task_find",
-        "task_standings", "worker_holders",
+        "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "wide", "after",
+        "after_post", "after_end", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended",
+        "lane_find", "gate_find", "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
@@ -150,8 +163,8 @@ scripts! {
     REQUEUE = "requeue": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
         "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes", "task_uncount",
-        "lane_find", "task_find", "wide", "after", "after_post", "after_end", "after_resolve",
-        "after_wait", "after_again",
+        "lane_find", "gate_class", "gate_find", "task_find", "wide", "after", "after_post",
+        "after_end", "after_resolve", "after_wait", "after_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
@@ -172,12 +185,22 @@ scripts! {
     ] [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
-    PAUSE = "pause": ["clock", "wakeup"] ["meta", "tasks", "wake"];
+    PAUSE = "pause": ["needs", "clock", "wakeup", "due_next", "gate_open"] [
+        "meta", "tasks", "wake", "shut", "paused",
+    ];
+    LIMIT = "limit": ["needs", "clock", "wakeup", "due_next", "gate_open"] ["meta", "limits"];
+    ACQUIRE = "acquire": [
+        "needs", "clock", "wakeup", "due_next", "task_header", "gate_class", "gate", "gate_open",
+    ] ["meta", "loans"];
+    REPAY = "repay": ["needs", "clock", "wakeup", "due_next", "derive", "gate_open"] [
+        "meta", "loans",
+    ];
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "wide", "after", "after_post", "after_end",
-        "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
+        "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "wide", "after",
+        "after_post", "after_end", "task_bytes", "task_uncount", "biz_key", "biz_end",
+        "task_drop", "waiters", "lane_find", "gate_find",
         "task_find", "task_standings", "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
@@ -185,8 +208,9 @@ scripts! {
     ];
     PURGE = "purge": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "lane_header", "lane", "lane_drop", "wide", "after", "after_post",
-        "after_end", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop",
+        "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
+        "wide", "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key",
+        "biz_end", "task_drop",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted",
@@ -195,22 +219,25 @@ scripts! {
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
-        "outboxes", "applied", "asks", "giveups",
+        "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
     ];
     AWAIT = "await": [
-        "derive", "task_born", "task_header", "lane_find", "task_find", "ledger_stored",
+        "derive", "task_born", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
+        "ledger_stored",
     ] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",
     ];
     LIST = "list": [
         "clock", "derive", "ready_entry", "worker_last_claim", "task_header", "lane_find",
-        "task_find",
+        "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
         "success", "tries", "errors", "skips",
     ];
-    INSPECT = "inspect": ["derive", "task_header", "lane_find", "task_find"] [
+    INSPECT = "inspect": [
+        "derive", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
+    ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
     ];

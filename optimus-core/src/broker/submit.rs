@@ -4,6 +4,7 @@ use super::{
     Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys, reply::plain_list, scripts,
 };
 use crate::{
+    gate::Gate,
     id::{QueueName, TaskId},
     lane::Lane,
     options::Due,
@@ -192,6 +193,12 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
 /// Returns whether the task has no blob, and no options apart from a lane. Such a task costs Redis
 /// little.
 fn is_plain_but_for_a_lane(task: &Submission) -> bool {
+    task.limits.is_empty() && has_no_option(task)
+}
+
+/// Returns whether the task has no blob, and no options apart from a lane and limits, which have
+/// options of their own.
+fn has_no_option(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now
         && !has_options
@@ -232,7 +239,10 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
     for (at, task) in tasks.iter().enumerate() {
         push_prerequisites(&mut options, at + 1, task);
     }
-    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !is_plain_but_for_a_lane(task)) {
+    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !task.limits.is_empty()) {
+        options.push(format!("%{};{}", at + 1, class_of(task)));
+    }
+    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !has_no_option(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
         let blob = task.blob().map(|_| blobs.len());
@@ -280,6 +290,19 @@ fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submiss
 fn has_only_prerequisites(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
+}
+
+/// The gates of a task, as `lua/include/gate_class.lua` finds them in its header.
+fn class_of(task: &Submission) -> String {
+    let mut names = vec![Gate::Task(task.task.to_string()).stored()];
+    names.extend(task.lane.as_ref().map(|lane| Gate::Lane(lane.key.clone()).stored()));
+    for limit in &task.limits {
+        let name = limit.gate.stored();
+        if !names[..].contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join("\n")
 }
 
 fn option_of(

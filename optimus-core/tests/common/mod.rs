@@ -8,3 +8,4 @@ pub(crate) mod after;
 pub(crate) mod dump;
 pub(crate) mod jobs;
 pub(crate) mod lanes;
+pub(crate) mod limits;

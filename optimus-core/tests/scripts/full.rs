@@ -2,18 +2,13 @@
 
 use optimus_core::broker::BrokerError;
 
-use crate::{
-    bench::Bench,
-    dump::Dump,
-    jobs::jobs,
-    world::{SITUATIONS, World},
-};
+use crate::{bench::Bench, dump::Dump, jobs::jobs, situations::SITUATIONS, world::World};
 
 async fn a_full_store_refuses_whole_submits_and_can_be_drained(bench: Bench) {
     for (script, situations) in SITUATIONS {
         for situation in *situations {
             bench.restore(&Dump::new()).await;
-            let world = World::build(&bench).await;
+            let world = World::build_for(&bench, situation).await;
             let before = bench.dump().await;
             bench.set_full(true).await;
             let answer = world.act(&bench, script, situation).await;

@@ -10,10 +10,12 @@
 #[macro_use]
 #[path = "../common/mod.rs"]
 mod common;
+mod situations;
 mod world;
 mod world_after;
+mod world_limits;
 
-use common::{acts, after, bench, dump, jobs, lanes};
+use common::{acts, after, bench, dump, jobs, lanes, limits};
 
 mod after_elsewhere;
 mod after_end;
@@ -36,6 +38,11 @@ mod lane_operate;
 mod lane_order;
 mod lane_width;
 mod leave;
+mod limit_acquire;
+mod limit_pause;
+mod limit_rate;
+mod limit_waits;
+mod limit_working;
 mod list;
 mod migrating;
 mod needs;

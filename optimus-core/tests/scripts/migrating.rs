@@ -10,7 +10,8 @@ use redis::{Cmd, cmd};
 use crate::{
     bench::Bench,
     dump::{Content, Dump},
-    world::{SITUATIONS, World},
+    situations::SITUATIONS,
+    world::World,
     wrong_type::{TEXTS, in_world, named_keys},
 };
 
@@ -65,7 +66,8 @@ fn filler(name: &str) -> Content {
             Content::List(vec![b"1".to_vec()])
         }
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
-        | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:" => {
+        | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:" | "shut"
+        | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates" | "busy:" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
         // The mark of the last claim, which is not a task that the worker holds.
@@ -119,7 +121,19 @@ fn stores(
     let of_workers = ["busy", "idle", "lost"]
         .into_iter()
         .flat_map(|worker| ["working:", "worker:", "wake:"].map(|kind| [kind, worker].concat()));
-    for name in of_tasks.chain(of_workers) {
+    let of_limits = [
+        "waits",
+        "wait:task:job",
+        "gates",
+        "gate:limit:x",
+        "limits",
+        "shut",
+        "spent",
+        "permits",
+        "busy:limit:x",
+    ];
+    let of_limits = of_limits.into_iter().map(str::to_owned);
+    for name in of_tasks.chain(of_workers).chain(of_limits) {
         full.entry(name.clone()).or_insert_with(|| filler(&name));
     }
     let thin = full.iter().filter_map(|(name, content)| {
@@ -148,7 +162,7 @@ async fn a_call_in_a_migrating_slot_is_refused_or_done_as_a_whole() {
     for (script, situations) in SITUATIONS {
         for situation in *situations {
             bench.restore(&Dump::new()).await;
-            let world = World::build(bench).await;
+            let world = World::build_for(bench, situation).await;
             let before = bench.dump().await;
             world.act(bench, script, situation).await.expect(situation);
             let after = bench.dump().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Due, Lane, TaskState,
+    Due, Lane, Limit, TaskState,
     broker::{BrokerError, FailureOutcome, Refusal},
 };
 use redis::cmd;
@@ -12,6 +12,7 @@ use crate::{
     acts::{done, failed, keep},
     bench::Bench,
     jobs::{job, ready},
+    limits::{at_most, named},
 };
 
 const LEASE: Duration = Duration::from_secs(15);
@@ -74,7 +75,26 @@ async fn the_first_task_of_a_lane_raises_what_the_queue_needs(bench: Bench) {
     assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("3"), "it is never lowered");
 }
 
+async fn the_first_limit_raises_what_the_queue_needs(bench: Bench) {
+    let refused = ready(job().biz_id("b"));
+    bench.submit(0, &[refused]).await;
+    let limited = || ready(job().biz_id("b")).limited_by(vec![at_most("m", 1)]);
+    bench.submit(0, &[limited()]).await;
+    assert_eq!(bench.field("meta", "needs").await, None, "nothing was stored");
+    bench.submit(0, &[ready(job().due(Due::In(LEASE))).limited_by(vec![at_most("m", 1)])]).await;
+    assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("3"));
+    for needs in [1, 2] {
+        set_needs(&bench, needs).await;
+        bench.now().pause_gate(&bench.queue, &named("m"), "", "").await.unwrap();
+        assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("3"));
+    }
+    set_needs(&bench, 1).await;
+    bench.now().set_limit(&bench.queue, &named("m"), Some(&Limit::new())).await.unwrap();
+    assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("3"));
+}
+
 on_both![
+    the_first_limit_raises_what_the_queue_needs,
     older_scripts_do_not_change_a_queue_of_newer_ones,
     a_known_version_is_accepted,
     the_first_task_of_a_lane_raises_what_the_queue_needs,

@@ -14,7 +14,7 @@ async fn nothing_is_claimed_from_a_paused_queue(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let before = bench.dump().await;
     bench.at(0).pause(&bench.queue).await.unwrap();
-    assert_eq!(bench.changes(&before).await, ["meta"]);
+    assert_eq!(bench.changes(&before).await, ["meta", "paused"]);
     assert!(bench.now().counts(&bench.queue).await.unwrap().paused);
 
     let before = bench.dump().await;

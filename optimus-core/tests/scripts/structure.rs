@@ -2,17 +2,13 @@
 
 use redis::cmd;
 
-use crate::{
-    bench::Bench,
-    dump::Dump,
-    world::{SITUATIONS, World},
-};
+use crate::{bench::Bench, dump::Dump, situations::SITUATIONS, world::World};
 
 async fn every_script_leaves_a_consistent_store(bench: Bench) {
     for (script, situations) in SITUATIONS {
         for situation in *situations {
             bench.restore(&Dump::new()).await;
-            let world = World::build(&bench).await;
+            let world = World::build_for(&bench, situation).await;
             assert_eq!(bench.fsck().await, [""; 0], "before {script}, {situation}");
             world.act(&bench, script, situation).await.expect(situation);
             assert_eq!(bench.fsck().await, [""; 0], "after {script}, {situation}");
@@ -75,10 +71,36 @@ const DAMAGES: &[(&str, &str)] = &[
     ("PEXPIRE $tasks 500000", "tasks expires in"),
 ];
 
+/// Damages of a queue with limits, in the same form.
+const DAMAGES_OF_LIMITS: &[(&str, &str)] = &[
+    ("ZREM $gate:limit:m task:job\nlimit:m", "waits at []"),
+    ("ZADD $gate:task:job 0 task:job\nlimit:m", "waits at [\"limit:m\", \"task:job\"]"),
+    ("ZREM $gates limit:r", "and nothing opens it"),
+    ("HSET $meta due 99999999999999", "opens before any claim will look at it"),
+    ("ZREM $waits task:job\nlimit:m", "and `waits` has"),
+    ("ZADD $waits 0 task:gone", "and `waits` has"),
+    ("ZADD $gates 0 task:gone", "nothing waits at"),
+    ("ZREM $busy:limit:m @m1", "that the gate does not count"),
+    ("HDEL $permits @m1", "that nothing gives back"),
+    ("ZADD $busy:limit:m 0 @r1", "that nothing gives back"),
+    ("ZREM $loans limit:x\nlent", "that nothing gives back"),
+    ("HINCRBY $meta blocked -1", "blocked tasks, lanes have"),
+    ("HSET $meta needs 2", "older scripts would still change the queue"),
+];
+
 async fn each_damage_is_found(bench: Bench) {
     let world = World::build(&bench).await;
+    each_of(&bench, &world, DAMAGES).await;
+}
+
+async fn each_damage_of_limits_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "limited").await;
+    each_of(&bench, &world, DAMAGES_OF_LIMITS).await;
+}
+
+async fn each_of(bench: &Bench, world: &World, damages: &[(&str, &str)]) {
     let sound = bench.dump().await;
-    for (damage, message) in DAMAGES {
+    for (damage, message) in damages {
         bench.restore(&sound).await;
         let words = damage.split(' ').map(|word| match word.split_at(1) {
             ("$", key) => bench.key(key),
@@ -96,4 +118,8 @@ async fn each_damage_is_found(bench: Bench) {
     }
 }
 
-on_both![every_script_leaves_a_consistent_store, each_damage_is_found];
+on_both![
+    every_script_leaves_a_consistent_store,
+    each_damage_is_found,
+    each_damage_of_limits_is_found,
+];

@@ -9,10 +9,7 @@ use std::{
 use optimus_testkit::{RedisServer, eventually};
 use redis::cmd;
 
-use crate::{
-    bench::Bench,
-    world::{SITUATIONS, World},
-};
+use crate::{bench::Bench, situations::SITUATIONS, world::World};
 
 /// The parts of the script's writes that are left, in percent.
 const LEFT: [usize; 3] = [10, 60, 99];
@@ -29,7 +26,7 @@ impl Written {
     async fn by(script: &str, situation: &str) -> Self {
         let mut server = RedisServer::builder().appendonly_always().start();
         let bench = Bench::on(&server).await;
-        let world = World::build(&bench).await;
+        let world = World::build_for(&bench, situation).await;
         let file = append_only_file(server.folder());
         let before = fs::read(&file).unwrap().len();
         world.act(&bench, script, situation).await.expect(situation);

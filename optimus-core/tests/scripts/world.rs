@@ -5,8 +5,8 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::DateTime;
 use optimus_core::{
-    Due, Lease, OnLost, Submission, TaskId, TaskState, WorkerId,
-    broker::{Batch, BrokerError, FailureOutcome, Give, Keep, LEDGER_SLOTS, StoredBy},
+    Due, Lease, OnLost, ShutScope, Submission, TaskId, TaskState, WorkerId,
+    broker::{Batch, BrokerError, FailureOutcome, Give, Keep, LEDGER_SLOTS, Shutting, StoredBy},
 };
 
 use crate::{
@@ -15,80 +15,19 @@ use crate::{
     bench::{Bench, START},
     jobs::{job, job_of, ready},
     lanes::{blocking, done_in, lane},
+    limits::one_in_10_s,
 };
 
 /// The time at which all situations take place, in ms.
 pub(crate) const NOW: u64 = 60_000;
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Each script with the situations in which tests call it.
-pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
-    ("submit", &["a plain task", "every option", "prerequisites"]),
-    ("claim", &["one", "all"]),
-    ("complete", &["all that it holds"]),
-    ("fail", &["retry", "dead", "cancelled"]),
-    ("release", &["head", "snooze", "misfit"]),
-    ("register", &["a new worker", "a new worker after an outage", "a known worker"]),
-    ("renew", &["in time", "after an outage", "an idle worker"]),
-    ("reap", &["a lapsed worker", "after an outage"]),
-    ("leave", &["an idle worker", "a busy worker"]),
-    (
-        "cancel",
-        &[
-            "ready",
-            "ranked",
-            "delayed",
-            "retry",
-            "working",
-            "a success",
-            "offered",
-            "waits",
-            "needs held",
-            "needs there",
-        ],
-    ),
-    (
-        "requeue",
-        &["dead", "cancelled", "a live task", "a success", "lane dead", "unmet", "unmet there"],
-    ),
-    (
-        "delete",
-        &[
-            "ready",
-            "ranked",
-            "delayed",
-            "retry",
-            "dead",
-            "cancelled",
-            "large",
-            "working",
-            "a success",
-            "offered",
-            "waits",
-            "blocks",
-            "needs held",
-            "needs there",
-            "unmet",
-        ],
-    ),
-    ("pause", &["on", "off"]),
-    ("interrupt", &["an idle worker"]),
-    ("purge", &["by cap", "by bytes", "by age"]),
-    ("retire", &["a used queue"]),
-    ("await", &["a live task", "a success", "a read"]),
-    ("list", &["ready", "blocked", "delayed", "retry", "working", "dead", "cancelled", "success"]),
-    ("inspect", &["a live task", "a success"]),
-    ("apply", &["ends here", "questions and answers"]),
-    ("relay", &["some", "all"]),
-    ("reask", &["all"]),
-];
-
 /// The tasks and workers, with the names of [`World::build`].
 pub(crate) struct World {
     tasks: HashMap<&'static str, TaskId>,
-    busy: WorkerId,
+    pub(crate) busy: WorkerId,
     idle: WorkerId,
-    held: Vec<Lease>,
+    pub(crate) held: Vec<Lease>,
 }
 
 impl World {
@@ -254,8 +193,8 @@ impl World {
         match script {
             "submit" => self.submit_in(bench, situation).await,
             "claim" => {
-                let want = if situation == "one" { 1 } else { 128 };
-                broker.claim(queue, busy, 3, want).await.map(drop)
+                let want = if situation.ends_with("one") { 1 } else { 128 };
+                broker.claim(queue, busy, 9, want).await.map(drop)
             }
             "complete" | "fail" | "release" => self.report_in(bench, script, situation).await,
             "register" => {
@@ -275,8 +214,9 @@ impl World {
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
             "requeue" => broker.requeue_as(self.id_in(situation), "again").await,
             "delete" => broker.delete_all(queue, &[self.id_in(situation)]).await.map(drop),
-            "pause" if situation == "on" => broker.pause(queue).await.map(drop),
-            "pause" => broker.resume(queue).await.map(drop),
+            "pause" | "limit" | "acquire" | "repay" => {
+                self.limit_in(bench, script, situation).await
+            }
             "interrupt" => broker.interrupt(queue, &self.idle).await,
             "purge" if situation == "by cap" => {
                 broker.purge(queue, keep(0, 180 * DAY), ms(30_000)).await.map(drop)
@@ -295,7 +235,8 @@ impl World {
                 broker.wait_for_end(self.id_in(situation), "another", stored_by).await.map(drop)
             }
             "list" => {
-                let state = TaskState::from_word(situation).expect("a state");
+                let word = situation.trim_start_matches("limited ");
+                let state = TaskState::from_word(word).expect("a state");
                 broker.list(queue, state, 128, "").await.map(drop)
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
@@ -311,6 +252,7 @@ impl World {
             "working" | "a live task" => "held",
             "cancelled" => "tombstone",
             "a success" => "done",
+            "limited waits" => "r2",
             other => other,
         })
     }
@@ -329,6 +271,7 @@ impl World {
                 ready(job().biz_id("of lane")).in_lane(lane("line", 1)),
                 ready(job().priority(1)).in_lane(lane("new", 1)),
                 ready(job()).in_lane(lane("new", 1)),
+                ready(job()).limited_by(vec![one_in_10_s("r")]),
             ],
         };
         let number = bench.next_number();
@@ -369,17 +312,21 @@ impl World {
             }
             "fail" => {
                 let outcome = match situation {
-                    "retry" => FailureOutcome::Retry(ms(1)),
+                    "retry" | "limited, retry" | "limited, shut" => FailureOutcome::Retry(ms(1)),
                     "dead" => FailureOutcome::Dead,
                     _ => FailureOutcome::Cancelled,
                 };
-                let reports: Vec<_> = self.held.iter().map(|l| failed(l, outcome)).collect();
+                let mut reports: Vec<_> = self.held.iter().map(|l| failed(l, outcome)).collect();
+                if situation == "limited, shut" {
+                    let shut = Shutting { scope: ShutScope::Limit, wait: ms(9) };
+                    reports.last_mut().expect("it holds tasks").shut = Some(shut);
+                }
                 broker.fail_call(queue, busy, &reports)
             }
             _ => {
                 let give = match situation {
-                    "head" => Give::Head,
-                    "snooze" => Give::Snooze(ms(1)),
+                    "head" | "limited, head" => Give::Head,
+                    "snooze" | "limited, snooze" => Give::Snooze(ms(1)),
                     _ => Give::Misfit(ms(1)),
                 };
                 let reports: Vec<_> = self.held.iter().map(|l| given(l, give)).collect();

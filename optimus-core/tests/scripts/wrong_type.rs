@@ -8,7 +8,8 @@ use optimus_core::broker::BrokerError;
 use crate::{
     bench::Bench,
     dump::{Content, Dump},
-    world::{SITUATIONS, World},
+    situations::SITUATIONS,
+    world::World,
 };
 
 /// The text of each script.
@@ -26,6 +27,9 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("requeue", include_str!("../../lua/requeue.lua")),
     ("delete", include_str!("../../lua/delete.lua")),
     ("pause", include_str!("../../lua/pause.lua")),
+    ("limit", include_str!("../../lua/limit.lua")),
+    ("acquire", include_str!("../../lua/acquire.lua")),
+    ("repay", include_str!("../../lua/repay.lua")),
     ("interrupt", include_str!("../../lua/interrupt.lua")),
     ("purge", include_str!("../../lua/purge.lua")),
     ("retire", include_str!("../../lua/retire.lua")),
@@ -82,7 +86,7 @@ async fn a_wrong_type_changes_nothing(bench: &Bench, script: &str) {
     let mut noticed = BTreeSet::new();
     for situation in *situations {
         bench.restore(&Dump::new()).await;
-        let world = World::build(bench).await;
+        let world = World::build_for(bench, situation).await;
         let start = bench.dump().await;
         world.act(bench, script, situation).await.expect(situation);
         let mut keys: BTreeSet<String> = bench.names().await.into_iter().collect();
@@ -170,6 +174,9 @@ each_script![
     requeue_adds_nothing = "requeue",
     delete_removes_nothing = "delete",
     pause_stops_nothing = "pause",
+    limit_sets_nothing = "limit",
+    acquire_takes_nothing = "acquire",
+    repay_gives_nothing_back = "repay",
     interrupt_ends_no_wait = "interrupt",
     purge_drops_nothing = "purge",
     retire_drops_nothing = "retire",

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 41] = [
+const NAMES: [&str; 52] = [
     "meta",
     "tasks",
     "blobs",
@@ -25,6 +25,17 @@ const NAMES: [&str; 41] = [
     "applied",
     "asks",
     "giveups",
+    "limits",
+    "shut",
+    "paused",
+    "spent",
+    "wait:",
+    "waits",
+    "gate:",
+    "gates",
+    "busy:",
+    "permits",
+    "loans",
     "working:",
     "workers",
     "worker:",

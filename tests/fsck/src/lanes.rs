@@ -25,7 +25,8 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
     for (id, lane) in &tasks.lanes {
         let place = tasks.place(id);
-        let may_run = ["ready", "priority"].contains(&place) || place.starts_with("working:");
+        let may_run = ["ready", "priority"].contains(&place)
+            || ["working:", "wait:"].iter().any(|kind| place.starts_with(kind));
         if may_run && scores(view, &lane.key).get(id) != Some(&HAS_PERMIT) {
             wrong.push(format!("{id} is in {place} without a permit of its lane {:?}", lane.key));
         }
@@ -34,9 +35,13 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     if listed != waiting {
         wrong.push(format!("tasks wait in {waiting:?}, and `lanes` has {listed:?}"));
     }
-    if view.meta("blocked") != blocked {
+    let limited = view.owners("wait:").map(|class| view.pairs(&format!("wait:{class}")).len());
+    let limited = limited.sum::<usize>() as u64;
+    if view.meta("blocked") != blocked + limited {
         let counted = view.meta("blocked");
-        wrong.push(format!("meta counts {counted} blocked tasks, lanes have {blocked}"));
+        wrong.push(format!(
+            "meta counts {counted} blocked tasks, lanes have {blocked} and limits {limited}"
+        ));
     }
 }
 

@@ -7,6 +7,7 @@ mod bounds;
 mod content;
 mod indexes;
 mod lanes;
+mod limits;
 mod owners;
 mod ready;
 mod states;
@@ -26,6 +27,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         ready::check,
         lanes::check,
         after::check,
+        limits::check,
         indexes::check,
         owners::check,
         bounds::check,

@@ -39,7 +39,7 @@ fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
 }
 
 /// Returns the places of each task: its zsets, its holders, its entries that are not tombstones,
-/// its lane while it waits there, and its wait for prerequisites.
+/// its lane or its gates while it waits there, and its wait for prerequisites.
 pub(super) fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |id: String, place: String| places.entry(id).or_default().push(place);
@@ -61,6 +61,12 @@ pub(super) fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     }
     for id in view.pairs("unmet").into_keys() {
         add(id, "unmet".to_owned());
+    }
+    for class in view.owners("wait:") {
+        let name = format!("wait:{class}");
+        for id in view.pairs(&name).into_keys() {
+            add(id, name.clone());
+        }
     }
     let mut skips = view.pairs("skips");
     for entry in view.items("ready") {

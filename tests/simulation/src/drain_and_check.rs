@@ -17,6 +17,7 @@ use crate::nemesis::Nemesis;
 use crate::network::Network;
 use crate::queues::ALL;
 use crate::relay;
+use crate::sweep::release_all;
 use crate::user::Shared;
 use crate::world::{LEASE, Member, Setup, World};
 
@@ -60,6 +61,8 @@ pub async fn drain(
             network.complain(format!("queue {queue} can't be resumed: {problem}"));
         }
     }
+    // A store that was rolled back may have limits and pauses again.
+    release_all(client.broker()).await;
     nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
     let mut helper = world.worker(HELPER);
     let begun = Instant::now();

@@ -54,6 +54,8 @@ pub enum Kind {
     Snoozes,
     /// The handler asks for a retry in the first attempt.
     RetriesAfter,
+    /// The handler asks for a retry and a pause of its limit in the first attempt.
+    Shuts,
     /// The handler fails for good.
     Fatal,
     /// The handler cancels its task.
@@ -138,6 +140,9 @@ impl Task for Work {
             }
             Kind::Snoozes if !again => {
                 return run.fail(Snooze::new(Duration::from_millis(150)));
+            }
+            Kind::Shuts if !again => {
+                return run.fail(Retry::after(Duration::from_millis(40)).pause_limit());
             }
             Kind::RetriesAfter if !again => {
                 return run.fail(Retry::after(Duration::from_millis(80)).because("asked to"));

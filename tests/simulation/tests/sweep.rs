@@ -80,6 +80,7 @@ scenes! {
     crowd = Crowd;
     lanes = Lanes;
     after = After;
+    limits = Limits;
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and

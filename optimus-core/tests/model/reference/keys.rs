@@ -64,6 +64,9 @@ impl Queue {
         for (name, value) in meta.into_iter().filter(|(_, value)| *value > 0) {
             picture.pair("meta", name, value);
         }
+        if let Some(since) = self.paused_since {
+            picture.pair("paused", "", format_args!("{since} \n"));
+        }
         if let Some((worker, due)) = &self.timer {
             picture.pair("meta", "timer", format_args!("{worker} {due}"));
         }

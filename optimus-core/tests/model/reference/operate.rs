@@ -91,7 +91,7 @@ impl Queue {
     }
 
     pub(super) fn pause(&mut self, now: u64, paused: bool) -> Answer {
-        self.paused_since = paused.then_some(now);
+        self.paused_since = paused.then(|| self.paused_since.unwrap_or(now));
         Answer::Done
     }
 

@@ -6,6 +6,7 @@ mod after;
 mod calls;
 mod inspects;
 mod lanes;
+mod limits;
 mod operates;
 mod scene;
 mod steps;
@@ -17,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 pub use self::actor::Actor;
 pub use self::calls::fail_each_call;
+pub(crate) use self::limits::release_all;
 pub use self::scene::Scene;
 use crate::drain_and_check::{check_run, dismiss, drain};
 use crate::exchange_fault::{Fault, Silence};

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{after, inspects, lanes};
+use super::{after, inspects, lanes, limits};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Rare, Work};
@@ -80,11 +80,13 @@ pub enum Scene {
     Lanes,
     /// Tasks that wait for others, here and in another queue.
     After,
+    /// Tasks with limits. One loses its worker while others wait.
+    Limits,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -117,6 +119,7 @@ impl Scene {
         Self::Crowd,
         Self::Lanes,
         Self::After,
+        Self::Limits,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -197,6 +200,7 @@ impl Scene {
             Self::Clock => steps::clock(&actor).await,
             Self::Lanes => lanes::lanes(&actor).await,
             Self::After => after::after(&actor).await,
+            Self::Limits => limits::limits(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

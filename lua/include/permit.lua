@@ -1,0 +1,54 @@
+-- permit: the permits of tasks that leave their workers. `permits` has the gates of each task, each
+-- name with a line break after it; `busy:<gate>` has the tasks.
+
+-- Returns the permits of these tasks, nil if they have none. Reads every key that `give_back`
+-- writes.
+local function permits_of(meta, ids)
+  local base = string.sub(meta, 1, -5)
+  local key = base .. 'permits'
+  if #ids == 0 or redis.call('HLEN', key) == 0 then
+    return nil
+  end
+  local back = { base = base, key = key, ids = {}, gates = {}, named = {} }
+  for i, permits in ipairs(redis.call('HMGET', key, unpack(ids))) do
+    if permits then
+      back.ids[#back.ids + 1] = ids[i]
+    end
+    for name in string.gmatch(permits or '', '([^\n]*)\n') do
+      local gate = back.named[name]
+      if not gate then
+        gate = { name = name, ids = {} }
+        back.named[name], back.gates[#back.gates + 1] = gate, gate
+        redis.call('ZCARD', base .. 'busy:' .. name)
+        -- Tasks in the ready list wait for the queue's own gate.
+        gate.is_awaited = name == '' or redis.call('ZCARD', base .. 'gate:' .. name) > 0
+          and not redis.call('ZSCORE', base .. 'gates', name)
+      end
+      gate.ids[#gate.ids + 1] = ids[i]
+    end
+  end
+  redis.call('ZCARD', base .. 'gates')
+  redis.call('LLEN', base .. 'wake')
+  back.due = redis.call('HGET', meta, 'due')
+  return #back.ids > 0 and back or nil
+end
+
+-- A gate that was full opens, if a class waits at it.
+local function give_back(back, now)
+  local base, opened, is_awaited = back.base, {}, false
+  redis.call('HDEL', back.key, unpack(back.ids))
+  for _, gate in ipairs(back.gates) do
+    redis.call('ZREM', base .. 'busy:' .. gate.name, unpack(gate.ids))
+    is_awaited = is_awaited or gate.is_awaited
+    if gate.is_awaited and gate.name ~= '' then
+      opened[#opened + 1], opened[#opened + 2] = whole(now), gate.name
+    end
+  end
+  if #opened > 0 then
+    redis.call('ZADD', base .. 'gates', unpack(opened))
+    due_at_latest(base .. 'meta', base .. 'wake', back.due, now)
+  end
+  if is_awaited then
+    wake_worker(base .. 'wake')
+  end
+end

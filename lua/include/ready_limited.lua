@@ -1,0 +1,218 @@
+-- ready_limited: which tasks are next in a queue with limits. A task that a gate refuses leaves the
+-- ready list and waits for that gate, so that later claims need not pass it again. If the queue's
+-- own gate refuses a task, no task can start, and all stay where they are.
+
+-- A claim looks at this many tasks of the ready list, and at this many ranked ones.
+local LOOKS_MAX = 128
+
+-- Tasks in their order, with their records. `read(count)` returns `{ rank, id, … }`…, or nil.
+local function source_of(tasks, first, read)
+  local source = { items = first, at = 1 }
+
+  -- Returns the record of the item at this place. The records of the next items that a claim wants
+  -- are read with it.
+  function source.record(place, most)
+    local records = source.records or {}
+    source.records = records
+    if records[place] == nil then
+      local ids = {}
+      for i = place, math.min(place + math.max(most, 1) - 1, #source.items) do
+        ids[#ids + 1] = source.items[i][2]
+      end
+      for i, record in ipairs(redis.call('HMGET', tasks, unpack(ids))) do
+        records[place + i - 1] = record
+      end
+    end
+    return records[place]
+  end
+
+  -- Returns the item at its place, nil after the last.
+  function source.head()
+    if not source.items[source.at] and source.is_cut and not source.is_read then
+      source.is_read = true
+      read(source)
+    end
+    return source.items[source.at]
+  end
+  return source
+end
+
+-- The entries of the ready list. A tombstone has no id.
+local function add_entries(queue, source, entries, most)
+  local skip = queue.has_tombstones and #entries > 0 and skips_of(queue.skips, entries) or {}
+  source.skip, source.passed = skip, source.passed or {}
+  for i = #source.items + 1, math.min(#entries, most) do
+    source.items[i] = { entry_since(entries[i]), entry_id(entries[i]) or '' }
+  end
+  source.length, source.is_cut = #entries, #entries > most
+end
+
+local function ready_source(queue, entries, want)
+  local source = source_of(queue.tasks, {}, function(source)
+    add_entries(queue, source, redis.call('LRANGE', queue.ready, '0', whole(LOOKS_MAX)), LOOKS_MAX)
+  end)
+  add_entries(queue, source, entries, want)
+  return source
+end
+
+local function ranked_source(queue, want)
+  local function items(most)
+    local found, ranked = {}, redis.call('ZRANGE', queue.priority, '0', whole(most), 'WITHSCORES')
+    for i = 1, math.min(#ranked, 2 * most), 2 do
+      found[#found + 1] = { tonumber(ranked[i + 1]), ranked[i] }
+    end
+    return found, #ranked > 2 * most
+  end
+  local first, is_cut = items(want)
+  local source = source_of(queue.tasks, first, function(source)
+    source.items, source.is_cut = items(LOOKS_MAX)
+  end)
+  source.is_cut = is_cut
+  return source
+end
+
+-- The due tasks without a priority. They are ready from now on.
+local function due_source(queue, due, now)
+  local items = {}
+  for i, id in ipairs(due.all) do
+    if not (due.ranks and due.ranks[i]) then
+      items[#items + 1] = { now, id }
+    end
+  end
+  return source_of(queue.tasks, items, nil)
+end
+
+-- The due tasks that a claim adds to the ready list, and their priorities.
+local function due_left(due, source)
+  local rest, ranks, passed = {}, due.ranks and {}, 0
+  for i, id in ipairs(due.all) do
+    local rank_of = due.ranks and due.ranks[i] or false
+    passed = passed + (rank_of and 0 or 1)
+    if rank_of or passed >= source.at then
+      rest[#rest + 1] = id
+      if ranks then
+        ranks[#rest] = rank_of
+      end
+    end
+  end
+  return rest, ranks
+end
+
+-- Takes the next of the sources by rank. The waiting come first: they are older.
+local function next_source(waiting, ranked, ready, started)
+  local best = waiting.head() and waiting
+  for _, source in ipairs({ ranked, ready, started }) do
+    local item = source.head()
+    if item and (not best or item[1] < best.items[best.at][1]) then
+      best = source
+    elseif not item and source.is_cut then
+      -- A task that was not read may be the next.
+      return nil
+    end
+  end
+  return best
+end
+
+-- As `mixed_ids`, and then the records, and the ms before which no claim is of use.
+local function limited_ids(queue, entries, want, now)
+  local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
+  local gates = gates_of(queue.meta, now)
+  local waiting = source_of(queue.tasks, {}, nil)
+  if queue.is_due then
+    due, next_due = due_now(queue, now)
+    waiting.items = pull(gates, want)
+    local later = redis.call('ZRANGEBYSCORE', gates.base .. 'gates', '(' .. whole(now), '+inf',
+      'WITHSCORES', 'LIMIT', '0', '1')[2]
+    later = gates.left_at or tonumber(later)
+    next_due = later and math.min(next_due or later, later) or next_due
+  end
+  local ranked, ready = ranked_source(queue, want), ready_source(queue, entries, want)
+  local started = due_source(queue, due, now)
+  local is_any_waiting = redis.call('ZCARD', gates.base .. 'waits') > 0
+  local ids, records, unranked, not_before = {}, {}, {}, nil
+  while #ids < want do
+    local source = next_source(waiting, ranked, ready, started)
+    if not source then
+      break
+    end
+    local item = source.items[source.at]
+    local rank, id, class = item[1], item[2], item[3]
+    local is_skipped = class and class.waits_at
+    if source == ready and (ready.skip[id] or 0) > (ready.passed[id] or 0) then
+      ready.passed[id], is_skipped = (ready.passed[id] or 0) + 1, true
+    end
+    local record = not is_skipped and id ~= '' and source.record(source.at, want - #ids)
+    local is_granted, leaves = record and true, not is_skipped
+    local pass = record and pass_of(gates, record)
+    if pass then
+      local by, opens = refusal_of(gates, pass)
+      if by and by.name == '' then
+        not_before = opens
+        break
+      end
+      local known = gates.classes and gates.classes[pass.class]
+      if not class and (by or known or is_any_waiting) then
+        known = class_in(gates, pass.class)
+      end
+      if by and (class or known.left == 0) then
+        note_refusal(class or known, by, opens)
+      end
+      if by or not class and known and known.left > 0 then
+        is_granted = false
+        if class then
+          leaves = false
+        else
+          park(known, id, rank)
+        end
+      else
+        take_pass(gates, pass, id)
+      end
+    end
+    if is_granted then
+      ids[#ids + 1], records[#records + 1] = id, record
+    end
+    if leaves and class then
+      class.left, class.gone[#class.gone + 1] = class.left - 1, id
+    elseif leaves and source == ranked then
+      unranked[#unranked + 1] = id
+    end
+    source.at = source.at + 1
+  end
+  local from_ready = ready.at - 1
+  local goes_on = ready.is_cut or ready.length > from_ready
+  local next_open = settle(gates)
+  next_due = next_open and math.min(next_due or next_open, next_open) or next_due
+  read_gates(gates)
+  local rest, rest_ranks = due_left(due, started)
+  local more = goes_on or ranked.is_cut or #ranked.items >= ranked.at or #rest > 0
+    or (next_due and next_due <= now)
+  if not_before then
+    more = false
+  end
+
+  local function write()
+    redis.call('ZREM', gates.base .. 'gates', '')
+    if #due.delayed > 0 then
+      redis.call('ZREM', queue.delayed, unpack(due.delayed))
+    end
+    if #due.retry > 0 then
+      redis.call('ZREM', queue.retry, unpack(due.retry))
+    end
+    if due.joins then
+      write_joins(due.joins, now)
+    end
+    write_waits(gates)
+    write_gates(gates)
+    if #rest > 0 then
+      add_ready(queue.ready, queue.priority, queue.wake, rest, rest_ranks, now)
+    end
+    if #unranked > 0 then
+      redis.call('ZREM', queue.priority, unpack(unranked))
+    end
+    return #rest > 0
+  end
+  local function strike()
+    strike_off(queue.skips, queue.meta, ready.passed, ready.skip)
+  end
+  return ids, from_ready, goes_on, more, next_due, write, strike, records, not_before
+end

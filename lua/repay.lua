@@ -1,0 +1,27 @@
+-- repay: gives a permit that `acquire` granted back, or renews its lease
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 gate · 3 name of the permit · 4 lease ms, '' to give it back
+-- REPLY  OK, '1' if the permit was still granted
+
+local meta, loans = KEYS[1], KEYS[2]
+local now, name, permit, lease_ms = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local loan, busy = name .. '\n' .. permit, derive(meta, 'busy', name)
+
+-- Checks.
+local is_granted = tonumber(redis.call('ZSCORE', loans, loan) or 0) > now
+redis.call('ZCARD', busy)
+local opening = opening_of(meta, name)
+
+-- Writes.
+redis.call('ZREM', loans, lease_ms == '' and loan or '')
+if not is_granted then
+  return { 'OK', '0' }
+end
+if lease_ms ~= '' then
+  redis.call('ZADD', loans, whole(now + lease_ms), loan)
+else
+  redis.call('ZREM', busy, permit)
+  write_open(opening, now)
+end
+return { 'OK', '1' }

@@ -1,0 +1,279 @@
+//! `limit`, `acquire` and `repay`, and plain reads of limits.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use super::{
+    Broker, BrokerError,
+    inspect::{get, size, texts, whole},
+    keys::Keys,
+    reply, scripts,
+};
+use crate::{
+    gate::Gate,
+    id::QueueName,
+    limit::{Limit, LimitDetails, Shut},
+    platform::instant,
+    rate::Rate,
+};
+
+/// The result of a call that takes a token or a permit outside tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acquired {
+    /// The caller has it.
+    Granted,
+    /// Nothing is free before this time.
+    Wait(Duration),
+}
+
+/// How long a caller waits until it asks again, if a permit must be given back before.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+/// At most this many classes of tasks are read to count those that wait for a gate.
+const CLASSES_MAX: &str = "127";
+
+impl Broker {
+    /// Sets the limit of a gate at run time; `None` removes what was set.
+    pub async fn set_limit(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+        limit: Option<&Limit>,
+    ) -> Result<(), BrokerError> {
+        let call = self.call(&scripts::LIMIT, queue, "").arg(gate.stored());
+        let call = call.arg(limit.map(stored_limit).unwrap_or_default());
+        self.run_surely(call).await.map(drop)
+    }
+
+    /// Stops the starts of a gate's tasks until it is resumed. `true` if the queue was used before.
+    pub async fn pause_gate(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+        by: &str,
+        why: &str,
+    ) -> Result<bool, BrokerError> {
+        let by = by.replace(['\n', '\r'], " ");
+        let call = self.call(&scripts::PAUSE, queue, "").arg(1).arg(gate.stored());
+        self.run_surely(call.arg(by).arg(why)).await?.flag()
+    }
+
+    /// Ends a pause of a gate, also one that a task asked for. `true` if the queue was used before.
+    pub async fn resume_gate(&self, queue: &QueueName, gate: &Gate) -> Result<bool, BrokerError> {
+        let call = self.call(&scripts::PAUSE, queue, "").arg(0).arg(gate.stored());
+        self.run_surely(call.arg("").arg("")).await?.flag()
+    }
+
+    /// Takes tokens and a permit of a gate. A call that is repeated under the same permit takes
+    /// nothing more. The permit ends after the lease, unless it is renewed or given back before.
+    pub async fn acquire(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+        cost: u32,
+        permit: &str,
+        lease: Duration,
+    ) -> Result<Acquired, BrokerError> {
+        let call = self.call(&scripts::ACQUIRE, queue, "").arg(gate.stored()).arg(cost.max(1));
+        let mut reply = self.run_surely(call.arg(permit).arg(lease.as_millis())).await?;
+        Ok(match reply.wait()? {
+            Some(Duration::ZERO) => Acquired::Granted,
+            Some(wait) => Acquired::Wait(wait),
+            None => Acquired::Wait(ASK_AGAIN),
+        })
+    }
+
+    /// Renews a permit. `false` if it has ended.
+    pub async fn renew_permit(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+        permit: &str,
+        lease: Duration,
+    ) -> Result<bool, BrokerError> {
+        let call = self.call(&scripts::REPAY, queue, "").arg(gate.stored()).arg(permit);
+        self.run_surely(call.arg(lease.as_millis())).await?.flag()
+    }
+
+    /// Gives a permit back.
+    pub async fn give_back(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+        permit: &str,
+    ) -> Result<(), BrokerError> {
+        let call = self.call(&scripts::REPAY, queue, "").arg(gate.stored()).arg(permit).arg("");
+        self.run_surely(call).await.map(drop)
+    }
+
+    /// Reads the gates that were set or paused, and those at which tasks wait; up to `limit` of
+    /// each.
+    pub async fn limits(
+        &self,
+        queue: &QueueName,
+        limit: usize,
+    ) -> Result<Vec<LimitDetails>, BrokerError> {
+        let keys = self.keys(queue);
+        let last = limit.saturating_sub(1).to_string();
+        let mut answers = self
+            .read(vec![
+                get(&["HKEYS", &keys.of("limits")]),
+                get(&["ZRANGE", &keys.of("shut"), "0", &last]),
+                get(&["HKEYS", &keys.of("paused")]),
+                get(&["ZRANGE", &keys.of("gates"), "0", &last]),
+                get(&["ZRANGE", &keys.of("waits"), "0", &last]),
+            ])
+            .await
+            .into_iter();
+        let mut names = Vec::new();
+        for verb in ["HKEYS", "ZRANGE", "HKEYS", "ZRANGE", "ZRANGE"] {
+            let found = texts(verb, answers.next().expect("an answer for each call")?)?;
+            // The name of a class has those of its gates.
+            let found = found.iter().take(limit).flat_map(|name| name.split('\n'));
+            names.extend(found.map(str::to_owned));
+        }
+        names.sort();
+        names.dedup();
+        let mut limits = Vec::new();
+        for gate in names.iter().filter_map(|name| Gate::from_stored(name)) {
+            limits.extend(self.limit(queue, &gate).await?);
+        }
+        Ok(limits)
+    }
+
+    /// Reads one gate; `None` if nothing was set, nothing waits, and it is not shut or in use.
+    pub async fn limit(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+    ) -> Result<Option<LimitDetails>, BrokerError> {
+        let (keys, name) = (self.keys(queue), gate.stored());
+        let classes = keys.of(&format!("gate:{name}"));
+        let mut answers = self
+            .read(vec![
+                get(&["TIME"]),
+                get(&["HGET", &keys.of("limits"), &name]),
+                get(&["ZSCORE", &keys.of("shut"), &name]),
+                get(&["HGET", &keys.of("paused"), &name]),
+                get(&["HGET", &keys.of("meta"), "paused"]),
+                get(&["ZSCORE", &keys.of("spent"), &name]),
+                get(&["ZCARD", &keys.of(&format!("busy:{name}"))]),
+                get(&["ZSCORE", &keys.of("gates"), &name]),
+                get(&["ZRANGE", &classes, "0", CLASSES_MAX]),
+            ])
+            .await
+            .into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let time = texts("TIME", next()?)?;
+        let (set, until, paused) = (text(next()?)?, text(next()?)?, text(next()?)?);
+        let queue_paused = text(next()?)?.filter(|_| *gate == Gate::Queue);
+        let (full_at, working, opens) = (text(next()?)?, size(&next()?), text(next()?)?);
+        let waiting = texts("ZRANGE", next()?)?;
+        let (waiting, brought) = self.waiting_at(&keys, gate, &waiting).await?;
+        let now_us = time_us(&time);
+        let is_set = set.is_some();
+        let limit = set.as_deref().and_then(read_limit).or(brought).unwrap_or_default();
+        let shut = read_shut(until.as_deref(), paused.as_deref(), queue_paused.as_deref(), now_us);
+        if !is_set && shut.is_none() && waiting == 0 && working == 0 && full_at.is_none() {
+            return Ok(None);
+        }
+        let full_at: u64 = full_at.and_then(|at| at.parse().ok()).map_or(0, whole);
+        let opens = opens.and_then(|at| at.parse().ok()).map(|at| instant(whole(at)));
+        Ok(Some(LimitDetails {
+            gate: gate.clone(),
+            tokens: limit.rate.map(|rate| tokens(rate, limit, full_at, now_us)),
+            limit,
+            is_set,
+            next: opens,
+            working,
+            waiting,
+            shut,
+        }))
+    }
+
+    /// Counts the tasks of these classes, and reads the limit that the first of them has brought.
+    async fn waiting_at(
+        &self,
+        keys: &Keys,
+        gate: &Gate,
+        classes: &[String],
+    ) -> Result<(u64, Option<Limit>), BrokerError> {
+        let waits = |class: &String| keys.of(&format!("wait:{class}"));
+        let mut commands: Vec<_> =
+            classes.iter().map(|class| get(&["ZCARD", &waits(class)])).collect();
+        commands.extend(classes.first().map(|class| get(&["ZRANGE", &waits(class), "0", "0"])));
+        let mut answers = self.read(commands).await;
+        let Some(first) = (!classes.is_empty()).then(|| answers.pop()).flatten() else {
+            return Ok((0, None));
+        };
+        let mut count = 0;
+        for answer in answers {
+            count += size(&answer?);
+        }
+        let first = texts("ZRANGE", first?)?;
+        let Some(id) = first.first() else { return Ok((count, None)) };
+        let record = self.read_one(get(&["HGET", &keys.of("tasks"), id])).await?;
+        let record = reply::plain_bytes("HGET", record)?.unwrap_or_default();
+        let brought = crate::record::TaskRecord::decode(record).ok().and_then(|record| {
+            record.limits.into_iter().find(|limit| limit.gate == *gate).map(|found| found.limit)
+        });
+        Ok((count, brought))
+    }
+}
+
+/// Writes `<interval of the rate in µs>:<burst>:<max working>`; 0 is none.
+fn stored_limit(limit: &Limit) -> String {
+    let interval_us = limit.rate.map_or(0, |rate| rate.interval_us());
+    let burst = limit.rate.map_or(0, |_| limit.burst_limit());
+    format!("{interval_us}:{burst}:{}", limit.max_working.unwrap_or(0))
+}
+
+fn read_limit(stored: &str) -> Option<Limit> {
+    let mut parts = stored.split(':');
+    let rate = Rate::from_interval_us(parts.next()?.parse().ok()?);
+    let (burst, most) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let max_working = (most > 0).then_some(most);
+    Some(Limit { rate, burst: rate.map(|_| burst), max_working })
+}
+
+/// Returns how many tasks may start at once now, as the script `claim` counts them.
+fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
+    let (interval, burst) = (rate.interval_us(), u64::from(limit.burst_limit()));
+    let full_at = full_at.min(now_us + burst * interval).max(now_us);
+    (now_us + burst * interval - full_at) / interval
+}
+
+/// Reads `<ms> <who>`, a line break, and why.
+fn read_shut(
+    until: Option<&str>,
+    paused: Option<&str>,
+    queue_paused: Option<&str>,
+    now_us: u64,
+) -> Option<Shut> {
+    let now_ms = now_us / 1000;
+    let is_paused = until == Some("inf") || queue_paused.is_some();
+    let until = until.and_then(|ms| ms.parse().ok()).map(whole).filter(|ms| *ms > now_ms);
+    if !is_paused && until.is_none() {
+        return None;
+    }
+    let (since, text) = paused.and_then(|text| text.split_once(' ')).unwrap_or_default();
+    let (by, why) = text.split_once('\n').unwrap_or((text, ""));
+    let since = since.parse().or_else(|_| queue_paused.unwrap_or_default().parse());
+    Some(Shut {
+        since: instant(since.unwrap_or(now_ms)),
+        until: until.filter(|_| !is_paused).map(instant),
+        by: by.into(),
+        why: why.into(),
+    })
+}
+
+fn time_us(time: &[String]) -> u64 {
+    let part = |at: usize| time.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    part(0) * 1_000_000 + part(1)
+}
+
+fn text(value: Value) -> Result<Option<String>, BrokerError> {
+    let bytes = reply::plain_bytes("HGET", value)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,83 @@
+//! Tasks that wait for a gate are Blocked, and every call of an operator knows them.
+
+use optimus_core::{
+    TaskState,
+    broker::{Cancelled, Deleted},
+};
+
+use crate::{
+    acts::{Grants, done, ids_of},
+    bench::Bench,
+    jobs::jobs,
+    limits::{at_most, one_in_10_s},
+};
+
+async fn waiting_tasks_are_found_listed_cancelled_and_deleted(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let mut ids = ids_of(&bench.add_limited(0, 4, &[at_most("m", 1)]).await);
+    let others = ids_of(&bench.add_limited(0, 2, &[one_in_10_s("r")]).await);
+    let lease = bench.claim(0, &worker, 1, 128).await.leases(&worker).remove(0);
+    let mut listed = Vec::new();
+    let mut cursor = String::new();
+    for _ in 0..9 {
+        let page = bench.now().list(&bench.queue, TaskState::Blocked, 2, &cursor).await.unwrap();
+        listed.extend(page.rows.into_iter().map(|row| row.id));
+        cursor = page.next;
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    listed.sort();
+    let mut expected = [&ids[1..], &others[1..]].concat();
+    expected.sort();
+    assert_eq!(listed, expected);
+
+    let broker = bench.at(1);
+    assert_eq!(broker.cancel(&ids[1]).await.unwrap(), Cancelled::Done);
+    assert_eq!(broker.delete_all(&bench.queue, &[&ids[2]]).await.unwrap(), [Deleted::Done]);
+    assert_eq!(bench.field("meta", "tombstones").await, None, "they were not in the ready list");
+    bench.assert_sound().await;
+    broker.requeue(&ids[1]).await.unwrap();
+    assert_eq!(bench.claim(2, &worker, 2, 128).await.ids(), []);
+    assert_eq!(bench.state(&ids[1]).await, TaskState::Blocked);
+    bench.assert_sound().await;
+    bench.complete(3, &[done(&lease)]).await;
+    let next = bench.take(4, &worker, 3).await;
+    bench.complete(5, &[done(&next)]).await;
+    ids.retain(|id| *id != lease.id && *id != next.id);
+    assert_eq!(bench.take(6, &worker, 4).await.id, ids[0]);
+}
+
+async fn the_last_task_that_waits_leaves_no_key(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let ids = ids_of(&bench.add_limited(0, 3, &[at_most("m", 1), one_in_10_s("r")]).await);
+    let lease = bench.take(0, &worker, 1).await;
+    assert_eq!(bench.claim(0, &worker, 2, 128).await.ids(), []);
+    bench.at(1).delete_all(&bench.queue, &[&ids[1], &ids[2]]).await.unwrap();
+    bench.complete(2, &[done(&lease)]).await;
+    bench.assert_no_limits_left().await;
+    assert_eq!(bench.now().counts(&bench.queue).await.unwrap().blocked, 0);
+}
+
+async fn a_queue_with_a_limit_that_was_set_is_not_retired(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    bench.add_limited(0, 1, &[one_in_10_s("r")]).await;
+    bench.submit(0, &jobs(1)).await;
+    let claimed = bench.claim(0, &worker, 1, 128).await;
+    bench.complete(0, &claimed.leases(&worker).iter().map(done).collect::<Vec<_>>()).await;
+    bench.at(0).leave(&bench.queue, &worker).await.unwrap();
+    let () = bench.raw(redis::cmd("DEL").arg(bench.key("ledger:c1"))).await;
+    let (gate, limit) = (crate::limits::named("r"), one_in_10_s("r").limit);
+    bench.at(0).set_limit(&bench.queue, &gate, Some(&limit)).await.unwrap();
+    let late = bench.at(100_000_000);
+    assert!(!late.retire(&bench.queue, crate::acts::ms(1)).await.unwrap());
+    late.set_limit(&bench.queue, &gate, None).await.unwrap();
+    assert!(late.retire(&bench.queue, crate::acts::ms(1)).await.unwrap());
+    assert_eq!(bench.names().await, [""; 0]);
+}
+
+on_both![
+    waiting_tasks_are_found_listed_cancelled_and_deleted,
+    the_last_task_that_waits_leaves_no_key,
+    a_queue_with_a_limit_that_was_set_is_not_retired,
+];

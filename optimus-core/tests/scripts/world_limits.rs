@@ -1,0 +1,80 @@
+//! The part of the world that has limits, and the calls that change limits.
+
+use optimus_core::{
+    Limit,
+    broker::{Acquired, BrokerError},
+};
+
+use crate::{
+    acts::{Grants, LEASE, ms},
+    bench::Bench,
+    jobs::{job, ready},
+    limits::{at_most, named, one_in_10_s},
+    world::{NOW, World},
+};
+
+impl World {
+    /// Fills the store for a situation.
+    pub(crate) async fn build_for(bench: &Bench, situation: &str) -> Self {
+        let mut world = Self::build(bench).await;
+        if situation.starts_with("limited") {
+            world.limit_some(bench).await;
+        }
+        world
+    }
+
+    /// Adds tasks with limits, two that are held and two that wait, and a permit outside tasks.
+    pub(crate) async fn limit_some(&mut self, bench: &Bench) {
+        let (most, rate) = (at_most("m", 1), one_in_10_s("r"));
+        let tasks = vec![
+            ("m1", ready(job().priority(100)).limited_by(vec![most.clone()])),
+            ("m2", ready(job().priority(99)).limited_by(vec![most])),
+            ("r1", ready(job().priority(98)).limited_by(vec![rate.clone()])),
+            ("r2", ready(job().priority(97)).limited_by(vec![rate])),
+            ("filler", ready(job().priority(96))),
+        ];
+        self.submit(bench, 5_000, tasks).await;
+        let claimed = bench.claim(5_000, &self.busy, 3, 3).await;
+        assert_eq!(claimed.ids(), ["m1", "r1", "filler"].map(|name| self.id(name).clone()));
+        self.held.extend(claimed.leases(&self.busy));
+        let (gate, limit) = (named("x"), Limit::new().max_working(1));
+        bench.at(5_000).set_limit(&bench.queue, &gate, Some(&limit)).await.unwrap();
+        let lent = bench.at(5_000).acquire(&bench.queue, &gate, 1, "lent", ms(600_000)).await;
+        assert_eq!(lent.unwrap(), Acquired::Granted);
+    }
+
+    /// Calls a script that changes a gate, or that pauses the queue.
+    pub(crate) async fn limit_in(
+        &self,
+        bench: &Bench,
+        script: &str,
+        situation: &str,
+    ) -> Result<(), BrokerError> {
+        let (broker, queue) = (bench.at(NOW), &bench.queue);
+        match script {
+            "pause" if situation == "limited on" => {
+                broker.pause_gate(queue, &named("r"), "me", "tests").await.map(drop)
+            }
+            "pause" if situation == "limited off" => {
+                broker.resume_gate(queue, &named("m")).await.map(drop)
+            }
+            "limit" if situation == "limited unset" => {
+                broker.set_limit(queue, &named("x"), None).await
+            }
+            "limit" => {
+                let limit = Limit::new().max_working(2);
+                broker.set_limit(queue, &named("m"), Some(&limit)).await
+            }
+            "acquire" => {
+                let gate = named(if situation == "limited, refused" { "x" } else { "m" });
+                broker.acquire(queue, &gate, 1, "another", LEASE).await.map(drop)
+            }
+            "repay" if situation == "limited, back" => {
+                broker.give_back(queue, &named("x"), "lent").await
+            }
+            "repay" => broker.renew_permit(queue, &named("x"), "lent", LEASE).await.map(drop),
+            "pause" if situation == "on" => broker.pause(queue).await.map(drop),
+            _ => broker.resume(queue).await.map(drop),
+        }
+    }
+}
