@@ -161,21 +161,18 @@ impl<T: Task> Call<T> {
     /// Names the limit of its queue that the task passes, instead of that of the definition; see
     /// [`TaskOptions::limit`](crate::TaskOptions::limit). The name has letters, digits, `.`, `_`
     /// and `-`.
-    #[doc(hidden)]
     pub fn limit(mut self, name: impl Into<String>) -> Self {
         self.options.limit = Some(name.into());
         self
     }
 
     /// Sets how many tasks of the [lane](Self::lane) may start in a time.
-    #[doc(hidden)]
     pub fn lane_rate(mut self, rate: Rate) -> Self {
         self.options.lane_rate = Some(rate);
         self
     }
 
     /// Sets how much of a rate the task uses: a task of cost 3 counts as three.
-    #[doc(hidden)]
     pub fn cost(mut self, cost: u32) -> Self {
         self.options.cost = Some(cost);
         self

@@ -46,26 +46,22 @@ impl Retry {
 
     /// Pauses the task's lane for the same time: no task of it starts, over all workers. Use this
     /// if a service says that one tenant must wait.
-    #[doc(hidden)]
     pub fn pause_lane(self) -> Self {
         self.pausing(ShutScope::Lane)
     }
 
     /// Pauses all tasks of this name in the queue for the same time.
-    #[doc(hidden)]
     pub fn pause_task(self) -> Self {
         self.pausing(ShutScope::Task)
     }
 
     /// Pauses all tasks of the task's limit for the same time: the limit that it names, or else its
     /// own. Use this if a service says that everybody must wait.
-    #[doc(hidden)]
     pub fn pause_limit(self) -> Self {
         self.pausing(ShutScope::Limit)
     }
 
     /// Pauses the queue for the same time.
-    #[doc(hidden)]
     pub fn pause_queue(self) -> Self {
         self.pausing(ShutScope::Queue)
     }

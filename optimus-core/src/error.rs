@@ -83,6 +83,8 @@ enum Kind {
     Dead { id: TaskId, last: Option<AttemptError> },
     #[error("no result of {id} within {waited:?}; {}", stands(id, *.state))]
     WaitedTooLong { id: TaskId, waited: Duration, state: Option<TaskState> },
+    #[error("no permit of {gate} was free within {waited:?}; try again later, or raise the limit")]
+    NoPermit { gate: String, waited: Duration },
     #[error("the result of {id} does not fit the expected type: {problem}")]
     WrongResult { id: TaskId, problem: serde_json::Error },
     #[error("the client's runtime has ended; connect again on the one that is running")]
@@ -208,6 +210,8 @@ constructors! {
     /// The wait has reached the caller's limit.
     waited_too_long(id: TaskId, waited: Duration, state: Option<TaskState>) =>
         Kind::WaitedTooLong { id, waited, state };
+    /// No permit was free within the caller's limit.
+    no_permit(gate: String, waited: Duration) => Kind::NoPermit { gate, waited };
     /// The result is of another type.
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
     /// The background task of the client has ended.
@@ -274,7 +278,7 @@ predicates! {
     is_broken => Kind::Broken(_),
     /// The wait took longer than its limit, which does not change the task. The message has the
     /// state of the task.
-    is_timeout => Kind::WaitedTooLong { .. },
+    is_timeout => Kind::WaitedTooLong { .. } | Kind::NoPermit { .. },
 }
 
 impl Error {

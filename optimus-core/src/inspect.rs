@@ -10,6 +10,7 @@ use crate::{
     Error,
     broker::Broker,
     id::{QueueName, TaskId, WorkerId},
+    limit::LimitDetails,
     page_cursor::PageCursor,
     platform::instant,
     record::{RecordError, TaskRecord},
@@ -240,6 +241,23 @@ impl Inspector {
             Some(after) => Ok(self.broker.prerequisites(id, &after).await?),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Reads the limits of a queue that were set, are paused, or keep tasks waiting: at most
+    /// `limit` (and [`PAGE_MAX`]) of each kind.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `limit` is 0.
+    pub async fn limits(
+        &self,
+        queue: impl AsRef<str>,
+        limit: usize,
+    ) -> Result<Vec<LimitDetails>, Error> {
+        let queue = &QueueName::new(queue)?;
+        if limit == 0 {
+            return Err(Error::invalid("the limit is 0; ask for 1 row or more"));
+        }
+        Ok(self.broker.limits(queue, limit.min(PAGE_MAX)).await?)
     }
 
     /// Reads what the server's configuration means for tasks.

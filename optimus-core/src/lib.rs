@@ -66,7 +66,10 @@ pub use self::{
     answers::{CancelAnswer, DeleteAnswer, QueueAnswer},
     attempt_end::{End, Outcome},
     call::{Call, ErasedCall, Submit},
-    client::{Client, ClientBuilder, NAMESPACE_DEFAULT, Results, SubmitAllError, TaskHandle},
+    client::{
+        Client, ClientBuilder, GateHandle, NAMESPACE_DEFAULT, Permit, Results, SubmitAllError,
+        TaskHandle,
+    },
     context::Context,
     control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     credentials::Credentials,
@@ -74,6 +77,7 @@ pub use self::{
     definition::{RunError, RunOutput, Running, TaskDefinition},
     durability::Durability,
     error::Error,
+    gate::Gate,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
         Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails,
@@ -82,10 +86,12 @@ pub use self::{
     lane::{Lane, LaneFailure},
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
+    limit::{Limit, LimitDetails, Shut, TaskLimit},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
     poll_interval::interval,
     prerequisite_key::{IntoPrerequisite, Key, key},
+    rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     state::{AttemptError, Reason, TaskState},
@@ -99,15 +105,10 @@ pub use self::{
     context::AttemptFacts,
     credentials::AskCredentials,
     discard::panic_text,
+    gate::ShutScope,
     layers::Layers,
     not_submitted::{Awaited, NotSubmitted},
     threads::Threads,
-};
-#[doc(hidden)]
-pub use self::{
-    gate::{Gate, ShutScope},
-    limit::{Limit, LimitDetails, Shut, TaskLimit},
-    rate::Rate,
 };
 #[doc(hidden)]
 pub use inventory;

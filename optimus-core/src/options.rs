@@ -166,14 +166,12 @@ impl TaskOptions {
     /// Names the limit that [`rate`](Self::rate), [`burst`](Self::burst) and
     /// [`max_working`](Self::max_working) describe, so that tasks of several names in a queue share
     /// it. Without a name, the limit is the task's own.
-    #[doc(hidden)]
     pub const fn limit(mut self, name: &'static str) -> Self {
         self.limit = Some(name);
         self
     }
 
     /// Sets how many tasks may start in a time, over all workers.
-    #[doc(hidden)]
     pub const fn rate(mut self, rate: Rate) -> Self {
         self.limits = self.limits.rate(rate);
         self
@@ -181,21 +179,18 @@ impl TaskOptions {
 
     /// Sets how many tasks may start at once within the [`rate`](Self::rate); see
     /// [`Limit::burst`].
-    #[doc(hidden)]
     pub const fn burst(mut self, burst: u32) -> Self {
         self.limits = self.limits.burst(burst);
         self
     }
 
     /// Sets how many tasks may run at once, over all workers.
-    #[doc(hidden)]
     pub const fn max_working(mut self, max_working: u32) -> Self {
         self.limits = self.limits.max_working(max_working);
         self
     }
 
     /// Sets how many tasks of each [lane](crate::Task::lane) may start in a time.
-    #[doc(hidden)]
     pub const fn lane_rate(mut self, rate: Rate) -> Self {
         self.lane_limits = self.lane_limits.rate(rate);
         self
@@ -203,14 +198,12 @@ impl TaskOptions {
 
     /// Sets how many tasks of a lane may start at once within the [`lane_rate`](Self::lane_rate);
     /// see [`Limit::burst`].
-    #[doc(hidden)]
     pub const fn lane_burst(mut self, burst: u32) -> Self {
         self.lane_limits = self.lane_limits.burst(burst);
         self
     }
 
     /// Sets how much of a rate each task uses: one of cost 3 counts as three tasks.
-    #[doc(hidden)]
     pub const fn cost(mut self, cost: u32) -> Self {
         self.cost = cost;
         self

@@ -18,10 +18,11 @@ pub enum TaskState {
     /// due, a claim moves it to `Ready`, or to `Blocked` if its lane has no room. `cancel` ends
     /// this state, too.
     Delayed,
-    /// The task waits for its [prerequisites](crate::Call::after), or in its lane until another
-    /// task of the lane ends. A submit, a claim that finds it due, or an operator's requeue leads
-    /// to this state. The report that ends the other task moves it to `Ready`, or to `Delayed` if
-    /// it is not due. `cancel` ends this state, too.
+    /// The task waits for its [prerequisites](crate::Call::after), in its lane until another task
+    /// of the lane ends, or for a limit or the end of a pause. A submit, a claim, or an operator's
+    /// requeue leads to this state. The report that ends the other task moves it to `Ready`, or to
+    /// `Delayed` if it is not due, and a claim takes it when its limits let it start. `cancel` ends
+    /// this state, too.
     Blocked,
     /// The task is in the ready list. A submit, a release, a lost lease or an operator's requeue
     /// leads to this state. A claim or `cancel` ends it.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, Key, LaneFailure, OnLost, PrerequisiteFailure, Task,
+    Backoff, BoxError, Context, DataKey, Key, LaneFailure, OnLost, PrerequisiteFailure, Rate, Task,
     TaskDefinition, TaskFn, TaskOptions, TaskResult, inventory,
 };
 pub use serde;

@@ -5,10 +5,12 @@ mod builder;
 mod completion_listener;
 mod confirmer;
 mod delivery;
+mod gate_handle;
 mod handler_client;
 mod ledger;
 mod many_results;
 mod operate;
+mod permit;
 mod readahead;
 mod siblings;
 mod submit_all;
@@ -25,8 +27,10 @@ use std::{
 
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
+    gate_handle::GateHandle,
     handler_client::OwnClient,
     many_results::Results,
+    permit::Permit,
     task_handle::TaskHandle,
 };
 use self::{

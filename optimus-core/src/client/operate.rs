@@ -159,7 +159,7 @@ impl Client {
 
     /// Lists a paused queue that has no task and no worker, so that operators see it. A full Redis
     /// may refuse this.
-    async fn list_paused(&self, queue: &QueueName) -> Result<(), BrokerError> {
+    pub(super) async fn list_paused(&self, queue: &QueueName) -> Result<(), BrokerError> {
         match self.0.broker.announce(queue).await {
             // The queue is paused already, so this is not the whole answer.
             Err(BrokerError::NotDone(why)) => Err(BrokerError::Unknown(why)),
@@ -241,7 +241,7 @@ impl Client {
     }
 }
 
-fn answer_of(is_known: bool) -> QueueAnswer {
+pub(super) fn answer_of(is_known: bool) -> QueueAnswer {
     if is_known { QueueAnswer::Known } else { QueueAnswer::Unknown }
 }
 

@@ -12,6 +12,7 @@ use crate::{
         backoff::Formula,
         function::Model,
         options::{Awaited, Backoff, LaneFailure, OnLost, PrerequisiteFailure},
+        rate::Rate,
         template::{self, Template},
     },
 };
@@ -39,7 +40,20 @@ pub(crate) fn options(model: &Model) -> TokenStream {
     set("on_prerequisite_failure", o.on_prerequisite_failure.map(on_prerequisite_failure));
     set("give_up_after", o.give_up_after.map(duration));
     set("outcome_ttl", o.outcome_ttl.map(duration));
+    let limits = &o.limits;
+    set("limit", limits.limit.as_ref().map(ToTokens::to_token_stream));
+    set("rate", limits.rate.map(rate));
+    set("burst", limits.burst.map(ToTokens::into_token_stream));
+    set("max_working", limits.max_working.map(ToTokens::into_token_stream));
+    set("cost", limits.cost.map(ToTokens::into_token_stream));
+    set("lane_rate", limits.lane_rate.map(rate));
+    set("lane_burst", limits.lane_burst.map(ToTokens::into_token_stream));
     tokens
+}
+
+fn rate(Rate { tasks, function }: Rate) -> TokenStream {
+    let function = Ident::new(function, Span::call_site());
+    quote!(__optimus::Rate::#function(#tasks))
 }
 
 fn duration(duration: Duration) -> TokenStream {

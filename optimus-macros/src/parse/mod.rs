@@ -4,6 +4,8 @@
 pub(crate) mod backoff;
 pub(crate) mod duration;
 pub(crate) mod function;
+pub(crate) mod limits;
 pub(crate) mod option_value;
 pub(crate) mod options;
+pub(crate) mod rate;
 pub(crate) mod template;

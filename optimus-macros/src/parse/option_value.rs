@@ -8,6 +8,7 @@ use syn::{Error, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Result, UnO
 use crate::parse::{
     backoff, duration,
     options::{Awaited, Backoff, LaneFailure, OnLost, PrerequisiteFailure},
+    rate::{self, Rate},
 };
 
 /// The maximum count.
@@ -106,6 +107,27 @@ pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
                  `{name} = \"10m\"`"
             ),
         },
+    };
+    refuse(value, problem)
+}
+
+/// Reads a number of tasks in a time.
+pub(crate) fn rate(name: &Ident, value: &Expr) -> Result<Rate> {
+    let problem = match plain(value) {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => match rate::parse(&text.value()) {
+            Ok(rate) => return Ok(rate),
+            Err(problem) => format!("`{name}`: {problem}"),
+        },
+        _ => {
+            let written: String = source(value).split_whitespace().collect();
+            match rate::parse(&written) {
+                Ok(_) => format!("a rate needs quotes: `{name} = \"{written}\"`"),
+                Err(_) => format!(
+                    "`{name}` takes a number of tasks in a time, as in `{name} = \"100/s\"` or \
+                     `{name} = \"10/m\"`"
+                ),
+            }
+        }
     };
     refuse(value, problem)
 }

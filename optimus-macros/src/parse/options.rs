@@ -18,6 +18,7 @@ use crate::{
     errors::Errors,
     parse::{
         backoff::Formula,
+        limits::{self, Limits},
         option_value,
         template::{self, Template},
     },
@@ -46,6 +47,7 @@ pub(crate) struct Options {
     pub(crate) on_prerequisite_failure: Option<PrerequisiteFailure>,
     pub(crate) give_up_after: Option<Duration>,
     pub(crate) outcome_ttl: Option<Duration>,
+    pub(crate) limits: Limits,
 }
 
 /// The value of `backoff = …`.
@@ -85,7 +87,7 @@ pub(crate) enum PrerequisiteFailure {
 }
 
 /// Every option, in the order of the documentation.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 27] = [
     "name",
     "queue",
     "priority",
@@ -105,11 +107,18 @@ const NAMES: [&str; 20] = [
     "on_prerequisite_failure",
     "give_up_after",
     "outcome_ttl",
+    "limit",
+    "rate",
+    "burst",
+    "max_working",
+    "cost",
+    "lane_rate",
+    "lane_burst",
     "crate",
 ];
 
 /// Names that users of other queues try.
-const SYNONYMS: [(&str, &str); 16] = [
+const SYNONYMS: [(&str, &str); 21] = [
     ("retries", "max_retry"),
     ("retry", "max_retry"),
     ("max_attempts", "max_retry"),
@@ -121,11 +130,16 @@ const SYNONYMS: [(&str, &str); 16] = [
     ("group", "lane"),
     ("partition", "lane"),
     ("ordering_key", "lane"),
-    ("concurrency", "lane_width"),
     ("depends_on", "after"),
     ("requires", "after"),
     ("needs", "after"),
     ("wait_for", "after"),
+    ("concurrency", "max_working"),
+    ("max_concurrency", "max_working"),
+    ("max_running", "max_working"),
+    ("rate_limit", "rate"),
+    ("throttle", "rate"),
+    ("weight", "cost"),
 ];
 
 /// One option, in any form that users try.
@@ -207,6 +221,7 @@ impl Options {
             on_prerequisite_failure: None,
             give_up_after: None,
             outcome_ttl: None,
+            limits: Limits::default(),
         };
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
         let mut given: Vec<Ident> = Vec::new();
@@ -227,6 +242,7 @@ impl Options {
         }
         needs_lane(&given, errors);
         needs_after(&given, errors);
+        limits::check(&given, errors);
         options
     }
 
@@ -278,6 +294,7 @@ impl Options {
             "outcome_ttl" => {
                 self.outcome_ttl = errors.keep(option_value::positive(name, value));
             }
+            _ if self.limits.set(name, value, errors) => {}
             _ => unknown(name, errors),
         }
     }
@@ -293,14 +310,17 @@ fn needs_lane(given: &[Ident], errors: &mut Errors) {
     if given.iter().any(|name| name == "lane") {
         return;
     }
-    for name in given.iter().filter(|name| *name == "lane_width" || *name == "on_lane_failure") {
-        errors.refuse(
-            name,
-            format!(
-                "`{name}` has no effect without a lane; add `lane = \"…\"`, or set both on the \
-                 call, with `.lane(…).{name}(…)`"
-            ),
-        );
+    for name in given {
+        let text = name.to_string();
+        let on_the_call = match &*text {
+            "lane_width" | "on_lane_failure" | "lane_rate" => {
+                format!(", or set both on the call, with `.lane(…).{text}(…)`")
+            }
+            "lane_burst" => String::new(),
+            _ => continue,
+        };
+        let problem = format!("`{text}` has no effect without a lane; add `lane = \"…\"`");
+        errors.refuse(name, problem + &on_the_call);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use optimus::{Backoff, Context, Data, LaneFailure, OnLost, Task, TaskFn, TaskOptions};
+use optimus::{Backoff, Context, Data, LaneFailure, OnLost, Rate, Task, TaskFn, TaskOptions};
 use serde::{Deserialize, Serialize};
 
 /// An order.
@@ -53,6 +53,13 @@ impl Error for Declined {}
     lane = "user-{order.parts.1:>02}",
     lane_width = 65535,
     on_lane_failure = "block",
+    limit = "stripe",
+    rate = "100/s",
+    burst = 10,
+    max_working = 8,
+    cost = 2,
+    lane_rate = "600/m",
+    lane_burst = 3,
     crate = ::optimus,
 )]
 pub async fn charge(
@@ -97,7 +104,14 @@ async fn main() {
         .on_lost(OnLost::Dead)
         .max_losses(5)
         .lane_width(u16::MAX)
-        .on_lane_failure(LaneFailure::Block);
+        .on_lane_failure(LaneFailure::Block)
+        .limit("stripe")
+        .rate(Rate::per_second(100))
+        .burst(10)
+        .max_working(8)
+        .cost(2)
+        .lane_rate(Rate::per_second(10))
+        .lane_burst(3);
     assert_eq!(options, expected);
 
     let order = Order { id: 7, parts: ("a".to_owned(), 1) };

@@ -1,0 +1,243 @@
+//! Reads and changes a limit, pauses what it limits, and takes permits outside tasks:
+//! [`GateHandle`].
+
+use std::{fmt, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use super::{Client, operate::answer_of, permit::Permit};
+use crate::{
+    Error,
+    answers::QueueAnswer,
+    broker::{Acquired, BrokerError},
+    gate::Gate,
+    id::QueueName,
+    limit::{Limit, LimitDetails},
+    platform,
+};
+
+/// How long [`GateHandle::acquire`] waits at most unless it is told otherwise.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The lease of a permit. The client renews it after each third.
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+
+/// The shortest and the longest wait before the next request for a permit.
+const ASK_AFTER: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(500)];
+
+/// A place in a queue where a limit or a pause applies; from [`Client::limit`] or
+/// [`Client::gate`].
+#[derive(Clone)]
+pub struct GateHandle {
+    client: Client,
+    queue: String,
+    gate: Gate,
+    cost: u32,
+    wait_max: Duration,
+}
+
+impl fmt::Debug for GateHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateHandle")
+            .field("queue", &self.queue)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Returns a handle for the limit of this name, in the queue `default` unless
+    /// [`queue`](GateHandle::queue) names another one.
+    ///
+    /// ```no_run
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// use optimus_core::{Limit, Rate};
+    ///
+    /// let stripe = client.limit("stripe").queue("payments");
+    /// stripe.set(Limit::new().rate(Rate::per_second(100)).max_working(8)).await?;
+    /// let permit = stripe.acquire().await?;
+    /// // … one call to the service …
+    /// drop(permit);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn limit(&self, name: impl Into<String>) -> GateHandle {
+        self.gate(QueueName::DEFAULT, Gate::Named(name.into()))
+    }
+
+    /// Returns a handle for what limits the queue, the tasks of a name, a lane, or the tasks that
+    /// name a limit.
+    pub fn gate(&self, queue: impl AsRef<str>, gate: Gate) -> GateHandle {
+        let (client, queue) = (self.clone(), queue.as_ref().to_owned());
+        GateHandle { client, queue, gate, cost: 1, wait_max: WAIT_MAX }
+    }
+}
+
+impl GateHandle {
+    /// Chooses another queue.
+    pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
+        queue.as_ref().clone_into(&mut self.queue);
+        self
+    }
+
+    /// Sets how much of the rate a permit of [`acquire`](Self::acquire) uses. The default is 1.
+    pub fn cost(mut self, cost: u32) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// Sets how long [`acquire`](Self::acquire) waits at most. The default is 30 s.
+    pub fn wait_at_most(mut self, wait: Duration) -> Self {
+        self.wait_max = wait;
+        self
+    }
+
+    /// Sets the limit, instead of the one that tasks bring along. It also applies to the tasks that
+    /// wait already, and stays until it is [removed](Self::remove).
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] for a limit or a name that can't be used; [`Error::is_unavailable`];
+    /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
+    /// to repeat. These are the errors of all methods here.
+    pub async fn set(&self, limit: Limit) -> Result<(), Error> {
+        let queue = self.checked()?;
+        if limit.is_none() {
+            return Err(Error::invalid(format!(
+                "{}: a limit needs a rate or max_working; to remove the limit that was set, use \
+                 remove()",
+                self.gate
+            )));
+        }
+        if let Some(problem) = limit.problem() {
+            return Err(Error::invalid(format!("{}: {problem}", self.gate)));
+        }
+        let set = self.client.0.broker.set_limit(&queue, &self.gate, Some(&limit)).await;
+        set.map_err(|problem| self.failed("set", problem))
+    }
+
+    /// Removes the limit that was set, so that the limits of the tasks apply again.
+    ///
+    /// # Errors
+    /// As for [`set`](Self::set).
+    pub async fn remove(&self) -> Result<(), Error> {
+        let queue = self.checked()?;
+        let removed = self.client.0.broker.set_limit(&queue, &self.gate, None).await;
+        removed.map_err(|problem| self.failed("remove", problem))
+    }
+
+    /// Reads the limit: what it allows now, how much of it is in use, and what waits for it.
+    /// `None` if nothing was set, nothing waits and nothing has used it lately. What tasks bring
+    /// along is known while one of them waits.
+    ///
+    /// # Errors
+    /// As for [`set`](Self::set).
+    pub async fn get(&self) -> Result<Option<LimitDetails>, Error> {
+        let queue = self.checked()?;
+        Ok(self.client.0.broker.limit(&queue, &self.gate).await?)
+    }
+
+    /// Stops the starts of its tasks at once; running tasks continue. `by` and `why` are for those
+    /// who look at it later: [`Inspector::limits`](crate::Inspector::limits) shows them.
+    ///
+    /// ```no_run
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// use optimus_core::Gate;
+    ///
+    /// let tenant = client.gate("sync", Gate::Lane("tenant-7".into()));
+    /// tenant.pause("ann", "their API is down until 14:00").await?;
+    /// tenant.resume().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Returns whether the queue is known, as [`Client::pause`] does.
+    ///
+    /// # Errors
+    /// As for [`set`](Self::set).
+    pub async fn pause(&self, by: &str, why: &str) -> Result<QueueAnswer, Error> {
+        let queue = self.checked()?;
+        let paused = self.client.0.broker.pause_gate(&queue, &self.gate, by, why).await;
+        let is_known = paused.map_err(|problem| self.failed("pause", problem))?;
+        if !is_known {
+            let listed = self.client.list_paused(&queue).await;
+            listed.map_err(|problem| self.failed("pause", problem))?;
+        }
+        Ok(answer_of(is_known))
+    }
+
+    /// Ends a pause: that of an operator, and that of a task's [`Retry`](crate::Retry). Returns
+    /// whether the queue is known.
+    ///
+    /// # Errors
+    /// As for [`set`](Self::set).
+    pub async fn resume(&self) -> Result<QueueAnswer, Error> {
+        let queue = self.checked()?;
+        let resumed = self.client.0.broker.resume_gate(&queue, &self.gate).await;
+        resumed.map(answer_of).map_err(|problem| self.failed("resume", problem))
+    }
+
+    /// Waits for a permit outside tasks, such as in a web request that calls the same service as
+    /// the tasks. The permit counts as a running task of the limit until it is dropped. Only a
+    /// limit that was [set](Self::set) applies, since there is no task that brings one along.
+    ///
+    /// The permit is leased: if this process dies, the permit returns after at most 30 s.
+    ///
+    /// # Errors
+    /// [`Error::is_timeout`] if no permit is free within 30 s, or within
+    /// [`wait_at_most`](Self::wait_at_most); otherwise as for [`set`](Self::set).
+    pub async fn acquire(&self) -> Result<Permit, Error> {
+        let ends = Instant::now() + self.wait_max;
+        let (queue, name) = (self.checked()?, platform::new_uuid().simple().to_string());
+        loop {
+            let wait = match self.ask(&queue, &name).await? {
+                Acquired::Granted => return Ok(self.granted(queue, name)),
+                Acquired::Wait(wait) => wait.clamp(ASK_AFTER[0], ASK_AFTER[1]),
+            };
+            let left = ends.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::no_permit(self.gate.to_string(), self.wait_max));
+            }
+            sleep(wait.min(left)).await;
+        }
+    }
+
+    /// Takes a permit if one is free, as [`acquire`](Self::acquire) does, and does not wait.
+    ///
+    /// # Errors
+    /// As for [`set`](Self::set).
+    pub async fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+        let (queue, name) = (self.checked()?, platform::new_uuid().simple().to_string());
+        Ok(match self.ask(&queue, &name).await? {
+            Acquired::Granted => Some(self.granted(queue, name)),
+            Acquired::Wait(_) => None,
+        })
+    }
+
+    async fn ask(&self, queue: &QueueName, name: &str) -> Result<Acquired, Error> {
+        let broker = &self.client.0.broker;
+        let answer = broker.acquire(queue, &self.gate, self.cost, name, LEASE).await;
+        answer.map_err(|problem| self.failed("acquire", problem))
+    }
+
+    fn granted(&self, queue: QueueName, name: String) -> Permit {
+        Permit::keep(self.client.0.broker.clone(), queue, self.gate.clone(), name)
+    }
+
+    fn checked(&self) -> Result<QueueName, Error> {
+        match self.gate.problem() {
+            Some(problem) => Err(Error::invalid(problem)),
+            None if self.cost == 0 => Err(Error::invalid("the cost of a permit is at least 1")),
+            None => Ok(QueueName::new(&self.queue)?),
+        }
+    }
+
+    fn failed(&self, verb: &str, problem: BrokerError) -> Error {
+        match problem {
+            BrokerError::Unknown(why) => {
+                let what = format!("{verb} of {} in queue {}", self.gate, self.queue);
+                Error::unknown_operation(what, Vec::new(), why)
+            }
+            problem => problem.into(),
+        }
+    }
+}
