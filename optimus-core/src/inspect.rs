@@ -21,7 +21,7 @@ use crate::{
 /// Reads the store of a client.
 #[derive(Clone)]
 pub struct Inspector {
-    broker: Broker,
+    pub(crate) broker: Broker,
 }
 
 impl fmt::Debug for Inspector {

@@ -27,6 +27,7 @@ mod definition;
 mod discard;
 mod durability;
 mod error;
+mod explain;
 mod gate;
 mod headers;
 mod id;
@@ -77,6 +78,7 @@ pub use self::{
     definition::{RunError, RunOutput, Running, TaskDefinition},
     durability::Durability,
     error::Error,
+    explain::{Explanation, Obstacle},
     gate::Gate,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{

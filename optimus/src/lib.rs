@@ -111,6 +111,7 @@ pub use optimus_worker::{Worker, WorkerBuilder};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
 pub use optimus_core::{Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts};
+pub use optimus_core::{Explanation, Obstacle};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 pub use optimus_core::{TaskDetails, WorkerDetails};

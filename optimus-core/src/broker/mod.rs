@@ -12,6 +12,7 @@ mod dial;
 mod dial_error;
 pub(crate) mod endpoint;
 mod error;
+mod explain;
 mod file_reader;
 mod inspect;
 mod keys;
@@ -51,6 +52,7 @@ pub use self::{
     completion_wait::{End, Ends, Returned},
     endpoint::Endpoint,
     error::BrokerError,
+    explain::WorkerLoad,
     inspect::{Counts, Found, WorkerSeen},
     lanes::LaneDetails,
     lease::{Registered, Renewed},

@@ -1,0 +1,187 @@
+//! Plain reads of what keeps a task, a queue or a worker waiting. Each read is bounded.
+
+use redis::Cmd;
+
+use super::{
+    Broker, BrokerError,
+    inspect::{get, size, stored_id, texts, whole},
+    reply,
+};
+use crate::id::{QueueName, TaskId, WorkerId};
+
+/// At most this many entries of the ready list are read to find a task's place.
+const ENTRIES_MAX: usize = 200;
+
+/// At most this many holders of a lane are read.
+const HOLDERS_MAX: &str = "4";
+
+/// At most this many workers are read.
+const WORKERS_MAX: usize = 100;
+
+/// The place of a task in its lane.
+#[derive(Debug)]
+pub struct LanePlace {
+    /// Tasks with a permit.
+    pub holders: Vec<TaskId>,
+    /// How many tasks of the lane get a permit before it.
+    pub ahead: u64,
+}
+
+/// A worker's slots.
+#[derive(Debug)]
+pub struct WorkerLoad {
+    /// The description that the worker registered, as JSON.
+    pub description: String,
+    /// How many tasks of the queue it holds.
+    pub working: u64,
+}
+
+/// What a queue has that is ready or waits.
+#[derive(Debug)]
+pub struct QueueLoad {
+    /// Tasks in the ready list and ranked tasks.
+    pub ready: u64,
+    /// Tasks that are blocked.
+    pub blocked: u64,
+    /// The ms before which no task is due, if any waits for that.
+    pub next_due_ms: Option<u64>,
+    /// The records of some of the first ready tasks.
+    pub first: Vec<Vec<u8>>,
+}
+
+impl Broker {
+    /// Reads where a task is in its lane; `None` if nothing of the lane keeps it waiting. A task
+    /// that has not joined comes after all.
+    pub async fn lane_place(
+        &self,
+        id: &TaskId,
+        lane: &str,
+    ) -> Result<Option<LanePlace>, BrokerError> {
+        let (key, stored) = (self.keys(id.queue()).of(&format!("lane:{lane}")), id.stored());
+        let commands = vec![
+            get(&["ZSCORE", &key, &stored]),
+            get(&["ZRANK", &key, &stored]),
+            get(&["ZCOUNT", &key, "-inf", "(0"]),
+            get(&["ZCARD", &key]),
+            get(&["ZRANGEBYSCORE", &key, "-1", "-1", "LIMIT", "0", HOLDERS_MAX]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (score, rank) = (text(next()?)?, next()?);
+        let (with_permits, all, holders) = (size(&next()?), size(&next()?), next()?);
+        let has_permit = score.is_some_and(|score| score.starts_with('-'));
+        if has_permit || all == 0 {
+            return Ok(None);
+        }
+        let is_in = matches!(rank, redis::Value::Int(_));
+        let before = if is_in { size(&rank) } else { all };
+        let holders = texts("ZRANGEBYSCORE", holders)?;
+        Ok(Some(LanePlace {
+            holders: holders.iter().filter_map(|holder| stored_id(id.queue(), holder)).collect(),
+            ahead: before.saturating_sub(with_permits),
+        }))
+    }
+
+    /// Reads how many entries are before a ready task, and whether that is only the least number:
+    /// the task is not among the first.
+    pub async fn ready_place(&self, id: &TaskId) -> Result<(u64, bool), BrokerError> {
+        let (keys, stored) = (self.keys(id.queue()), id.stored());
+        let last = (ENTRIES_MAX - 1).to_string();
+        let commands = vec![
+            get(&["ZRANK", &keys.of("priority"), &stored]),
+            get(&["ZCARD", &keys.of("priority")]),
+            get(&["LLEN", &keys.of("ready")]),
+            get(&["LRANGE", &keys.of("ready"), "0", &last]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (rank, ranked, length) = (next()?, size(&next()?), size(&next()?));
+        let entries = texts("LRANGE", next()?)?;
+        if let redis::Value::Int(_) = rank {
+            // A claim merges both by age, so some of the list may come first.
+            return Ok((size(&rank), length > 0));
+        }
+        let place = entries.iter().position(|entry| entry.ends_with(&stored));
+        let before = place.map_or(length.min(ENTRIES_MAX as u64), |place| place as u64);
+        Ok((before, place.is_none() || ranked > 0))
+    }
+
+    /// Reads the load of up to 100 workers of a queue.
+    pub async fn worker_loads(&self, queue: &QueueName) -> Result<Vec<WorkerLoad>, BrokerError> {
+        let (keys, last) = (self.keys(queue), (WORKERS_MAX - 1).to_string());
+        let ids = self.read_one(get(&["ZRANGE", &keys.of("workers"), "0", &last])).await?;
+        let ids = texts("ZRANGE", ids)?;
+        let loads = |id: &String| {
+            let description = get(&["HGET", &keys.worker(id), "description"]);
+            [description, get(&["HLEN", &keys.working(id)])]
+        };
+        let commands: Vec<Cmd> = ids.iter().flat_map(loads).collect();
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let mut workers = Vec::new();
+        for _ in ids {
+            let description = text(next()?)?.unwrap_or_default();
+            // One field holds the worker's last claim.
+            let working = size(&next()?).saturating_sub(1);
+            workers.push(WorkerLoad { description, working });
+        }
+        Ok(workers)
+    }
+
+    /// Reads the load of one worker; `None` if the queue does not know it.
+    pub async fn worker_load(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+    ) -> Result<Option<WorkerLoad>, BrokerError> {
+        let (keys, id) = (self.keys(queue), worker.as_str());
+        let commands = vec![
+            get(&["ZSCORE", &keys.of("workers"), id]),
+            get(&["HGET", &keys.worker(id), "description"]),
+            get(&["HLEN", &keys.working(id)]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let is_known = text(next()?)?.is_some();
+        let description = text(next()?)?.unwrap_or_default();
+        let working = size(&next()?).saturating_sub(1);
+        Ok(is_known.then_some(WorkerLoad { description, working }))
+    }
+
+    /// Reads what a queue has to claim.
+    pub async fn queue_load(&self, queue: &QueueName) -> Result<QueueLoad, BrokerError> {
+        let keys = self.keys(queue);
+        let commands = vec![
+            get(&["LLEN", &keys.of("ready")]),
+            get(&["ZCARD", &keys.of("priority")]),
+            get(&["HMGET", &keys.of("meta"), "blocked", "due", "tombstones"]),
+            get(&["LRANGE", &keys.of("ready"), "0", "7"]),
+            get(&["ZRANGE", &keys.of("priority"), "0", "7"]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let entries = size(&next()?) + size(&next()?);
+        let counts = texts("HMGET", next()?)?;
+        let count = |at: usize| counts.get(at).and_then(|text| text.parse::<f64>().ok()).map(whole);
+        let mut first = texts("LRANGE", next()?)?;
+        first.extend(texts("ZRANGE", next()?)?);
+        let tasks = keys.of("tasks");
+        let id = |entry: &String| entry.rsplit(':').next().unwrap_or_default().to_owned();
+        let reads = first.iter().map(|entry| get(&["HGET", &tasks, &id(entry)])).collect();
+        let mut records = Vec::new();
+        for record in self.read(reads).await {
+            records.extend(reply::plain_bytes("HGET", record?)?);
+        }
+        Ok(QueueLoad {
+            ready: entries.saturating_sub(count(2).unwrap_or(0)),
+            blocked: count(0).unwrap_or(0),
+            next_due_ms: count(1),
+            first: records,
+        })
+    }
+}
+
+fn text(value: redis::Value) -> Result<Option<String>, BrokerError> {
+    let bytes = reply::plain_bytes("a read", value)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
