@@ -247,22 +247,22 @@ fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
 /// Reads `<ms> <who>`, a line break, and why.
 fn read_shut(
     until: Option<&str>,
-    paused: Option<&str>,
-    queue_paused: Option<&str>,
-    now_us: u64,
+    gate_pause: Option<&str>,
+    queue_pause: Option<&str>,
+    at_us: u64,
 ) -> Option<Shut> {
-    let now_ms = now_us / 1000;
-    let is_paused = until == Some("inf") || queue_paused.is_some();
+    let now_ms = at_us / 1000;
+    let is_until_resumed = until == Some("inf") || queue_pause.is_some();
     let until = until.and_then(|ms| ms.parse().ok()).map(whole).filter(|ms| *ms > now_ms);
-    if !is_paused && until.is_none() {
+    if !is_until_resumed && until.is_none() {
         return None;
     }
-    let (since, text) = paused.and_then(|text| text.split_once(' ')).unwrap_or_default();
+    let (since, text) = gate_pause.and_then(|text| text.split_once(' ')).unwrap_or_default();
     let (by, why) = text.split_once('\n').unwrap_or((text, ""));
-    let since = since.parse().or_else(|_| queue_paused.unwrap_or_default().parse());
+    let since = since.parse().or_else(|_| queue_pause.unwrap_or_default().parse());
     Some(Shut {
         since: instant(since.unwrap_or(now_ms)),
-        until: until.filter(|_| !is_paused).map(instant),
+        until: until.filter(|_| !is_until_resumed).map(instant),
         by: by.into(),
         why: why.into(),
     })

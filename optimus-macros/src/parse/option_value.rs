@@ -113,21 +113,17 @@ pub(crate) fn duration(name: &Ident, value: &Expr) -> Result<Duration> {
 
 /// Reads a number of tasks in a time.
 pub(crate) fn rate(name: &Ident, value: &Expr) -> Result<Rate> {
-    let problem = match plain(value) {
-        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => match rate::parse(&text.value()) {
-            Ok(rate) => return Ok(rate),
-            Err(problem) => format!("`{name}`: {problem}"),
-        },
-        _ => {
-            let written: String = source(value).split_whitespace().collect();
-            match rate::parse(&written) {
-                Ok(_) => format!("a rate needs quotes: `{name} = \"{written}\"`"),
-                Err(_) => format!(
-                    "`{name}` takes a number of tasks in a time, as in `{name} = \"100/s\"` or \
-                     `{name} = \"10/m\"`"
-                ),
-            }
-        }
+    if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = plain(value) {
+        return rate::parse(&text.value())
+            .or_else(|problem| refuse(value, format!("`{name}`: {problem}")));
+    }
+    let written: String = source(value).split_whitespace().collect();
+    let problem = match rate::parse(&written) {
+        Ok(_) => format!("a rate needs quotes: `{name} = \"{written}\"`"),
+        Err(_) => format!(
+            "`{name}` must be a number of tasks in a time, as in `{name} = \"100/s\"` or \
+             `{name} = \"10/m\"`"
+        ),
     };
     refuse(value, problem)
 }
