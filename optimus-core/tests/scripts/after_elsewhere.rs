@@ -8,7 +8,7 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{done, failed},
+    acts::{Grants, done, failed},
     after::{after, done_as, keyed, or, remembered},
     bench::Bench,
     jobs::job,
@@ -93,6 +93,25 @@ async fn late_and_repeated_relays_change_nothing(bench: Bench) {
     there.at(8).apply(&asks).await.unwrap();
     there.relay_all(9).await;
     there.assert_nobody_waits().await;
+}
+
+/// A relay that read the outbox before others were posted.
+async fn a_late_relay_of_fewer_effects_changes_nothing(bench: Bench) {
+    let (there, here) = two(bench).await;
+    for _ in 0..2 {
+        let first = there.add(0, there_is(&there)).await;
+        here.add_after(1, job(), after(&first)).await;
+    }
+    let asks = here.now().outgoing(&here.queue).await.unwrap().remove(0);
+    assert_eq!(asks.effects.len(), 2);
+    there.at(2).apply(&asks).await.unwrap();
+    succeed(&there, 3, 1).await;
+    let before = there.dump().await;
+    let mut fewer = asks.clone();
+    fewer.effects.truncate(1);
+    let applied = there.at(4).apply(&fewer).await.unwrap();
+    there.assert_unchanged(&before).await;
+    assert!(asks.effects[1].starts_with(&applied.last.to_string()), "both are applied");
 }
 
 async fn ends_elsewhere_are_answered_by_policy(bench: Bench) {
@@ -195,8 +214,11 @@ async fn numbers_of_an_outbox_grow_over_a_failover(bench: Bench) {
     succeed(&there, 2, 2).await;
     there.relay_all(3).await;
     there.restore(&snapshot).await;
-    for seq in 1..=4 {
-        succeed(&there, 4, seq).await;
+    // This time they end in another order.
+    let worker = optimus_core::WorkerId::from_stored("w");
+    let claimed = there.claim(4, &worker, 1, 4).await;
+    for lease in claimed.leases(&worker).iter().rev() {
+        there.complete(4, &[done(lease)]).await;
     }
     there.relay_all(5).await;
     for (first, second) in &pairs {
@@ -222,6 +244,7 @@ on_both![
     a_task_waits_for_one_of_another_queue,
     a_success_that_was_before_is_found,
     late_and_repeated_relays_change_nothing,
+    a_late_relay_of_fewer_effects_changes_nothing,
     ends_elsewhere_are_answered_by_policy,
     a_cancelled_task_no_longer_waits_elsewhere,
     a_lost_question_or_answer_is_asked_for_again,
