@@ -8,7 +8,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
---        outcome: the ms until another attempt · `dead` · `cancelled`; after the first two,
+--        outcome: the ms until another attempt · `dead` · `expired`: dead, because no worker
+--        started the task in time, which never blocks its lane · `cancelled`; after the first two,
 --        `;<queue | task | lane | limit>:<ms>` shuts that gate of the task for a while
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
 --        `<position>=cancelled` for each task that is cancelled instead, then `out` if effects for
@@ -67,10 +68,10 @@ for i = 1, #ids do
       reply = reply == 'OK' and { 'OK' } or reply
       reply[#reply + 1] = held[i] .. '=cancelled'
     end
-  elseif verdict == 'dead' then
+  elseif verdict == 'dead' or verdict == 'expired' then
     note_end(endings, i, id, 'dead', history)
     if record then
-      lane_report(moves, id, record, 'dead')
+      lane_report(moves, id, record, verdict)
     end
   else
     if record then

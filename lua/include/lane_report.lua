@@ -11,14 +11,14 @@ local function step_aside(moves, header, id)
   end
 end
 
--- `state` is `dead`, `cancelled`, or `later` for a task that waits for its next attempt.
+-- `state` is `dead`, `expired`, `cancelled`, or `later` for a task that waits for its next attempt.
 local function lane_report(moves, id, record, state)
   local header = header_with_lane(record)
   if not header then
     return
   elseif state == 'later' then
     step_aside(moves, header, id)
-  elseif state == 'cancelled' or not header.nb then
+  elseif state ~= 'dead' or not header.nb then
     leave_lane(moves, header.n, width_of(header), id)
   end
 end

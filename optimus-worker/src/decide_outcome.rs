@@ -328,7 +328,9 @@ fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
 /// Returns the report of a task that is marked Dead without an attempt.
 pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
     let error = error_entry(&lease, attempt, reason, message);
-    Report::Fail(Failure { lease, outcome: FailureOutcome::Dead, shut: None, error })
+    let outcome =
+        if reason == Reason::Expired { FailureOutcome::Expired } else { FailureOutcome::Dead };
+    Report::Fail(Failure { lease, outcome, shut: None, error })
 }
 
 /// Returns an entry of the error history: JSON without line breaks.

@@ -260,3 +260,15 @@ fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
     unkept.facts.result_ttl = Duration::ZERO;
     assert!(is_success(&unkept, 101));
 }
+
+#[test]
+fn only_an_expired_task_is_reported_as_one_that_never_blocks_its_lane() {
+    for (reason, expected) in
+        [(Reason::Expired, FailureOutcome::Expired), (Reason::Unknown, FailureOutcome::Dead)]
+    {
+        let Report::Fail(failure) = mark_dead(attempt(0).lease, 1, reason, "late") else {
+            panic!("a dead task has failed");
+        };
+        assert_eq!(failure.outcome, expected, "{reason:?}");
+    }
+}

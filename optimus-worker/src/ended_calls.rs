@@ -128,7 +128,7 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
         Report::Complete(_) => Outcome::Success,
         Report::Fail(failure) => match failure.outcome {
             FailureOutcome::Retry(wait) => Outcome::Retry { wait, error: error(&failure.error) },
-            FailureOutcome::Dead => Outcome::Dead(error(&failure.error)),
+            FailureOutcome::Dead | FailureOutcome::Expired => Outcome::Dead(error(&failure.error)),
             FailureOutcome::Cancelled => Outcome::Cancelled,
         },
         Report::Release(release) => match release.give {

@@ -103,7 +103,7 @@ impl Outcome {
     pub(crate) fn failed(failure: &Failure, asked: bool) -> Self {
         let outcome = match failure.outcome {
             FailureOutcome::Retry(next_in) => Self::Retry { next_in, asked, error: None },
-            FailureOutcome::Dead => Self::Dead(None),
+            FailureOutcome::Dead | FailureOutcome::Expired => Self::Dead(None),
             FailureOutcome::Cancelled => Self::Cancelled(None),
         };
         if LevelFilter::current() < outcome.level() {

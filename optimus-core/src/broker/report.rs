@@ -88,6 +88,8 @@ pub enum FailureOutcome {
     Retry(Duration),
     /// The task gets no further attempt.
     Dead,
+    /// The task ends as Dead, because no worker started it in time. It never blocks its lane.
+    Expired,
     /// The task is cancelled.
     Cancelled,
 }
@@ -163,6 +165,7 @@ impl Broker {
             let outcome = match failure.outcome {
                 FailureOutcome::Retry(wait) => millis(wait).to_string(),
                 FailureOutcome::Dead => "dead".to_owned(),
+                FailureOutcome::Expired => "expired".to_owned(),
                 FailureOutcome::Cancelled => "cancelled".to_owned(),
             };
             match failure.shut {

@@ -61,8 +61,13 @@ impl Holds {
         let hand = self.hand(&worker, reference);
         let failure = |(at, (pick, outcome)): (usize, &(Pick, FailureOutcome))| {
             let lease = hand.picked(*pick)?.lease;
+            // Some of those that die have expired.
+            let outcome = match *outcome {
+                FailureOutcome::Dead if at % 2 == 0 => FailureOutcome::Expired,
+                other => other,
+            };
             let error = if at % 3 == 2 { "" } else { r#"{"reason":"failed"}"# };
-            Some(Failure { lease, outcome: *outcome, shut: None, error: error.to_owned() })
+            Some(Failure { lease, outcome, shut: None, error: error.to_owned() })
         };
         let failed: Vec<_> = picks.iter().enumerate().filter_map(failure).collect();
         (!failed.is_empty()).then_some(Call::Fail { worker, failed })

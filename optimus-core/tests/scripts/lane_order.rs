@@ -148,6 +148,17 @@ async fn a_dead_task_blocks_its_lane_if_that_was_asked_for(bench: Bench) {
     assert_eq!(bench.take(7, &worker, 4).await.id, next);
 }
 
+async fn an_expired_task_never_blocks_its_lane(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let (head, next) =
+        (bench.add_in(0, &blocking("a")).await, bench.add_in(0, &blocking("a")).await);
+    let lease = bench.take(1, &worker, 1).await;
+    bench.fail(1, &[failed(&lease, FailureOutcome::Expired)]).await;
+    assert_eq!(bench.state(&head).await, TaskState::Dead);
+    bench.assert_lane("a", &[(&next, -1)]).await;
+    assert_eq!(bench.take(2, &worker, 2).await.id, next);
+}
+
 async fn a_refused_task_does_not_join_and_a_repeated_submit_joins_once(bench: Bench) {
     let unique = || ready(job().biz_id("o-17")).in_lane(Lane::new("a"));
     let (first, second) = (unique(), unique());
@@ -196,6 +207,7 @@ on_both![
     a_dead_or_cancelled_task_passes_its_lane_on,
     a_task_that_a_lost_worker_leaves_dead_passes_its_lane_on,
     a_dead_task_blocks_its_lane_if_that_was_asked_for,
+    an_expired_task_never_blocks_its_lane,
     a_refused_task_does_not_join_and_a_repeated_submit_joins_once,
     a_priority_ranks_the_lane_and_not_the_tasks_in_it,
     any_text_can_be_the_key_of_a_lane,

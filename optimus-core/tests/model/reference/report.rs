@@ -108,6 +108,10 @@ impl Queue {
                     self.end(&lease.id, Place::Dead(now));
                     self.die_in_lane(&lease.id);
                 }
+                FailureOutcome::Expired => {
+                    self.end(&lease.id, Place::Dead(now));
+                    self.leave_lane(&lease.id);
+                }
             }
         }
         self.pass_permits(now);
