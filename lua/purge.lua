@@ -2,7 +2,9 @@
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
--- applies. A dead task that blocks its lane passes the permit on.
+-- applies. It keeps a dead task that blocks its lane, because that lane waits for an operator.
+-- `purge_from` in `meta` shows where the next call begins, so that many such tasks do not keep the
+-- script from those behind them. After a call that removes nothing there is no more to do at once.
 --
 -- The script records the latest birth of the tasks that it removes: `await` concludes that a later
 -- task without a record has succeeded, unless the task is among the deleted. Deleted ids are kept
@@ -26,35 +28,49 @@ local PURGE_MAX = 64
 local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
 
 -- Checks.
-local needs = redis.call('HGET', meta, 'needs')
-if needs and tonumber(needs) > NEEDS_KNOWN then
-  return { 'NEWER', needs }
+local flags = redis.call('HMGET', meta, 'needs', 'purge_from')
+local needs, purge_from = tonumber(flags[1] or 1), tonumber(flags[2] or 0)
+if needs > NEEDS_KNOWN then
+  return { 'NEWER', whole(needs) }
 end
 local ids, above, heavy = {}, 0, 0
--- Returns the tasks of a state that are removed, and the bytes that are left in the state.
-local function victims_of(zset, state)
+local function blocks_lane(id, record)
+  local header = header_with_lane(record)
+  return header and header.nb
+    and redis.call('ZSCORE', derive(meta, 'lane', header.n), id) == '-1'
+end
+-- Returns the tasks of a state that are removed, of those from this rank on; the bytes that are
+-- left in the state; the rank from which the next call reads; and whether there is more to remove.
+local function victims_of(zset, state, from)
   local left, bytes, victims = redis.call('ZCARD', zset), counted_bytes(meta, state), {}
-  local oldest = redis.call('ZRANGE', zset, '0', whole(PURGE_MAX - 1), 'WITHSCORES')
+  local oldest = redis.call('ZRANGE', zset, whole(from), whole(from + PURGE_MAX - 1), 'WITHSCORES')
+  local goes_on, kept = #oldest == 2 * PURGE_MAX, 0
   for i = 1, #oldest, 2 do
     local id, is_old = oldest[i], tonumber(oldest[i + 1]) <= now - age_ms
     local is_above, is_heavy = left > keep, bytes > keep_bytes
     if not (is_old or is_above or is_heavy) then
+      goes_on = false
       break
     end
-    if is_above and not is_old then
-      above = above + 1
-    elseif is_heavy and not is_old then
-      heavy = heavy + 1
+    if state == 'dead' and needs >= NEEDS_OF_LANES
+      and blocks_lane(id, redis.call('HGET', tasks, id)) then
+      kept = kept + 1
+    else
+      if is_above and not is_old then
+        above = above + 1
+      elseif is_heavy and not is_old then
+        heavy = heavy + 1
+      end
+      left = left - 1
+      bytes = bytes_without(bytes, kept_bytes(meta, id), left)
+      victims[#victims + 1] = id
+      ids[#ids + 1] = id
     end
-    left = left - 1
-    bytes = bytes_without(bytes, kept_bytes(meta, id), left)
-    victims[#victims + 1] = id
-    ids[#ids + 1] = id
   end
-  return victims, bytes
+  return victims, bytes, goes_on and from + kept or 0, goes_on and #victims > 0
 end
-local from_dead, dead_bytes = victims_of(dead, 'dead')
-local from_cancelled, cancelled_bytes = victims_of(cancelled, 'cancelled')
+local from_dead, dead_bytes, purge_next, more_dead = victims_of(dead, 'dead', purge_from)
+local from_cancelled, cancelled_bytes, _, more_cancelled = victims_of(cancelled, 'cancelled', 0)
 local moves = moves_of(meta)
 local flow = flow_of_ends(meta, needs)
 if flow then
@@ -94,10 +110,12 @@ end
 if #ids + #untold > 0 then
   redis.call('HSET', meta, 'purged_born', whole(born))
 end
+if purge_next ~= purge_from then
+  redis.call('HSET', meta, 'purge_from', whole(purge_next))
+end
 for _, client in ipairs(idle) do
   redis.call('UNLINK', derive(meta, 'ledger', client))
   redis.call('ZREM', ledgers, client)
 end
-local more = #from_dead == PURGE_MAX or #from_cancelled == PURGE_MAX or #idle == PURGE_MAX
-  or #untold == PURGE_MAX
+local more = more_dead or more_cancelled or #idle == PURGE_MAX or #untold == PURGE_MAX
 return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

@@ -167,7 +167,7 @@ impl WorkerBuilder {
 
     /// Sets how many dead tasks each queue keeps at most, and for how long. The same limits apply
     /// to cancelled tasks. The defaults are 10,000 tasks and 180 days. The oldest tasks are removed
-    /// first.
+    /// first. A dead task that blocks its lane counts, and is not removed.
     pub fn keep_ended(mut self, tasks: usize, age: Duration) -> Self {
         let keep = &mut self.config.keep_ended;
         (keep.tasks, keep.age) = (tasks, age.min(ENDED_FOR_MAX));

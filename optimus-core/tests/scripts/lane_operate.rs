@@ -10,6 +10,7 @@ use optimus_core::{
 use crate::{
     acts::{Grants, failed, keep},
     bench::Bench,
+    jobs::jobs,
     lanes::{blocking, done_in, lane},
 };
 
@@ -77,15 +78,43 @@ async fn a_deleted_head_passes_its_permit_on(bench: Bench) {
     assert_eq!(tombstones(&bench).await, "1", "only the head had an entry");
 }
 
-async fn a_purged_task_that_blocked_its_lane_passes_it_on(bench: Bench) {
+async fn a_purge_keeps_a_dead_task_that_blocks_its_lane(bench: Bench) {
     let worker = bench.worker(0, "w").await;
-    let [head, next, last] = three(&bench, &blocking("a")).await;
-    let lease = bench.take(1, &worker, 1).await;
-    bench.fail(1, &[failed(&lease, FailureOutcome::Dead)]).await;
+    let [head, next, _] = three(&bench, &blocking("a")).await;
+    let dead = bench.add_in(0, &Lane::new("b")).await;
+    for lease in bench.claim(1, &worker, 1, 9).await.leases(&worker) {
+        bench.fail(1, &[failed(&lease, FailureOutcome::Dead)]).await;
+    }
     let purged = bench.at(2).purge(&bench.queue, keep(0, DAY), DAY).await.unwrap();
-    assert_eq!((purged.tasks, bench.state(&head).await), (1, TaskState::Forgotten));
-    bench.assert_lane("a", &[(&next, -1), (&last, 2)]).await;
-    assert_eq!(bench.take(3, &worker, 2).await.id, next);
+    assert_eq!((purged.tasks, purged.more), (1, false));
+    assert_eq!(bench.state(&dead).await, TaskState::Forgotten);
+    assert_eq!(bench.state(&head).await, TaskState::Dead);
+    assert!(bench.claim(3, &worker, 2, 9).await.grants.is_empty(), "its lane waits");
+    bench.at(4).delete_all(&bench.queue, &[&head]).await.unwrap();
+    assert_eq!(bench.take(5, &worker, 3).await.id, next);
+}
+
+async fn purges_reach_the_tasks_behind_many_that_block_their_lanes(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    for (at, count) in [(0, 100), (2, 100)] {
+        let blocks = |n: usize| blocking(&format!("{at} {n}"));
+        let blocked = jobs(count).into_iter().enumerate().map(|(n, task)| task.in_lane(blocks(n)));
+        let tasks: Vec<_> = blocked.chain(jobs(20)).collect();
+        bench.submit(at, &tasks).await;
+        let leases = bench.claim(at + 1, &worker, at + 1, 128).await.leases(&worker);
+        for lease in &leases {
+            bench.fail(at + 1, &[failed(lease, FailureOutcome::Dead)]).await;
+        }
+    }
+    let (mut purged, mut calls) = (0, 0);
+    while purged < 40 {
+        let answer = bench.at(9).purge(&bench.queue, keep(0, DAY), DAY).await.unwrap();
+        assert!(answer.tasks > 0 || !answer.more, "a call that removes nothing is not repeated");
+        (purged, calls) = (purged + answer.tasks, calls + 1);
+        assert!(calls <= 8, "{purged} tasks purged in {calls} calls");
+    }
+    let counts = bench.now().counts(&bench.queue).await.unwrap();
+    assert_eq!(counts.dead, 200);
 }
 
 async fn a_requeued_task_comes_before_those_that_had_no_turn(bench: Bench) {
@@ -147,7 +176,8 @@ on_both![
     a_cancelled_waiter_leaves_no_tombstone,
     a_whole_lane_is_cancelled_or_deleted_in_one_call,
     a_deleted_head_passes_its_permit_on,
-    a_purged_task_that_blocked_its_lane_passes_it_on,
+    a_purge_keeps_a_dead_task_that_blocks_its_lane,
+    purges_reach_the_tasks_behind_many_that_block_their_lanes,
     a_requeued_task_comes_before_those_that_had_no_turn,
     waiting_tasks_are_listed_lane_by_lane_and_counted,
 ];

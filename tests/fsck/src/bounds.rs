@@ -60,7 +60,7 @@ const NAMES: [&str; 52] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 16] = [
+const META: [&str; 17] = [
     "needs",
     "paused",
     "fence",
@@ -75,6 +75,7 @@ const META: [&str; 16] = [
     "lease_min",
     "purged",
     "purged_born",
+    "purge_from",
     "dead_bytes",
     "cancelled_bytes",
 ];

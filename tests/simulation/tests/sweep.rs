@@ -84,11 +84,12 @@ scenes! {
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and
-/// the next two an option that no task of a scene has. Of the last four, two need more tasks than a
-/// scene has: one call removes successes above 1,128, and one call handles more than 128 tasks that
-/// are due at once. The third one needs a key of another type, which only a foreign program would
-/// write. The last one repeats a read that was refused, so that its refusal ends the script.
-const MADE_NOWHERE: [&str; 12] = [
+/// the next two an option that no task of a scene has. Of the last five, three need more tasks than
+/// a scene has: one call removes successes above 1,128, one call handles more than 128 tasks that
+/// are due at once, and one call purges 64 dead tasks of which some block their lanes. The fourth
+/// one needs a key of another type, which only a foreign program would write. The last one repeats
+/// a read that was refused, so that its refusal ends the script.
+const MADE_NOWHERE: [&str; 13] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -99,6 +100,7 @@ const MADE_NOWHERE: [&str; 12] = [
     "redis.call('SET', outcome.key",
     "redis.call('LTRIM', success",
     "local left = redis.call('ZRANGEBYSCORE', zset",
+    "redis.call('HSET', meta, 'purge_from'",
     "redis.call('GET', keys[i])",
     "or redis.call('HSTRLEN', key, id)",
 ];

@@ -52,6 +52,7 @@ impl Queue {
             ("cancelled_bytes", self.ended_bytes(TaskState::Cancelled)),
             ("purged", self.purged),
             ("purged_born", self.purged_born.unwrap_or(0)),
+            ("purge_from", self.purge_from as u64),
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),

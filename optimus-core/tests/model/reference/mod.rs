@@ -67,6 +67,8 @@ pub(crate) struct Queue {
     pub(crate) purged: u64,
     /// The latest time of an id that was purged, or deleted long ago.
     pub(crate) purged_born: Option<u64>,
+    /// How many of the oldest dead tasks the next purge skips, because they block their lanes.
+    pub(crate) purge_from: usize,
     /// Tasks that were deleted recently, and when.
     pub(crate) deleted: BTreeMap<TaskId, u64>,
     /// The place of the last task that began to wait in a lane.

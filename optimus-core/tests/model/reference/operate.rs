@@ -133,27 +133,41 @@ impl Queue {
     }
 
     /// Dead and Cancelled → ∅. Removes the oldest tasks of each state while one is past its age, or
-    /// the tasks are above the limit of number or bytes. It also removes idle ledgers. For tasks
-    /// that were deleted a day ago, only the latest time of their ids is kept.
+    /// the tasks are above the limit of number or bytes. It keeps tasks that block their lanes.
+    /// It also removes idle ledgers. For tasks that were deleted a day ago, only the latest time of
+    /// their ids is kept.
     pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
         let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {
-            let mut taken = 0;
-            for (at, id) in self.ended(kind).into_iter().take(PURGED_MAX) {
+            let (mut taken, mut kept) = (0, 0);
+            let from = if kind == TaskState::Dead { self.purge_from } else { 0 };
+            let oldest: Vec<_> = self.ended(kind).into_iter().skip(from).take(PURGED_MAX).collect();
+            let mut goes_on = oldest.len() == PURGED_MAX;
+            for (at, id) in oldest {
                 let is_old = at + age_ms <= now;
                 let is_above = self.ended(kind).len() > keep;
                 let is_heavy = self.ended_bytes(kind) > bytes;
-                match (is_old, is_above, is_heavy) {
-                    (true, ..) => {}
-                    (_, true, _) => above_count += 1,
-                    (.., true) => above_bytes += 1,
-                    _ => break,
+                if !(is_old || is_above || is_heavy) {
+                    goes_on = false;
+                    break;
+                }
+                if kind == TaskState::Dead && self.tasks[&id].lane_at.is_some() {
+                    kept += 1;
+                    continue;
+                }
+                if is_above && !is_old {
+                    above_count += 1;
+                } else if is_heavy && !is_old {
+                    above_bytes += 1;
                 }
                 self.drop_task(&id);
                 self.purged_born = self.purged_born.max(Some(id.made_ms()));
                 taken += 1;
             }
-            more |= taken == PURGED_MAX;
+            if kind == TaskState::Dead {
+                self.purge_from = if goes_on { from + kept } else { 0 };
+            }
+            more |= goes_on && taken > 0;
             tasks += taken;
         }
         self.pass_permits(now);

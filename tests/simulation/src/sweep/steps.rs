@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use optimus_core::{BoxError, Call, Context, Due, Task, TaskHandle, TaskId, TaskOptions};
+use optimus_core::{
+    BoxError, Call, Context, DeleteAnswer, Due, LaneFailure, Task, TaskHandle, TaskId, TaskOptions,
+};
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
@@ -306,11 +308,22 @@ pub(super) async fn purge(actor: &Actor) {
         Ok(handle) => all &= client.cancel(handle.id()).await.is_ok(),
         Err(_) => all = false,
     }
+    // It ends as Dead, and blocks its lane.
+    let stuck = Misshapen {}.call().lane("stuck").on_lane_failure(LaneFailure::Block);
+    let stuck = client.submit(stuck).await;
+    all &= stuck.is_ok();
     sleep(ms(300)).await;
     network.set_clock(YEAR_MS);
     // A worker cleans up at its start.
     network.kill(1);
     sleep(Duration::from_secs(1)).await;
+    if let Ok(handle) = stuck {
+        let deleted = client.delete(handle.id()).await;
+        all &= deleted.is_ok();
+        if all && network.faults() == 0 && deleted.ok() != Some(DeleteAnswer::Deleted) {
+            network.complain("a task that blocked its lane was purged");
+        }
+    }
     let is_gone = dump(&network.store).values().all(|queue| !queue.keys.contains_key("tasks"));
     if all && network.faults() == 0 && !is_gone {
         network.complain("a task that is a year old still exists");
