@@ -71,31 +71,22 @@ local function ranked_source(queue, want)
   return source
 end
 
--- The due tasks without a priority. They are ready from now on.
-local function due_source(queue, due, now)
+-- The due tasks before the first one with a priority. They come after all others.
+local function due_source(queue, due)
   local items = {}
   for i, id in ipairs(due.all) do
-    if not (due.ranks and due.ranks[i]) then
-      items[#items + 1] = { now, id }
+    if due.ranks and due.ranks[i] then
+      break
     end
+    items[i] = { math.huge, id }
   end
   return source_of(queue.tasks, items, nil)
 end
 
 -- The due tasks that a claim adds to the ready list, and their priorities.
 local function due_left(due, source)
-  local rest, ranks, passed = {}, due.ranks and {}, 0
-  for i, id in ipairs(due.all) do
-    local rank_of = due.ranks and due.ranks[i] or false
-    passed = passed + (rank_of and 0 or 1)
-    if rank_of or passed >= source.at then
-      rest[#rest + 1] = id
-      if ranks then
-        ranks[#rest] = rank_of
-      end
-    end
-  end
-  return rest, ranks
+  local rest = { unpack(due.all, source.at) }
+  return rest, due.ranks and { unpack(due.ranks, source.at, #due.all) }
 end
 
 -- Takes the next of the sources by rank. The waiting come first: they are older.
@@ -127,7 +118,7 @@ local function limited_ids(queue, entries, want, now)
     next_due = later and math.min(next_due or later, later) or next_due
   end
   local ranked, ready = ranked_source(queue, want), ready_source(queue, entries, want)
-  local started = due_source(queue, due, now)
+  local started = due_source(queue, due)
   local is_any_waiting = redis.call('ZCARD', gates.base .. 'waits') > 0
   local ids, records, unranked, not_before = {}, {}, {}, nil
   while #ids < want do
@@ -162,7 +153,7 @@ local function limited_ids(queue, entries, want, now)
         if class then
           leaves = false
         else
-          park(known, id, rank)
+          park(known, id, rank == math.huge and now or rank)
         end
       else
         take_pass(gates, pass, id)

@@ -66,7 +66,7 @@ impl Queue {
             picture.pair("meta", name, value);
         }
         if let Some(since) = self.paused_since {
-            picture.pair("paused", "", format_args!("{since} \n"));
+            picture.pair("paused", "", since);
         }
         if let Some((worker, due)) = &self.timer {
             picture.pair("meta", "timer", format_args!("{worker} {due}"));

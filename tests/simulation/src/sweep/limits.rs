@@ -37,9 +37,10 @@ fn rate(name: &str) -> TaskLimit {
 
 pub(super) async fn limits(actor: &Actor) {
     let broker = actor.user.client.broker().clone();
-    lend(&broker).await;
     let paused = actor.user.pause_queue(&queue()).await;
     let first = submit(actor, 1, Work::new(1, Kind::Lasts(300)), vec![most("m")]).await;
+    lend(&broker).await;
+    drop(broker.pause_gate(&queue(), &named("z"), "the scene", "one task waits alone").await);
     let kinds = [Kind::Fails(1), Kind::Snoozes, Kind::Shuts, Kind::Lasts(0)];
     let mut last = None;
     for (number, kind) in (2..).zip(kinds) {
@@ -52,7 +53,7 @@ pub(super) async fn limits(actor: &Actor) {
     let late = Work::new(9, Kind::Lasts(0)).due(Due::In(ms(30)));
     drop(submit(actor, 9, late, vec![rate("r")]).await);
     drop(submit(actor, 10, Work::new(10, Kind::Lasts(0)), vec![most("s")]).await);
-    let alone = submit(actor, 11, Work::new(11, Kind::Lasts(0)), vec![most("m"), most("z")]).await;
+    let alone = submit(actor, 11, Work::new(11, Kind::Lasts(0)), vec![most("z")]).await;
     for number in 12..30 {
         drop(submit(actor, number, Work::new(number, Kind::Lasts(0)), vec![rate("r")]).await);
     }
@@ -132,7 +133,8 @@ async fn operate(actor: &Actor, broker: &Broker) {
 
 /// Resumes every gate of the queue and removes what was set, until Redis has answered.
 pub(crate) async fn release_all(broker: &Broker) {
-    let gates = [named("r"), named("s"), named("m"), named("back"), Gate::Queue];
+    let gates = ["r", "s", "m", "z", "back"].map(named);
+    let gates = [&gates[..], &[Gate::Queue]].concat();
     for gate in &gates {
         for _ in 0..100 {
             let resumed = match gate {

@@ -266,7 +266,8 @@ pub(super) async fn quarantine(actor: &Actor) {
 }
 
 pub(super) async fn control_words(actor: &Actor) {
-    let kinds = [Kind::Snoozes, Kind::RetriesAfter, Kind::Panics, Kind::GivesUp, Kind::Fatal];
+    let kinds =
+        [Kind::Snoozes, Kind::Shuts, Kind::RetriesAfter, Kind::Panics, Kind::GivesUp, Kind::Fatal];
     for (number, kind) in (1..).zip(kinds) {
         let call = Work::new(number, kind).biz_id(format!("c{number}"));
         let handle = actor.call(number, call).await;
