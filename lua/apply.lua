@@ -51,8 +51,18 @@ local function tell(ref, waiter, state)
   end
 end
 
+-- Whether a task that has ended runs again, or another one has its biz id. Its next end is told.
+local function goes_on(ref)
+  local is_key = string.find(ref, ':', 1, true)
+  local state = is_key and state_of_key(flow, ref, now) or state_of_id(flow, ref)
+  return state == 'met' or state == 'open' and not flow.is_gone[ref]
+end
+
 -- Tells some of those who wait. Returns how many.
 local function tell_all(state, after, ref)
+  if state ~= 'success' and goes_on(ref) then
+    return 0
+  end
   local value, told, last = cached(flow.ties, flow.ties_key, ref), {}, nil
   if value == '*' then
     local found = redis.call('ZRANGEBYSCORE', many_of(flow, ref).key, '(' .. after, '+inf',

@@ -15,13 +15,11 @@ local opening = opening_of(meta, name)
 
 -- Writes.
 redis.call('ZREM', loans, lease_ms == '' and loan or '')
-if not is_granted then
-  return { 'OK', '0' }
-end
-if lease_ms ~= '' then
-  redis.call('ZADD', loans, whole(now + lease_ms), loan)
-else
+if lease_ms == '' then
+  -- No call may have ended a permit whose lease is over.
   redis.call('ZREM', busy, permit)
   write_open(opening, now)
+elseif is_granted then
+  redis.call('ZADD', loans, whole(now + lease_ms), loan)
 end
-return { 'OK', '1' }
+return { 'OK', is_granted and '1' or '0' }

@@ -107,8 +107,12 @@ if options > 0 or may_exist then
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
     end
     local _, read_options = seldom()
-    asked = read_options(queue, { unpack(ARGV, first_option, first_lane - 1) }, ids, now,
-      may_exist)
+    -- One `unpack` takes at most about 8,000 values.
+    local given = {}
+    for i = first_option, first_lane - 1 do
+      given[#given + 1] = ARGV[i]
+    end
+    asked = read_options(queue, given, ids, now, may_exist)
   end
   apart = asked and asked.apart or {}
   if first_lane < past_options then

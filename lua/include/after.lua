@@ -9,8 +9,8 @@ local TIE_BYTES_MAX = 1024
 
 -- Reads fields of a hash that are not cached yet.
 local function load(cache, key, fields)
-  for first = 1, #fields, 4000 do
-    local last = math.min(first + 3999, #fields)
+  for first = 1, #fields, 1000 do
+    local last = math.min(first + 999, #fields)
     local values = redis.call('HMGET', key, unpack(fields, first, last))
     for i = first, last do
       if cache.now[fields[i]] == nil then
@@ -65,7 +65,7 @@ local function flow_of(meta)
   return { meta = meta, base = base, own = string.match(base, ':([^:]*):[^:]*}:$'),
     unmet_key = base .. 'unmet', ties_key = base .. 'ties', unmet = cache_of(), ties = cache_of(),
     many = {}, many_refs = {}, free = {}, asks_gone = {}, giveups_gone = {}, targets = {},
-    outboxes = {} }
+    outboxes = {}, is_gone = {} }
 end
 
 -- The waiters of a reference that has a zset.

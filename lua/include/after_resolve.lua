@@ -19,6 +19,7 @@ local function state_of_id(flow, id)
   elseif has_succeeded(flow, id) then
     return 'met'
   end
+  flow.is_gone[id] = true
   return redis.call('ZSCORE', flow.base .. 'deleted', id) and 'forgotten' or 'open'
 end
 
@@ -26,6 +27,7 @@ end
 local function state_of_key(flow, ref, now)
   local mark = redis.call('GET', flow.base .. 'biz:' .. ref)
   local owner, valid_until, phase = string.match(mark or '', '^(.-):(%d+):([LD])$')
+  flow.is_gone[ref] = phase ~= 'L'
   if phase == 'D' then
     return now < tonumber(valid_until) and 'met' or 'open'
   end
@@ -38,8 +40,8 @@ local function states_of_refs(flow, refs, now)
   for i, ref in ipairs(refs) do
     keys[i] = flow.base .. 'outcome:' .. ref
   end
-  for first = 1, #keys, 4000 do
-    local last = math.min(first + 3999, #keys)
+  for first = 1, #keys, 1000 do
+    local last = math.min(first + 999, #keys)
     for i, outcome in ipairs(redis.call('MGET', unpack(keys, first, last))) do
       local ref = refs[first + i - 1]
       if outcome then

@@ -7,6 +7,8 @@
 
 -- A call ends at most this many loans.
 local LOANS_MAX = 16
+-- A call forgets at most this many gates that have all their tokens again. It spends from fewer.
+local FORGOTTEN_MAX = 256
 
 local function gate_in(gates, name)
   local gate = gates.named[name]
@@ -163,11 +165,12 @@ end
 -- Reads the keys that `write_gates` writes and nothing has read.
 local function read_gates(gates)
   redis.call('HLEN', gates.base .. 'permits')
-  redis.call('ZCARD', gates.base .. 'spent')
+  gates.whole = redis.call('ZRANGEBYSCORE', gates.base .. 'spent', '-inf', whole(gates.now_us),
+    'LIMIT', '0', whole(FORGOTTEN_MAX))
 end
 
 local function write_gates(gates)
-  local spent = {}
+  local spent, forgotten = {}, {}
   if gates.is_shut then
     redis.call('ZREMRANGEBYSCORE', gates.base .. 'shut', '-inf', whole(gates.now))
   end
@@ -187,6 +190,14 @@ local function write_gates(gates)
   end
   if #spent > 0 then
     redis.call('ZADD', gates.base .. 'spent', unpack(spent))
+  end
+  for _, name in ipairs(gates.whole) do
+    if not (gates.named[name] and gates.named[name].is_spent) then
+      forgotten[#forgotten + 1] = name
+    end
+  end
+  if #forgotten > 0 then
+    redis.call('ZREM', gates.base .. 'spent', unpack(forgotten))
   end
   if #gates.permits > 0 then
     redis.call('HSET', gates.base .. 'permits', unpack(gates.permits))

@@ -22,7 +22,8 @@ local function permits_of(meta, ids)
         redis.call('ZCARD', base .. 'busy:' .. name)
         -- Tasks in the ready list wait for the queue's own gate.
         gate.is_awaited = name == '' or redis.call('ZCARD', base .. 'gate:' .. name) > 0
-          and not redis.call('ZSCORE', base .. 'gates', name)
+        -- It may be known to open later, such as when a permit outside tasks ends.
+        gate.opens = tonumber(redis.call('ZSCORE', base .. 'gates', name) or math.huge)
       end
       gate.ids[#gate.ids + 1] = ids[i]
     end
@@ -40,7 +41,7 @@ local function give_back(back, now)
   for _, gate in ipairs(back.gates) do
     redis.call('ZREM', base .. 'busy:' .. gate.name, unpack(gate.ids))
     is_awaited = is_awaited or gate.is_awaited
-    if gate.is_awaited and gate.name ~= '' then
+    if gate.is_awaited and gate.name ~= '' and gate.opens > now then
       opened[#opened + 1], opened[#opened + 2] = whole(now), gate.name
     end
   end

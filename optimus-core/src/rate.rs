@@ -14,7 +14,7 @@ const INTERVAL_US_MIN: u64 = 10;
 /// How many tasks may start in a time, such as 100 a second. Written as text, it is `"100/s"`,
 /// `"10/m"`, `"1000/h"` or `"5/d"`.
 ///
-/// Tasks start evenly: `60/m` and `1/s` are the same rate. A [burst](Limit::burst) lets several
+/// Tasks start evenly: `60/m` and `1/s` are the same rate. A [burst](crate::Limit::burst) lets more
 /// start at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {

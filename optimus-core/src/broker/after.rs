@@ -16,7 +16,7 @@ use crate::id::QueueName;
 /// How many effects one call applies at most.
 const EFFECTS_MAX: usize = 128;
 
-/// How many outboxes one turn reads at most.
+/// How many outboxes of the queue one turn carries at most.
 const OUTBOXES_MAX: usize = 64;
 
 /// The result of one turn of a relay.
@@ -75,11 +75,16 @@ impl Broker {
         let mut carried = 0;
         while let Some(from) = sources.pop_front() {
             for outgoing in self.outgoing(&from).await? {
-                if carried == OUTBOXES_MAX {
-                    turn.more = true;
-                    return Ok(turn);
+                let is_answer = from != *source;
+                // Other relays carry the rest of what a target has to tell.
+                if is_answer && ![source, &from].contains(&&outgoing.target) {
+                    continue;
                 }
-                carried += 1;
+                if !is_answer && carried == OUTBOXES_MAX {
+                    turn.more = true;
+                    break;
+                }
+                carried += usize::from(!is_answer);
                 match self.carry(&outgoing).await {
                     Ok((applied, left)) => {
                         turn.moved += outgoing.moved(applied.last);

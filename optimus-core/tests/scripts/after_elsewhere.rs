@@ -72,6 +72,28 @@ async fn a_success_that_was_before_is_found(bench: Bench) {
     there.assert_nobody_waits().await;
 }
 
+async fn the_answers_of_a_hundred_queues_come_at_once(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let mut wait = Vec::new();
+    for queue in 0..100 {
+        let there = bench.sibling(&format!("there{queue}"));
+        there.worker(0, "w").await;
+        let first = there.add(0, there_is(&there)).await;
+        succeed(&there, 1, 1).await;
+        wait.push(Prerequisite::Task(first));
+    }
+    let waits = wait.chunks(25).map(|some| After::new(some.to_vec()));
+    let mut ids = Vec::new();
+    for wait in waits {
+        ids.push(bench.add_after(2, job(), wait).await);
+    }
+    while bench.relay(3).await.more {}
+    let mut started = bench.run_all(4, &worker, 1).await;
+    started.sort();
+    ids.sort();
+    assert_eq!(started, ids);
+}
+
 async fn late_and_repeated_relays_change_nothing(bench: Bench) {
     let (there, here) = two(bench).await;
     let first = there.add(0, there_is(&there)).await;
@@ -243,6 +265,7 @@ async fn a_queue_for_whose_tasks_others_wait_is_not_retired(bench: Bench) {
 on_both![
     a_task_waits_for_one_of_another_queue,
     a_success_that_was_before_is_found,
+    the_answers_of_a_hundred_queues_come_at_once,
     late_and_repeated_relays_change_nothing,
     a_late_relay_of_fewer_effects_changes_nothing,
     ends_elsewhere_are_answered_by_policy,

@@ -91,6 +91,28 @@ async fn every_end_of_a_prerequisite_is_told(bench: Bench) {
     assert_states(&bench, &three(&bench, &after(&first)).await).await;
 }
 
+/// The end of a task is told later. By then, another task may have its biz id, or it may run again.
+async fn an_end_is_not_told_of_a_prerequisite_that_goes_on(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let first = bench.add(0, job().biz_id("a")).await;
+    bench.add_after(0, job(), or(Cancel, after(&first))).await;
+    bench.at(1).cancel(&first).await.unwrap();
+    let second = bench.add(1, job().biz_id("a")).await;
+    let by_key = three(&bench, &After::new([keyed(&bench, "a")])).await;
+    bench.relay_all(2).await;
+    for id in &by_key {
+        assert_eq!(bench.state(id).await, TaskState::Blocked);
+    }
+    assert_eq!(dead(&bench, &worker, 1).await, second);
+    bench.at(3).requeue(&second).await.unwrap();
+    bench.relay_all(4).await;
+    for id in &by_key {
+        assert_eq!(bench.state(id).await, TaskState::Blocked);
+    }
+    assert_eq!(dead(&bench, &worker, 2).await, second);
+    assert_states(&bench, &by_key).await;
+}
+
 async fn a_purged_prerequisite_counts_as_cancelled(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     bench.add(0, job()).await;
@@ -233,6 +255,7 @@ impl Bench {
 on_both![
     a_dead_prerequisite_is_answered_by_policy,
     every_end_of_a_prerequisite_is_told,
+    an_end_is_not_told_of_a_prerequisite_that_goes_on,
     a_purged_prerequisite_counts_as_cancelled,
     those_who_wait_for_a_cancelled_task_are_told_in_turn,
     a_task_gives_up_after_its_time,

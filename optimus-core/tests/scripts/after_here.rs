@@ -1,7 +1,7 @@
 //! Tasks that wait for other tasks of their queue.
 
 use optimus_core::{
-    After, Due, Lane, TaskState,
+    After, Due, Lane, Prerequisite, TaskState,
     broker::{Cancelled, FailureOutcome, Receipt},
 };
 
@@ -12,7 +12,6 @@ use crate::{
     jobs::{job, ready, ready_at},
     lanes::done_in,
 };
-use optimus_core::Prerequisite;
 
 async fn a_task_waits_until_its_prerequisite_has_succeeded(bench: Bench) {
     let worker = bench.worker(0, "w").await;
@@ -263,7 +262,27 @@ async fn blocked_tasks_are_listed_page_by_page(bench: Bench) {
     assert_eq!(seen, expected);
 }
 
+async fn a_call_may_bring_thousands_of_prerequisites(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let mut firsts = Vec::new();
+    for _ in 0..32 {
+        firsts.push(bench.add(0, job()).await);
+    }
+    let wait = After::new(firsts.into_iter().map(Prerequisite::Task));
+    let tasks: Vec<_> = (0..300).map(|_| waiting(job(), wait.clone())).collect();
+    bench.submit(1, &tasks).await;
+    assert_eq!(bench.run_all(2, &worker, 1).await.len(), 32);
+    bench.relay_all(3).await;
+    let mut started = 0;
+    for seq in 2..5 {
+        started += bench.run_all(4, &worker, seq).await.len();
+    }
+    assert_eq!(started, 300);
+    bench.assert_nobody_waits().await;
+}
+
 on_both![
+    a_call_may_bring_thousands_of_prerequisites,
     a_task_waits_until_its_prerequisite_has_succeeded,
     a_failed_attempt_of_the_prerequisite_releases_nothing,
     it_does_not_matter_which_of_two_tasks_comes_first,

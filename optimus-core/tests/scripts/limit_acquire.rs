@@ -3,7 +3,7 @@
 use optimus_core::{Limit, Rate, broker::Acquired};
 
 use crate::{
-    acts::{Grants, done, ms},
+    acts::{Grants, done, ids_of, ms},
     bench::Bench,
     limits::{at_most, named},
 };
@@ -69,7 +69,31 @@ async fn a_repeated_acquire_takes_nothing_more(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn a_permit_that_is_given_back_after_its_lease_is_free(bench: Bench) {
+    bench.set(Limit::new().max_working(1)).await;
+    assert_eq!(bench.acquire(0, "p").await, Acquired::Granted);
+    bench.give_back(1_001, "p").await;
+    assert_eq!(bench.acquire(1_002, "q").await, Acquired::Granted);
+    bench.assert_sound().await;
+}
+
+/// The gate is to open when the permit ends. It opens earlier, even if that permit is of another
+/// limit.
+async fn the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    bench.set(Limit::new().max_working(2)).await;
+    let ids = ids_of(&bench.add_limited(0, 2, &[at_most("x", 5)]).await);
+    assert_eq!(bench.acquire(0, "p").await, Acquired::Granted);
+    let first = bench.claim(1, &worker, 1, 128).await;
+    assert_eq!(first.ids(), ids[..1]);
+    bench.complete(2, &[done(&first.leases(&worker)[0])]).await;
+    assert_eq!(bench.claim(3, &worker, 2, 128).await.ids(), ids[1..]);
+    bench.assert_sound().await;
+}
+
 on_both![
+    a_permit_that_is_given_back_after_its_lease_is_free,
+    the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside,
     a_permit_is_shared_with_tasks,
     a_permit_ends_with_its_lease_unless_it_is_renewed,
     a_repeated_acquire_takes_nothing_more,

@@ -94,9 +94,12 @@ impl Vm {
 
     fn set_arguments(&self, keys: &[Vec<u8>], values: &[Vec<u8>]) -> mlua::Result<()> {
         for (name, arguments) in [("KEYS", keys), ("ARGV", values)] {
-            let strings: mlua::Result<Vec<_>> =
-                arguments.iter().map(|argument| self.lua.create_string(argument)).collect();
-            self.base.raw_set(name, self.lua.create_sequence_from(strings?)?)?;
+            let table = self.lua.create_table_with_capacity(arguments.len(), 0)?;
+            for argument in arguments {
+                // Lua's stack has room for about 8,000 values, so none stays outside the table.
+                table.raw_push(self.lua.create_string(argument)?)?;
+            }
+            self.base.raw_set(name, table)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use optimus_core::{
     PrerequisiteFailure::{Cancel, Run},
-    TaskId,
+    TaskId, TaskState,
 };
 
 use super::{
@@ -59,7 +59,7 @@ impl Queue {
             }
             if number > last {
                 last = number;
-                work += 1 + self.tell_all(&before, (state, from), name, &mut ends);
+                work += 1 + self.tell_all(now, &before, (state, from), name, &mut ends);
             }
         }
         let mut posted = false;
@@ -80,11 +80,15 @@ impl Queue {
     /// Tells some of those who wait for a task of its end. Returns how many.
     fn tell_all(
         &mut self,
+        now: u64,
         before: &BTreeMap<String, Tie>,
         (state, from): (&str, &str),
         name: &str,
         ends: &mut Vec<(TaskId, String, String)>,
     ) -> usize {
+        if state != "success" && self.goes_on(name, now) {
+            return 0;
+        }
         let is_many = matches!(self.ties.get(name), Some(Tie::Many(_)));
         let waiters = match (is_many, before.get(name), self.ties.get(name)) {
             (true, Some(tie), _) => {
@@ -120,6 +124,23 @@ impl Queue {
             self.outbox.posting.push(format!("end {state} {last} {name}"));
         }
         waiters.len()
+    }
+
+    /// Returns whether a task that has ended runs again, or another one has its biz id.
+    fn goes_on(&self, name: &str, now: u64) -> bool {
+        if name.contains(':') {
+            return self.marks.get(name).is_some_and(|mark| {
+                if mark.done {
+                    return now < mark.valid_until;
+                }
+                self.state(&mark.owner) != TaskState::Dead
+            });
+        }
+        let id = self.tasks.keys().find(|id| id.stored() == name);
+        id.is_some_and(|id| {
+            let ended = [TaskState::Dead, TaskState::Cancelled, TaskState::Forgotten];
+            !ended.contains(&self.state(id))
+        })
     }
 
     /// Notes in the error history of a task why it ends.
