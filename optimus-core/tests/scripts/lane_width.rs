@@ -34,7 +34,9 @@ async fn at_most_as_many_tasks_of_a_lane_are_held_as_it_is_wide(bench: Bench) {
 async fn a_waiting_retry_gives_its_permit_back_and_returns_before_new_tasks(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let wide = lane("a", 2);
-    let tasks: Vec<_> = jobs(5).into_iter().map(|task| task.in_lane(wide.clone())).collect();
+    let mut tasks: Vec<_> = jobs(5).into_iter().map(|task| task.in_lane(wide.clone())).collect();
+    // Tasks that come back start in the order of their ids.
+    tasks.sort_by_key(|task| task.id().stored());
     let ids = ids_of(&tasks);
     bench.submit(0, &tasks).await;
     let leases = bench.claim(1, &worker, 1, 9).await.leases(&worker);
