@@ -10,7 +10,7 @@ use crate::{
 /// Each command of the scripts and of the broker, with arguments that leave no change. `$` is a key
 /// of this worker alone. After the first command the key holds a string, so that commands for other
 /// types fail with a type error. `@` is the set of queue names.
-const PROBES: [&str; 42] = [
+const PROBES: [&str; 44] = [
     "SET $ 1 PX 1000",
     "GET $",
     "MGET $",
@@ -27,6 +27,7 @@ const PROBES: [&str; 42] = [
     "HSTRLEN $ a",
     "HINCRBY $ a 1",
     "HRANDFIELD $ 1",
+    "HSCAN $ 0",
     "HDEL $ a",
     "LPUSH $ a",
     "RPUSH $ a",
@@ -43,6 +44,7 @@ const PROBES: [&str; 42] = [
     "ZRANK $ a",
     "ZSCORE $ a",
     "ZREM $ a",
+    "ZREMRANGEBYSCORE $ 0 0",
     "SADD $ a",
     "SREM $ a",
     "SMEMBERS $",
