@@ -108,8 +108,9 @@ pub(crate) struct Task {
     /// Where it is in its lane, as stored; `None` before it joins.
     pub(crate) lane_at: Option<i64>,
     pub(crate) after: Option<After>,
-    /// What it waits for now, and what it waited for when it ended.
+    /// The prerequisites that are not met.
     pub(crate) unmet: Option<Unmet>,
+    /// Those that were not met when it ended. A requeue waits for them again.
     pub(crate) unmet_ended: Option<Unmet>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_losses: u32,
