@@ -1,12 +1,22 @@
 //! A subscriber of `tracing` that passes each event to the test.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 use tracing::{
-    Event, Level, Metadata, Subscriber,
+    Dispatch, Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
+    subscriber::NoSubscriber,
 };
+
+/// While a process has a single dispatcher, `tracing` asks only the thread that reaches an event
+/// first whether anybody wants that event, and keeps the answer. Without a second dispatcher, a
+/// thread of another test would turn an event off for the test that waits for it.
+static SECOND_DISPATCHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 
 /// An event, as a log would show it.
 #[derive(Debug, Clone)]
@@ -42,6 +52,7 @@ impl EachEvent {
     /// Passes on all events. The function may block or panic, because it runs where a subscriber
     /// would.
     pub fn new(each: impl Fn(LogEvent) + Send + Sync + 'static) -> Self {
+        LazyLock::force(&SECOND_DISPATCHER);
         Self { target: "", level: Level::TRACE, each: Arc::new(each) }
     }
 
