@@ -1,6 +1,8 @@
 //! `cargo xtask test`: runs all checks and tests, on a machine that has only cargo.
 
+use std::env;
 use std::io::{BufRead as _, BufReader};
+use std::num::NonZero;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -23,6 +25,13 @@ pub(crate) const COMMAND: Command = Command {
             unless --fast is given. With --redis, run the tests again on those releases.",
     run: test,
 };
+
+/// The variable of the test harness for the number of tests that run at the same time.
+const TEST_THREADS_VAR: &str = "RUST_TEST_THREADS";
+
+/// The least number of tests that run at the same time. Most tests wait for a lease, a timeout or a
+/// server, so few cores can run several.
+const TEST_THREADS_MIN: usize = 4;
 
 /// The time that the output may stay open after the tests have ended. If it stays open longer, a
 /// test has left a process behind that does not close it.
@@ -99,6 +108,10 @@ fn tests(args: &[String], program: &std::path::Path, tally: &mut Tally) -> anyho
     let mut command = cargo(&["test", "--no-fail-fast"]);
     command.args(scope).args(args).stdout(Stdio::piped());
     command.env(REDIS_SERVER_VAR, program).env(SHARED_REDIS_VAR, server.url());
+    if env::var_os(TEST_THREADS_VAR).is_none() {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        command.env(TEST_THREADS_VAR, cores.max(TEST_THREADS_MIN).to_string());
+    }
     let mut child = command.spawn().context("cargo could not be started")?;
 
     let lines = read_lines(&mut child);
