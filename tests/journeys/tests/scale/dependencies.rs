@@ -1,12 +1,15 @@
-//! Pairs of tasks over several queues and worker processes, submitted in random order. One worker
-//! is killed and one is added. Each second task runs, after its first.
+//! Pairs of tasks over several queues and worker processes, submitted in random order. Two workers
+//! and Redis are killed, and others take their places. Each second task runs, after its first.
 
 use std::{
     collections::HashMap,
+    env,
     time::{Duration, Instant},
 };
 
-use optimus_core::{BoxError, Call, Context, DataKey, ErasedCall, Key, Task, TaskOptions};
+use optimus_core::{
+    BoxError, Call, Client, Context, DataKey, ErasedCall, Inspector, Key, Task, TaskOptions,
+};
 use optimus_testkit::{Proc, RedisServer, Signal, eventually};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +22,12 @@ const LEASE: Duration = Duration::from_secs(5);
 
 /// How many tasks a worker process runs at once.
 const SLOTS: usize = 64;
+
+/// How many workers are killed.
+const KILLED: usize = 2;
+
+/// Names the variable with the address of the journal's server.
+const JOURNAL_URL: &str = "OPTIMUS_TEST_JOURNAL";
 
 const QUEUES: [&str; 8] = ["q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"];
 
@@ -94,7 +103,7 @@ fn second(pair: usize) -> ErasedCall {
 #[ignore = "a process for other tests, which start it with what it needs"]
 async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
-    let journal = Journal::in_redis(&bench.url()).await;
+    let journal = Journal::in_redis(&env::var(JOURNAL_URL).unwrap()).await;
     let worker = bench.worker().lease(LEASE).task_type::<First>().task_type::<Second>();
     let worker = worker.queues(QUEUES).data(journal).concurrency(SLOTS);
     let worker = bench.start(worker);
@@ -103,10 +112,75 @@ async fn a_worker_process_for_the_other_tests() {
     worker.stop().await;
 }
 
-async fn worker_process(bench: &Bench) -> Proc {
-    let process = bench.child("dependencies::a_worker_process_for_the_other_tests").start();
-    process.wait_for_line("works", SOON).await;
-    process
+/// The servers of a run, and its journal, which no fault may touch.
+struct Site {
+    redis: RedisServer,
+    bench: Bench,
+    journal_redis: RedisServer,
+    journal: Journal,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let redis = RedisServer::builder().appendonly_always().start();
+        let journal_redis = RedisServer::start();
+        let bench = Bench::at(&redis.url()).await;
+        let journal = Journal::in_redis(&journal_redis.url()).await;
+        Self { redis, bench, journal_redis, journal }
+    }
+
+    async fn worker(&self) -> Proc {
+        let process = self
+            .bench
+            .child("dependencies::a_worker_process_for_the_other_tests")
+            .env(JOURNAL_URL, self.journal_redis.url())
+            .start();
+        process.wait_for_line("works", SOON).await;
+        process
+    }
+
+    /// Kills a worker when a quarter has run, then Redis, then another worker.
+    async fn harm(mut self, mut workers: [Proc; KILLED + 1], size: Size) -> (Self, Vec<Proc>) {
+        let mut added = Vec::new();
+        let worker_or_redis = [Some(0), None, Some(1)];
+        for (quarter, harmed) in worker_or_redis.into_iter().enumerate() {
+            let lines = size.pairs * (quarter + 1) / 2;
+            let have_run = async || self.journal.len().await > lines;
+            eventually("the next quarter has run", size.within, have_run).await;
+            if let Some(worker) = harmed {
+                workers[worker].kill9();
+                added.push(self.worker().await);
+            } else {
+                self.redis.restart();
+            }
+        }
+        added.extend(workers);
+        (self, added)
+    }
+}
+
+async fn submit_in_random_order(client: &Client, pairs: usize) {
+    let mut tasks: Vec<(bool, usize)> =
+        (0..pairs).flat_map(|pair| [(true, pair), (false, pair)]).collect();
+    fastrand::Rng::with_seed(17).shuffle(&mut tasks);
+    for some in tasks.chunks(10_000) {
+        let calls = some
+            .iter()
+            .map(|(is_first, pair)| if *is_first { first(*pair) } else { second(*pair) });
+        client.submit_all(calls).await.unwrap();
+    }
+}
+
+async fn all_end(inspector: &Inspector, within: Duration) {
+    let ended = async || {
+        let mut open = 0;
+        for queue in QUEUES {
+            let now = inspector.counts(queue).await.unwrap();
+            open += now.ready + now.blocked + now.delayed + now.retry + now.working;
+        }
+        open == 0
+    };
+    eventually("all have ended", within, ended).await;
 }
 
 /// What the journal shows.
@@ -142,49 +216,20 @@ impl Verdict {
 }
 
 async fn each_second_runs_after_its_first(size: Size) {
-    let redis = RedisServer::start();
-    let bench = Bench::at(&redis.url()).await;
-    let journal = Journal::in_redis(&redis.url()).await;
-    let (mut doomed, _second) = (worker_process(&bench).await, worker_process(&bench).await);
-    let begun = Instant::now();
-    let mut tasks: Vec<(bool, usize)> =
-        (0..size.pairs).flat_map(|pair| [(true, pair), (false, pair)]).collect();
-    fastrand::Rng::with_seed(17).shuffle(&mut tasks);
-    let submits = async {
-        for some in tasks.chunks(10_000) {
-            let calls = some.iter().map(
-                |(is_first, pair)| {
-                    if *is_first { first(*pair) } else { second(*pair) }
-                },
-            );
-            bench.client.submit_all(calls).await.unwrap();
-        }
-    };
-    let harm = async {
-        let some_ran = async || journal.len().await > size.pairs / 2;
-        eventually("a quarter has run", size.within, some_ran).await;
-        doomed.kill9();
-        worker_process(&bench).await
-    };
-    let ((), _added) = tokio::join!(submits, harm);
-    let inspector = bench.client.inspector();
-    let ended = async || {
-        let mut open = 0;
-        for queue in QUEUES {
-            let now = inspector.counts(queue).await.unwrap();
-            open += now.ready + now.blocked + now.delayed + now.retry + now.working;
-        }
-        open == 0
-    };
-    eventually("all have ended", size.within, ended).await;
+    let site = Site::start().await;
+    let workers = [site.worker().await, site.worker().await, site.worker().await];
+    let (client, begun) = (site.bench.client.clone(), Instant::now());
+    let submits = submit_in_random_order(&client, size.pairs);
+    let ((), (site, _workers)) = tokio::join!(submits, site.harm(workers, size));
+    all_end(&client.inspector(), size.within).await;
     let took = begun.elapsed();
-    let verdict = Verdict::of(&journal.lines().await);
+    let verdict = Verdict::of(&site.journal.lines().await);
     assert_eq!(verdict.early, [""; 0]);
     assert_eq!((verdict.firsts, verdict.seconds), (size.pairs, size.pairs), "each has run");
-    assert!(verdict.reruns <= SLOTS, "{} attempts were repeated", verdict.reruns);
+    assert!(verdict.reruns <= KILLED * SLOTS, "{} attempts were repeated", verdict.reruns);
     println!(
-        "{} pairs over {} queues in {took:.1?}: each second after its first; the killed worker \
-         cost {} repeats",
+        "{} pairs over {} queues in {took:.1?}: each second after its first; a restart of Redis \
+         and {KILLED} killed workers cost {} repeats",
         size.pairs,
         QUEUES.len(),
         verdict.reruns
