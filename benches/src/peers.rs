@@ -4,19 +4,19 @@
 //! describes the messages between the runners and this harness, and the best settings of each peer.
 
 mod catalog;
-mod complaint;
-mod heard;
+mod folders;
 mod install;
 mod measure;
-mod places;
 mod processes;
 mod program;
+mod program_error;
+mod runner_messages;
 
 use anyhow::Context as _;
 
 use self::catalog::{PEERS, Peer};
+use self::folders::Places;
 use self::measure::Trial;
-use self::places::Places;
 use crate::bench::Bench;
 use crate::options::Options;
 use crate::row::Row;

@@ -11,7 +11,7 @@ use crate::{
     arguments,
     client::{Client, TaskHandle},
     context::{AttemptFacts, Context},
-    control::BoxError,
+    control_words::BoxError,
     data::Data,
     headers::{self, Headers},
     id::{QueueName, TaskId},

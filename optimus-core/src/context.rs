@@ -20,13 +20,13 @@ use tokio::{
 
 use crate::{
     Error,
-    attempt_data::Values,
+    attempt_values::Values,
+    blocking_threads::Threads,
     client::{Client, OwnClient},
     data::Data,
     headers::Headers,
     id::{QueueName, TaskId},
     layers::Layers,
-    threads::Threads,
 };
 
 /// One attempt at a task, as its handler sees it. A context is cheap to clone.

@@ -4,7 +4,7 @@ use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 
-use crate::{control::BoxError, discard::discard};
+use crate::{control_words::BoxError, guarded_drop::discard};
 
 /// A user of Redis and its password, or a token in place of the password.
 ///

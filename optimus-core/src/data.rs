@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::discard::discard;
+use crate::guarded_drop::discard;
 
 /// Identifies a type that a handler wants as a `#[data]` parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

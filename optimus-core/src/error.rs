@@ -10,7 +10,7 @@ use chrono::DateTime;
 
 use crate::{
     broker::SizeLimit,
-    control::BoxError,
+    control_words::BoxError,
     id::TaskId,
     state::{AttemptError, TaskState},
 };

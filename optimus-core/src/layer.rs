@@ -5,9 +5,9 @@ use std::{fmt, slice, sync::Arc};
 use crate::{
     attempt_end::End,
     context::Context,
-    control::BoxError,
+    control_words::BoxError,
     data::DataKey,
-    definition::{RunError, Running},
+    erased_task::{RunError, Running},
     layers::AnyLayer,
     submission::Submission,
 };

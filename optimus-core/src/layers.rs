@@ -5,10 +5,10 @@ use std::{any::TypeId, fmt, pin::Pin, sync::Arc};
 use crate::{
     attempt_end::End,
     context::Context,
-    control::BoxError,
+    control_words::BoxError,
     data::DataKey,
-    definition::{RunError, Running},
-    discard::discard,
+    erased_task::{RunError, Running},
+    guarded_drop::discard,
     layer::{Done, Layer, Next},
     submission::Submission,
 };

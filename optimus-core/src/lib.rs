@@ -11,24 +11,25 @@
 
 mod after;
 mod after_options;
-mod answers;
 mod arguments;
-mod attempt_data;
 mod attempt_end;
+mod attempt_values;
+mod await_without_verb;
+mod blocking_threads;
 mod call;
-mod call_after;
+mod call_prerequisites;
 mod client;
 mod context;
-mod control;
+mod control_words;
 mod credentials;
 mod current_context;
 mod data;
-mod definition;
-mod discard;
 mod durability;
+mod erased_task;
 mod error;
 mod explain;
 mod gate;
+mod guarded_drop;
 mod headers;
 mod id;
 mod inspect;
@@ -37,21 +38,20 @@ mod layer;
 mod layers;
 mod lease;
 mod limit;
-mod not_submitted;
+mod operator_answers;
 mod options;
 mod page_cursor;
-mod poll_interval;
 mod prerequisite_key;
 mod rate;
 mod record;
 mod record_debug;
-mod record_header;
+mod record_json;
 mod retry;
+mod shared_interval;
 mod state;
 mod submission;
 mod task;
 mod task_page;
-mod threads;
 
 #[doc(hidden)]
 pub mod broker;
@@ -64,7 +64,6 @@ pub mod platform;
 
 pub use self::{
     after::{After, Prerequisite, PrerequisiteFailure},
-    answers::{CancelAnswer, DeleteAnswer, QueueAnswer},
     attempt_end::{End, Outcome},
     call::{Call, ErasedCall, Submit},
     client::{
@@ -72,11 +71,11 @@ pub use self::{
         TaskHandle,
     },
     context::Context,
-    control::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
+    control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     credentials::Credentials,
     data::{Data, DataKey},
-    definition::{RunError, RunOutput, Running, TaskDefinition},
     durability::Durability,
+    erased_task::{RunError, RunOutput, Running, TaskDefinition},
     error::Error,
     explain::{Explanation, Obstacle},
     gate::Gate,
@@ -89,13 +88,14 @@ pub use self::{
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
+    operator_answers::{CancelAnswer, DeleteAnswer, QueueAnswer},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
-    poll_interval::interval,
     prerequisite_key::{IntoPrerequisite, Key, key},
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
+    shared_interval::interval,
     state::{AttemptError, Reason, TaskState},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
@@ -103,14 +103,14 @@ pub use self::{
 };
 #[doc(hidden)]
 pub use self::{
+    await_without_verb::{Awaited, NotSubmitted},
+    blocking_threads::Threads,
     client::OwnClient,
     context::AttemptFacts,
     credentials::AskCredentials,
-    discard::panic_text,
     gate::ShutScope,
+    guarded_drop::panic_text,
     layers::Layers,
-    not_submitted::{Awaited, NotSubmitted},
-    threads::Threads,
 };
 #[doc(hidden)]
 pub use inventory;

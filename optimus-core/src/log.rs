@@ -22,7 +22,7 @@ use tracing::{
     subscriber::NoSubscriber,
 };
 
-use crate::discard::discard;
+use crate::guarded_drop::discard;
 
 /// The maximum number of waiting events. Further events are dropped and counted. The limit is high
 /// because a turn of a worker ends thousands of attempts at once, and a subscriber that does not

@@ -1,13 +1,13 @@
 //! A stored task that was read from Redis: [`TaskRecord`].
 //!
-//! A record is a JSON header ([`record_header`](crate::record_header)), a newline, and the user's
+//! A record is a JSON header ([`record_json`](crate::record_json)), a newline, and the user's
 //! bytes. If a task can expire, the submit script puts eight characters of base 36 before the
 //! header: the ms at which Redis accepted the task. A record does not change after the submit.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    after::After, lane::Lane, limit::TaskLimit, options::OnLost, record_header::read_header,
+    after::After, lane::Lane, limit::TaskLimit, options::OnLost, record_json::read_header,
     retry::Backoff,
 };
 

@@ -15,7 +15,7 @@ use crate::{
     limit::Limit,
     options::{Due, TaskOptions},
     rate::Rate,
-    record_header::{Header, millis},
+    record_json::{Header, millis},
     submission::{BLOB_BYTES_MIN, Submission},
 };
 

@@ -11,7 +11,7 @@ use crate::{
     lane::Lane,
     limit::TaskLimit,
     options::{Due, TaskOptions},
-    record_header::Header,
+    record_json::Header,
 };
 
 /// Payloads above this size are stored apart from the record, so that claims do not pass them

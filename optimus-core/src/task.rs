@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    call::Call, context::Context, control::BoxError, data::DataKey, options::TaskOptions,
+    call::Call, context::Context, control_words::BoxError, data::DataKey, options::TaskOptions,
     prerequisite_key::Key,
 };
 

@@ -8,7 +8,7 @@ mod errors;
 mod expand;
 mod parse;
 mod suggest;
-mod validate;
+mod validate_function;
 
 use proc_macro::TokenStream;
 
@@ -25,7 +25,7 @@ pub fn task(attr: TokenStream, item: TokenStream) -> TokenStream {
     };
     let options = parse::options::Options::parse(attr.into(), &mut errors);
     let mut model = parse::function::Model::new(options, function, &mut errors);
-    let sound = validate::check(&mut model, &mut errors);
+    let sound = validate_function::check(&mut model, &mut errors);
     let mut code = if sound { expand::expand(&model) } else { expand::fallback::stub(&model) };
     code.extend(errors.into_tokens());
     code.into()

@@ -17,7 +17,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::{
     attempts::Attempt,
-    ended_calls,
+    layer_ended,
     outcome_log::{self, End, Outcome},
     report_batch::ReportBatch,
     shared::Shared,
@@ -61,7 +61,7 @@ impl Answered {
     /// Counts an attempt that has ended, passes the answer to its layers, and keeps it for the log.
     pub(crate) fn end(&mut self, shared: &Shared, attempt: Arc<Attempt>, answer: &Answer<'_>) {
         let Some(ended) = attempt.ended() else { return };
-        ended_calls::answered(&attempt, answer);
+        layer_ended::answered(&attempt, answer);
         let replaced = answer.instead();
         let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
         shared.tally.count(outcome);

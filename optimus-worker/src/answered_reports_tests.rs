@@ -12,10 +12,10 @@ use super::*;
 use crate::{
     Worker,
     decide_outcome::{Decision, Report},
-    idle_worker::{Nothing, idle_worker},
     prepare::{Claim, prepare},
     reporter::take_in_reports,
     tally::Counts,
+    test_worker::{Nothing, idle_worker},
 };
 
 /// A layer that keeps the outcomes that it hears.
@@ -71,7 +71,7 @@ impl Held {
         attempt.set_ended(Outcome::Success(Level::DEBUG));
         let held = Self { shared, lease };
         let decision = Decision::from(held.report());
-        ended_calls::start(&held.shared, &attempt, Some(&decision));
+        layer_ended::start(&held.shared, &attempt, Some(&decision));
         held.shared.reporter.push(held.report());
         held
     }
@@ -167,7 +167,7 @@ async fn layers_hear_what_redis_did_with_the_report() {
             _ => {}
         }
         held.counts().await;
-        ended_calls::finish(&held.shared, &attempt).await;
+        layer_ended::finish(&held.shared, &attempt).await;
         assert_eq!(*heard.0.lock().unwrap(), [expected]);
     }
 }
@@ -177,6 +177,6 @@ async fn layers_hear_what_was_reported_if_redis_does_not_answer() {
     let heard = Hears::default();
     let held = Held::layered("heard-unanswered", heard.clone()).await;
     let attempt = held.shared.attempts.of(&held.lease).unwrap();
-    ended_calls::finish(&held.shared, &attempt).await;
+    layer_ended::finish(&held.shared, &attempt).await;
     assert_eq!(*heard.0.lock().unwrap(), ["GivenBack"]);
 }

@@ -14,7 +14,7 @@ use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    decide_outcome::Facts, ended_calls::EndedCalls, outcome_log::Outcome, wakeups::Wakeups,
+    decide_outcome::Facts, layer_ended::EndedCalls, outcome_log::Outcome, role_wakeups::Wakeups,
 };
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
@@ -276,7 +276,7 @@ mod tests {
     use optimus_core::{Data, QueueName, Token, WorkerId};
 
     use super::*;
-    use crate::idle_worker::first_facts;
+    use crate::test_worker::first_facts;
 
     const FENCE: u64 = 7;
 

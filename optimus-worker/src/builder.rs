@@ -13,7 +13,7 @@ use crate::{
     Worker,
     config::{Config, Order},
     environment::Environment,
-    registry::Registry,
+    task_registry::Registry,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::{
     claim_request::{ClaimRequest, Mode},
     executor,
-    polls::{Load, Polls, backup_wait},
+    poll_schedule::{Load, Polls, backup_wait},
     prepare::{Claim, prepare},
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},

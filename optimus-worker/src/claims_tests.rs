@@ -4,8 +4,8 @@ use optimus_core::{Task, TaskState, WorkerId};
 
 use super::*;
 use crate::{
-    idle_worker::{Nothing, idle_worker},
     reporter::take_in_reports,
+    test_worker::{Nothing, idle_worker},
 };
 
 #[tokio::test]

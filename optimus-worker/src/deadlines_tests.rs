@@ -3,7 +3,7 @@
 use optimus_core::{AttemptFacts, Context, Data, Lease, TaskId, Token};
 
 use super::*;
-use crate::idle_worker::{first_facts, idle_worker};
+use crate::test_worker::{first_facts, idle_worker};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 

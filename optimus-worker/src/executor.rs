@@ -19,7 +19,7 @@ use crate::{
     answered_reports::{Answer, Answered},
     attempts::{Attempt, Stop},
     decide_outcome::{self, Decision, HandlerEnd, Report},
-    ended_calls,
+    layer_ended,
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
     shared::Shared,
@@ -120,7 +120,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     }
     discard(running);
     discard(ended);
-    ended_calls::finish(&shared, &attempt).await;
+    layer_ended::finish(&shared, &attempt).await;
     drop(unfinished);
     drop(slot);
 }
@@ -128,7 +128,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
 /// Reports the outcome of a settled attempt. The attempt is counted and logged, and its layers are
 /// called, once Redis has answered.
 pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
-    ended_calls::start(shared, attempt, decision.as_ref());
+    layer_ended::start(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
     if let Some(decision) = decision {
         shared.reporter.push(decision.report);

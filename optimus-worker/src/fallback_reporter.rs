@@ -65,7 +65,7 @@ mod tests {
     use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 
     use super::*;
-    use crate::{Worker, decide_outcome::Report, heartbeat::Heartbeat, idle_worker::Nothing};
+    use crate::{Worker, decide_outcome::Report, heartbeat::Heartbeat, test_worker::Nothing};
 
     const SOON: Duration = Duration::from_secs(20);
 

@@ -12,13 +12,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     attempts::Stop,
+    lease_state::BEATS_PER_LEASE,
     outcome_log,
     reconcile::{Before, befores, reconcile},
     rejected_beats::RejectedBeats,
     role::Role,
     served_queue::Served,
     shared::Shared,
-    standing::BEATS_PER_LEASE,
     worker_start::new_worker_id,
 };
 

@@ -8,7 +8,7 @@ use optimus_core::{
 use optimus_testkit::{EachEvent, LogEvent};
 
 use super::*;
-use crate::{Worker, attempts::Attempt, idle_worker::Nothing, prepare::Claim};
+use crate::{Worker, attempts::Attempt, prepare::Claim, test_worker::Nothing};
 
 /// A worker whose roles don't run: the test does their work step by step.
 struct Stepped {

@@ -1,16 +1,16 @@
 //! The running process of the Optimus task queue. Applications use the facade crate `optimus`.
 //!
-//! When you call [`Worker::run`], the worker checks its `registry` of tasks and registers under a
-//! lease in each queue that it serves. The `claimer` then takes turns. Each turn is one write to
+//! When you call [`Worker::run`], the worker checks its tasks (`task_registry`) and registers under
+//! a lease in each queue that it serves. The `claimer` then takes turns. Each turn is one write to
 //! Redis. It contains the reports since the last turn, which the `reporter` keeps, and a claim for
 //! as many tasks as there are idle slots. The `executor` runs each claimed task, and
 //! `decide_outcome` turns its end into a report.
 //!
 //! The `maintenance` thread runs outside the handlers' runtime, with its own connections. Its roles
-//! are `heartbeat`, `deadlines`, `fallback_reporter`, `driver_watch`, `work_listener`,
+//! are `heartbeat`, `deadlines`, `fallback_reporter`, `io_driver_watch`, `work_listener`,
 //! `cancel_listener`, `reaper`, `janitor`, `steward` and `summary`. They run even if handlers block
 //! every thread of their runtime. The worker also ends on the maintenance thread: in the phases of
-//! `worker_end`, and then with `worker_leave`. `shutdown` and `process` start the end.
+//! `shutdown_phases`, and then with `worker_leave`. `shutdown_state` and `process` start the end.
 //!
 //! Both sides share the table `attempts`, which contains every attempt that runs or whose report is
 //! still held.
@@ -25,52 +25,52 @@ mod claims;
 mod config;
 mod deadlines;
 mod decide_outcome;
-mod driver_watch;
-mod ended_calls;
 mod environment;
 mod executor;
 mod fallback_reporter;
 mod heartbeat;
-#[cfg(test)]
-mod idle_worker;
+mod io_driver_watch;
 mod janitor;
-mod ledgers;
+mod layer_ended;
+mod lease_state;
+mod ledger_retention;
 mod maintenance;
 mod marked_dead;
 mod misfit;
 mod outcome_log;
-mod polls;
+mod poll_schedule;
 mod prepare;
 mod process;
 mod quarantine;
-mod queues;
 mod reaper;
 mod reconcile;
 mod refused_wait;
-mod registry;
 mod rejected_beats;
 mod relay;
 mod report_batch;
 mod report_buffer;
 mod reporter;
 mod role;
+mod role_wakeups;
 mod running_worker;
 mod served_queue;
+mod served_queues;
 mod shared;
 mod shares;
-mod shutdown;
+mod shutdown_phases;
+mod shutdown_state;
 mod signals;
 mod slots;
 mod span;
-mod standing;
 mod steward;
 mod summary;
 mod tally;
+mod task_registry;
+#[cfg(test)]
+mod test_worker;
 mod user_code;
-mod wakeups;
 mod work_listener;
 mod worker;
-mod worker_end;
 mod worker_leave;
 mod worker_start;
 

@@ -14,22 +14,23 @@ use crate::{
     answered_reports,
     cancel_listener::CancelListener,
     deadlines::Deadlines,
-    driver_watch::DriverWatch,
     fallback_reporter::FallbackReporter,
     heartbeat::Heartbeat,
+    io_driver_watch::DriverWatch,
     janitor::Janitor,
     process::Process,
     reaper::Reaper,
     relay::Relay,
     role::{run, supervise},
+    role_wakeups::Wakeup,
     shared::Shared,
-    shutdown::Shutdown,
+    shutdown_phases,
+    shutdown_state::Shutdown,
     steward::Steward,
     summary::Summary,
     user_code::discard,
-    wakeups::Wakeup,
     work_listener::WorkListener,
-    worker_end, worker_leave,
+    worker_leave,
 };
 
 /// The time in which each role ends its turn after it is asked to stop, unless Redis does not
@@ -99,7 +100,7 @@ impl Thread {
         let Self { shared, claimer, mut process, runtime, alive } = self;
         let shutdown = &shared.shutdown;
         let ending = async {
-            supervise("shutdown", shutdown, worker_end::end(&shared)).await;
+            supervise("shutdown", shutdown, shutdown_phases::end(&shared)).await;
             shutdown.stop_roles();
         };
         let signals = async {

@@ -59,11 +59,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        idle_worker::{Nothing, idle_worker},
         prepare::{Claim, prepare},
         reconcile::{befores, reconcile},
         reporter::take_in_reports,
         tally::Counts,
+        test_worker::{Nothing, idle_worker},
     };
 
     #[tokio::test]

@@ -9,7 +9,9 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{running_worker::LOG_WITHIN, shared::Shared, shutdown::Shutdown, signals::Signals};
+use crate::{
+    running_worker::LOG_WITHIN, shared::Shared, shutdown_state::Shutdown, signals::Signals,
+};
 
 /// The exit code `EX_TEMPFAIL` of `sysexits.h`, which means that a supervisor may try again later.
 pub(crate) const EXIT_BLOCKED: i32 = 75;

@@ -183,7 +183,7 @@ impl Role for Relay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::idle_worker::idle_worker;
+    use crate::test_worker::idle_worker;
 
     fn name(queue: &str) -> QueueName {
         QueueName::new(queue).unwrap()

@@ -24,8 +24,8 @@ use crate::{
     decide_outcome::Report,
     report_batch::{Kind, ReportBatch},
     report_buffer::{Refused, ReportBuffer},
+    role_wakeups::Wakeups,
     shared::Shared,
-    wakeups::Wakeups,
 };
 
 /// The most unsent reports of a queue with which a worker still claims from the queue.

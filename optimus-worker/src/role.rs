@@ -7,9 +7,9 @@ use optimus_core::platform;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    shutdown::Shutdown,
+    role_wakeups::Wakeup,
+    shutdown_state::Shutdown,
     user_code::{discard, panic_text},
-    wakeups::Wakeup,
 };
 
 /// A part of the worker that acts in turns. Each turn returns how long the role can rest.
@@ -56,7 +56,7 @@ pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Fut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{idle_worker::idle_worker, running_worker::Running};
+    use crate::{running_worker::Running, test_worker::idle_worker};
 
     #[tokio::test]
     async fn a_role_that_panics_ends_its_worker_which_reports_the_panic_and_leaves() {

@@ -89,7 +89,7 @@ mod tests {
     use tokio::runtime::Builder;
 
     use super::*;
-    use crate::{Worker, idle_worker::Nothing};
+    use crate::{Worker, test_worker::Nothing};
 
     #[test]
     fn a_runtime_that_ends_after_its_worker_is_no_failure_of_the_worker() {

@@ -16,7 +16,7 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::{standing::Standing, wakeups::Wakeups};
+use crate::{lease_state::Standing, role_wakeups::Wakeups};
 
 /// The value if the claimer waits for no due time.
 const NO_DUE: u64 = u64::MAX;

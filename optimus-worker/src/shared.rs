@@ -7,9 +7,9 @@ use optimus_core::{Data, Layers, OwnClient, Threads, broker::Broker, log::Log};
 use tokio::runtime::Handle;
 
 use crate::{
-    attempts::Attempts, config::Config, ledgers::Ledgers, marked_dead::MarkedDead,
-    quarantine::Quarantine, queues::Queues, registry::Registry, reporter::Reporter,
-    shutdown::Shutdown, slots::Slots, tally::Tally, wakeups::Wakeups,
+    attempts::Attempts, config::Config, ledger_retention::Ledgers, marked_dead::MarkedDead,
+    quarantine::Quarantine, reporter::Reporter, role_wakeups::Wakeups, served_queues::Queues,
+    shutdown_state::Shutdown, slots::Slots, tally::Tally, task_registry::Registry,
 };
 
 /// The state that all roles of one worker share.

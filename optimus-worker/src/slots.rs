@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::wakeups::Wakeups;
+use crate::role_wakeups::Wakeups;
 
 /// The capacity of the worker. The claimer never asks for more tasks than there are idle slots.
 #[derive(Debug)]

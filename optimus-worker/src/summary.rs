@@ -69,7 +69,7 @@ mod tests {
     use tracing::Level;
 
     use super::*;
-    use crate::{idle_worker::idle_worker, outcome_log::Outcome};
+    use crate::{outcome_log::Outcome, test_worker::idle_worker};
 
     #[tokio::test(start_paused = true)]
     async fn what_has_ended_is_summed_up_when_a_minute_is_over() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use optimus_core::Task;
 
 use super::*;
-use crate::idle_worker::{Nothing, idle_worker};
+use crate::test_worker::{Nothing, idle_worker};
 
 const SOON: Duration = Duration::from_secs(20);
 const NOW: Duration = Duration::from_millis(10);

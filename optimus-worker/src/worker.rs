@@ -8,9 +8,9 @@ use crate::{
     WorkerBuilder,
     config::Config,
     process::{EXIT_BLOCKED, Process},
-    registry::Registry,
     running_worker::Running,
     signals::Signals,
+    task_registry::Registry,
     worker_start::start,
 };
 

@@ -16,18 +16,18 @@ use tokio::{runtime::Handle, time::Instant};
 use crate::{
     attempts::Attempts,
     config::{self, Config},
-    ledgers::Ledgers,
+    ledger_retention::Ledgers,
     marked_dead::MarkedDead,
     quarantine::Quarantine,
-    queues::Queues,
-    registry::Registry,
     reporter::Reporter,
+    role_wakeups::Wakeups,
     served_queue::Served,
+    served_queues::Queues,
     shared::Shared,
-    shutdown::Shutdown,
+    shutdown_state::Shutdown,
     slots::Slots,
     tally::Tally,
-    wakeups::Wakeups,
+    task_registry::Registry,
 };
 
 /// Whether the hint was printed. A process prints it once, for any number of workers.

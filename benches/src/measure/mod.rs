@@ -15,11 +15,11 @@ mod one_drain;
 mod plain;
 mod queues;
 mod redis_instructions;
+mod result_waits;
 mod script_time;
 mod steady;
 mod submit;
-mod used;
-mod waiting;
+mod used_queue;
 
 pub(crate) use submit::RETURN_ONE;
 
@@ -53,10 +53,10 @@ pub(crate) const USUAL: &[Measurement] = &[
     latency::DELAY_PRECISION,
     due::DUE,
     features::FEATURES,
-    used::USED,
+    used_queue::USED,
     queues::QUEUES,
     connections::CONNECTIONS,
-    waiting::WAITING,
+    result_waits::WAITING,
     growth::GROWTH,
     memory::MEMORY,
     idle::IDLE,

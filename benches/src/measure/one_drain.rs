@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use super::used::Before;
+use super::used_queue::Before;
 use crate::agent::protocol::{Kind, Load};
 use crate::bench::Bench;
 use crate::field::{Field, Sample};

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::complaint::complaint;
-use super::places::Places;
+use super::folders::Places;
 use super::program::Runner;
+use super::program_error::complaint;
 
 /// Installs the missing dependencies.
 ///

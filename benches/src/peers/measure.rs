@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Outcome;
 use super::catalog::{Peer, Settings, Setup, Way};
-use super::places::Places;
+use super::folders::Places;
 use super::processes::Processes;
 use crate::agent::protocol::PAYLOAD_BYTES;
 use crate::bench::Bench;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 
-use super::complaint::complaint;
-use super::heard::{Heard, tallied};
+use super::program_error::complaint;
+use super::runner_messages::{Heard, tallied};
 use crate::executions::Executions;
 use crate::process::tree;
 

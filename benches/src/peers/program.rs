@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::catalog::{Settings, Way};
-use super::places::Places;
+use super::folders::Places;
 
 /// A runner in `benches/peers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

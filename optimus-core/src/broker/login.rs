@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     credentials::{AskCredentials, Credentials},
-    discard::discard,
+    guarded_drop::discard,
     log::Log,
 };
 

@@ -12,7 +12,7 @@ use std::{
 use optimus_testkit::{Signal, hanging_file};
 
 use super::*;
-use crate::control::BoxError;
+use crate::control_words::BoxError;
 
 fn login(url: &str, ask: Option<AskCredentials>) -> Arc<Login> {
     Arc::new(Login::new(&Place::parse(url).unwrap_or_else(|_| panic!("{url} is valid")), ask))

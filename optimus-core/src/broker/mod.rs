@@ -3,7 +3,6 @@
 //! This module is for the other Optimus crates and is not public API. It exposes no type of the
 //! `redis` crate.
 
-mod after;
 mod claim;
 mod completion_wait;
 mod confirm;
@@ -26,6 +25,7 @@ mod parameters;
 mod permissions;
 mod prerequisites;
 mod pulse;
+mod relay;
 mod reply;
 mod report;
 mod script_call;
@@ -47,7 +47,6 @@ use tokio::time::Instant;
 
 pub use self::reply::Reply;
 pub use self::{
-    after::{Applied, Outgoing, Reasked, RelayTurn},
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
     completion_wait::{End, Ends, Returned},
     endpoint::Endpoint,
@@ -60,6 +59,7 @@ pub use self::{
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
     prerequisites::PrerequisiteDetails,
+    relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
     script_call::ScriptCall,
     script_refusal::Refusal,

@@ -8,7 +8,7 @@ use crate::{
     id::{QueueName, WorkerId},
     lane::Lane,
     lease::{Lease, Token},
-    record_header::millis,
+    record_json::millis,
 };
 
 /// How many keys of `complete` a call without extras but lanes passes.

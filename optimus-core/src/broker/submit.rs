@@ -8,7 +8,7 @@ use crate::{
     id::{QueueName, TaskId},
     lane::Lane,
     options::Due,
-    record_header::millis,
+    record_json::millis,
     submission::Submission,
 };
 

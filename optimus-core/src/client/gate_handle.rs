@@ -8,11 +8,11 @@ use tokio::time::{Instant, sleep};
 use super::{Client, operate::answer_of, permit::Permit};
 use crate::{
     Error,
-    answers::QueueAnswer,
     broker::{Acquired, BrokerError},
     gate::Gate,
     id::QueueName,
     limit::{Limit, LimitDetails},
+    operator_answers::QueueAnswer,
     platform,
 };
 

@@ -1,6 +1,5 @@
 //! Submits tasks and controls them: [`Client`].
 
-mod asks;
 mod builder;
 mod completion_listener;
 mod confirmer;
@@ -11,6 +10,7 @@ mod ledger;
 mod many_results;
 mod operate;
 mod permit;
+mod prerequisite_asks;
 mod readahead;
 mod siblings;
 mod submit_all;

@@ -9,8 +9,8 @@ use tokio::{task_local, time::timeout};
 use crate::{
     Error,
     context::Context,
-    control::BoxError,
-    discard::{discard, panic_text},
+    control_words::BoxError,
+    guarded_drop::{discard, panic_text},
     layers::Layers,
     submission::Submission,
 };

@@ -7,7 +7,7 @@ use tracing::{
     level_filters::{LevelFilter, STATIC_MAX_LEVEL},
 };
 
-use crate::{broker::Receipt, discard::discard, id::TaskId};
+use crate::{broker::Receipt, guarded_drop::discard, id::TaskId};
 
 /// Calls the subscriber in the task of the submitter, so that the event is inside its spans. If the
 /// subscriber panics, only the event is lost, because the task is stored.

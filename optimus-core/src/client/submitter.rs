@@ -10,10 +10,10 @@ use tokio::{
 };
 
 use super::{
-    asks::Asks,
     confirmer::{CALLS_MAX, Confirmer},
     delivery::Delivery,
     ledger::{Ledger, Over, Place},
+    prerequisite_asks::Asks,
     submit_batches::{Answers, CallerBatch, Request, Waiting},
 };
 use crate::{
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        broker::Endpoint, call::Submit as _, context::Context, control::BoxError, task::Task,
+        broker::Endpoint, call::Submit as _, context::Context, control_words::BoxError, task::Task,
     };
 
     #[derive(Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use optimus_core::{
 use crate::{
     answer::Answer,
     call::{Call, DueMs, SubmitCall, Wait, Wanted},
-    holds::Holds,
+    granted_tasks::Holds,
     lanes::{blocking, lane},
     reference::{Place, Queue},
     step::{Aim, Kind, Pick, Plan, Step},

@@ -12,7 +12,7 @@ use crate::{
     bench::Bench,
     chance::{NARROW, WIDE, Width, steps},
     dump::Dump,
-    reach::{Goal, NARROW_GOAL, Reach, WIDE_GOAL},
+    reached_cases::{Goal, NARROW_GOAL, Reach, WIDE_GOAL},
     run::Run,
     shrink::shrunk,
     step::Step,

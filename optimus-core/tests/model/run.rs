@@ -10,7 +10,7 @@ use crate::{
     bench::{Bench, START},
     call::{Call, LEDGER_IDLE_MS},
     names::Names,
-    reach::Reach,
+    reached_cases::Reach,
     reference::Queue,
     send,
     side::Side,

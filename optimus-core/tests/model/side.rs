@@ -1,8 +1,8 @@
 //! One queue on both sides, and their comparison: [`Side`].
 
 use crate::{
-    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, observed::Observed,
-    picture::Picture, reference::Queue,
+    actors::Actors, answer::Answer, bench::Bench, call::Call, dump::Dump, keys_as_lines::Picture,
+    observed::Observed, reference::Queue,
 };
 
 /// The longest ready list that wakes a worker whenever it grows, in case a wakeup was lost.

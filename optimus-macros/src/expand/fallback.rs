@@ -7,7 +7,7 @@ use quote::quote;
 use crate::{
     expand::body_fn,
     parse::function::{Model, Param},
-    validate::result_borrows,
+    validate_function::result_borrows,
 };
 
 /// Generates the function's name and arguments, with an empty body.

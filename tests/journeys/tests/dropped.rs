@@ -4,7 +4,7 @@ mod common;
 
 use std::{future::pending, thread, time::Duration};
 
-use common::{Bench, Double, Gate, Wait, hog::Hog, view};
+use common::{Bench, Double, Gate, Wait, blocking_task::Hog, view};
 use optimus_core::{QueueName, Task, TaskHandle, TaskState};
 use optimus_testkit::{Hold, RedisServer, Signal, eventually};
 use optimus_worker::WorkerBuilder;

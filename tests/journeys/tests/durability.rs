@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Raw, pair::Pair};
+use common::{Bench, Double, Raw, server_pair::Pair};
 use futures_util::future::join_all;
 use optimus_core::{Client, Durability, Task};
 use optimus_testkit::{FaultProxy, RedisServer, eventually};

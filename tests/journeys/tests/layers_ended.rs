@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Bench, Double, Gate, Wait, hog::Hog};
+use common::{Bench, Double, Gate, Wait, blocking_task::Hog};
 use optimus_core::{
     Backoff, BoxError, Cancel, Context, End, Layer, Outcome, Reason, Snooze, Task, TaskHandle,
     TaskId, TaskOptions,

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Bench, Double, lonely::Lonely};
+use common::{Bench, Double, one_thread::Lonely};
 use optimus_core::{
     Backoff, BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskOptions,
     TaskState,

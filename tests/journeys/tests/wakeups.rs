@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Gate, Raw, Wait, hog::Hog, lonely::Lonely};
+use common::{Bench, Double, Gate, Raw, Wait, blocking_task::Hog, one_thread::Lonely};
 use optimus_core::{BoxError, Client, Context, DataKey, Due, Task, TaskState};
 use optimus_testkit::{Hold, RedisServer, eventually};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! provider of the process, and an existing default is not used. Files are read for each
 //! connection, so renewed certificates need no restart.
 
-mod explain;
+mod failure;
 mod files;
 mod trust;
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Display};
 use optimus_core::{TaskId, TaskState};
 
 use super::{Entry, Mark, Place, Queue, Task, Tie};
-use crate::picture::Picture;
+use crate::keys_as_lines::Picture;
 
 impl Queue {
     /// Returns every key with its content, one line per member; members without an order are

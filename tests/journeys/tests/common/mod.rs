@@ -1,11 +1,11 @@
 //! A client and workers on a separate store, and tasks for tests.
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
-pub mod hog;
-pub mod lonely;
+pub mod blocking_task;
+pub mod one_thread;
 pub mod orders;
-pub mod pair;
 mod raw;
+pub mod server_pair;
 pub mod steps;
 
 use std::{env, time::Duration};

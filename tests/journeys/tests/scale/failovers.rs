@@ -7,7 +7,7 @@ use optimus_core::{QueueName, Task, TaskHandle, TaskOptions, TaskState};
 use optimus_testkit::{FaultProxy, eventually};
 use optimus_worker::WorkerBuilder;
 
-use crate::common::{Bench, Raw, pair::Pair};
+use crate::common::{Bench, Raw, server_pair::Pair};
 
 const TASKS: usize = 5_000;
 const SOON: Duration = Duration::from_secs(60);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::account::{Account, Answer, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
-use super::explain::explain;
 use super::queues::Queues;
+use super::repeat_reason::explain;
 use super::verdict::{Findings, Verdict};
 use super::{Event, Found, How, Why, biz, read_history};
 

@@ -11,16 +11,16 @@ mod acts;
 mod biz;
 mod check;
 mod event;
-mod explain;
 mod line;
 mod log;
 mod operations;
 mod queues;
+mod repeat_reason;
 mod requests;
 mod verdict;
 
 pub use check::{Rules, check, check_events};
 pub use event::{Event, Found, How, What};
-pub use explain::Why;
 pub use log::{HistoryLog, now_ns, read_history};
+pub use repeat_reason::Why;
 pub use verdict::Verdict;

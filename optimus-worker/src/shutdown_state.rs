@@ -1,4 +1,4 @@
-//! The signals of a shutdown: [`Shutdown`]. The phases themselves are in `worker_end.rs`.
+//! Which parts of the worker must end, and why: [`Shutdown`]. `shutdown_phases.rs` ends them.
 
 use std::sync::{
     OnceLock,

@@ -3,7 +3,8 @@
 use std::{any::TypeId, pin::Pin, time::Duration};
 
 use crate::{
-    arguments, context::Context, control::BoxError, data::DataKey, options::TaskOptions, task::Task,
+    arguments, context::Context, control_words::BoxError, data::DataKey, options::TaskOptions,
+    task::Task,
 };
 
 /// How an attempt failed.

@@ -121,5 +121,5 @@ pub(crate) fn backup_wait(workers: usize) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "polls_tests.rs"]
+#[path = "poll_schedule_tests.rs"]
 mod tests;

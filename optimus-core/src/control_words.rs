@@ -334,5 +334,5 @@ impl fmt::Display for Chain<'_> {
 }
 
 #[cfg(test)]
-#[path = "control_tests.rs"]
+#[path = "control_words_tests.rs"]
 mod tests;
