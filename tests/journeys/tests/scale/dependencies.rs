@@ -113,14 +113,14 @@ async fn a_worker_process_for_the_other_tests() {
 }
 
 /// The servers of a run, and its journal, which no fault may touch.
-struct Site {
+struct Servers {
     redis: RedisServer,
     bench: Bench,
     journal_redis: RedisServer,
     journal: Journal,
 }
 
-impl Site {
+impl Servers {
     async fn start() -> Self {
         let redis = RedisServer::builder().appendonly_always().start();
         let journal_redis = RedisServer::start();
@@ -216,14 +216,14 @@ impl Verdict {
 }
 
 async fn each_second_runs_after_its_first(size: Size) {
-    let site = Site::start().await;
-    let workers = [site.worker().await, site.worker().await, site.worker().await];
-    let (client, begun) = (site.bench.client.clone(), Instant::now());
+    let servers = Servers::start().await;
+    let workers = [servers.worker().await, servers.worker().await, servers.worker().await];
+    let (client, begun) = (servers.bench.client.clone(), Instant::now());
     let submits = submit_in_random_order(&client, size.pairs);
-    let ((), (site, _workers)) = tokio::join!(submits, site.harm(workers, size));
+    let ((), (servers, _workers)) = tokio::join!(submits, servers.harm(workers, size));
     all_end(&client.inspector(), size.within).await;
     let took = begun.elapsed();
-    let verdict = Verdict::of(&site.journal.lines().await);
+    let verdict = Verdict::of(&servers.journal.lines().await);
     assert_eq!(verdict.early, [""; 0]);
     assert_eq!((verdict.firsts, verdict.seconds), (size.pairs, size.pairs), "each has run");
     assert!(verdict.reruns <= KILLED * SLOTS, "{} attempts were repeated", verdict.reruns);
