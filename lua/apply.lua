@@ -131,6 +131,7 @@ local posts = #flow.targets > 0 and '1' or '0'
 -- Writes.
 redis.call('HDEL', applied, '')
 redis.call('HSET', applied, source, whole(last))
+mark_ties(flow)
 write_unmet_ends(flow, queue, endings, now)
 write_free(flow, now)
 if flow.needs < NEEDS_OF_AFTER then

@@ -70,11 +70,13 @@ redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
 redis.call('HLEN', cancel)
+redis.call('HLEN', waiters)
 
 -- Writes.
 redis.call('HDEL', cancel, '')
 if #intents > 0 then
   redis.call('HSET', cancel, unpack(intents))
+  set_end_mark(string.sub(meta, 1, -5), 'cancel')
 end
 for _, worker in ipairs(woken) do
   local wakeups = derive(meta, 'wake', worker)

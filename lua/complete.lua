@@ -20,10 +20,9 @@
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, then `out` if
 --        effects for a relay were posted
 
-local tasks, working, success, cancel, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local meta, permits, tries, errors, blobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local priorities = KEYS[11]
-local FIXED_KEYS = 11
+local tasks, working, success, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local tries, errors, blobs, priorities = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local FIXED_KEYS = 8
 -- The byte of `@`.
 local LANE_MARK = 64
 local now_override = ARGV[1]
@@ -32,13 +31,12 @@ local now_override = ARGV[1]
 local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 
 -- Checks.
-local held, reply, first_id, count = still_held(working)
+local held, reply, first_id, count = still_held(working, 1)
 if #held == 0 then
   return reply
 end
 local ids = column(first_id, count, held)
-local summaries = column(first_id + count, count, held)
-local first_extra, now = first_id + 2 * count + 1, 0
+local first_summary, first_extra, now = first_id + count, first_id + 2 * count + 1, 0
 local past_extras = first_extra + tonumber(ARGV[first_extra - 1] or 0)
 local first_lane, is_held = first_extra, nil
 while first_lane < past_extras and string.byte(ARGV[first_lane]) ~= LANE_MARK do
@@ -51,8 +49,12 @@ if past_extras > first_extra and #held < count then
   end
 end
 local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_moves
+local base
+if first_extra < past_extras then
+  base = string.sub(tasks, 1, -6)
+end
 if first_lane > first_extra then
-  local _, _, _, read_extras = seldom()
+  local _, _, read_extras = seldom()
   results, biz_keys, biz_of, sided, remembered =
     read_extras(FIXED_KEYS, first_id, first_extra, first_lane, past_extras, is_held)
   if #biz_keys > 0 then
@@ -68,10 +70,10 @@ end
 if first_lane < past_extras then
   local leave_lanes, pass_permits
   leave_lanes, pass_permits, write_moves = laned()
-  moves = leave_lanes(meta, first_id, first_lane, past_extras, is_held)
+  moves = leave_lanes(base .. 'meta', first_id, first_lane, past_extras, is_held)
   pass_permits(moves)
 end
-local base, outcomes = string.sub(meta, 1, -5), nil
+local outcomes
 if remembered then
   local _, _, outcomes_of = waiting()
   outcomes = outcomes_of(base, remembered, biz_of, biz_keys)
@@ -80,32 +82,23 @@ if moves or marks or outcomes then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
-local queue, endings, write_ends, flow, write_success, back, give_back
-if marks or redis.call('EXISTS', cancel, waiters, permits, base .. 'ties') > 0 then
-  local endings_of, note_end, permits_of, _
-  endings_of, note_end, write_ends, _, permits_of, give_back = seldom()
-  back = permits_of(meta, ids)
-  if back then
-    now = now_ms(now_override)
-  end
-  queue = { meta = meta, cancel = cancel, waiters = waiters }
-  endings = endings_of(queue, ids)
-  for i, id in ipairs(ids) do
-    local biz = biz_of and biz_of[id]
-    note_end(endings, i, id, 'success', nil, biz and biz_keys[biz], biz and marks[biz])
-  end
-  if redis.call('HLEN', base .. 'ties') > 0 then
-    local flow_of_success
-    flow_of_success, write_success = waiting()
-    now = now_ms(now_override)
-    flow = flow_of_success(meta, ids, biz_of, biz_keys, now)
-  end
+local ends, write_ends
+-- All that a success without extras means for others is in `waiters`, or has a mark there.
+if marks or redis.call('EXISTS', waiters) == 1 then
+  local ends_of
+  ends_of, write_ends = seldom()
+  now = now_ms(now_override)
+  ends = ends_of(string.sub(tasks, 1, -6), waiters, ids, marks, biz_of, biz_keys, now)
 end
 
 -- Writes.
 redis.call('HDEL', tasks, unpack(ids))
 redis.call('HDEL', working, unpack(ids))
-redis.call('RPUSH', success, unpack(summaries))
+if #held == count then
+  redis.call('RPUSH', success, unpack(ARGV, first_summary, first_extra - 2))
+else
+  redis.call('RPUSH', success, unpack(column(first_summary, count, held)))
+end
 if successes + #ids > SUCCESS_SLACK then
   redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
 end
@@ -122,17 +115,10 @@ if outcomes then
     redis.call('SET', outcome.key, outcome.id .. ' ' .. whole(now), 'PX', outcome.keep)
   end
 end
-if endings then
-  write_ends(queue, endings, now)
-end
 if moves then
   write_moves(moves, now)
 end
-if back then
-  give_back(back, now)
-end
-if flow then
-  write_success(flow, now)
-  reply = with_out(reply, flow)
+if ends then
+  reply = write_ends(ends, reply, now)
 end
 return reply

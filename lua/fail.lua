@@ -24,7 +24,7 @@ local queue = { meta = meta, dead = dead, cancelled = cancelled, cancel = cancel
   waiters = waiters }
 
 -- Checks.
-local held, reply, first_id, count = still_held(working)
+local held, reply, first_id, count = still_held(working, 2)
 if #held == 0 then
   return reply
 end

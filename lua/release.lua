@@ -21,7 +21,7 @@ local now = now_ms(ARGV[1])
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 
 -- Checks.
-local held, reply, first_id, count = still_held(working)
+local held, reply, first_id, count = still_held(working, 1)
 if #held == 0 then
   return reply
 end

@@ -70,6 +70,9 @@ const BOUNDS: &[Bound] = &[
     rate("idle", ("queues", Number(20)), 30.0),
     rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
+    per_task("redis_instructions", "life_at_batch", 1, 306_100.0),
+    per_task("redis_instructions", "life_at_batch", 16, 50_000.0),
+    per_task("redis_instructions", "life_at_batch", 128, 36_000.0),
     added("lanes", 1, 285_000.0),
     added("lanes", 16, 95_000.0),
     added("lanes", 128, 76_000.0),
@@ -97,8 +100,11 @@ const fn rate(name: &'static str, param: (&'static str, Param), most: f64) -> Bo
 
 /// What a feature adds to a task.
 const fn added(name: &'static str, batch: u64, most: f64) -> Bound {
-    let param = Some(("added_at_batch", Number(batch)));
-    Bound { name, param, most: Most::Instructions(most) }
+    per_task(name, "added_at_batch", batch, most)
+}
+
+const fn per_task(name: &'static str, of: &'static str, batch: u64, most: f64) -> Bound {
+    Bound { name, param: Some((of, Number(batch))), most: Most::Instructions(most) }
 }
 
 /// Prints each bound with its measured value. Returns a sentence for each broken bound.

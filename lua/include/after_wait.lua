@@ -39,12 +39,20 @@ local function read_waits(flow)
   flow.needs = tonumber(redis.call('HGET', flow.meta, 'needs') or 1)
   flow.unmet.size = redis.call('HLEN', flow.unmet_key)
   flow.ties.size = redis.call('HLEN', flow.ties_key)
+  flow.is_unmarked = not has_end_mark(flow.base, 'ties')
   redis.call('ZCARD', flow.base .. 'asks')
   redis.call('ZCARD', flow.base .. 'giveups')
   flow.asks, flow.giveups = {}, {}
 end
 
+local function mark_ties(flow)
+  if flow.is_unmarked and #flow.ties.changed > 0 then
+    set_end_mark(flow.base, 'ties')
+  end
+end
+
 local function write_waits(flow, now)
+  mark_ties(flow)
   write_ties(flow)
   write_unmet(flow)
   for key, members in pairs({ asks = flow.asks, giveups = flow.giveups }) do

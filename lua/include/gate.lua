@@ -164,7 +164,9 @@ end
 
 -- Reads the keys that `write_gates` writes and nothing has read.
 local function read_gates(gates)
-  redis.call('HLEN', gates.base .. 'permits')
+  -- While some tasks have permits, the mark is set.
+  gates.is_unmarked = redis.call('HLEN', gates.base .. 'permits') == 0
+    and not has_end_mark(gates.base, 'permits')
   gates.whole = redis.call('ZRANGEBYSCORE', gates.base .. 'spent', '-inf', whole(gates.now_us),
     'LIMIT', '0', whole(FORGOTTEN_MAX))
 end
@@ -201,5 +203,8 @@ local function write_gates(gates)
   end
   if #gates.permits > 0 then
     redis.call('HSET', gates.base .. 'permits', unpack(gates.permits))
+    if gates.is_unmarked then
+      set_end_mark(gates.base, 'permits')
+    end
   end
 end

@@ -1,37 +1,36 @@
 -- report: the common parts of `complete`, `fail` and `release`.
 --
 -- ARGV   1 now override · 2 runs; then for each run of reports under one token: the token, how
---        many; then the ids; then further columns with one value for each id
+--        many; then the ids; then further columns with one value for each id. If all have one
+--        token, it can be the second argument, unless more follows the columns
 
 local FIRST_RUN = 3
-
--- Returns the reply, which says whether effects for a relay were posted.
-local function with_out(reply, flow)
-  if #flow.targets > 0 then
-    reply = reply == 'OK' and { 'OK' } or reply
-    reply[#reply + 1] = 'out'
-  end
-  return reply
-end
 
 -- Returns the positions of the reports whose token matches the token of their task, a reply that
 -- names the other reports, where the ids begin in ARGV, and how many there are. A task that appears
 -- twice in a call is ended once.
-local function still_held(working)
-  if ARGV[2] == '1' and ARGV[FIRST_RUN + 1] == '1' then
-    -- A single report, for example from a worker with one slot, needs no lists and numbers.
-    if redis.call('HGET', working, ARGV[FIRST_RUN + 2]) == ARGV[FIRST_RUN] then
-      return { 1 }, 'OK', FIRST_RUN + 2, 1
+local function still_held(working, columns)
+  local runs, token, left = tonumber(ARGV[2]), ARGV[2], nil
+  local run, first_id, count = FIRST_RUN, FIRST_RUN, 0
+  if not runs then
+    first_id, count = FIRST_RUN, (#ARGV - 2) / (columns + 1)
+    left = count
+  else
+    first_id, count = FIRST_RUN + 2 * runs, 0
+    for i = FIRST_RUN + 1, first_id - 1, 2 do
+      count = count + tonumber(ARGV[i])
     end
-    return {}, { 'OK', 1 }, FIRST_RUN + 2, 1
+    token, left = ARGV[run], tonumber(ARGV[run + 1])
   end
-  local run, first_id, count = FIRST_RUN, FIRST_RUN + 2 * tonumber(ARGV[2]), 0
-  for i = FIRST_RUN + 1, first_id - 1, 2 do
-    count = count + tonumber(ARGV[i])
+  if count == 1 then
+    -- A single report, for example from a worker with one slot, needs no lists.
+    if redis.call('HGET', working, ARGV[first_id]) == token then
+      return { 1 }, 'OK', first_id, 1
+    end
+    return {}, { 'OK', 1 }, first_id, 1
   end
   local tokens = redis.call('HMGET', working, unpack(ARGV, first_id, first_id + count - 1))
   local held, reply, seen, still = {}, 'OK', {}, 0
-  local token, left = ARGV[run], tonumber(ARGV[run + 1])
   for i = 1, count do
     while left == 0 do
       run = run + 2

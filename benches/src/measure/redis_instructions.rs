@@ -1,4 +1,5 @@
-//! Counts the instructions of Redis for each call of a plain task's life with valgrind.
+//! Counts the instructions of Redis for each call of a plain task's life, and for the whole life,
+//! with valgrind.
 
 use std::time::Duration;
 
@@ -42,10 +43,13 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         let calls = (TASKS / batch).max(CALLS_MIN);
         let run = async |broker, calls, stage| Life { broker, calls, batch }.up_to(stage).await;
         let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
+        let life = samples.iter().fold(Sample::new(), Sample::plus);
         for (stage, sample) in STAGES[1..].iter().zip(samples) {
             let shown = params([("of", (*stage).into()), ("batch", batch.into())]);
             rows.push(Row::of_runs(REDIS_INSTRUCTIONS.name, shown, &[sample]));
         }
+        let shown = params([("life_at_batch", batch.into())]);
+        rows.push(Row::of_runs(REDIS_INSTRUCTIONS.name, shown, &[life]));
     }
     Ok(rows)
 }

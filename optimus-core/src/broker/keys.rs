@@ -38,6 +38,7 @@
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |
+//! | `waiters`, field `#<key>` | | that key has content, so a success must look at it |
 //! | `result:<id>` | string, expires | what the handler returned |
 //! | `requeued:<operation>` | string, expires | the task of a completed requeue |
 //! | `biz:<task>:<biz id>` | string | the task that holds a biz id |

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How many keys of `complete` a call without extras but lanes passes.
-const PLAIN_KEYS: usize = 7;
+const PLAIN_KEYS: usize = 4;
 
 /// An attempt that succeeded.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ impl Broker {
             if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
             ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
-        push_leases(&mut call, done.iter().map(|d| &d.borrow().lease));
+        push_leases(&mut call, done.iter().map(|d| &d.borrow().lease), is_plain);
         for completion in done.iter().map(Borrow::borrow) {
             call.push_with(|bytes| completion.write_summary(bytes));
         }
@@ -160,7 +160,7 @@ impl Broker {
         failed: &[impl Borrow<Failure>],
     ) -> ScriptCall {
         let mut call = self.call(&scripts::FAIL, queue, worker.as_str());
-        push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease));
+        push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease), true);
         for failure in failed.iter().map(Borrow::borrow) {
             let outcome = match failure.outcome {
                 FailureOutcome::Retry(wait) => millis(wait).to_string(),
@@ -189,7 +189,7 @@ impl Broker {
         given: &[impl Borrow<Release>],
     ) -> ScriptCall {
         let mut call = self.call(&scripts::RELEASE, queue, worker.as_str());
-        push_leases(&mut call, given.iter().map(|g| &g.borrow().lease));
+        push_leases(&mut call, given.iter().map(|g| &g.borrow().lease), true);
         for release in given.iter().map(Borrow::borrow) {
             match release.give {
                 Give::Head => call.push("head:"),
@@ -224,10 +224,12 @@ impl Broker {
     }
 }
 
-/// Pushes the part that all reports share: runs of equal tokens, then the ids.
+/// Pushes the part that all reports share: runs of equal tokens, then the ids. If all tokens are
+/// equal and only columns follow, the script needs no count.
 fn push_leases<'a>(
     call: &mut ScriptCall,
     leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
+    only_columns_follow: bool,
 ) {
     let mut runs: Vec<(Token, usize)> = Vec::new();
     for lease in leases.clone() {
@@ -236,10 +238,14 @@ fn push_leases<'a>(
             _ => runs.push((lease.token, 1)),
         }
     }
-    call.push(runs.len());
-    for (token, length) in runs {
+    if let (true, [(token, _)]) = (only_columns_follow, &runs[..]) {
         call.push(token);
-        call.push(length);
+    } else {
+        call.push(runs.len());
+        for (token, length) in runs {
+            call.push(token);
+            call.push(length);
+        }
     }
     for lease in leases {
         call.push_id(&lease.id);

@@ -71,7 +71,8 @@ scripts! {
         -> "add_ready, read_options, lost_with"
     laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
     waiting [
-        "needs", "wide", "after", "after_post", "after_resolve", "after_wait", "after_options",
+        "needs", "wide", "end_mark", "after", "after_post", "after_resolve", "after_wait",
+        "after_options",
     ]
         -> "read_prerequisites, wait_for_prerequisites, write_waits"
     [
@@ -86,17 +87,12 @@ scripts! {
         "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
         "task_header", "lane_header", "lane_join", "lane_due", "ready_mixed", "claim_repeated",
     ]
-        within ["gate_class", "gate", "gate_wait", "ready_limited"] -> "limited_ids"
+        within ["end_mark", "gate_class", "gate", "gate_wait", "ready_limited"] -> "limited_ids"
         -> "mixed_ids, repeated_claim, limited"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
-    seldom [
-        "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
-        "wakeup", "due_next", "permit",
-    ]
-        -> "endings_of, note_end, write_ends, read_extras, permits_of, give_back"
     laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
         -> "leave_lanes, pass_permits, write_moves"
     waiting [
@@ -104,12 +100,17 @@ scripts! {
         "after_post", "after_free", "after_success",
     ]
         -> "flow_of_success, write_success, outcomes_of"
+    seldom [
+        "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
+        "wakeup", "due_next", "permit", "report_out", "complete_ends",
+    ]
+        -> "ends_of, write_success_ends, read_extras"
     [
-        "tasks", "working:", "success", "cancel", "waiters", "meta", "permits", "tries", "errors",
-        "blobs", "priorities",
+        "tasks", "working:", "success", "waiters", "tries", "errors", "blobs", "priorities",
     ];
     FAIL = "fail": [
-        "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
+        "needs", "clock", "report", "report_out", "derive", "task_header", "wakeup", "due_next",
+        "wide",
         "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
         "gate_class", "gate_shut", "permit",
     ]
@@ -121,7 +122,8 @@ scripts! {
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "needs", "clock", "report", "derive", "task_header", "wakeup", "due_next", "wide",
+        "needs", "clock", "report", "report_out", "derive", "task_header", "wakeup", "due_next",
+        "wide",
         "ready_append", "clock_stamp", "task_born", "ready", "ready_again", "task_bytes",
         "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags", "permit",
     ]
@@ -153,7 +155,7 @@ scripts! {
     ];
     CANCEL = "cancel": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "wide", "after",
+        "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "gate_drop", "wide", "after",
         "after_post", "after_end", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended",
         "lane_find", "gate_find", "task_find", "task_standings", "worker_holders",
     ] [
@@ -163,7 +165,8 @@ scripts! {
     REQUEUE = "requeue": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
         "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes", "task_uncount",
-        "lane_find", "gate_class", "gate_find", "task_find", "wide", "after", "after_post",
+        "lane_find", "gate_class", "gate_find", "task_find", "wide", "end_mark", "after",
+        "after_post",
         "after_end", "after_resolve", "after_wait", "after_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
@@ -171,7 +174,8 @@ scripts! {
     ];
     APPLY = "apply": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "due_next", "wide", "after", "after_post", "after_free", "after_end", "after_resolve",
+        "due_next", "wide", "end_mark", "after", "after_post", "after_free", "after_end",
+        "after_resolve",
         "after_wait", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
         "after_answer",
     ] [
@@ -190,7 +194,8 @@ scripts! {
     ];
     LIMIT = "limit": ["needs", "clock", "wakeup", "due_next", "gate_open"] ["meta", "limits"];
     ACQUIRE = "acquire": [
-        "needs", "clock", "wakeup", "due_next", "task_header", "gate_class", "gate", "gate_open",
+        "needs", "clock", "wakeup", "due_next", "task_header", "end_mark", "gate_class", "gate",
+        "gate_open",
     ] ["meta", "loans"];
     REPAY = "repay": ["needs", "clock", "wakeup", "due_next", "derive", "gate_open"] [
         "meta", "loans",

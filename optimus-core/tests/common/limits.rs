@@ -48,9 +48,9 @@ impl Bench {
         assert_eq!(self.fsck_of_tasks().await, [""; 0]);
     }
 
-    /// Fails if anything of a limit is left but times of tokens.
+    /// Fails if anything of a limit is left but times of tokens and the mark in `waiters`.
     pub(crate) async fn assert_no_limits_left(&self) {
-        let kinds = ["wait", "gate", "busy:", "permits", "loans"];
+        let kinds = ["wait:", "waits", "gate", "busy:", "permits", "loans"];
         let left: Vec<String> = self.names().await;
         let left = left.iter().filter(|name| kinds.iter().any(|kind| name.starts_with(kind)));
         assert_eq!(left.collect::<Vec<_>>(), [""; 0]);

@@ -57,6 +57,8 @@ impl Picture {
     fn entry(&mut self, key: &str, field: &str, value: &[u8]) {
         match key {
             "tasks" | "blobs" => self.member(key, field),
+            // A mark may stay until the next success.
+            "waiters" if field.starts_with('#') => {}
             // A count of zero is the same as none.
             "meta" if value == b"0" => {}
             _ => self.pair(key, field, text(value).trim_end()),

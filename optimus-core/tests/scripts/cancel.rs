@@ -65,7 +65,7 @@ async fn a_running_task_is_asked_to_stop_and_its_worker_woken(bench: Bench) {
     assert_eq!(bench.at(9).cancel(&id).await.unwrap(), Cancelled::Requested);
 
     assert_eq!(bench.state(&id).await, TaskState::Working);
-    assert_eq!(bench.changes(&before).await, ["cancel", "wake:w"]);
+    assert_eq!(bench.changes(&before).await, ["cancel", "waiters", "wake:w"]);
     let blocking = bench.now().blocking("wakeups");
     let registrations = [(bench.queue.clone(), worker)];
     let woken = blocking.wait_for_stop(&registrations, ms(5_000)).await.unwrap();

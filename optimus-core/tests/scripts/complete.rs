@@ -50,8 +50,31 @@ async fn data_apart_from_the_record_is_removed_with_it(bench: Bench) {
 
     assert!(bench.complete(1, &[done(&lease)]).await.is_empty());
     let kept = bench.names().await;
-    let expected = ["completions:c", "ledger:c1", "meta", "success", "wake", "wake:w"];
+    // The mark of the cancel stays until the next success.
+    let expected = ["completions:c", "ledger:c1", "meta", "success", "waiters", "wake", "wake:w"];
     assert_eq!(kept, [&expected[..], &["worker:w", "workers", "working:w"]].concat());
+    bench.assert_sound().await;
+}
+
+async fn a_success_removes_the_marks_of_keys_that_are_empty_and_no_other(bench: Bench) {
+    bench.submit(0, &jobs(4)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 4).await.leases(&worker);
+    for lease in &leases[..2] {
+        bench.at(0).cancel(&lease.id).await.unwrap();
+    }
+
+    assert!(bench.complete(1, &[done(&leases[2])]).await.is_empty());
+    assert!(bench.complete(1, &[done(&leases[0])]).await.is_empty());
+    assert_eq!(bench.field("waiters", "#cancel").await.as_deref(), Some("1"));
+    assert!(bench.complete(1, &[done(&leases[1])]).await.is_empty());
+    bench.assert_sound().await;
+
+    assert!(bench.complete(1, &[done(&leases[3])]).await.is_empty());
+    let names = bench.names().await;
+    assert!(!names.contains(&"waiters".to_owned()), "{names:?}");
+    assert!(!names.contains(&"cancel".to_owned()), "{names:?}");
+    assert_eq!(bench.state(&leases[0].id).await, TaskState::Success);
 }
 
 async fn a_success_overrides_a_requested_cancel(bench: Bench) {
@@ -190,6 +213,7 @@ async fn a_released_task_can_be_completed_by_the_next_worker(bench: Bench) {
 on_both![
     only_the_summary_of_a_success_is_left,
     data_apart_from_the_record_is_removed_with_it,
+    a_success_removes_the_marks_of_keys_that_are_empty_and_no_other,
     a_success_overrides_a_requested_cancel,
     a_result_is_kept_unchanged_for_its_time,
     results_and_biz_ids_stay_with_their_task_if_others_are_stale,

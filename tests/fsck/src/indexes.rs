@@ -8,6 +8,9 @@ use super::view::View;
 const SIDES: [&str; 7] =
     ["blobs", "priorities", "tries", "errors", "cancel", "waiters", "unmet_ended"];
 
+/// The keys besides `waiters` at which a success looks, if `waiters` has their mark.
+const MARKED: [&str; 3] = ["cancel", "permits", "ties"];
+
 const ERRORS_MAX: usize = 10;
 /// The most summaries: 1,000, plus those that are not removed yet.
 const SUCCESS_MAX: usize = 1_128;
@@ -15,7 +18,8 @@ const SUCCESS_MAX: usize = 1_128;
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     let records = view.pairs("tasks");
     for side in SIDES {
-        for id in view.pairs(side).keys().filter(|id| !records.contains_key(*id)) {
+        let is_task = |id: &&String| side != "waiters" || !id.starts_with('#');
+        for id in view.pairs(side).keys().filter(|id| !records.contains_key(*id)).filter(is_task) {
             wrong.push(format!("{side} keeps {id}, which has no record"));
         }
     }
@@ -55,6 +59,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         ));
     }
     check_bytes(view, wrong);
+    check_marks(view, wrong);
     let success = view.items("success");
     if success.len() > SUCCESS_MAX {
         wrong.push(format!("{} summaries are kept", success.len()));
@@ -80,6 +85,20 @@ fn check_bytes(view: &View<'_>, wrong: &mut Vec<String>) {
         let counted = view.meta(&format!("{state}_bytes"));
         if counted != stored {
             wrong.push(format!("{state} tasks have {stored} bytes, but {counted} are counted"));
+        }
+    }
+}
+
+/// A mark may stay until the next success, but none may be missing.
+fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
+    let waiters = view.pairs("waiters");
+    let marks = waiters.keys().filter_map(|field| field.strip_prefix('#'));
+    for mark in marks.filter(|mark| !MARKED.contains(mark)) {
+        wrong.push(format!("`waiters` has the mark {mark:?}, which no script knows"));
+    }
+    for key in MARKED {
+        if !view.pairs(key).is_empty() && !waiters.contains_key(&format!("#{key}")) {
+            wrong.push(format!("`{key}` has no mark, so successes ignore it"));
         }
     }
 }
