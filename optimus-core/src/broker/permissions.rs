@@ -1,6 +1,8 @@
 //! Checks that the server's user may run every command that a worker needs. The check runs at the
 //! start, because a script that is refused half-way leaves half a transition.
 
+use redis::Cmd;
+
 use super::{Broker, BrokerError, ScriptCall, inspect::get};
 use crate::{
     id::{QueueName, WorkerId},
@@ -8,13 +10,15 @@ use crate::{
 };
 
 /// Each command of the scripts and of the broker, with arguments that leave no change. `$` is a key
-/// of this worker alone. After the first command the key holds a string, so that commands for other
-/// types fail with a type error. `@` is the set of queue names.
+/// of this worker alone. After the third command the key holds a string, so that commands for other
+/// types fail with a type error, and no later command removes its expiry: if the connection breaks,
+/// the key does not stay. `@` is the set of queue names.
 const PROBES: [&str; 44] = [
-    "SET $ 1 PX 1000",
+    "PERSIST $",
+    "MSET $ 1",
+    "SET $ 1 PX 60000",
     "GET $",
     "MGET $",
-    "MSET $ 1",
     "EXISTS $",
     "STRLEN $",
     "HSET $ a 1",
@@ -49,7 +53,6 @@ const PROBES: [&str; 44] = [
     "SREM $ a",
     "SMEMBERS $",
     "SMEMBERS @",
-    "PERSIST $",
     "TIME",
     "EVAL return(1) 0",
     "EVALSHA 0 0",
@@ -83,14 +86,7 @@ impl Broker {
 
     /// Returns each permission that the server's user lacks, tested with this key.
     async fn denied(&self, key: &str) -> Result<Vec<String>, BrokerError> {
-        let queues = super::keys::queues(&self.namespace);
-        let word = |word: &'static str| match word {
-            "$" => key,
-            "@" => queues.as_str(),
-            word => word,
-        };
-        let words = |probe: &'static str| get(&probe.split(' ').map(word).collect::<Vec<_>>());
-        let answers = self.send(PROBES.into_iter().map(words).collect()).await;
+        let answers = self.send(self.probes(key)).await;
         let mut missing = Vec::new();
         for (probe, answer) in PROBES.into_iter().zip(answers) {
             match answer {
@@ -104,6 +100,18 @@ impl Broker {
         missing.sort();
         missing.dedup();
         Ok(missing)
+    }
+
+    /// Returns the commands of the probes with this key.
+    fn probes(&self, key: &str) -> Vec<Cmd> {
+        let queues = super::keys::queues(&self.namespace);
+        let word = |word: &'static str| match word {
+            "$" => key,
+            "@" => queues.as_str(),
+            word => word,
+        };
+        let words = |probe: &'static str| get(&probe.split(' ').map(word).collect::<Vec<_>>());
+        PROBES.into_iter().map(words).collect()
     }
 
     fn permission(&self, probe: &str, why: &str) -> String {
@@ -121,7 +129,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::broker::scripts;
+    use crate::broker::{Endpoint, scripts};
 
     #[test]
     fn every_command_of_the_scripts_is_probed() {
@@ -132,6 +140,20 @@ mod tests {
                 let command = call.split('\'').next().expect("a command");
                 assert!(probed.contains(command), "{}: {command}", script.name);
             }
+        }
+    }
+
+    #[cfg(feature = "embedded")]
+    #[tokio::test]
+    async fn probes_that_break_off_leave_no_key_without_an_expiry() {
+        for sent in 3..PROBES.len() {
+            let endpoint = Endpoint::parse(&format!("memory://probes-{sent}")).unwrap();
+            let broker = Broker::new(endpoint, "probes", "test");
+            let mut probes = broker.probes("key");
+            probes.truncate(sent);
+            drop(broker.send(probes).await);
+            let left = broker.read_one(get(&["PTTL", "key"])).await.unwrap();
+            assert_ne!(left, redis::Value::Int(-1), "after {}", PROBES[sent - 1]);
         }
     }
 }
