@@ -54,10 +54,16 @@ pub fn names() -> impl Iterator<Item = String> {
 /// Returns the known variable that is probably meant.
 fn nearest(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix(PREFIX)?;
-    let known = KNOWN.into_iter().filter_map(|known| Some((known.strip_prefix(PREFIX)?, known)));
-    let near = known.map(|(word, known)| (distance(name, word), word.len(), known));
-    let near = near.filter(|(distance, len, _)| *distance <= len.div_ceil(3).min(3));
-    near.min_by_key(|(distance, ..)| *distance).map(|(.., known)| known)
+    let words = KNOWN.into_iter().filter_map(|known| known.strip_prefix(PREFIX));
+    let meant = nearest_word(name, words)?;
+    KNOWN.into_iter().find(|known| known.strip_prefix(PREFIX) == Some(meant))
+}
+
+/// Returns the word that is probably meant by this one.
+pub fn nearest_word<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = words.map(|word| (distance(name, word), word));
+    let near = near.filter(|(distance, word)| *distance <= word.len().div_ceil(3).min(3));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, word)| word)
 }
 
 /// Returns the number of letters to insert, delete or replace between two words.

@@ -273,6 +273,9 @@ impl WorkerBuilder {
         let linked = TaskDefinition::registered().filter(|_| self.inventory);
         let registry = Registry::new(linked.chain(self.tasks))?;
         registry.check(&self.data, &self.layers.provide())?;
+        let served: Vec<QueueName> = config.queues.iter().map(|(name, _)| name.clone()).collect();
+        let unused = self.environment.unused_queues(&served, &registry.queues()?);
+        config.without_effect.extend(unused);
         if config.queues.is_empty() {
             config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
         }

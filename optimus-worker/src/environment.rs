@@ -1,7 +1,7 @@
 //! The environment variables that set up a worker, and those that have no effect: [`Environment`].
 
 use optimus_core::{
-    Error,
+    Error, QueueName,
     environment::{self, CONCURRENCY, LOG_EACH, NAMESPACE, QUEUES, WORKER_NAME as NAME},
 };
 
@@ -36,6 +36,23 @@ impl Environment {
         });
         let unknown = self.unknown.iter().map(|name| environment::without_effect(name));
         replaced.chain(unknown).collect()
+    }
+
+    /// One sentence for each queue that a variable has named and no task of the program uses.
+    /// `served` are the queues of the worker, `used` those of its tasks.
+    pub(crate) fn unused_queues(&self, served: &[QueueName], used: &[QueueName]) -> Vec<String> {
+        let is_named = self.used.iter().any(|used| used.name == QUEUES);
+        let unused = served.iter().filter(|queue| is_named && !used.contains(queue));
+        let text = |queue: &QueueName| {
+            let others = used.iter().filter(|used| !served.contains(used));
+            let meant = environment::nearest_word(queue.as_str(), others.map(QueueName::as_str));
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            format!(
+                "{QUEUES}: no task of this program is defined in queue {queue}, so the worker runs \
+                 only calls that name the queue{meant}"
+            )
+        };
+        unused.map(text).collect()
     }
 }
 
@@ -159,5 +176,21 @@ mod tests {
         assert_eq!(names, [QUEUES, CONCURRENCY, "OPTIMUS_CONCURENCY"]);
         assert!(texts[2].ends_with("did you mean OPTIMUS_CONCURRENCY?"), "{texts:?}");
         assert_eq!(without(&WorkerBuilder::new("redis://a").concurrency(4)), [""; 0]);
+    }
+
+    #[test]
+    fn a_queue_of_the_environment_that_no_task_uses_is_reported_with_the_one_that_is_meant() {
+        let queues = |names: &[&str]| -> Vec<QueueName> {
+            names.iter().map(|name| QueueName::new(name).unwrap()).collect()
+        };
+        let used = queues(&["stock", "billing"]);
+        let vars = [("OPTIMUS_URL", "redis://a"), (QUEUES, "stock,biling,x")];
+        let named = builder(&vars).unwrap().environment;
+        let texts = named.unused_queues(&queues(&["stock", "biling", "x"]), &used);
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].ends_with("did you mean billing?"), "{texts:?}");
+        assert!(texts[1].contains("queue x, so"), "{texts:?}");
+        let by_the_program = builder(&vars[..1]).unwrap().environment;
+        assert_eq!(by_the_program.unused_queues(&queues(&["x"]), &used), [""; 0]);
     }
 }
