@@ -11,7 +11,9 @@ use chrono::DateTime;
 use crate::{
     broker::SizeLimit,
     control_words::BoxError,
+    explanation::Obstacle,
     id::TaskId,
+    limit::Shut,
     state::{AttemptError, TaskState},
 };
 
@@ -81,10 +83,15 @@ enum Kind {
     Cancelled { id: TaskId, because: Option<AttemptError> },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
-    #[error("no result of {id} within {waited:?}; {}", stands(id, *.state))]
-    WaitedTooLong { id: TaskId, waited: Duration, state: Option<TaskState> },
-    #[error("no permit of {gate} was free within {waited:?}; try again later, or raise the limit")]
-    NoPermit { gate: String, waited: Duration },
+    #[error("no result of {id} within {waited:?}; {}", stands(id, *.state, .why.as_deref()))]
+    WaitedTooLong {
+        id: TaskId,
+        waited: Duration,
+        state: Option<TaskState>,
+        why: Option<Box<Obstacle>>,
+    },
+    #[error("no permit of {gate} was free within {waited:?}; {}", no_permit_advice(.shut.as_ref()))]
+    NoPermit { gate: String, waited: Duration, shut: Option<Shut> },
     #[error("the result of {id} does not fit the expected type: {problem}")]
     WrongResult { id: TaskId, problem: serde_json::Error },
     #[error("the client's runtime has ended; connect again on the one that is running")]
@@ -102,7 +109,7 @@ enum Kind {
 }
 
 /// Returns why a task may have no result yet.
-fn stands(id: &TaskId, state: Option<TaskState>) -> String {
+fn stands(id: &TaskId, state: Option<TaskState>, why: Option<&Obstacle>) -> String {
     let Some(state) = state else {
         return "the task stays in its queue or goes on running".to_owned();
     };
@@ -111,15 +118,23 @@ fn stands(id: &TaskId, state: Option<TaskState>) -> String {
             format!("it is still ready: does a worker serve the queue {}?", id.queue())
         }
         TaskState::Delayed => "it is delayed, and waits until it is due".to_owned(),
-        TaskState::Blocked => {
-            "it is blocked behind other tasks of its lane, which Inspector::lanes lists".to_owned()
-        }
+        TaskState::Blocked => why.map_or_else(
+            || "it is blocked; Inspector::explain returns what it waits for".to_owned(),
+            |why| format!("it is blocked: {why}"),
+        ),
         TaskState::Working => "a worker is running it".to_owned(),
         TaskState::Retry => "an attempt has failed, and it waits for the next one; \
                              Inspector::get returns the error"
             .to_owned(),
         ended if ended.is_terminal() => format!("it is {ended} now, so ask for its result again"),
         other => format!("it is {other}"),
+    }
+}
+
+fn no_permit_advice(shut: Option<&Shut>) -> String {
+    match shut {
+        Some(shut) => format!("it is {shut}"),
+        None => "try again later, or raise the limit".to_owned(),
     }
 }
 
@@ -208,10 +223,15 @@ constructors! {
     /// The task ended Dead.
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
     /// The wait has reached the caller's limit.
-    waited_too_long(id: TaskId, waited: Duration, state: Option<TaskState>) =>
-        Kind::WaitedTooLong { id, waited, state };
-    /// No permit was free within the caller's limit.
-    no_permit(gate: String, waited: Duration) => Kind::NoPermit { gate, waited };
+    waited_too_long(
+        id: TaskId,
+        waited: Duration,
+        state: Option<TaskState>,
+        why: Option<Obstacle>
+    ) => Kind::WaitedTooLong { id, waited, state, why: why.map(Box::new) };
+    /// No permit was free within the caller's limit, or the gate is paused.
+    no_permit(gate: String, waited: Duration, shut: Option<Shut>) =>
+        Kind::NoPermit { gate, waited, shut };
     /// The result is of another type.
     wrong_result(id: TaskId, problem: serde_json::Error) => Kind::WrongResult { id, problem };
     /// The background task of the client has ended.

@@ -16,7 +16,7 @@ fn an_error_has_the_ids_of_its_tasks() {
         Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
         Error::cancelled(one.clone(), None),
         Error::dead(one.clone(), None),
-        Error::waited_too_long(one.clone(), Duration::ZERO, None),
+        Error::waited_too_long(one.clone(), Duration::ZERO, None, None),
     ] {
         assert_eq!(about_one.task_ids(), std::slice::from_ref(&one), "{about_one}");
         assert!(about_one.attempt_error().is_none());

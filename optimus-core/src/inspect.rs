@@ -1,6 +1,6 @@
 //! Reads tasks, queues and workers, and changes nothing: [`Inspector`].
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,12 @@ pub use crate::broker::{Counts, LaneDetails, PrerequisiteDetails, ServerFacts};
 use crate::{
     Error,
     broker::Broker,
+    gate::Gate,
     id::{QueueName, TaskId, WorkerId},
-    limit::LimitDetails,
+    limit::{LimitDetails, TaskLimit},
     page_cursor::PageCursor,
     platform::instant,
+    prerequisite_key::Key,
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
     task_page::{PAGE_MAX, TaskPage},
@@ -92,6 +94,16 @@ pub struct WorkerDescription {
     pub concurrency: usize,
     /// The tasks that it can run.
     pub tasks: Vec<String>,
+    /// The limits that the definitions of these tasks declare, by the queue of the definition.
+    pub limits: BTreeMap<String, Vec<TaskLimit>>,
+}
+
+impl WorkerDescription {
+    /// Returns whether a task of the worker declares a limit for this gate.
+    pub(crate) fn declares(&self, queue: &QueueName, gate: &Gate) -> bool {
+        let limits = self.limits.get(queue.as_str());
+        limits.is_some_and(|limits| limits.iter().any(|known| known.gate == *gate))
+    }
 }
 
 impl Inspector {
@@ -195,6 +207,28 @@ impl Inspector {
         }))
     }
 
+    /// Finds the task to which a biz id belongs: one that has not ended, one in its `biz_window`,
+    /// or one whose success is remembered for its `outcome_ttl`. `None` if the biz id is free.
+    ///
+    /// ```
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// use optimus_core::Key;
+    ///
+    /// // With a function: `key(bill, "order-17")`.
+    /// if let Some(id) = client.inspector().find(&Key::new("billing", "bill", "order-17")).await? {
+    ///     println!("{id}: {}", client.inspector().explain(&id).await?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if the key names a queue that can't exist.
+    pub async fn find(&self, key: &Key) -> Result<Option<TaskId>, Error> {
+        let (queue, task, biz_id) = key.parts()?;
+        Ok(self.broker.find(&queue, task, biz_id).await?)
+    }
+
     /// Returns the workers that serve a queue.
     ///
     /// # Errors
@@ -243,8 +277,9 @@ impl Inspector {
         }
     }
 
-    /// Reads the limits of a queue that were set, are paused, or keep tasks waiting: at most
-    /// `limit` (and [`PAGE_MAX`]) of each kind.
+    /// Reads the limits of a queue that were set, are paused, keep tasks waiting, or are declared
+    /// by a task that a worker of the queue can run: at most `limit` (and [`PAGE_MAX`]) of each
+    /// kind. A `lane_rate` is listed only while tasks of the lane wait for it.
     ///
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `limit` is 0.
@@ -257,7 +292,22 @@ impl Inspector {
         if limit == 0 {
             return Err(Error::invalid("the limit is 0; ask for 1 row or more"));
         }
-        Ok(self.broker.limits(queue, limit.min(PAGE_MAX)).await?)
+        let declared = self.declared_limits(queue).await?;
+        Ok(self.broker.limits_declared(queue, limit.min(PAGE_MAX), &declared).await?)
+    }
+
+    /// Reads the limits that the workers of a queue declare.
+    pub(crate) async fn declared_limits(&self, queue: &QueueName) -> Result<Vec<TaskLimit>, Error> {
+        let mut declared: Vec<TaskLimit> = Vec::new();
+        for worker in self.broker.worker_loads(queue).await? {
+            let mut known: WorkerDescription =
+                serde_json::from_str(&worker.description).unwrap_or_default();
+            declared.extend(known.limits.remove(queue.as_str()).unwrap_or_default());
+        }
+        // A task that only names a limit does not describe it.
+        declared.sort_by_key(|known| (known.gate.clone(), known.limit.is_none()));
+        declared.dedup_by(|later, first| later.gate == first.gate);
+        Ok(declared)
     }
 
     /// Reads what the server's configuration means for tasks.

@@ -28,6 +28,7 @@ mod durability;
 mod erased_task;
 mod error;
 mod explain;
+mod explanation;
 mod gate;
 mod guarded_drop;
 mod headers;
@@ -77,7 +78,7 @@ pub use self::{
     durability::Durability,
     erased_task::{RunError, RunOutput, Running, TaskDefinition},
     error::Error,
-    explain::{Explanation, Obstacle},
+    explanation::{Explanation, Obstacle},
     gate::Gate,
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
@@ -88,7 +89,7 @@ pub use self::{
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
-    operator_answers::{CancelAnswer, DeleteAnswer, QueueAnswer},
+    operator_answers::{CancelAnswer, DeleteAnswer, GateAnswer, QueueAnswer},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
     prerequisite_key::{IntoPrerequisite, Key, key},

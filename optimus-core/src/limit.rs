@@ -1,8 +1,17 @@
 //! Limits of tasks: how many may start in a time, and how many may run at once.
 
-use chrono::{DateTime, Utc};
+use std::fmt;
 
-use crate::{gate::Gate, options::TaskOptions, rate::Rate};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    gate::Gate,
+    options::TaskOptions,
+    rate::Rate,
+    record::RecordError,
+    record_json::{read_limit, write_limit},
+};
 
 /// A rate without an explicit burst lets this much of itself through at once.
 const BURST_US: u64 = 10_000;
@@ -81,7 +90,8 @@ impl Limit {
 }
 
 /// A limit that a task has to pass before it starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TaskLimit {
     /// Where it applies.
     pub gate: Gate,
@@ -107,6 +117,25 @@ impl TaskLimit {
         };
         of_lane.into_iter().chain(gate.map(|gate| Self { gate, limit: own })).collect()
     }
+
+    /// The limit that a definition declares, if it has one.
+    #[doc(hidden)]
+    pub fn declared(task: &str, options: &TaskOptions) -> Option<Self> {
+        Self::of(task, None, options.limit, options).pop()
+    }
+}
+
+impl From<TaskLimit> for String {
+    fn from(limit: TaskLimit) -> Self {
+        write_limit(&limit)
+    }
+}
+
+impl TryFrom<String> for TaskLimit {
+    type Error = RecordError;
+    fn try_from(stored: String) -> Result<Self, RecordError> {
+        read_limit(&stored)
+    }
 }
 
 /// A limit of a queue, and what waits for it.
@@ -117,8 +146,7 @@ pub struct LimitDetails {
     pub gate: Gate,
     /// What it allows now.
     pub limit: Limit,
-    /// Whether the limit was set at run time. Otherwise it
-    /// is that of the tasks.
+    /// Whether the limit was set at run time. Otherwise it is that of the tasks.
     pub is_set: bool,
     /// How many tasks may start at once now, if it has a rate.
     pub tokens: Option<u64>,
@@ -131,6 +159,14 @@ pub struct LimitDetails {
     pub waiting: u64,
     /// Who has paused it, and until when.
     pub shut: Option<Shut>,
+}
+
+impl LimitDetails {
+    /// Returns whether tasks wait for it, or have used it lately.
+    pub(crate) fn is_used(&self) -> bool {
+        let burst = u64::from(self.limit.burst_limit());
+        self.waiting > 0 || self.working > 0 || self.tokens.is_some_and(|left| left < burst)
+    }
 }
 
 /// A pause.
@@ -146,6 +182,23 @@ pub struct Shut {
     pub by: String,
     /// Why, as given.
     pub why: String,
+}
+
+/// Says who has paused it, as a part of a sentence: `paused by ann (a deploy) until it is resumed`.
+impl fmt::Display for Shut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("paused")?;
+        if !self.by.is_empty() {
+            write!(f, " by {}", self.by)?;
+        }
+        if !self.why.is_empty() {
+            write!(f, " ({})", self.why)?;
+        }
+        match self.until {
+            Some(until) => write!(f, " until {}", until.to_rfc3339()),
+            None => f.write_str(" until it is resumed"),
+        }
+    }
 }
 
 #[cfg(test)]

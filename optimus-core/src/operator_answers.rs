@@ -1,4 +1,5 @@
-//! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`] and [`QueueAnswer`].
+//! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`],
+//! [`QueueAnswer`] and [`GateAnswer`].
 
 use std::fmt;
 
@@ -32,6 +33,29 @@ pub enum QueueAnswer {
     Known,
     /// No task was ever in the queue, and no worker served it: its name may be misspelt.
     Unknown,
+}
+
+/// What is known of a limit or a pause that was changed with a
+/// [`GateHandle`](crate::GateHandle). The change was done in each case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GateAnswer {
+    /// Whether it applies to a task that is known: a worker of the queue has such a task, or one
+    /// waits or was started lately. If not, a name may be misspelt, or no worker has started yet. A
+    /// lane is known while it has a task.
+    pub is_known: bool,
+    /// Whether a limit had been set at run time before.
+    pub was_set: bool,
+}
+
+/// Says whether it is known, as a part of a sentence: `is known`.
+impl fmt::Display for GateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.is_known {
+            true => "is known",
+            false => "applies to no task that is known; is its name misspelt?",
+        })
+    }
 }
 
 /// Says what was done, as a part of a sentence: `is cancelled`.

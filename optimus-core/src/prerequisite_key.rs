@@ -20,7 +20,8 @@ pub struct Key {
 
 /// Names the task with this biz id, for [`Call::after`](crate::Call::after), whether it was
 /// submitted already or not. Its definition needs `outcome_ttl`, so that its outcome is known to a
-/// task that is submitted later.
+/// task that is submitted later. [`Inspector::find`](crate::Inspector::find) finds the id of the
+/// task, and needs no `outcome_ttl`.
 ///
 /// ```
 /// # use optimus_core::{BoxError, Call, Context, Task, TaskOptions, key};
@@ -71,6 +72,11 @@ impl Key {
     ) -> Self {
         let (queue, task, biz_id) = (queue.into(), task.into(), biz_id.into());
         Self { queue, task, biz_id, is_not_remembered: false }
+    }
+
+    /// Returns the parts of the name.
+    pub(crate) fn parts(&self) -> Result<(QueueName, &str, &str), Error> {
+        Ok((QueueName::new(&self.queue)?, &self.task, &self.biz_id))
     }
 
     /// Names the task in another queue than that of its definition, as

@@ -109,13 +109,13 @@ pub(crate) struct Header<'a> {
 }
 
 /// Writes `<interval of the rate in µs>:<burst>:<max working>:<gate>`; 0 is none.
-fn write_limit(TaskLimit { gate, limit }: &TaskLimit) -> String {
+pub(crate) fn write_limit(TaskLimit { gate, limit }: &TaskLimit) -> String {
     let interval_us = limit.rate.map_or(0, |rate| rate.interval_us());
     let burst = limit.rate.map_or(0, |_| limit.burst_limit());
     format!("{interval_us}:{burst}:{}:{}", limit.max_working.unwrap_or(0), gate.stored())
 }
 
-fn read_limit(stored: &str) -> Result<TaskLimit, RecordError> {
+pub(crate) fn read_limit(stored: &str) -> Result<TaskLimit, RecordError> {
     let read = || {
         let mut parts = stored.splitn(4, ':');
         let rate = Rate::from_interval_us(parts.next()?.parse().ok()?);

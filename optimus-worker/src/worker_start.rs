@@ -1,13 +1,14 @@
 //! Starts a worker ([`start`]): checks its store, and registers the worker in each queue.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     sync::{Arc, Once},
     time::Duration,
 };
 
 use optimus_core::{
-    Data, Error, Layers, OwnClient, WorkerDescription, WorkerId,
+    Data, Error, Layers, OwnClient, TaskLimit, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     log_event, platform,
 };
@@ -182,8 +183,20 @@ fn describe(config: &Config, registry: &Registry) -> String {
         queues: config.queues.iter().map(|(name, _)| name.to_string()).collect(),
         concurrency: config.concurrency,
         tasks: registry.iter().map(|task| task.name().to_owned()).collect(),
+        limits: declared_limits(registry),
     };
     serde_json::to_string(&description).expect("plain fields")
+}
+
+fn declared_limits(registry: &Registry) -> BTreeMap<String, Vec<TaskLimit>> {
+    let mut limits: BTreeMap<String, Vec<TaskLimit>> = BTreeMap::new();
+    for task in registry.iter() {
+        let options = task.options();
+        if let Some(limit) = TaskLimit::declared(task.name(), &options) {
+            limits.entry(options.queue_name().to_owned()).or_default().push(limit);
+        }
+    }
+    limits
 }
 
 const SERVES_NONE: &str = "this worker serves none of the queues of its tasks, so it runs only \
@@ -199,9 +212,10 @@ fn serves_none(config: &Config, registry: &Registry) -> bool {
 
 fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {
     let mut lines = vec![format!(
-        "optimus worker {worker} on {}: {} slots, queues: {}",
+        "optimus worker {worker} on {}: {} {}, queues: {}",
         broker.endpoint().describe(),
         config.concurrency,
+        if config.concurrency == 1 { "slot" } else { "slots" },
         config::describe(config.order, &config.queues)
     )];
     for task in registry.iter() {

@@ -41,9 +41,13 @@ pub struct WorkerLoad {
 pub struct QueueLoad {
     /// Tasks in the ready list and ranked tasks.
     pub ready: u64,
-    /// Tasks that are blocked.
+    /// Tasks that wait for a lane or a limit.
     pub blocked: u64,
-    /// The ms before which no task is due, if any waits for that.
+    /// Tasks that wait for their prerequisites.
+    pub unmet: u64,
+    /// Whether the queue has or had a task.
+    pub is_used: bool,
+    /// The ms at which the first delayed task or retry is due.
     pub next_due_ms: Option<u64>,
     /// The records of some of the first ready tasks.
     pub first: Vec<Vec<u8>>,
@@ -148,36 +152,80 @@ impl Broker {
         Ok(is_known.then_some(WorkerLoad { description, working }))
     }
 
+    /// Reads the server's time, in ms since the Unix epoch.
+    pub async fn now_ms(&self) -> Result<u64, BrokerError> {
+        let time = texts("TIME", self.read_one(get(&["TIME"])).await?)?;
+        let part = |at: usize| time.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        Ok(part(0) * 1_000 + part(1) / 1_000)
+    }
+
     /// Reads what a queue has to claim.
     pub async fn queue_load(&self, queue: &QueueName) -> Result<QueueLoad, BrokerError> {
         let keys = self.keys(queue);
+        let first_due = |key| get(&["ZRANGE", &keys.of(key), "0", "0", "WITHSCORES"]);
         let commands = vec![
             get(&["LLEN", &keys.of("ready")]),
             get(&["ZCARD", &keys.of("priority")]),
-            get(&["HMGET", &keys.of("meta"), "blocked", "due", "tombstones"]),
+            get(&["HLEN", &keys.of("unmet")]),
+            get(&["HLEN", &keys.of("tasks")]),
+            get(&["LLEN", &keys.of("success")]),
+            get(&["HMGET", &keys.of("meta"), "blocked", "tombstones"]),
+            first_due("delayed"),
+            first_due("retry"),
             get(&["LRANGE", &keys.of("ready"), "0", "7"]),
             get(&["ZRANGE", &keys.of("priority"), "0", "7"]),
         ];
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let entries = size(&next()?) + size(&next()?);
+        let (unmet, tasks, successes) = (size(&next()?), size(&next()?), size(&next()?));
         let counts = texts("HMGET", next()?)?;
         let count = |at: usize| counts.get(at).and_then(|text| text.parse::<f64>().ok()).map(whole);
+        let mut due = Vec::new();
+        for first in [next()?, next()?] {
+            let first = texts("ZRANGE", first)?;
+            due.extend(first.get(1).and_then(|score| score.parse::<f64>().ok()).map(whole));
+        }
         let mut first = texts("LRANGE", next()?)?;
         first.extend(texts("ZRANGE", next()?)?);
-        let tasks = keys.of("tasks");
         let id = |entry: &String| entry.rsplit(':').next().unwrap_or_default().to_owned();
-        let reads = first.iter().map(|entry| get(&["HGET", &tasks, &id(entry)])).collect();
-        let mut records = Vec::new();
-        for record in self.read(reads).await {
-            records.extend(reply::plain_bytes("HGET", record?)?);
-        }
+        let first = self.records(queue, first.iter().map(id)).await?;
         Ok(QueueLoad {
-            ready: entries.saturating_sub(count(2).unwrap_or(0)),
+            ready: entries.saturating_sub(count(1).unwrap_or(0)),
             blocked: count(0).unwrap_or(0),
-            next_due_ms: count(1),
-            first: records,
+            unmet,
+            is_used: tasks + successes > 0,
+            next_due_ms: due.into_iter().min(),
+            first: first.into_iter().map(|(_, record)| record).collect(),
         })
+    }
+
+    /// Reads some tasks that wait for their prerequisites, and their records.
+    pub async fn some_unmet(
+        &self,
+        queue: &QueueName,
+        most: usize,
+    ) -> Result<Vec<(TaskId, Vec<u8>)>, BrokerError> {
+        let (unmet, most) = (self.keys(queue).of("unmet"), most.to_string());
+        let ids = self.read_one(get(&["HRANDFIELD", &unmet, &most])).await?;
+        let ids = texts("HRANDFIELD", ids)?;
+        let found = self.records(queue, ids.into_iter()).await?.into_iter();
+        Ok(found.filter_map(|(id, record)| Some((stored_id(queue, &id)?, record))).collect())
+    }
+
+    /// Reads the records of those of these tasks that have one.
+    async fn records(
+        &self,
+        queue: &QueueName,
+        ids: impl Iterator<Item = String>,
+    ) -> Result<Vec<(String, Vec<u8>)>, BrokerError> {
+        let (tasks, ids) = (self.keys(queue).of("tasks"), ids.collect::<Vec<_>>());
+        let reads = ids.iter().map(|id| get(&["HGET", &tasks, id])).collect();
+        let mut records = Vec::new();
+        for (id, record) in ids.into_iter().zip(self.read(reads).await) {
+            records.extend(reply::plain_bytes("HGET", record?)?.map(|record| (id, record)));
+        }
+        Ok(records)
     }
 }
 

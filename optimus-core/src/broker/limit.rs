@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::try_join;
 use redis::Value;
 
 use super::{
@@ -13,9 +14,10 @@ use super::{
 use crate::{
     gate::Gate,
     id::QueueName,
-    limit::{Limit, LimitDetails, Shut},
+    limit::{Limit, LimitDetails, Shut, TaskLimit},
     platform::instant,
     rate::Rate,
+    record::TaskRecord,
 };
 
 /// The result of a call that takes a token or a permit outside tasks.
@@ -114,6 +116,17 @@ impl Broker {
         queue: &QueueName,
         limit: usize,
     ) -> Result<Vec<LimitDetails>, BrokerError> {
+        self.limits_declared(queue, limit, &[]).await
+    }
+
+    /// Reads as [`limits`](Self::limits), and also the gates of these limits, which the workers of
+    /// the queue have declared.
+    pub async fn limits_declared(
+        &self,
+        queue: &QueueName,
+        limit: usize,
+        declared: &[TaskLimit],
+    ) -> Result<Vec<LimitDetails>, BrokerError> {
         let keys = self.keys(queue);
         let last = limit.saturating_sub(1).to_string();
         let mut answers = self
@@ -126,18 +139,24 @@ impl Broker {
             ])
             .await
             .into_iter();
-        let mut names = Vec::new();
+        let mut names: Vec<String> =
+            declared.iter().take(limit).map(|known| known.gate.stored()).collect();
+        let mut classes = Vec::new();
         for verb in ["HKEYS", "ZRANGE", "HKEYS", "ZRANGE", "ZRANGE"] {
-            let found = texts(verb, answers.next().expect("an answer for each call")?)?;
+            classes = texts(verb, answers.next().expect("an answer for each call")?)?;
+            classes.truncate(limit);
             // The name of a class has those of its gates.
-            let found = found.iter().take(limit).flat_map(|name| name.split('\n'));
+            let found = classes.iter().flat_map(|name| name.split('\n'));
             names.extend(found.map(str::to_owned));
         }
         names.sort();
         names.dedup();
+        let mut known = self.brought(&keys, &classes).await?;
+        known.extend_from_slice(declared);
         let mut limits = Vec::new();
         for gate in names.iter().filter_map(|name| Gate::from_stored(name)) {
-            limits.extend(self.limit(queue, &gate).await?);
+            let known = known.iter().find(|known| known.gate == gate).map(|known| known.limit);
+            limits.extend(self.limit_known(queue, &gate, known).await?);
         }
         Ok(limits)
     }
@@ -147,6 +166,16 @@ impl Broker {
         &self,
         queue: &QueueName,
         gate: &Gate,
+    ) -> Result<Option<LimitDetails>, BrokerError> {
+        self.limit_known(queue, gate, None).await
+    }
+
+    /// Reads one gate. It has the limit `known` if none was set; `None` if nothing is known of it.
+    pub async fn limit_known(
+        &self,
+        queue: &QueueName,
+        gate: &Gate,
+        known: Option<Limit>,
     ) -> Result<Option<LimitDetails>, BrokerError> {
         let (keys, name) = (self.keys(queue), gate.stored());
         let classes = keys.of(&format!("gate:{name}"));
@@ -170,14 +199,21 @@ impl Broker {
         let queue_paused = text(next()?)?.filter(|_| *gate == Gate::Queue);
         let (full_at, working, opens) = (text(next()?)?, size(&next()?), text(next()?)?);
         let waiting = texts("ZRANGE", next()?)?;
-        let (waiting, brought) = self.waiting_at(&keys, gate, &waiting).await?;
+        let (count, brought) = try_join!(
+            self.waiting_in(&keys, &waiting),
+            self.brought(&keys, waiting.get(..1).unwrap_or_default()),
+        )?;
+        let waiting = count;
+        let brought = brought.into_iter().find(|limit| limit.gate == *gate).map(|own| own.limit);
         let now_us = time_us(&time);
         let is_set = set.is_some();
-        let limit = set.as_deref().and_then(read_limit).or(brought).unwrap_or_default();
+        let limit = set.as_deref().and_then(read_limit).or(brought).or(known);
         let shut = read_shut(until.as_deref(), paused.as_deref(), queue_paused.as_deref(), now_us);
-        if !is_set && shut.is_none() && waiting == 0 && working == 0 && full_at.is_none() {
+        let is_used = waiting > 0 || working > 0 || full_at.is_some();
+        if limit.is_none() && shut.is_none() && !is_used {
             return Ok(None);
         }
+        let limit = limit.unwrap_or_default();
         let full_at: u64 = full_at.and_then(|at| at.parse().ok()).map_or(0, whole);
         let opens = opens.and_then(|at| at.parse().ok()).map(|at| instant(whole(at)));
         Ok(Some(LimitDetails {
@@ -192,33 +228,56 @@ impl Broker {
         }))
     }
 
-    /// Counts the tasks of these classes, and reads the limit that the first of them has brought.
-    async fn waiting_at(
+    /// Returns whether a gate has tasks that are stored elsewhere than in its own keys: the queue's
+    /// tasks, or those of the lane.
+    pub async fn gate_has_tasks(
         &self,
-        keys: &Keys,
+        queue: &QueueName,
         gate: &Gate,
-        classes: &[String],
-    ) -> Result<(u64, Option<Limit>), BrokerError> {
-        let waits = |class: &String| keys.of(&format!("wait:{class}"));
-        let mut commands: Vec<_> =
-            classes.iter().map(|class| get(&["ZCARD", &waits(class)])).collect();
-        commands.extend(classes.first().map(|class| get(&["ZRANGE", &waits(class), "0", "0"])));
-        let mut answers = self.read(commands).await;
-        let Some(first) = (!classes.is_empty()).then(|| answers.pop()).flatten() else {
-            return Ok((0, None));
+    ) -> Result<bool, BrokerError> {
+        let keys = self.keys(queue);
+        let commands = match gate {
+            Gate::Queue => {
+                vec![get(&["HLEN", &keys.of("tasks")]), get(&["LLEN", &keys.of("success")])]
+            }
+            Gate::Lane(key) => vec![get(&["ZCARD", &keys.of(&format!("lane:{key}"))])],
+            _ => Vec::new(),
         };
         let mut count = 0;
-        for answer in answers {
+        for answer in self.read(commands).await {
             count += size(&answer?);
         }
-        let first = texts("ZRANGE", first?)?;
-        let Some(id) = first.first() else { return Ok((count, None)) };
-        let record = self.read_one(get(&["HGET", &keys.of("tasks"), id])).await?;
-        let record = reply::plain_bytes("HGET", record)?.unwrap_or_default();
-        let brought = crate::record::TaskRecord::decode(record).ok().and_then(|record| {
-            record.limits.into_iter().find(|limit| limit.gate == *gate).map(|found| found.limit)
-        });
-        Ok((count, brought))
+        Ok(count > 0)
+    }
+
+    /// Counts the tasks of these classes.
+    async fn waiting_in(&self, keys: &Keys, classes: &[String]) -> Result<u64, BrokerError> {
+        let size_of = |class: &String| get(&["ZCARD", &keys.of(&format!("wait:{class}"))]);
+        let mut count = 0;
+        for answer in self.read(classes.iter().map(size_of).collect()).await {
+            count += size(&answer?);
+        }
+        Ok(count)
+    }
+
+    /// Reads the limits that the first task of each of these classes has brought.
+    async fn brought(
+        &self,
+        keys: &Keys,
+        classes: &[String],
+    ) -> Result<Vec<TaskLimit>, BrokerError> {
+        let first = |class: &String| get(&["ZRANGE", &keys.of(&format!("wait:{class}")), "0", "0"]);
+        let mut ids = Vec::new();
+        for answer in self.read(classes.iter().map(first).collect()).await {
+            ids.extend(texts("ZRANGE", answer?)?);
+        }
+        let tasks = keys.of("tasks");
+        let mut limits = Vec::new();
+        for record in self.read(ids.iter().map(|id| get(&["HGET", &tasks, id])).collect()).await {
+            let record = reply::plain_bytes("HGET", record?)?.unwrap_or_default();
+            limits.extend(TaskRecord::decode(record).into_iter().flat_map(|known| known.limits));
+        }
+        Ok(limits)
     }
 }
 

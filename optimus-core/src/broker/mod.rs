@@ -51,7 +51,7 @@ pub use self::{
     completion_wait::{End, Ends, Returned},
     endpoint::Endpoint,
     error::BrokerError,
-    explain::WorkerLoad,
+    explain::{LanePlace, WorkerLoad},
     inspect::{Counts, Found, WorkerSeen},
     lanes::LaneDetails,
     lease::{Registered, Renewed},

@@ -2,11 +2,11 @@
 
 use super::{
     Broker, BrokerError,
-    inspect::{get, texts},
+    inspect::{get, stored_id, texts},
 };
 use crate::{
     after::{After, Prerequisite},
-    id::TaskId,
+    id::{QueueName, TaskId},
     state::TaskState,
 };
 
@@ -49,6 +49,34 @@ impl Broker {
         Ok(found)
     }
 
+    /// Finds the task that a biz id belongs to, or has belonged to if its outcome is remembered.
+    pub async fn find(
+        &self,
+        queue: &QueueName,
+        task: &str,
+        biz_id: &str,
+    ) -> Result<Option<TaskId>, BrokerError> {
+        let (outcome, holder) = self.outcome_and_holder(queue, task, biz_id).await?;
+        let ids = [holder.split(':').next(), outcome.split(' ').next()].into_iter().flatten();
+        Ok(ids.filter_map(|id| stored_id(queue, id)).next())
+    }
+
+    /// Reads the remembered outcome of a biz id, and its mark; empty if there is none.
+    async fn outcome_and_holder(
+        &self,
+        queue: &QueueName,
+        task: &str,
+        biz_id: &str,
+    ) -> Result<(String, String), BrokerError> {
+        let keys = self.keys(queue);
+        let outcome = keys.of(&format!("outcome:{task}:{biz_id}"));
+        let answer = self.read_one(get(&["MGET", &outcome, &keys.biz(task, biz_id)])).await?;
+        match <[String; 2]>::try_from(texts("MGET", answer)?) {
+            Ok([outcome, holder]) => Ok((outcome, holder)),
+            Err(_) => Err(BrokerError::UnexpectedReply("MGET answered another number".into())),
+        }
+    }
+
     async fn state_of_prerequisite(
         &self,
         prerequisite: &Prerequisite,
@@ -57,18 +85,13 @@ impl Broker {
             Prerequisite::Task(id) => return self.state_of(id, None).await,
             Prerequisite::Key { queue, task, biz_id } => (queue, task, biz_id),
         };
-        let keys = self.keys(queue);
-        let outcome = keys.of(&format!("outcome:{task}:{biz_id}"));
-        let answer = self.read_one(get(&["MGET", &outcome, &keys.biz(task, biz_id)])).await?;
-        let [outcome, holder] = &texts("MGET", answer)?[..] else {
-            return Err(BrokerError::UnexpectedReply("MGET answered another number".into()));
-        };
+        let (outcome, holder) = self.outcome_and_holder(queue, task, biz_id).await?;
         if !outcome.is_empty() {
             return Ok(TaskState::Success);
         }
-        match TaskId::from_stored(queue.clone(), holder.split(':').next().unwrap_or_default()) {
-            Ok(id) => self.state_of(&id, None).await,
-            Err(_) => Ok(TaskState::Forgotten),
+        match stored_id(queue, holder.split(':').next().unwrap_or_default()) {
+            Some(id) => self.state_of(&id, None).await,
+            None => Ok(TaskState::Forgotten),
         }
     }
 }

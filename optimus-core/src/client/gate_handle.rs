@@ -3,16 +3,18 @@
 
 use std::{fmt, time::Duration};
 
+use futures_util::try_join;
 use tokio::time::{Instant, sleep};
 
-use super::{Client, operate::answer_of, permit::Permit};
+use super::{Client, permit::Permit};
 use crate::{
     Error,
-    broker::{Acquired, BrokerError},
+    broker::{Acquired, BrokerError, WorkerLoad},
     gate::Gate,
     id::QueueName,
+    inspect::WorkerDescription,
     limit::{Limit, LimitDetails},
-    operator_answers::QueueAnswer,
+    operator_answers::GateAnswer,
     platform,
 };
 
@@ -93,13 +95,14 @@ impl GateHandle {
     }
 
     /// Sets the limit, instead of the one that tasks bring along. It also applies to the tasks that
-    /// wait already, and stays until it is [removed](Self::remove).
+    /// wait already, and stays until it is [removed](Self::remove). Returns whether a limit was set
+    /// before, and whether a task with this limit is known.
     ///
     /// # Errors
     /// [`Error::is_invalid`] for a limit or a name that can't be used; [`Error::is_unavailable`];
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
     /// to repeat. These are the errors of all methods here.
-    pub async fn set(&self, limit: Limit) -> Result<(), Error> {
+    pub async fn set(&self, limit: Limit) -> Result<GateAnswer, Error> {
         let queue = self.checked()?;
         if limit.is_none() {
             return Err(Error::invalid(format!(
@@ -111,29 +114,62 @@ impl GateHandle {
         if let Some(problem) = limit.problem() {
             return Err(Error::invalid(format!("{}: {problem}", self.gate)));
         }
+        let answer = self.answer(&queue).await?;
         let set = self.client.0.broker.set_limit(&queue, &self.gate, Some(&limit)).await;
-        set.map_err(|problem| self.failed("set", problem))
+        set.map_err(|problem| self.failed("set", problem))?;
+        Ok(answer)
     }
 
     /// Removes the limit that was set, so that the limits of the tasks apply again.
     ///
     /// # Errors
     /// As for [`set`](Self::set).
-    pub async fn remove(&self) -> Result<(), Error> {
+    pub async fn remove(&self) -> Result<GateAnswer, Error> {
         let queue = self.checked()?;
+        let answer = self.answer(&queue).await?;
         let removed = self.client.0.broker.set_limit(&queue, &self.gate, None).await;
-        removed.map_err(|problem| self.failed("remove", problem))
+        removed.map_err(|problem| self.failed("remove", problem))?;
+        Ok(answer)
     }
 
     /// Reads the limit: what it allows now, how much of it is in use, and what waits for it.
-    /// `None` if nothing was set, nothing waits and nothing has used it lately. What tasks bring
-    /// along is known while one of them waits.
+    /// `None` if nothing was set, nothing waits, nothing has used it lately, and no worker of the
+    /// queue has a task that declares it. What tasks bring along is known while one of them waits
+    /// or a worker declares it.
     ///
     /// # Errors
     /// As for [`set`](Self::set).
     pub async fn get(&self) -> Result<Option<LimitDetails>, Error> {
         let queue = self.checked()?;
-        Ok(self.client.0.broker.limit(&queue, &self.gate).await?)
+        let declared = self.client.inspector().declared_limits(&queue).await?;
+        let declared = declared.into_iter().find(|known| known.gate == self.gate);
+        let known = declared.map(|known| known.limit);
+        Ok(self.client.0.broker.limit_known(&queue, &self.gate, known).await?)
+    }
+
+    /// Reads what an answer to a change of the gate has, before the change.
+    async fn answer(&self, queue: &QueueName) -> Result<GateAnswer, Error> {
+        let broker = &self.client.0.broker;
+        let (found, has_tasks, workers) = try_join!(
+            broker.limit(queue, &self.gate),
+            broker.gate_has_tasks(queue, &self.gate),
+            broker.worker_loads(queue),
+        )?;
+        let is_used = found.as_ref().is_some_and(LimitDetails::is_used);
+        let is_declared = || {
+            let described = |load: &WorkerLoad| {
+                serde_json::from_str::<WorkerDescription>(&load.description).unwrap_or_default()
+            };
+            workers.iter().map(described).any(|worker| match &self.gate {
+                Gate::Queue => true,
+                Gate::Task(name) => worker.tasks.contains(name),
+                gate => worker.declares(queue, gate),
+            })
+        };
+        Ok(GateAnswer {
+            is_known: is_used || has_tasks || is_declared(),
+            was_set: found.is_some_and(|found| found.is_set),
+        })
     }
 
     /// Stops the starts of its tasks at once; running tasks continue. `by` and `why` are for those
@@ -150,30 +186,33 @@ impl GateHandle {
     /// # }
     /// ```
     ///
-    /// Returns whether the queue is known, as [`Client::pause`] does.
+    /// Returns whether a task that is paused by this is known, as [`set`](Self::set) does.
     ///
     /// # Errors
     /// As for [`set`](Self::set).
-    pub async fn pause(&self, by: &str, why: &str) -> Result<QueueAnswer, Error> {
+    pub async fn pause(&self, by: &str, why: &str) -> Result<GateAnswer, Error> {
         let queue = self.checked()?;
+        let answer = self.answer(&queue).await?;
         let paused = self.client.0.broker.pause_gate(&queue, &self.gate, by, why).await;
         let is_known = paused.map_err(|problem| self.failed("pause", problem))?;
         if !is_known {
             let listed = self.client.list_paused(&queue).await;
             listed.map_err(|problem| self.failed("pause", problem))?;
         }
-        Ok(answer_of(is_known))
+        Ok(answer)
     }
 
-    /// Ends a pause: that of an operator, and that of a task's [`Retry`](crate::Retry). Returns
-    /// whether the queue is known.
+    /// Ends a pause: that of an operator, and that of a task's [`Retry`](crate::Retry). Returns the
+    /// same as [`pause`](Self::pause).
     ///
     /// # Errors
     /// As for [`set`](Self::set).
-    pub async fn resume(&self) -> Result<QueueAnswer, Error> {
+    pub async fn resume(&self) -> Result<GateAnswer, Error> {
         let queue = self.checked()?;
+        let answer = self.answer(&queue).await?;
         let resumed = self.client.0.broker.resume_gate(&queue, &self.gate).await;
-        resumed.map(answer_of).map_err(|problem| self.failed("resume", problem))
+        resumed.map_err(|problem| self.failed("resume", problem))?;
+        Ok(answer)
     }
 
     /// Waits for a permit outside tasks, such as in a web request that calls the same service as
@@ -184,7 +223,8 @@ impl GateHandle {
     ///
     /// # Errors
     /// [`Error::is_timeout`] if no permit is free within 30 s, or within
-    /// [`wait_at_most`](Self::wait_at_most); otherwise as for [`set`](Self::set).
+    /// [`wait_at_most`](Self::wait_at_most), also because of a pause; otherwise as for
+    /// [`set`](Self::set).
     pub async fn acquire(&self) -> Result<Permit, Error> {
         let ends = Instant::now() + self.wait_max;
         let (queue, name) = (self.checked()?, platform::new_uuid().simple().to_string());
@@ -195,7 +235,9 @@ impl GateHandle {
             };
             let left = ends.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Error::no_permit(self.gate.to_string(), self.wait_max));
+                let found = self.client.0.broker.limit(&queue, &self.gate).await?;
+                let shut = found.and_then(|found| found.shut);
+                return Err(Error::no_permit(self.gate.to_string(), self.wait_max, shut));
             }
             sleep(wait.min(left)).await;
         }

@@ -9,6 +9,7 @@ use super::{Client, Inner, siblings::Place};
 use crate::{
     CancelAnswer, Error,
     broker::{BrokerError, End, Ends, Returned, StoredBy},
+    explanation::Obstacle,
     id::TaskId,
     state::{AttemptError, Reason, TaskState},
 };
@@ -250,9 +251,19 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
             return result;
         }
         // The task may have ended since. Its state is of use only if it is known at once.
-        let state = tokio::time::timeout(STATE_WITHIN, self.status()).await;
-        let state = state.ok().and_then(Result::ok);
-        Err(Error::waited_too_long(self.id.clone(), timeout, state))
+        let found = tokio::time::timeout(STATE_WITHIN, self.state_and_obstacle()).await;
+        let (state, why) = found.ok().and_then(Result::ok).unzip();
+        Err(Error::waited_too_long(self.id.clone(), timeout, state, why.flatten()))
+    }
+
+    /// Reads the state of the task, and what blocks it.
+    async fn state_and_obstacle(&self) -> Result<(TaskState, Option<Obstacle>), Error> {
+        let state = self.status().await?;
+        if state != TaskState::Blocked {
+            return Ok((state, None));
+        }
+        let why = self.client.inspector().explain(&self.id).await?;
+        Ok((state, why.obstacles.into_iter().next()))
     }
 
     /// Returns the result of the ended task, or its error.

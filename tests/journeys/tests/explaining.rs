@@ -4,9 +4,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Bench, Double, Gate as Opening, Wait};
+use common::{Bench, Double, Flaky, Gate as Opening, Wait};
 use optimus_core::{
-    Call, Due, Explanation, Gate, Limit, Obstacle, Rate, Task, TaskHandle, TaskState, WorkerId,
+    Call, Due, Explanation, Gate, Key, Limit, Obstacle, Rate, Task, TaskHandle, TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 
@@ -82,8 +82,12 @@ on_both! {
         assert_eq!((gate.tokens, gate.waiting), (Some(0), 1));
         let left = why.not_before.unwrap() - optimus_core::Utc::now();
         assert!((50..=60).contains(&left.num_minutes()), "{why}");
-        let next = Obstacle::NotDue { at: why.not_before.unwrap() };
-        assert_eq!(of_queue(&bench).await, [Obstacle::NothingReady { blocked: 1 }, next]);
+        let queue = bench.client.inspector().explain_queue("default").await.unwrap();
+        let [Obstacle::NothingReady { blocked: 1 }, Obstacle::Limit(limit)] = &queue.obstacles[..]
+        else {
+            panic!("{queue}");
+        };
+        assert_eq!((&limit.gate, queue.not_before), (&gate.gate, why.not_before));
         worker.stop().await;
     }
 
@@ -111,7 +115,95 @@ on_both! {
         opening.open.hit();
         running.result_within(SOON).await.unwrap();
         let why = explain(&bench, &running).await;
-        assert_eq!(why.obstacles, [Obstacle::Ended(TaskState::Success)]);
+        let ended = Obstacle::Ended { state: TaskState::Success, error: None };
+        assert_eq!(why.obstacles, [ended]);
+        worker.stop().await;
+    }
+
+    async fn a_queue_names_unmet_prerequisites_and_the_next_due_time(bench: Bench) {
+        let first = submit(&bench, double().due(Due::In(SOON * 100))).await;
+        submit(&bench, double().after(&first)).await;
+        let why = bench.client.inspector().explain_queue("default").await.unwrap();
+        let [Obstacle::NothingReady { blocked: 1 }, Obstacle::Prerequisites { waiting: 1, unmet },
+            Obstacle::NextDue { .. }, Obstacle::NoWorker] = &why.obstacles[..]
+        else {
+            panic!("{why}");
+        };
+        assert_eq!((unmet[0].state, why.not_before), (TaskState::Delayed, None));
+        let text = why.to_string();
+        let named = format!("1 task waits for prerequisites: until {} has succeeded", first.id());
+        assert!(text.starts_with("1. no task is ready; 1 task is blocked\n"), "{text}");
+        assert!(text.contains(&named), "{text}");
+        assert!(text.contains("3. the next delayed task or retry is due at"), "{text}");
+    }
+
+    async fn a_queue_names_the_lane_that_holds_its_tasks_back_and_who_has_paused_it(bench: Bench) {
+        let lane = bench.client.gate("default", Gate::Lane("tenant-7".into()));
+        lane.pause("olga", "an outage").await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        let first = submit(&bench, double().lane("tenant-7")).await;
+        submit(&bench, double().lane("tenant-7")).await;
+        let is_blocked = async || first.status().await.unwrap() == TaskState::Blocked;
+        eventually("it waits", SOON, is_blocked).await;
+        let why = bench.client.inspector().explain_queue("default").await.unwrap();
+        let [Obstacle::NothingReady { blocked: 2 }, Obstacle::WaitingLane(found),
+            Obstacle::Limit(gate)] = &why.obstacles[..]
+        else {
+            panic!("{why}");
+        };
+        assert_eq!((&*found.key, found.waiting), ("tenant-7", 1));
+        assert_eq!(&*gate.shut.as_ref().unwrap().by, "olga");
+        let text = why.to_string();
+        assert!(text.contains("lane tenant-7: paused by olga (an outage) until"), "{text}");
+        let problem = lane.wait_at_most(Duration::ZERO).acquire().await.unwrap_err();
+        let text = problem.to_string();
+        assert!(problem.is_timeout() && text.ends_with("it is paused by olga (an outage) until it \
+            is resumed"), "{text}");
+        worker.stop().await;
+    }
+
+    async fn a_queue_that_nobody_has_used_is_named_as_unknown(bench: Bench) {
+        let why = bench.client.inspector().explain_queue("nosuch").await.unwrap();
+        assert_eq!(why.obstacles, [Obstacle::UnknownQueue]);
+    }
+
+    async fn a_dead_task_is_explained_by_its_last_error(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Flaky>());
+        let dead = submit(&bench, Flaky { attempts: 9, panics: false }.call().max_retry(0)).await;
+        dead.result_within(SOON).await.unwrap_err();
+        let why = explain(&bench, &dead).await;
+        let [Obstacle::Ended { state: TaskState::Dead, error: Some(error) }] = &why.obstacles[..]
+        else {
+            panic!("{why}");
+        };
+        let text = format!("dead (failed): {}; requeue it", error.message);
+        assert!(!error.message.is_empty() && why.to_string().contains(&text), "{why}");
+        let waits = submit(&bench, double().after(dead.id())).await;
+        let text = explain(&bench, &waits).await.to_string();
+        assert!(text.contains("which is dead: requeue it"), "{text}");
+        worker.stop().await;
+    }
+
+    async fn a_task_that_is_due_has_no_due_time_in_the_past(bench: Bench) {
+        let soon = submit(&bench, double().due(Due::In(Duration::from_millis(1)))).await;
+        let is_due = async || explain(&bench, &soon).await.obstacles == [Obstacle::NoWorker];
+        eventually("it is due", SOON, is_due).await;
+        assert_eq!(soon.status().await.unwrap(), TaskState::Delayed);
+        assert_eq!(of_queue(&bench).await, [Obstacle::NoWorker]);
+    }
+
+    async fn a_task_is_found_by_its_biz_id(bench: Bench) {
+        let inspector = bench.client.inspector();
+        let key = Key::of::<Double>("order-17");
+        assert_eq!(inspector.find(&key).await.unwrap(), None);
+        let week = Duration::from_secs(7 * 86_400);
+        let call = double().biz_id("order-17").outcome_ttl(week);
+        let handle = submit(&bench, call).await;
+        assert_eq!(inspector.find(&key).await.unwrap().as_ref(), Some(handle.id()));
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        handle.result_within(SOON).await.unwrap();
+        assert_eq!(inspector.find(&key).await.unwrap().as_ref(), Some(handle.id()));
+        assert_eq!(inspector.find(&key.queue("other")).await.unwrap(), None);
         worker.stop().await;
     }
 

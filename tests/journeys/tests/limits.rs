@@ -232,6 +232,54 @@ on_both! {
         worker.stop().await;
     }
 
+    async fn a_limit_that_a_worker_declares_is_listed_before_it_was_used(bench: Bench) {
+        let worker = start(&bench, &Starts::default(), 4);
+        let inspector = bench.client.inspector();
+        let is_there = async || !inspector.workers("default").await.unwrap().is_empty();
+        eventually("the worker is there", SOON, is_there).await;
+        let limits = inspector.limits("default", 10).await.unwrap();
+        let row = |gate| limits.iter().find(|row| row.gate == gate).unwrap();
+        let knock = row(Gate::Task("knock".into()));
+        assert_eq!(knock.limit.rate_limit(), Some(Rate::per_second(50)));
+        assert_eq!((knock.is_set, knock.tokens, knock.waiting), (false, Some(1), 0));
+        let door = row(Gate::Named("door".into()));
+        assert_eq!((door.limit.max_working_limit(), door.tokens), (Some(1), None));
+        assert_eq!(bench.client.limit("door").get().await.unwrap().as_ref(), Some(door));
+        worker.stop().await;
+    }
+
+    async fn a_change_of_a_limit_says_whether_a_task_with_it_is_known(bench: Bench) {
+        let worker = start(&bench, &Starts::default(), 4);
+        let is_there = async || {
+            !bench.client.inspector().workers("default").await.unwrap().is_empty()
+        };
+        eventually("the worker is there", SOON, is_there).await;
+        let limit = Limit::new().max_working(2);
+        let gate = |gate| bench.client.gate("default", gate);
+        let lane = || Gate::Lane("tenant-1".into());
+        for (gate, is_known) in [
+            (gate(Gate::Task("knock".into())), true),
+            (gate(Gate::Task("knokc".into())), false),
+            (gate(Gate::Named("door".into())), true),
+            (gate(Gate::Named("dor".into())), false),
+            (gate(lane()), false),
+            (gate(Gate::Queue), true),
+            (bench.client.gate("nosuch", Gate::Queue), false),
+        ] {
+            let first = gate.set(limit).await.unwrap();
+            let again = gate.set(limit).await.unwrap();
+            let removed = gate.remove().await.unwrap();
+            let sets = [first.was_set, again.was_set, removed.was_set];
+            assert_eq!((first.is_known, sets), (is_known, [false, true, true]), "{gate:?}");
+        }
+        gate(lane()).pause("ann", "").await.unwrap();
+        let of_lane = submit(&bench, Sync { is_refused: false }.call().lane("tenant-1")).await;
+        becomes(&of_lane, TaskState::Blocked).await;
+        assert!(gate(lane()).resume().await.unwrap().is_known);
+        done(&of_lane).await;
+        worker.stop().await;
+    }
+
     async fn a_paused_task_name_and_a_paused_lane_wait_and_the_others_run(bench: Bench) {
         let worker = start(&bench, &Starts::default(), 4);
         let name = bench.client.gate("default", Gate::Task("double".into()));

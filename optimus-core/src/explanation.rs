@@ -1,0 +1,309 @@
+//! What keeps tasks waiting, and its text: [`Explanation`] and [`Obstacle`].
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    gate::Gate,
+    id::{TaskId, WorkerId},
+    inspect::{LaneDetails, PrerequisiteDetails},
+    limit::LimitDetails,
+    state::{AttemptError, TaskState},
+};
+
+/// What is between a task and its start, in the order in which the task passes it. The same for a
+/// queue or a worker: what keeps its tasks from being claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// All that is known to be in the way. If this is empty, the next claim takes the task.
+    pub obstacles: Vec<Obstacle>,
+    /// The task does not start before this time, by Redis' clock; `None` if no obstacle has a time.
+    pub not_before: Option<DateTime<Utc>>,
+}
+
+/// One thing that keeps tasks waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The store has no data about the task.
+    Forgotten,
+    /// The task has ended.
+    Ended {
+        /// Its state.
+        state: TaskState,
+        /// The last entry of its error history, unless it has succeeded.
+        error: Option<AttemptError>,
+    },
+    /// A worker runs the task.
+    Running(Option<WorkerId>),
+    /// Another task must succeed first.
+    Prerequisite(PrerequisiteDetails),
+    /// The task is not due.
+    NotDue {
+        /// When it is due.
+        at: DateTime<Utc>,
+    },
+    /// No task of the queue was ever submitted, and no worker serves it.
+    UnknownQueue,
+    /// No task of the queue is ready.
+    NothingReady {
+        /// How many tasks are blocked.
+        blocked: u64,
+    },
+    /// Tasks of the queue wait until other tasks have succeeded.
+    Prerequisites {
+        /// How many tasks wait.
+        waiting: u64,
+        /// What some of them wait for, at most four.
+        unmet: Vec<PrerequisiteDetails>,
+    },
+    /// Tasks of the queue wait for others of their lane.
+    WaitingLane(LaneDetails),
+    /// No delayed task or retry of the queue is due before this time.
+    NextDue {
+        /// When the first one is due.
+        at: DateTime<Utc>,
+    },
+    /// Other tasks of its lane come first.
+    Lane {
+        /// The key of the lane.
+        key: String,
+        /// The tasks that have the lane now, at most four.
+        holders: Vec<TaskId>,
+        /// How many other tasks of the lane come before it.
+        ahead: u64,
+    },
+    /// A limit lets no task start now, or is paused, or tasks of the queue wait for it.
+    Limit(LimitDetails),
+    /// No worker serves the queue.
+    NoWorker,
+    /// The workers that serve the queue do not know the task.
+    UnknownTask {
+        /// The name of the task.
+        task: String,
+    },
+    /// All slots of the workers that could run the task are in use.
+    Busy {
+        /// How many slots they have.
+        slots: u64,
+        /// How many tasks of the queue they run.
+        working: u64,
+    },
+    /// Other ready tasks come first.
+    Behind {
+        /// How many.
+        ahead: u64,
+        /// Whether there may be more.
+        or_more: bool,
+    },
+    /// The worker is not registered in the queue: it does not serve the queue, or its lease is
+    /// over.
+    NotRegistered,
+}
+
+impl Explanation {
+    /// What keeps one task waiting. It waits until the last obstacle has ended.
+    pub(crate) fn of(obstacles: Vec<Obstacle>) -> Self {
+        let not_before = obstacles.iter().filter_map(Obstacle::ends).max();
+        Self { obstacles, not_before }
+    }
+
+    /// What keeps the tasks of a queue waiting. A pause of the queue keeps all of them. The other
+    /// obstacles keep different tasks, so the first one that ends lets a task start.
+    pub(crate) fn of_queue(obstacles: Vec<Obstacle>) -> Self {
+        let is_whole = |obstacle: &&Obstacle| {
+            matches!(obstacle, Obstacle::Limit(LimitDetails { gate: Gate::Queue, .. }))
+        };
+        let of_all = obstacles.iter().filter(is_whole).filter_map(Obstacle::ends).max();
+        let is_empty = obstacles.iter().any(|one| matches!(one, Obstacle::NothingReady { .. }));
+        let parts = || obstacles.iter().filter(|one| !is_whole(one) && one.is_about_tasks());
+        let all_end = is_empty && parts().all(|one| one.ends().is_some());
+        let first = parts().filter_map(Obstacle::ends).min().filter(|_| all_end);
+        Self { not_before: of_all.max(first), obstacles }
+    }
+}
+
+impl Obstacle {
+    /// Returns when it ends at the earliest, if that is known.
+    fn ends(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::NotDue { at } | Self::NextDue { at } => Some(*at),
+            Self::Limit(gate) => match &gate.shut {
+                Some(shut) => shut.until,
+                None => gate.next,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether it keeps some tasks of a queue waiting.
+    fn is_about_tasks(&self) -> bool {
+        matches!(
+            self,
+            Self::Prerequisites { .. }
+                | Self::WaitingLane(_)
+                | Self::Limit(_)
+                | Self::NextDue { .. }
+        )
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.obstacles.is_empty() {
+            return f.write_str("nothing is in the way: the next claim takes it");
+        }
+        for (number, obstacle) in (1..).zip(&self.obstacles) {
+            let line_break = if number == 1 { "" } else { "\n" };
+            write!(f, "{line_break}{number}. {obstacle}")?;
+        }
+        match self.not_before {
+            Some(at) => write!(f, "\nnot before {}", at.to_rfc3339()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forgotten => f.write_str("nothing is known of the task"),
+            Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
+            Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
+            Self::Running(None) => f.write_str("a worker runs the task"),
+            Self::Prerequisite(found) => {
+                write!(f, "it waits until {}", prerequisite_text(found))
+            }
+            Self::NotDue { at } => write!(f, "it is due at {}", at.to_rfc3339()),
+            Self::UnknownQueue => f.write_str(
+                "no task was ever submitted to this queue, and no worker serves it; is its name \
+                 misspelt?",
+            ),
+            Self::NothingReady { blocked: 0 } => f.write_str("no task is ready"),
+            Self::NothingReady { blocked } => {
+                write!(f, "no task is ready; {} blocked", tasks(*blocked, "is", "are"))
+            }
+            Self::Prerequisites { waiting, unmet } => {
+                write!(f, "{} for prerequisites", tasks(*waiting, "waits", "wait"))?;
+                let mut join = ":";
+                for found in unmet {
+                    write!(f, "{join} until {}", prerequisite_text(found))?;
+                    join = ";";
+                }
+                Ok(())
+            }
+            Self::WaitingLane(LaneDetails { key, waiting, holders, .. }) => {
+                write!(f, "lane {key}: {}; ", tasks(*waiting, "waits", "wait"))?;
+                holders_text(holders, f)
+            }
+            Self::NextDue { at } => {
+                write!(f, "the next delayed task or retry is due at {}", at.to_rfc3339())
+            }
+            Self::Lane { key, holders, ahead } => {
+                write!(f, "lane {key}: {} before it; ", tasks(*ahead, "is", "are"))?;
+                holders_text(holders, f)
+            }
+            Self::Limit(gate) => limit_text(gate, f),
+            Self::NoWorker => f.write_str("no worker serves the queue"),
+            Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),
+            Self::Busy { slots, working } => {
+                let slots = if *slots == 1 { "1 slot" } else { &format!("{slots} slots") };
+                write!(f, "all slots are in use: {} in {slots}", tasks(*working, "runs", "run"))
+            }
+            Self::Behind { ahead, or_more } => {
+                let least = if *or_more { "at least " } else { "" };
+                write!(f, "{least}{} before it", ready_tasks(*ahead))
+            }
+            Self::NotRegistered => f.write_str("the worker is not registered in the queue"),
+        }
+    }
+}
+
+/// Prints a number of tasks and what they do.
+fn tasks(count: u64, one: &str, many: &str) -> String {
+    match count {
+        0 => format!("no task {one}"),
+        1 => format!("1 task {one}"),
+        _ => format!("{count} tasks {many}"),
+    }
+}
+
+fn ready_tasks(count: u64) -> String {
+    if count == 1 { "1 ready task is".into() } else { format!("{count} ready tasks are") }
+}
+
+fn ended_text(
+    state: TaskState,
+    error: Option<&AttemptError>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "the task has ended: it is {state}")?;
+    if let Some(error) = error {
+        write!(f, " ({}): {}", error.reason, error.message)?;
+    }
+    match state {
+        TaskState::Success => Ok(()),
+        _ => f.write_str("; requeue it to run it again"),
+    }
+}
+
+fn prerequisite_text(found: &PrerequisiteDetails) -> String {
+    let PrerequisiteDetails { prerequisite, state, .. } = found;
+    let state = match state {
+        TaskState::Forgotten => "which was not submitted, or is no longer known".to_owned(),
+        TaskState::Dead | TaskState::Cancelled => format!("which is {state}: requeue it"),
+        state => format!("which is {state}"),
+    };
+    format!("{prerequisite} has succeeded, {state}")
+}
+
+fn holders_text(holders: &[TaskId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if holders.is_empty() {
+        return f.write_str("no task holds the lane, which is about to change");
+    }
+    let ids: Vec<String> = holders.iter().map(TaskId::to_string).collect();
+    write!(f, "the lane is held by {}", ids.join(", "))
+}
+
+fn limit_text(gate: &LimitDetails, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{}: ", gate.gate)?;
+    if let Some(shut) = &gate.shut {
+        return write!(f, "{shut}");
+    }
+    if let Some(rate) = gate.limit.rate_limit() {
+        write!(f, "{rate}, {} may start now; ", gate.tokens.unwrap_or(0))?;
+    }
+    if let Some(most) = gate.limit.max_working_limit() {
+        write!(f, "{} of {most} run; ", gate.working)?;
+    }
+    f.write_str(&tasks(gate.waiting, "waits", "wait"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_tasks_is_printed_with_the_right_verb() {
+        let lane = |ahead| Obstacle::Lane { key: "k".into(), holders: Vec::new(), ahead };
+        let start = |ahead: u64| lane(ahead).to_string().split(';').next().unwrap().to_owned();
+        assert_eq!(start(0), "lane k: no task is before it");
+        assert_eq!(start(1), "lane k: 1 task is before it");
+        assert_eq!(start(2), "lane k: 2 tasks are before it");
+        let behind = Obstacle::Behind { ahead: 1, or_more: true };
+        assert_eq!(behind.to_string(), "at least 1 ready task is before it");
+        let busy = Obstacle::Busy { slots: 1, working: 1 };
+        assert_eq!(busy.to_string(), "all slots are in use: 1 task runs in 1 slot");
+        let ready = |blocked| Obstacle::NothingReady { blocked }.to_string();
+        assert_eq!(
+            [0, 1, 3].map(ready),
+            [
+                "no task is ready",
+                "no task is ready; 1 task is blocked",
+                "no task is ready; 3 tasks are blocked"
+            ]
+        );
+    }
+}
