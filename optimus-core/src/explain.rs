@@ -45,7 +45,7 @@ impl Inspector {
                 return Ok(Explanation::of(vec![Obstacle::Running(found.worker)]));
             }
             state @ (TaskState::Success | TaskState::Dead | TaskState::Cancelled) => {
-                let error = found.errors.lines().filter_map(read_error).last();
+                let error = found.errors.lines().filter_map(read_error).next_back();
                 return Ok(Explanation::of(vec![Obstacle::Ended { state, error }]));
             }
             _ => {}

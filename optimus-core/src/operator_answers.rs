@@ -51,9 +51,10 @@ pub struct GateAnswer {
 /// Says whether it is known, as a part of a sentence: `is known`.
 impl fmt::Display for GateAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.is_known {
-            true => "is known",
-            false => "applies to no task that is known; is its name misspelt?",
+        f.write_str(if self.is_known {
+            "is known"
+        } else {
+            "applies to no task that is known; is its name misspelt?"
         })
     }
 }

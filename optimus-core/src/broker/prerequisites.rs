@@ -57,8 +57,8 @@ impl Broker {
         biz_id: &str,
     ) -> Result<Option<TaskId>, BrokerError> {
         let (outcome, holder) = self.outcome_and_holder(queue, task, biz_id).await?;
-        let ids = [holder.split(':').next(), outcome.split(' ').next()].into_iter().flatten();
-        Ok(ids.filter_map(|id| stored_id(queue, id)).next())
+        let mut ids = [holder.split(':').next(), outcome.split(' ').next()].into_iter().flatten();
+        Ok(ids.find_map(|id| stored_id(queue, id)))
     }
 
     /// Reads the remembered outcome of a biz id, and its mark; empty if there is none.

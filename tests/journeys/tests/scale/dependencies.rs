@@ -10,7 +10,7 @@ use std::{
 use optimus_core::{
     BoxError, Call, Client, Context, DataKey, ErasedCall, Inspector, Key, Task, TaskOptions,
 };
-use optimus_testkit::{Proc, RedisServer, Signal, eventually};
+use optimus_testkit::{Proc, RedisServer, eventually};
 use serde::{Deserialize, Serialize};
 
 use crate::common::{Bench, steps::Journal};
@@ -106,10 +106,10 @@ async fn a_worker_process_for_the_other_tests() {
     let journal = Journal::in_redis(&env::var(JOURNAL_URL).unwrap()).await;
     let worker = bench.worker().lease(LEASE).task_type::<First>().task_type::<Second>();
     let worker = worker.queues(QUEUES).data(journal).concurrency(SLOTS);
-    let worker = bench.start(worker);
+    let _worker = bench.start(worker);
     println!("works");
-    Signal::new().wait_for(1).await;
-    worker.stop().await;
+    // It works until it is killed, however long the run takes.
+    std::future::pending::<()>().await;
 }
 
 /// The servers of a run, and its journal, which no fault may touch.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use optimus_core::{QueueName, Task};
-use optimus_testkit::{Proc, RedisServer, Signal, eventually};
+use optimus_testkit::{Proc, RedisServer, eventually};
 
 use crate::common::{
     Bench,
@@ -32,10 +32,10 @@ async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
     let journal = Journal::in_redis(&bench.url()).await;
     let worker = bench.worker().lease(LEASE).task_type::<Step>().data(journal);
-    let worker = bench.start(worker.concurrency(SLOTS));
+    let _worker = bench.start(worker.concurrency(SLOTS));
     println!("works");
-    Signal::new().wait_for(1).await;
-    worker.stop().await;
+    // It works until it is killed, however long the run takes.
+    std::future::pending::<()>().await;
 }
 
 async fn worker_process(bench: &Bench) -> Proc {
