@@ -89,7 +89,7 @@ pub use self::{
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
-    operator_answers::{CancelAnswer, DeleteAnswer, GateAnswer, QueueAnswer},
+    operator_answers::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
     prerequisite_key::{IntoPrerequisite, Key, key},

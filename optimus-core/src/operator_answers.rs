@@ -14,6 +14,16 @@ pub enum CancelAnswer {
     AskedToStop,
 }
 
+/// What [`Client::cancel_lane`](crate::Client::cancel_lane) has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LaneCancelled {
+    /// How many tasks are Cancelled. They had not started, or waited for their next attempt.
+    pub cancelled: u64,
+    /// How many tasks run, and were asked to stop.
+    pub asked_to_stop: u64,
+}
+
 /// What [`Client::delete`](crate::Client::delete) has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

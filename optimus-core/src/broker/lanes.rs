@@ -1,4 +1,4 @@
-//! Plain reads of the lanes in which tasks wait.
+//! Plain reads of lanes: those in which tasks wait, and the tasks of one lane.
 
 use chrono::{DateTime, Utc};
 
@@ -62,5 +62,43 @@ impl Broker {
         // The lanes are read after their names, and the last task of one may have left meanwhile.
         lanes.retain(|lane| lane.waiting > 0);
         Ok(lanes)
+    }
+    /// Returns the place of the last task that waits in a lane.
+    pub async fn last_place_in_lane(
+        &self,
+        queue: &QueueName,
+        lane: &str,
+    ) -> Result<u64, BrokerError> {
+        let key = self.keys(queue).of(&format!("lane:{lane}"));
+        let last = get(&["ZRANGE", &key, "-1", "-1", "WITHSCORES"]);
+        let last = texts("ZRANGE", self.read_one(last).await?)?;
+        Ok(last.get(1).and_then(|place| place.parse().ok()).map_or(0, whole))
+    }
+
+    /// Returns the first tasks that wait in a lane, up to a place.
+    pub async fn waiting_in_lane(
+        &self,
+        queue: &QueueName,
+        lane: &str,
+        last: u64,
+        most: usize,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let key = self.keys(queue).of(&format!("lane:{lane}"));
+        let (last, most) = (last.to_string(), most.to_string());
+        let waiting = get(&["ZRANGEBYSCORE", &key, "0", &last, "LIMIT", "0", &most]);
+        let waiting = texts("ZRANGEBYSCORE", self.read_one(waiting).await?)?;
+        Ok(waiting.iter().filter_map(|id| stored_id(queue, id)).collect())
+    }
+
+    /// Returns the tasks of a lane that have a permit, or wait for their next attempt.
+    pub async fn holders_of_lane(
+        &self,
+        queue: &QueueName,
+        lane: &str,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let key = self.keys(queue).of(&format!("lane:{lane}"));
+        let holders = self.read_one(get(&["ZRANGEBYSCORE", &key, "-2", "-1"])).await?;
+        let holders = texts("ZRANGEBYSCORE", holders)?;
+        Ok(holders.iter().filter_map(|id| stored_id(queue, id)).collect())
     }
 }

@@ -1,6 +1,7 @@
 //! Submits tasks and controls them: [`Client`].
 
 mod builder;
+mod cancel_lane;
 mod completion_listener;
 mod confirmer;
 mod delivery;

@@ -254,6 +254,17 @@ fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
     }
 }
 
+pub(super) fn of_lane(queue: &QueueName, key: &str, problem: BrokerError) -> Error {
+    match problem {
+        BrokerError::Refused(Refusal::Newer, needs) => Error::outdated(&needs),
+        BrokerError::Unknown(why) => {
+            let what = format!("cancel of lane {key:?} of queue {queue}");
+            Error::unknown_operation(what, Vec::new(), why)
+        }
+        problem => problem.into(),
+    }
+}
+
 /// A verb that one script applies to many tasks.
 #[derive(Clone, Copy)]
 enum Verb {

@@ -189,6 +189,28 @@ on_both! {
         crew.worker.stop().await;
     }
 
+    async fn a_lane_is_cancelled_whole_and_no_other_task(bench: Bench) {
+        let crew = Crew::of(&bench, 4);
+        let holder = submit(&bench, Wait {}.call().lane("lane-1")).await;
+        crew.gate.began.wait_for(1).await;
+        let waiting: Vec<_> = (0..300).map(|at| step(1, at)).collect();
+        let waiting = bench.client.submit_all(waiting).await.unwrap();
+        let other = submit(&bench, step(2, 0)).await;
+
+        let done = bench.client.cancel_lane("default", "lane-1").await.unwrap();
+        assert_eq!((done.cancelled, done.asked_to_stop), (300, 1));
+        becomes(&holder, TaskState::Cancelled).await;
+        for task in [&waiting[0], &waiting[299]] {
+            assert_eq!(task.status().await.unwrap(), TaskState::Cancelled);
+        }
+        self::done(&other).await;
+        assert_eq!(crew.journal.begun().await, ["2 0"], "no other task of the lane started");
+
+        let again = bench.client.cancel_lane("default", "lane-1").await.unwrap();
+        assert_eq!((again.cancelled, again.asked_to_stop), (0, 0));
+        crew.worker.stop().await;
+    }
+
     async fn an_operator_finds_the_lanes_in_which_tasks_wait_and_for_whom(bench: Bench) {
         let crew = Crew::of(&bench, 4);
         let (inspector, queue) =
