@@ -85,6 +85,11 @@ impl Key {
     pub fn queue(self, queue: impl Into<String>) -> Self {
         Self { queue: queue.into(), ..self }
     }
+
+    /// Returns the queue, the task's name and the biz id.
+    pub(crate) fn parts(&self) -> Result<(QueueName, &str, &str), Error> {
+        Ok((QueueName::new(&self.queue)?, &self.task, &self.biz_id))
+    }
 }
 
 /// Types that name a task that a call can wait for: the key of [`key`], a [`TaskHandle`], or a
