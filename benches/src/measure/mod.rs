@@ -1,5 +1,6 @@
 //! The measurements, one group in each file.
 
+mod added;
 mod connections;
 mod dependencies;
 mod drain;
@@ -10,6 +11,8 @@ mod idle;
 mod instructions;
 mod lanes;
 mod latency;
+mod life;
+mod limits;
 mod memory;
 mod one_drain;
 mod plain;
@@ -39,6 +42,8 @@ pub(crate) const ON_DEMAND: &[Measurement] = &[
     redis_instructions::REDIS_INSTRUCTIONS,
     lanes::LANES,
     dependencies::DEPENDENCIES,
+    limits::RATE,
+    limits::MAX_WORKING,
     script_time::SCRIPT_TIME,
 ];
 

@@ -1,13 +1,10 @@
 //! Counts the instructions of Redis for each call of a plain task's life, and for the whole life,
 //! with valgrind.
 
-use std::time::Duration;
-
-use anyhow::ensure;
-use optimus_core::broker::{Batch, Broker, Endpoint, LEDGER_SLOTS};
-use optimus_core::{Submission, WorkerId};
+use optimus_core::broker::{Broker, Endpoint};
 use optimus_testkit::RedisServer;
 
+use super::life::{Life, Made, Stage};
 use super::{Measurement, plain};
 use crate::bench::Bench;
 use crate::callgrind::{self, Log};
@@ -29,10 +26,14 @@ const WARM_UP_CALLS: usize = 4;
 const COUNTED: &str = "aeMain";
 /// The periodic work of Redis. It also runs without calls, so its instructions do not count.
 const APART: &str = "serverCron";
-const LEASE: Duration = Duration::from_secs(3_600);
 
 /// The last steps of tasks. The cost of a step is the difference to the previous step.
-const STAGES: [&str; 4] = ["start", "submit", "claim", "complete"];
+const STAGES: [(Stage, &str); 4] = [
+    (Stage::Start, "start"),
+    (Stage::Submit, "submit"),
+    (Stage::Claim, "claim"),
+    (Stage::Complete, "complete"),
+];
 
 fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     if !callgrind::is_there() {
@@ -41,10 +42,10 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for batch in [1, 16, 128] {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let run = async |broker, calls, stage| Life { broker, calls, batch }.up_to(stage).await;
-        let samples = count_stages(bench, STAGES.len(), (calls, batch), run)?;
+        let make = &mut |_, _| Ok((plain::submission()?, None));
+        let samples = count_stages(bench, &STAGES.map(|(stage, _)| stage), (calls, batch), make)?;
         let life = samples.iter().fold(Sample::new(), Sample::plus);
-        for (stage, sample) in STAGES[1..].iter().zip(samples) {
+        for ((_, stage), sample) in STAGES[1..].iter().zip(samples) {
             let shown = params([("of", (*stage).into()), ("batch", batch.into())]);
             rows.push(Row::of_runs(REDIS_INSTRUCTIONS.name, shown, &[sample]));
         }
@@ -54,26 +55,28 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs a life up to each of its stages, each time on a new server, and returns what each stage
-/// adds to the one before. A stage has this many calls of this many tasks. `run` gets the number of
-/// calls and the last stage. On each server, a short life up to the last stage runs first, in
-/// another namespace. In it Redis compiles the scripts, so that no difference contains that.
+/// Runs a life up to each of these stages, each time on a new server, and returns what each stage
+/// adds to the one before. A stage has this many calls of this many tasks. `make` gets the number
+/// of a task and how many there are. On each server, a short life up to the last stage runs first,
+/// in another namespace. In it Redis compiles the scripts, so that no difference contains that.
 pub(super) fn count_stages(
     bench: &Bench,
-    stages: usize,
+    stages: &[Stage],
     (calls, batch): (usize, usize),
-    run: impl AsyncFn(Broker, usize, usize) -> anyhow::Result<()>,
+    make: &mut dyn FnMut(usize, usize) -> anyhow::Result<Made>,
 ) -> anyhow::Result<Vec<Sample>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut totals = Vec::new();
-    for stage in 0..stages {
+    for stage in stages {
         let log = Log::in_folder(bench.redis.folder());
         let launcher = log.command_line_within(COUNTED, APART);
         let server = RedisServer::builder().tcp().arg("--hz", "1").under(&launcher).start();
-        runtime.block_on(async {
-            run(broker(&server, "warm-up")?, WARM_UP_CALLS, stages - 1).await?;
-            run(broker(&server, "bench")?, calls, stage).await
-        })?;
+        let lives = [("warm-up", WARM_UP_CALLS, stages.last()), ("bench", calls, Some(stage))];
+        for (namespace, calls, stage) in lives {
+            let make = &mut |number| make(number, calls * batch);
+            let life = Life { broker: broker(&server, namespace)?, calls, batch, make };
+            runtime.block_on(life.up_to(*stage.unwrap_or(&Stage::Start)))?;
+        }
         end(server)?;
         totals.push(log.instructions()?);
     }
@@ -98,46 +101,4 @@ fn end(server: RedisServer) -> anyhow::Result<()> {
     drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<()>(&mut connection));
     server.wait();
     Ok(())
-}
-
-struct Life {
-    broker: Broker,
-    calls: usize,
-    batch: usize,
-}
-
-impl Life {
-    async fn up_to(&self, stage: usize) -> anyhow::Result<()> {
-        let queue = plain::queue()?;
-        let worker = WorkerId::from_stored("worker");
-        self.broker.register(&queue, &worker, LEASE, "{}").await?;
-        for number in 0..self.calls * usize::from(stage >= 1) {
-            let tasks: Vec<Submission> =
-                (0..self.batch).map(|_| plain::submission()).collect::<Result<_, _>>()?;
-            let number = number as u64 + 1;
-            let batch = Batch {
-                queue: &queue,
-                client: "client",
-                number,
-                since: number.saturating_sub(LEDGER_SLOTS),
-                keep: false,
-                tasks: &tasks,
-            };
-            self.broker.submit(&batch).await?;
-        }
-        let mut claims = Vec::new();
-        for seq in 0..self.calls * usize::from(stage >= 2) {
-            let claim = self.broker.claim(&queue, &worker, seq as u64 + 1, self.batch).await?;
-            ensure!(claim.grants.len() == self.batch, "a claim was not filled");
-            claims.push(claim);
-        }
-        for claim in claims.iter().take(self.calls * usize::from(stage >= 3)) {
-            let leases = plain::leases(claim, &worker);
-            let done: Vec<_> = leases.map(|lease| plain::completion(lease, claim.now_ms)).collect();
-            let refused =
-                self.broker.report(self.broker.complete_call(&queue, &worker, &done)).await?;
-            ensure!(refused.stale.is_empty(), "a report was refused");
-        }
-        Ok(())
-    }
 }

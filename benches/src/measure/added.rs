@@ -1,0 +1,50 @@
+//! What a feature adds to the instructions of Redis for a task, beside a plain one.
+
+use super::life::{Made, Stage};
+use super::plain;
+use super::redis_instructions::count_stages;
+use crate::bench::Bench;
+use crate::callgrind;
+use crate::field::{Field, Sample};
+use crate::row::{Row, params};
+
+const TASKS: usize = 800;
+const CALLS_MIN: usize = 20;
+/// The parameter of the rows with what the feature adds to a task, whose value is the batch.
+const ADDED: &str = "added_at_batch";
+const STAGES: [(Stage, &str); 3] =
+    [(Stage::Start, "start"), (Stage::Submit, "submit"), (Stage::Complete, "claim and complete")];
+
+/// Counts what tasks cost that `of_feature` makes, and what plain ones cost. `of_feature` gets the
+/// number of a task and how many there are.
+pub(super) fn rows(
+    bench: &Bench,
+    name: &'static str,
+    feature: &'static str,
+    mut of_feature: impl FnMut(usize, usize) -> anyhow::Result<Made>,
+) -> anyhow::Result<Vec<Row>> {
+    if !callgrind::is_there() {
+        return Ok(Vec::new());
+    }
+    let mut rows = Vec::new();
+    for batch in [1, 16, 128] {
+        let calls = (TASKS / batch).max(CALLS_MIN);
+        let mut count = |tasks: &'static str, make: &mut dyn FnMut(usize, usize) -> _| {
+            let samples =
+                count_stages(bench, &STAGES.map(|(stage, _)| stage), (calls, batch), make)?;
+            let each = samples.iter().filter_map(|sample| sample.get(Field::InstructionsPerTask));
+            let whole_life = each.sum::<f64>();
+            for ((_, stage), sample) in STAGES[1..].iter().zip(samples) {
+                let shown =
+                    [("of", (*stage).into()), ("batch", batch.into()), ("tasks", tasks.into())];
+                rows.push(Row::of_runs(name, params(shown), &[sample]));
+            }
+            anyhow::Ok(whole_life)
+        };
+        let plain = count("plain", &mut |_, _| Ok((plain::submission()?, None)))?;
+        let featured = count(feature, &mut of_feature)?;
+        let added = Sample::new().with(Field::InstructionsPerTask, featured - plain);
+        rows.push(Row::of_runs(name, params([(ADDED, batch.into())]), &[added]));
+    }
+    Ok(rows)
+}
