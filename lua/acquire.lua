@@ -35,5 +35,5 @@ if by then
   return { 'OK', opens == math.huge and '-1' or whole(opens - now) }
 end
 redis.call('ZADD', loans, whole(now + lease_ms), loan)
-write_needs(opening)
+write_limited(meta, opening.limited)
 return { 'OK', '0' }

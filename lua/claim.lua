@@ -62,7 +62,7 @@ local entries = redis.call('LRANGE', ready, '0', want_text)
 local due_at, has_tombstones = flags[3] and tonumber(flags[3]), flags[4] and flags[4] ~= '0'
 local is_due = due_at and due_at <= now
 local version = needs and tonumber(needs) or 1
-local is_limited = version >= NEEDS_OF_LIMITS
+local is_limited = version >= NEEDS_OF_LIMITS and redis.call('HGET', meta, 'limited')
 local ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, tried
 local records, not_before
 if is_due or has_tombstones or is_limited or redis.call('EXISTS', priority) == 1 then

@@ -19,7 +19,7 @@ local opening = opening_of(meta, gate)
 redis.call('HDEL', limits, limit == '' and gate or '-')
 if limit ~= '' then
   redis.call('HSET', limits, gate, limit)
-  write_needs(opening)
+  write_limited(meta, opening.limited)
 end
 write_open(opening, now)
 return { 'OK', whole(was_set) }

@@ -28,7 +28,7 @@ if is_pause then
 end
 if opening and is_pause then
   redis.call('ZADD', shut, 'inf', gate)
-  write_needs(opening)
+  write_limited(meta, opening.limited)
 elseif opening then
   redis.call('ZREM', shut, gate)
   write_open(opening, now)

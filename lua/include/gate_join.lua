@@ -6,7 +6,7 @@
 local function join_gates(queue, found, ids)
   local base = string.sub(queue.meta, 1, -5)
   local joins = { base = base, classes = {}, named = {}, count = 0,
-    needs = tonumber(redis.call('HGET', queue.meta, 'needs') or 1) }
+    limited = limited_of(queue.meta) }
   local is_any = redis.call('ZCARD', base .. 'waits') > 0
   for position, id in ipairs(ids) do
     local name, reason = found.limited[position], found.apart[position]
@@ -40,7 +40,7 @@ local function write_gate_joins(queue, joins, now)
   if joins.count > 0 then
     redis.call('HINCRBY', queue.meta, 'blocked', whole(joins.count))
   end
-  if joins.is_used and joins.needs < NEEDS_OF_LIMITS then
-    redis.call('HSET', queue.meta, 'needs', NEEDS_OF_LIMITS)
+  if joins.is_used then
+    write_limited(queue.meta, joins.limited)
   end
 end

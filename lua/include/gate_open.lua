@@ -5,10 +5,8 @@ local function opening_of(meta, gate)
   local base = string.sub(meta, 1, -5)
   redis.call('ZCARD', base .. 'gates')
   redis.call('LLEN', base .. 'wake')
-  local facts = redis.call('HMGET', meta, 'due', 'needs')
-  return { meta = meta, base = base, gate = gate, due = facts[1],
-    needs = tonumber(facts[2] or 1),
-    is_awaited = redis.call('ZCARD', base .. 'gate:' .. gate) > 0 }
+  return { meta = meta, base = base, gate = gate, due = redis.call('HGET', meta, 'due'),
+    limited = limited_of(meta), is_awaited = redis.call('ZCARD', base .. 'gate:' .. gate) > 0 }
 end
 
 local function write_open(opening, now)
@@ -17,10 +15,4 @@ local function write_open(opening, now)
     due_at_latest(opening.meta, opening.base .. 'wake', opening.due, now)
   end
   wake_worker(opening.base .. 'wake')
-end
-
-local function write_needs(opening)
-  if opening.needs < NEEDS_OF_LIMITS then
-    redis.call('HSET', opening.meta, 'needs', NEEDS_OF_LIMITS)
-  end
 end

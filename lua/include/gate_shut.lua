@@ -15,7 +15,7 @@ local function add_shut(shuts, meta, record, scope, wait, now)
   shuts.untils = shuts.untils or {}
   shuts.untils[name] = math.max(shuts.untils[name] or 0, now + wait)
   shuts.key = string.sub(meta, 1, -5) .. 'shut'
-  shuts.needs = tonumber(redis.call('HGET', meta, 'needs') or 1)
+  shuts.limited = shuts.limited or limited_of(meta)
   local before = redis.call('ZSCORE', shuts.key, name)
   if before then
     shuts.untils[name] = math.max(shuts.untils[name],
@@ -27,7 +27,5 @@ local function write_shuts(shuts, meta)
   for name, ends in pairs(shuts.untils) do
     redis.call('ZADD', shuts.key, ends == math.huge and 'inf' or whole(ends), name)
   end
-  if shuts.needs < NEEDS_OF_LIMITS then
-    redis.call('HSET', meta, 'needs', NEEDS_OF_LIMITS)
-  end
+  write_limited(meta, shuts.limited)
 end

@@ -65,7 +65,7 @@ macro_rules! scripts {
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
     seldom [
-        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "gate_join", "submit_options",
+        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "limited", "gate_join", "submit_options",
         "ledger_lost",
     ]
         -> "add_ready, read_options, lost_with"
@@ -112,7 +112,7 @@ scripts! {
         "needs", "clock", "report", "report_out", "derive", "task_header", "wakeup", "due_next",
         "wide",
         "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
-        "gate_class", "gate_shut", "permit",
+        "gate_class", "limited", "gate_shut", "permit",
     ]
     laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
@@ -189,15 +189,17 @@ scripts! {
     ] [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
-    PAUSE = "pause": ["needs", "clock", "wakeup", "due_next", "gate_open"] [
+    PAUSE = "pause": ["needs", "clock", "wakeup", "due_next", "limited", "gate_open"] [
         "meta", "tasks", "wake", "shut", "paused",
     ];
-    LIMIT = "limit": ["needs", "clock", "wakeup", "due_next", "gate_open"] ["meta", "limits"];
+    LIMIT = "limit": ["needs", "clock", "wakeup", "due_next", "limited", "gate_open"] [
+        "meta", "limits",
+    ];
     ACQUIRE = "acquire": [
         "needs", "clock", "wakeup", "due_next", "task_header", "end_mark", "gate_class", "gate",
-        "gate_open",
+        "limited", "gate_open",
     ] ["meta", "loans"];
-    REPAY = "repay": ["needs", "clock", "wakeup", "due_next", "derive", "gate_open"] [
+    REPAY = "repay": ["needs", "clock", "wakeup", "due_next", "derive", "limited", "gate_open"] [
         "meta", "loans",
     ];
     INTERRUPT = "interrupt": [] ["interrupt:"];

@@ -9,7 +9,8 @@ use optimus_core::{
 use redis::cmd;
 
 use crate::{
-    acts::{done, failed, keep},
+    acts::{Grants, done, failed, keep},
+    after::after,
     bench::Bench,
     jobs::{job, ready},
     limits::{at_most, named},
@@ -93,7 +94,24 @@ async fn the_first_limit_raises_what_the_queue_needs(bench: Bench) {
     assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("3"));
 }
 
+async fn a_queue_with_prerequisites_and_no_limit_has_no_gates_to_look_at(bench: Bench) {
+    let first = bench.add(0, job()).await;
+    let second = bench.add_after(0, job(), after(&first)).await;
+    assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("4"));
+    let () = bench.raw(cmd("SET").arg(bench.key("limits")).arg("a claim may not read this")).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    bench.complete(0, &[done(&lease)]).await;
+    assert_eq!(bench.take(0, &worker, 2).await.id, second);
+    let () = bench.raw(cmd("DEL").arg(bench.key("limits"))).await;
+    let limited = bench.add_limited(0, 2, &[at_most("m", 1)]).await;
+    assert_eq!(bench.field("meta", "needs").await.as_deref(), Some("4"));
+    assert_eq!(bench.claim(0, &worker, 3, 2).await.ids(), [limited[0].id().clone()]);
+    bench.assert_sound().await;
+}
+
 on_both![
+    a_queue_with_prerequisites_and_no_limit_has_no_gates_to_look_at,
     the_first_limit_raises_what_the_queue_needs,
     older_scripts_do_not_change_a_queue_of_newer_ones,
     a_known_version_is_accepted,

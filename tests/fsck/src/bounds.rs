@@ -60,8 +60,9 @@ const NAMES: [&str; 52] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 17] = [
+const META: [&str; 18] = [
     "needs",
+    "limited",
     "paused",
     "fence",
     "due",

@@ -19,6 +19,9 @@ fn check_version(view: &View<'_>, wrong: &mut Vec<String>) {
     };
     let is_used = view.bytes("tasks").into_iter().any(is_limited)
         || ["limits", "waits", "permits", "loans"].iter().any(|key| !view.pairs(key).is_empty());
+    if is_used && view.meta("limited") != 1 {
+        wrong.push("tasks have limits, and claims would look at no gate".into());
+    }
     if is_used && view.meta("needs") < 3 {
         wrong.push("tasks have limits, and older scripts would still change the queue".into());
     }
