@@ -17,7 +17,7 @@ local loan = name .. '\n' .. permit
 if tonumber(redis.call('ZSCORE', loans, loan) or 0) > now then
   return { 'OK', '0' }
 end
-local gates = gates_of(meta, now)
+local gates = gates_of(string.sub(meta, 1, -5), now, false)
 local opening = opening_of(meta, name)
 local pass = { cost = cost }
 add_way(gates, pass, name, nil)

@@ -64,8 +64,16 @@ local is_due = due_at and due_at <= now
 local version = needs and tonumber(needs) or 1
 local is_limited = version >= NEEDS_OF_LIMITS and redis.call('HGET', meta, 'limited')
 local ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, tried
-local records, not_before
-if is_due or has_tombstones or is_limited or redis.call('EXISTS', priority) == 1 then
+local records, not_before, passed
+if is_limited and not is_due and not has_tombstones then
+  passed = gated()({ meta = meta, tasks = tasks, priority = priority }, entries, want, now)
+end
+if passed then
+  ids, records, tried = passed.ids, passed.records, passed.tried
+  from_ready, next_due = passed.from_ready, due_at
+  goes_on = #entries > from_ready
+  more = goes_on
+elseif is_due or has_tombstones or is_limited or redis.call('EXISTS', priority) == 1 then
   local mixed_ids, _, limited = seldom()
   if is_limited then
     mixed_ids = limited()
@@ -148,6 +156,9 @@ elseif last and not alone and string.find(last, ALONE, 1, true) then
   redis.call('HDEL', working, '')
   redis.call('HSET', working, LAST_CLAIM, token .. PADDING)
   redis.call('HSET', meta, 'fence', fence)
+end
+if passed then
+  passed.write(passed.gates)
 end
 if next_due and next_due ~= due_at then
   redis.call('HDEL', meta, '')

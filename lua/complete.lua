@@ -82,13 +82,25 @@ if moves or marks or outcomes then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
-local ends, write_ends
+local back, give_back, ends, write_ends
 -- All that a success without extras means for others is in `waiters`, or has a mark there.
 if marks or redis.call('EXISTS', waiters) == 1 then
-  local ends_of
-  ends_of, write_ends = seldom()
-  now = now_ms(now_override)
-  ends = ends_of(string.sub(tasks, 1, -6), waiters, ids, marks, biz_of, biz_keys, now)
+  local home = string.sub(tasks, 1, -6)
+  if not marks and redis.call('HLEN', waiters) == 1
+    and redis.call('HEXISTS', waiters, '#permits') == 1
+    and redis.call('HLEN', home .. 'permits') > 0 then
+    local permits_of
+    permits_of, give_back = permitted()
+    back = permits_of(home .. 'meta', ids)
+    if back and back.is_awaited then
+      now = now_ms(now_override)
+    end
+  else
+    local ends_of
+    ends_of, write_ends = seldom()
+    now = now_ms(now_override)
+    ends = ends_of(home, waiters, ids, marks, biz_of, biz_keys, now)
+  end
 end
 
 -- Writes.
@@ -117,6 +129,9 @@ if outcomes then
 end
 if moves then
   write_moves(moves, now)
+end
+if back then
+  give_back(back, now)
 end
 if ends then
   reply = write_ends(ends, reply, now)

@@ -11,7 +11,7 @@
 -- A task of a lane is ready if the lane has a permit for it. Otherwise it waits in the lane. A task
 -- waits for its prerequisites before its due time and before its lane.
 --
--- KEYS   the naming block, of which a plain call and one with no options but lanes pass four; then
+-- KEYS   the naming block, of which a plain call and one with only lanes and limits pass four; then
 --        the biz keys of options
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
 --        not show when it made these tasks · 5 how many tasks, '' in a plain call; then for each
@@ -23,11 +23,12 @@
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
 --        biz id without a window and without other options; its key follows the last key that an
---        option has named. `%<position>;<gates>` has the names of the gates of a task with limits,
---        with line breaks between them. `@<first>:<last>;<width>` and then a lane for each of these
---        tasks are the lanes; they come after all other options. Before all others come, for each
---        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
---        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up
+--        option has named. `%<first>:<last>;<gates>` has the names of the gates of these tasks,
+--        with line breaks between them; these come after the options so far.
+--        `@<first>:<last>;<width>` and then a lane for each of these tasks are the lanes; they come
+--        after all other options. Before all others come, for each prerequisite of a task,
+--        `&<position>;<mark>;<queue>;<reference>`, queue being '' for this one; `&<position>;@;;`
+--        if the task has a lane; and `&<position>;!;;<ms>` if it gives up
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already
 --        stored; then `out` if effects for a relay were posted
@@ -39,8 +40,8 @@ local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local plain = ARGV[5] == ''
 local meta = KEYS[10]
 local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS, SLOTS = 10, 6, '86400000', 16
--- The byte of `@`.
-local LANE_MARK = 64
+-- The bytes of `%` and `@`.
+local GATE_MARK, LANE_MARK = 37, 64
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 local client, options = ARGV[past_tasks] or '', tonumber(ARGV[past_tasks + 2] or 0)
@@ -92,13 +93,17 @@ if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
-local asked, apart, joins, write_lanes = nil, nil, nil, nil
+local asked, apart, joins, write_lanes, gate_joins, write_gate_joins
 if options > 0 or may_exist then
-  local first_lane = first_option
+  local first_gate, first_lane = nil, first_option
   while first_lane < past_options and string.byte(ARGV[first_lane]) ~= LANE_MARK do
+    if not first_gate and string.byte(ARGV[first_lane]) == GATE_MARK then
+      first_gate = first_lane
+    end
     first_lane = first_lane + 1
   end
-  if first_lane > first_option or may_exist then
+  first_gate = first_gate or first_lane
+  if first_gate > first_option or may_exist then
     local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
       delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
       blobs_given = { unpack(ARGV, past_options) }, waiting = waiting }
@@ -109,7 +114,7 @@ if options > 0 or may_exist then
     local _, read_options = seldom()
     -- One `unpack` takes at most about 8,000 values.
     local given = {}
-    for i = first_option, first_lane - 1 do
+    for i = first_option, first_gate - 1 do
       given[#given + 1] = ARGV[i]
     end
     asked = read_options(queue, given, ids, now, may_exist)
@@ -121,9 +126,12 @@ if options > 0 or may_exist then
     joins = join_lanes(tasks, apart, FIRST_TASK, first_lane, past_options)
     now = now or #joins.backlogs > 0 and now_ms(now_override)
   end
-end
-if asked and next(asked.limited) then
-  asked.join_gates()
+  if first_gate < first_lane then
+    local join_gates
+    join_gates, write_gate_joins = gated()
+    gate_joins = join_gates(tasks, apart, asked, FIRST_TASK, first_gate, first_lane)
+    now = now or gate_joins.count > 0 and now_ms(now_override)
+  end
 end
 local entries, in_ready = {}, 0
 for i = 1, count do
@@ -168,6 +176,9 @@ if client ~= '' then
 end
 if joins then
   write_lanes(joins, now)
+end
+if gate_joins then
+  write_gate_joins(gate_joins, now)
 end
 if not asked then
   return lost and { 'OK', 'lost' } or 'OK'

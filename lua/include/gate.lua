@@ -8,7 +8,9 @@
 -- A call ends at most this many loans.
 local LOANS_MAX = 16
 -- A call forgets at most this many gates that have all their tokens again. It spends from fewer.
-local FORGOTTEN_MAX = 256
+local FORGOTTEN_MAX = '256'
+-- From this many entries on, a search through all of them costs more than a table.
+local WIDE_FROM = 16
 
 local function gate_in(gates, name)
   local gate = gates.named[name]
@@ -33,7 +35,6 @@ end
 -- The loans that are over, and the ms at which the next one ends.
 local function end_loans(gates)
   local key = gates.base .. 'loans'
-  gates.ended = {}
   if redis.call('ZCARD', key) == 0 then
     return
   end
@@ -51,13 +52,15 @@ local function end_loans(gates)
   gates.loans_end = #gates.ended == LOANS_MAX and gates.now + 1 or tonumber(next_end)
 end
 
--- What a call knows of gates.
-local function gates_of(meta, now)
-  local base = string.sub(meta, 1, -5)
+-- What a call knows of gates. `is_bare` is true if nothing is set, shut or lent.
+local function gates_of(base, now, is_bare)
   local gates = { base = base, now = now, now_us = now * 1000, named = {}, used = {}, passes = {},
-    permits = {}, is_set = redis.call('HLEN', base .. 'limits') > 0,
-    is_shut = redis.call('ZCARD', base .. 'shut') > 0 }
-  end_loans(gates)
+    permits = {}, ended = {}, is_set = false, is_shut = false }
+  if not is_bare then
+    gates.is_set = redis.call('HLEN', base .. 'limits') > 0
+    gates.is_shut = redis.call('ZCARD', base .. 'shut') > 0
+    end_loans(gates)
+  end
   return gates
 end
 
@@ -104,7 +107,8 @@ end
 local function full_at(gates, way)
   local gate, latest = way.gate, gates.now_us + way.burst * way.interval
   if not gate.full_at then
-    gate.full_at = tonumber(redis.call('ZSCORE', gates.base .. 'spent', gate.name) or 0)
+    local stored = redis.call('ZSCORE', gates.base .. 'spent', gate.name)
+    gate.full_at, gates.is_first = tonumber(stored or 0), gates.is_first or not stored
   end
   if gate.full_at > latest then
     gate.full_at, gate.is_spent = latest, true
@@ -162,13 +166,22 @@ local function take_pass(gates, pass, id)
   end
 end
 
--- Reads the keys that `write_gates` writes and nothing has read.
+-- Reads the keys that `write_gates` writes and nothing has read. A call that may add gates to
+-- `spent` forgets others.
 local function read_gates(gates)
-  -- While some tasks have permits, the mark is set.
-  gates.is_unmarked = redis.call('HLEN', gates.base .. 'permits') == 0
-    and not has_end_mark(gates.base, 'permits')
-  gates.whole = redis.call('ZRANGEBYSCORE', gates.base .. 'spent', '-inf', whole(gates.now_us),
-    'LIMIT', '0', whole(FORGOTTEN_MAX))
+  if #gates.permits > 0 then
+    gates.held = redis.call('HLEN', gates.base .. 'permits')
+    -- While some tasks have permits, the mark is set.
+    gates.is_unmarked = gates.held == 0 and not has_end_mark(gates.base, 'permits')
+  end
+  gates.whole = gates.is_first and redis.call('ZRANGEBYSCORE', gates.base .. 'spent', '-inf',
+    whole(gates.now_us), 'LIMIT', '0', FORGOTTEN_MAX) or {}
+end
+
+-- Returns what `zadd_wide` and `hset_wide` take for the size of a key. A small key that grows past
+-- the bound becomes a table; below it, a table is dearer than a scan.
+local function wide_size(size, values)
+  return size < WIDE_FROM and size + #values / 2 >= WIDE_FROM and 0 or WIDE_FROM
 end
 
 local function write_gates(gates)
@@ -184,7 +197,8 @@ local function write_gates(gates)
       spent[#spent + 1], spent[#spent + 2] = whole(gate.full_at), gate.name
     end
     if #gate.taken > 0 then
-      redis.call('ZADD', gates.base .. 'busy:' .. gate.name, unpack(gate.taken))
+      local before = gate.busy - #gate.taken / 2
+      zadd_wide(gates.base .. 'busy:' .. gate.name, wide_size(before, gate.taken), gate.taken)
     end
     if gate.ended then
       redis.call('ZREM', gates.base .. 'busy:' .. gate.name, unpack(gate.ended))
@@ -202,7 +216,7 @@ local function write_gates(gates)
     redis.call('ZREM', gates.base .. 'spent', unpack(forgotten))
   end
   if #gates.permits > 0 then
-    redis.call('HSET', gates.base .. 'permits', unpack(gates.permits))
+    hset_wide(gates.base .. 'permits', wide_size(gates.held, gates.permits), gates.permits)
     if gates.is_unmarked then
       set_end_mark(gates.base, 'permits')
     end

@@ -105,8 +105,10 @@ local function settle(gates)
     end
   end
   gates.blocked = blocked
-  redis.call('ZCARD', gates.base .. 'waits')
-  redis.call('HGET', gates.base .. 'meta', 'blocked')
+  if gates.in_order then
+    redis.call('ZCARD', gates.base .. 'waits')
+    redis.call('HGET', gates.base .. 'meta', 'blocked')
+  end
   return next_open
 end
 

@@ -1,9 +1,9 @@
 -- limited: that a queue has limits. `limited` in `meta` is there from the first limit, pause of a
 -- gate or permit outside tasks on. Without it, no claim looks at gates.
 
--- Returns what `write_limited` needs.
+-- Returns what `write_limited` needs, and then how many tasks wait for lanes and limits.
 local function limited_of(meta)
-  return redis.call('HMGET', meta, 'needs', 'limited')
+  return redis.call('HMGET', meta, 'needs', 'limited', 'blocked')
 end
 
 local function write_limited(meta, facts)

@@ -22,25 +22,27 @@ local function permits_of(meta, ids)
         redis.call('ZCARD', base .. 'busy:' .. name)
         -- Tasks in the ready list wait for the queue's own gate.
         gate.is_awaited = name == '' or redis.call('ZCARD', base .. 'gate:' .. name) > 0
+        back.is_awaited = back.is_awaited or gate.is_awaited
         -- It may be known to open later, such as when a permit outside tasks ends.
-        gate.opens = tonumber(redis.call('ZSCORE', base .. 'gates', name) or math.huge)
+        gate.opens = gate.is_awaited
+          and tonumber(redis.call('ZSCORE', base .. 'gates', name) or math.huge)
       end
       gate.ids[#gate.ids + 1] = ids[i]
     end
   end
-  redis.call('ZCARD', base .. 'gates')
-  redis.call('LLEN', base .. 'wake')
-  back.due = redis.call('HGET', meta, 'due')
+  if back.is_awaited then
+    redis.call('LLEN', base .. 'wake')
+    back.due = redis.call('HGET', meta, 'due')
+  end
   return #back.ids > 0 and back or nil
 end
 
--- A gate that was full opens, if a class waits at it.
+-- A gate that was full opens, if a class waits at it. `now` is used if a task waits.
 local function give_back(back, now)
-  local base, opened, is_awaited = back.base, {}, false
+  local base, opened = back.base, {}
   redis.call('HDEL', back.key, unpack(back.ids))
   for _, gate in ipairs(back.gates) do
     redis.call('ZREM', base .. 'busy:' .. gate.name, unpack(gate.ids))
-    is_awaited = is_awaited or gate.is_awaited
     if gate.is_awaited and gate.name ~= '' and gate.opens > now then
       opened[#opened + 1], opened[#opened + 2] = whole(now), gate.name
     end
@@ -49,7 +51,7 @@ local function give_back(back, now)
     redis.call('ZADD', base .. 'gates', unpack(opened))
     due_at_latest(base .. 'meta', base .. 'wake', back.due, now)
   end
-  if is_awaited then
+  if back.is_awaited then
     wake_worker(base .. 'wake')
   end
 end

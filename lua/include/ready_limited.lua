@@ -42,7 +42,7 @@ local function add_entries(queue, source, entries, most)
   local skip = queue.has_tombstones and #entries > 0 and skips_of(queue.skips, entries) or {}
   source.skip, source.passed = skip, source.passed or {}
   for i = #source.items + 1, math.min(#entries, most) do
-    source.items[i] = { entry_since(entries[i]), entry_id(entries[i]) or '' }
+    source.items[i] = { nil, entry_id(entries[i]) or '', entry = entries[i] }
   end
   source.length, source.is_cut = #entries, #entries > most
 end
@@ -89,12 +89,18 @@ local function due_left(due, source)
   return rest, due.ranks and { unpack(due.ranks, source.at, #due.all) }
 end
 
+-- Returns the rank of an item. That of an entry is only computed if something has to be compared.
+local function rank_of(item)
+  item[1] = item[1] or entry_since(item.entry)
+  return item[1]
+end
+
 -- Takes the next of the sources by rank. The waiting come first: they are older.
 local function next_source(waiting, ranked, ready, started)
   local best = waiting.head() and waiting
   for _, source in ipairs({ ranked, ready, started }) do
     local item = source.head()
-    if item and (not best or item[1] < best.items[best.at][1]) then
+    if item and (not best or rank_of(item) < rank_of(best.items[best.at])) then
       best = source
     elseif not item and source.is_cut then
       -- A task that was not read may be the next.
@@ -107,7 +113,7 @@ end
 -- As `mixed_ids`, and then the records, and the ms before which no claim is of use.
 local function limited_ids(queue, entries, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
-  local gates = gates_of(queue.meta, now)
+  local gates = gates_of(string.sub(queue.meta, 1, -5), now, false)
   local waiting = source_of(queue.tasks, {}, nil)
   if queue.is_due then
     due, next_due = due_now(queue, now)
@@ -127,7 +133,7 @@ local function limited_ids(queue, entries, want, now)
       break
     end
     local item = source.items[source.at]
-    local rank, id, class = item[1], item[2], item[3]
+    local id, class = item[2], item[3]
     local is_skipped = class and class.waits_at
     if source == ready and (ready.skip[id] or 0) > (ready.passed[id] or 0) then
       ready.passed[id], is_skipped = (ready.passed[id] or 0) + 1, true
@@ -153,6 +159,7 @@ local function limited_ids(queue, entries, want, now)
         if class then
           leaves = false
         else
+          local rank = rank_of(item)
           park(known, id, rank == math.huge and now or rank)
         end
       else

@@ -98,6 +98,7 @@ local function read_option(queue, found, option, ids, now)
   elseif rank_of ~= '' then
     found.ranked[#found.ranked + 1] = position
     found.ranks[#found.ranks + 1] = rank_of
+    found.earlier[position] = tonumber(rank_of) * PRIORITY_STEP_MS
     found.apart[position] = 'ranked'
   end
 end
@@ -146,12 +147,13 @@ local function hset_all(key, pairs_of)
 end
 
 -- `apart` has, for each position that is not added to the ready list, the reason; `taken` has the
--- owner for each task that is not admitted; `stamps` has the text before records. `write` writes
--- everything except records and the ready list.
+-- owner for each task that is not admitted; `stamps` has the text before records; `earlier` has by
+-- how many ms a priority ranks a ready task before others. `write` writes everything except
+-- records and the ready list.
 local function read_options(queue, options, ids, now, may_exist)
   local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
     keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {},
-    unmet = {}, due_of = {}, limited = {} }
+    unmet = {}, due_of = {}, earlier = {} }
   local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
   if #queue.biz_keys > 0 then
     found.held = marks_of(queue.biz_keys)
@@ -163,12 +165,7 @@ local function read_options(queue, options, ids, now, may_exist)
     first = read_prerequisites(queue, found, options, now)
   end
   for i = first, #options do
-    local limited, class = string.match(options[i], '^%%(%d+);(.*)$')
-    if limited then
-      found.limited[tonumber(limited)] = class
-    else
-      read_option(queue, found, options[i], ids, now)
-    end
+    read_option(queue, found, options[i], ids, now)
   end
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
@@ -183,7 +180,7 @@ local function read_options(queue, options, ids, now, may_exist)
   if found.flow then
     wait_for_prerequisites(found, ids, now)
   end
-  local due_hint, size, gate_joins
+  local due_hint, size
   if #found.later > 0 then
     size = redis.call('ZCARD', queue.delayed)
     due_hint = redis.call('HGET', queue.meta, 'due')
@@ -197,10 +194,6 @@ local function read_options(queue, options, ids, now, may_exist)
   end
 
   found.posts = found.flow and #found.flow.targets > 0
-  -- The limits come after the lanes, which the caller lets tasks join.
-  function found.join_gates()
-    gate_joins = join_gates(queue, found, ids)
-  end
 
   function found.write()
     if #again > 0 then
@@ -215,9 +208,6 @@ local function read_options(queue, options, ids, now, may_exist)
     rank(queue.priority, queue.wake, ranked, ranks, now)
     if found.flow and #found.flow.unmet.changed > 0 then
       write_waits(found.flow, now)
-    end
-    if gate_joins then
-      write_gate_joins(queue, gate_joins, now)
     end
     if found.due_first then
       zadd_wide(queue.delayed, size, found.later)

@@ -23,8 +23,9 @@ impl fmt::Debug for Script {
 
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
-/// with lanes, `waiting` for calls with tasks that wait for others. Includes after `within` are
-/// inside another such function, `limited`, which only a queue with limits needs.
+/// with lanes, `gated` and `permitted` for calls with limits, `waiting` for calls with tasks that
+/// wait for others. Includes after `within` are inside another such function, `limited`,
+/// which a claim needs if tasks wait for limits.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
@@ -65,11 +66,12 @@ macro_rules! scripts {
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
     seldom [
-        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "limited", "gate_join", "submit_options",
+        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "submit_options",
         "ledger_lost",
     ]
         -> "add_ready, read_options, lost_with"
     laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
+    gated ["needs", "limited", "gate_join"] -> "join_gates, write_gate_joins"
     waiting [
         "needs", "wide", "end_mark", "after", "after_post", "after_resolve", "after_wait",
         "after_options",
@@ -87,12 +89,15 @@ scripts! {
         "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
         "task_header", "lane_header", "lane_join", "lane_due", "ready_mixed", "claim_repeated",
     ]
-        within ["end_mark", "gate_class", "gate", "gate_wait", "ready_limited"] -> "limited_ids"
+        within ["wide", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited"]
+            -> "limited_ids"
         -> "mixed_ids, repeated_claim, limited"
+    gated ["wide", "end_mark", "task_header", "gate_class", "gate", "gate_pass"] -> "passing"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
     COMPLETE = "complete": ["clock", "report"]
+    permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
     laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
         -> "leave_lanes, pass_permits, write_moves"
     waiting [
@@ -196,7 +201,8 @@ scripts! {
         "meta", "limits",
     ];
     ACQUIRE = "acquire": [
-        "needs", "clock", "wakeup", "due_next", "task_header", "end_mark", "gate_class", "gate",
+        "needs", "clock", "wakeup", "due_next", "task_header", "wide", "end_mark", "gate_class",
+        "gate",
         "limited", "gate_open",
     ] ["meta", "loans"];
     REPAY = "repay": ["needs", "clock", "wakeup", "due_next", "derive", "limited", "gate_open"] [

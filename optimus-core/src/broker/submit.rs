@@ -17,7 +17,7 @@ use crate::{
 /// is answered.
 pub const LEDGER_SLOTS: u64 = 16;
 
-/// How many keys a call passes if all its tasks are plain but for their lanes.
+/// How many keys a call passes if all its tasks are plain but for their lanes and limits.
 const PLAIN_KEYS: usize = 4;
 
 /// Bytes of a stored id and a short header, to reserve room.
@@ -104,13 +104,13 @@ impl Broker {
         let keys = self.keys(batch.queue);
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
         let may_exist = batch.tasks.iter().any(|task| task.may_exist);
-        let is_plain_but_for_lanes =
-            !batch.keep && !may_exist && is_next && batch.tasks.iter().all(is_plain_but_for_a_lane);
-        let is_plain = is_plain_but_for_lanes && batch.tasks.iter().all(|task| task.lane.is_none());
+        let has_few_keys =
+            !batch.keep && !may_exist && is_next && batch.tasks.iter().all(has_no_option);
+        let is_plain = has_few_keys
+            && batch.tasks.iter().all(|task| task.lane.is_none() && task.limits.is_empty());
         let here_ms = self.here_ms();
         let ids_have_time = batch.tasks.iter().all(|task| task.id_has_submit_time(here_ms));
-        let key_count =
-            if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
+        let key_count = if has_few_keys { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
             .arg(&self.now)
             .arg(batch.number)
@@ -190,14 +190,8 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
-/// Returns whether the task has no blob, and no options apart from a lane. Such a task costs Redis
-/// little.
-fn is_plain_but_for_a_lane(task: &Submission) -> bool {
-    task.limits.is_empty() && has_no_option(task)
-}
-
 /// Returns whether the task has no blob, and no options apart from a lane and limits, which have
-/// options of their own.
+/// words of their own. Such a task costs Redis little.
 fn has_no_option(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now
@@ -239,9 +233,6 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
     for (at, task) in tasks.iter().enumerate() {
         push_prerequisites(&mut options, at + 1, task);
     }
-    for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !task.limits.is_empty()) {
-        options.push(format!("%{};{}", at + 1, class_of(task)));
-    }
     for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !has_no_option(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
@@ -255,6 +246,7 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
             option_of(task, at + 1, biz, blob)
         });
     }
+    options.extend(gate_words(tasks));
     options.extend(lane_words(tasks.iter().map(|task| task.lane.as_ref())));
     call.push(options.len());
     call.push(may_exist);
@@ -290,6 +282,21 @@ fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submiss
 fn has_only_prerequisites(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
+}
+
+/// Returns the gates of tasks with limits: for each run of tasks with the same gates
+/// `%<first>:<last>;<gates>`, with positions from 1.
+fn gate_words(tasks: &[Submission]) -> Vec<String> {
+    let classes = tasks.iter().map(|task| (!task.limits.is_empty()).then(|| class_of(task)));
+    let classes: Vec<_> = (1..).zip(classes).collect();
+    let runs = classes.chunk_by(|(_, one), (_, next)| one == next);
+    let word = |run: &[(usize, Option<String>)]| {
+        let (Some((first, Some(class))), Some((last, _))) = (run.first(), run.last()) else {
+            return None;
+        };
+        Some(format!("%{first}:{last};{class}"))
+    };
+    runs.filter_map(word).collect()
 }
 
 /// The gates of a task, as `lua/include/gate_class.lua` finds them in its header.
