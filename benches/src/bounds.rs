@@ -79,7 +79,7 @@ const BOUNDS: &[Bound] = &[
     added("rate", 1, 225_000.0),
     added("rate", 16, 33_000.0),
     added("rate", 128, 22_000.0),
-    added("max_working", 1, 296_000.0),
+    added("max_working", 1, 310_000.0),
     added("max_working", 16, 56_000.0),
     added("max_working", 128, 42_000.0),
     added("dependencies", 1, 300_000.0),

@@ -40,6 +40,13 @@ impl Raw {
         line.unwrap().parse().unwrap()
     }
 
+    /// Returns the next line that the server sends, such as after `MONITOR`.
+    pub async fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).await.unwrap();
+        line
+    }
+
     /// Sends one command of any bytes. Returns its items, nested or not, without the nils.
     pub async fn run_words(&mut self, words: &[&[u8]]) -> Vec<Vec<u8>> {
         self.0.write_all(format!("*{}\r\n", words.len()).as_bytes()).await.unwrap();

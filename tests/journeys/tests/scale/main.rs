@@ -11,6 +11,7 @@ mod dependencies;
 mod failovers;
 mod held;
 mod lanes;
+mod limits;
 mod poison;
 mod shares;
 mod spinner;
