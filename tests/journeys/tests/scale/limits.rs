@@ -180,7 +180,7 @@ async fn holds_its_bounds(size: Size) {
     let (starts, percent) = watcher.await.unwrap().check();
     assert!(starts >= tasks, "{starts} of {tasks} tasks have started");
     let mut raw = bench.raw().await;
-    for kind in ["busy", "permits", "loans", "wait", "gate"] {
+    for kind in ["busy:", "permits", "loans", "wait:", "waits", "gate:", "gates"] {
         let left = raw.run(&format!("KEYS {}*", bench.key("default", kind))).await;
         assert!(left.is_empty(), "{} keys of {kind} are left", left.len());
     }
