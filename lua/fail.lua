@@ -10,7 +10,8 @@
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
 --        outcome: the ms until another attempt · `dead` · `expired`: dead, because no worker
 --        started the task in time, which never blocks its lane · `cancelled`; after the first two,
---        `;<queue | task | lane | limit>:<ms>` shuts that gate of the task for a while
+--        `;<queue | task | lane | limit>:<ms>:<task>\n<why>` shuts that gate of the task for a
+--        while
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
 --        `<position>=cancelled` for each task that is cancelled instead, then `out` if effects for
 --        a relay were posted
@@ -49,8 +50,8 @@ for i = 1, #ids do
   local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
   local shuts_at = string.find(verdict, ';', 1, true)
   if shuts_at then
-    local scope, wait = string.match(verdict, '(%a+):(%d+)$')
-    add_shut(shuts, meta, redis.call('HGET', tasks, id), scope, tonumber(wait), now)
+    local scope, wait, why = string.match(verdict, '^;(%a+):(%d+):(.*)$', shuts_at)
+    add_shut(shuts, meta, redis.call('HGET', tasks, id), scope, tonumber(wait), why, now)
     verdict = string.sub(verdict, 1, shuts_at - 1)
   end
   local record = moves and redis.call('HGET', tasks, id)

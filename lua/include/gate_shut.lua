@@ -1,9 +1,13 @@
 -- gate_shut: a report shuts a gate for a while, because what the tasks of that gate use asks for a
 -- pause.
 
--- Returns the gates that the reports of a call shut, with the ms until when. A scope is `queue`,
--- `task`, `lane` or `limit`; a task without a lane or a named limit shuts its own gate.
-local function add_shut(shuts, meta, record, scope, wait, now)
+-- A reason lives at least this long. It is shown only while the gate is shut.
+local REASON_MS_MIN = 60000
+
+-- Adds the gate that a report shuts, with the ms until when. A scope is `queue`, `task`, `lane` or
+-- `limit`; a task without a lane or a named limit shuts its own gate. `why` has the task and its
+-- reason, for people who look at the pause: `shut:<gate>` expires after it.
+local function add_shut(shuts, meta, record, scope, wait, why, now)
   local header = header_of(record)
   local name = scope == 'queue' and '' or 'task:' .. tostring(header.t)
   local names = gates_of_header(header)
@@ -12,7 +16,7 @@ local function add_shut(shuts, meta, record, scope, wait, now)
       name = other
     end
   end
-  shuts.untils = shuts.untils or {}
+  shuts.untils, shuts.whys, shuts.now = shuts.untils or {}, shuts.whys or {}, now
   shuts.untils[name] = math.max(shuts.untils[name] or 0, now + wait)
   shuts.key = string.sub(meta, 1, -5) .. 'shut'
   shuts.limited = shuts.limited or limited_of(meta)
@@ -21,11 +25,18 @@ local function add_shut(shuts, meta, record, scope, wait, now)
     shuts.untils[name] = math.max(shuts.untils[name],
       before == 'inf' and math.huge or tonumber(before))
   end
+  if shuts.untils[name] == now + wait then
+    shuts.whys[name] = whole(now) .. ' ' .. why
+  end
 end
 
 local function write_shuts(shuts, meta)
   for name, ends in pairs(shuts.untils) do
     redis.call('ZADD', shuts.key, ends == math.huge and 'inf' or whole(ends), name)
+  end
+  for name, why in pairs(shuts.whys) do
+    local left = math.max(shuts.untils[name] - shuts.now, REASON_MS_MIN)
+    redis.call('SET', shuts.key .. ':' .. name, why, 'PX', whole(left))
   end
   write_limited(meta, shuts.limited)
 end

@@ -165,7 +165,10 @@ impl LimitDetails {
     /// Returns whether tasks wait for it, or have used it lately.
     pub(crate) fn is_used(&self) -> bool {
         let burst = u64::from(self.limit.burst_limit());
-        self.waiting > 0 || self.working > 0 || self.tokens.is_some_and(|left| left < burst)
+        let is_stored = self.is_set || self.shut.is_some();
+        // Details that nobody has stored are those of a limit in use.
+        let is_spent = self.tokens.map_or(!is_stored, |left| left < burst);
+        self.waiting > 0 || self.working > 0 || is_spent
     }
 }
 
@@ -177,10 +180,9 @@ pub struct Shut {
     pub since: DateTime<Utc>,
     /// Until when; `None`: until somebody resumes it.
     pub until: Option<DateTime<Utc>>,
-    /// Who has paused it, as given; the id of a task that ended with
-    /// [`Retry`](crate::Retry) and paused it.
+    /// Who has paused it, as given; or the id of the task whose [`Retry`](crate::Retry) has.
     pub by: String,
-    /// Why, as given.
+    /// Why, as given; or the error of that task, at most 200 characters.
     pub why: String,
 }
 

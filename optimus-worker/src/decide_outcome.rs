@@ -22,6 +22,8 @@ use crate::{
 
 /// The longest message that the error history keeps, in bytes.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
+/// The longest reason of a pause that a handler asks for.
+const WHY_CHARS_MAX: usize = 200;
 const INTERRUPTED: &str = "the worker ended and dropped the handler after it had begun; \
                            on_lost = \"dead\" forbids another start";
 
@@ -250,7 +252,7 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
                 lease: attempt.lease.clone(),
                 outcome,
                 // The others wait even if this task has no retry left.
-                shut: scope.map(|scope| Shutting { scope, wait }),
+                shut: scope.map(|scope| Shutting { scope, wait, why: short(&message) }),
                 error: error(attempt, Reason::Failed, &message),
             })
         }
@@ -270,6 +272,12 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     let because = matches!(word, Control::Snooze(_)) && message.contains('\n');
     let because = because.then(|| one_line(&message).into());
     Decision { report, asked: matches!(word, Control::RetryAfter(..)), because }
+}
+
+/// Returns the beginning of an error's text, on one line.
+fn short(message: &str) -> String {
+    let line = one_line(message).replace(['\n', '\r'], " ");
+    line.chars().take(WHY_CHARS_MAX).collect()
 }
 
 /// Returns the report of a failure. If retries are left, the task is retried after the wait of its

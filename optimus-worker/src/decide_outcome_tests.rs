@@ -75,10 +75,10 @@ fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
 fn a_retry_that_pauses_reports_what_pauses_even_if_no_retry_is_left() {
     for (failures, expected) in [(0, FailureOutcome::Retry(MINUTE)), (2, FailureOutcome::Dead)] {
         for (word, scope) in [
-            (Retry::after(MINUTE).pause_lane(), Some(ShutScope::Lane)),
-            (Retry::after(MINUTE).pause_task(), Some(ShutScope::Task)),
-            (Retry::after(MINUTE).pause_limit(), Some(ShutScope::Limit)),
-            (Retry::after(MINUTE).pause_queue(), Some(ShutScope::Queue)),
+            (Retry::after(MINUTE).pause_lane().because("429"), Some(ShutScope::Lane)),
+            (Retry::after(MINUTE).pause_task().because("429"), Some(ShutScope::Task)),
+            (Retry::after(MINUTE).pause_limit().because("429"), Some(ShutScope::Limit)),
+            (Retry::after(MINUTE).pause_queue().because("429"), Some(ShutScope::Queue)),
             (Retry::after(MINUTE), None),
         ] {
             let Some(Report::Fail(failure)) = decide(&attempt(failures), &mut error(word), 0.5)
@@ -86,7 +86,11 @@ fn a_retry_that_pauses_reports_what_pauses_even_if_no_retry_is_left() {
                 panic!("it is a failure");
             };
             assert_eq!(failure.outcome, expected);
-            assert_eq!(failure.shut, scope.map(|scope| Shutting { scope, wait: MINUTE }));
+            let shut = failure.shut.map(|Shutting { scope, wait, why }| {
+                assert!(why.starts_with("retry in 60s") && why.ends_with("pauses: 429"), "{why}");
+                (scope, wait)
+            });
+            assert_eq!(shut, scope.map(|scope| (scope, MINUTE)));
         }
     }
 }

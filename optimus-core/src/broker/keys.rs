@@ -28,6 +28,7 @@
 //! | `asks`, `giveups` | zset | id of a waiting task by the ms when it asks again, or gives up |
 //! | `limits` | hash | gate → the limit that was set at run time |
 //! | `shut`, `paused` | zset, hash | gate by the ms until when it is shut; who paused it and why |
+//! | `shut:<gate>` | string, expires | the task that has shut it, and why |
 //! | `spent` | zset | gate by the µs at which it has all its tokens again |
 //! | `wait:<class>` | zset | the tasks with the same gates that wait, by rank |
 //! | `waits` | zset | the classes with tasks that wait, by the ms since when |

@@ -185,6 +185,7 @@ impl Broker {
                 get(&["HGET", &keys.of("limits"), &name]),
                 get(&["ZSCORE", &keys.of("shut"), &name]),
                 get(&["HGET", &keys.of("paused"), &name]),
+                get(&["GET", &keys.of(&format!("shut:{name}"))]),
                 get(&["HGET", &keys.of("meta"), "paused"]),
                 get(&["ZSCORE", &keys.of("spent"), &name]),
                 get(&["ZCARD", &keys.of(&format!("busy:{name}"))]),
@@ -196,6 +197,7 @@ impl Broker {
         let mut next = || answers.next().expect("an answer for each call");
         let time = texts("TIME", next()?)?;
         let (set, until, paused) = (text(next()?)?, text(next()?)?, text(next()?)?);
+        let reason = paused.or(text(next()?)?);
         let queue_paused = text(next()?)?.filter(|_| *gate == Gate::Queue);
         let (full_at, working, opens) = (text(next()?)?, size(&next()?), text(next()?)?);
         let waiting = texts("ZRANGE", next()?)?;
@@ -208,7 +210,7 @@ impl Broker {
         let now_us = time_us(&time);
         let is_set = set.is_some();
         let limit = set.as_deref().and_then(read_limit).or(brought).or(known);
-        let shut = read_shut(until.as_deref(), paused.as_deref(), queue_paused.as_deref(), now_us);
+        let shut = read_shut(until.as_deref(), reason.as_deref(), queue_paused.as_deref(), now_us);
         let is_used = waiting > 0 || working > 0 || full_at.is_some();
         if limit.is_none() && shut.is_none() && !is_used {
             return Ok(None);

@@ -73,12 +73,14 @@ pub struct Failure {
 }
 
 /// A pause that a handler asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutting {
     /// What pauses.
     pub scope: ShutScope,
     /// For how long.
     pub wait: Duration,
+    /// Why, for those who look at the pause.
+    pub why: String,
 }
 
 /// What happens to a task whose attempt failed.
@@ -168,10 +170,11 @@ impl Broker {
                 FailureOutcome::Expired => "expired".to_owned(),
                 FailureOutcome::Cancelled => "cancelled".to_owned(),
             };
-            match failure.shut {
+            match &failure.shut {
                 None => call.push(outcome),
-                Some(Shutting { scope, wait }) => {
-                    call.push(format_args!("{outcome};{}:{}", scope.word(), millis(wait)));
+                Some(Shutting { scope, wait, why }) => {
+                    let (scope, wait, task) = (scope.word(), millis(*wait), &failure.lease.id);
+                    call.push(format_args!("{outcome};{scope}:{wait}:{task}\n{why}"));
                 }
             }
         }

@@ -63,7 +63,7 @@ async fn the_pause_of_a_queue_has_who_when_and_why(bench: Bench) {
 }
 
 fn shutting(lease: &Lease, scope: ShutScope, wait: u64) -> Failure {
-    let shut = Some(Shutting { scope, wait: ms(wait) });
+    let shut = Some(Shutting { scope, wait: ms(wait), why: "429; a:b".into() });
     Failure { shut, ..failed(lease, FailureOutcome::Retry(ms(wait))) }
 }
 
@@ -76,6 +76,8 @@ async fn a_task_can_pause_its_own_limit_for_a_while(bench: Bench) {
     let claimed = bench.claim(11, &worker, 2, 128).await;
     assert_eq!(claimed.ids(), other, "the other tenant goes on");
     assert_eq!(claimed.next_due, Some(ms(29_999)));
+    let reason: String = bench.raw(redis::cmd("GET").arg(bench.key("shut:limit:a"))).await;
+    assert_eq!(reason, format!("{} {}\n429; a:b", START + 10, lease.id));
     bench.assert_sound().await;
     assert_eq!(bench.claim(30_009, &worker, 3, 128).await.ids(), []);
     // This claim makes the retry ready, too.

@@ -318,7 +318,7 @@ impl World {
                 };
                 let mut reports: Vec<_> = self.held.iter().map(|l| failed(l, outcome)).collect();
                 if situation == "limited, shut" {
-                    let shut = Shutting { scope: ShutScope::Limit, wait: ms(9) };
+                    let shut = Shutting { scope: ShutScope::Limit, wait: ms(9), why: "429".into() };
                     reports.last_mut().expect("it holds tasks").shut = Some(shut);
                 }
                 broker.fail_call(queue, busy, &reports)

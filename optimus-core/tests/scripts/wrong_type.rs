@@ -116,8 +116,9 @@ async fn notices_wrong_type(
     (script, situation): (&str, &str),
     key: &str,
 ) -> bool {
-    let is_text =
-        ["biz:", "result:", "requeued:", "outcome:"].iter().any(|kind| key.starts_with(kind));
+    let is_text = ["biz:", "result:", "requeued:", "outcome:", "shut:"]
+        .iter()
+        .any(|kind| key.starts_with(kind));
     let wrong = b"wrong".to_vec();
     let wrong = if is_text { Content::List(vec![wrong]) } else { Content::Text(wrong) };
     let mut before = start.clone();
@@ -132,10 +133,11 @@ async fn notices_wrong_type(
         }
         Err(other) => panic!("{what}: {other:?}"),
         Ok(()) => {
-            // For these two keys, the test only checks that they are not removed or replaced as a
+            // For these keys, the test only checks that they are not removed or replaced as a
             // whole.
-            let replaced = ["result:", "outcome:"].iter().any(|kind| key.starts_with(kind))
-                || (script, key) == ("purge", "ledger:c1");
+            let replaced =
+                ["result:", "outcome:", "shut:"].iter().any(|kind| key.starts_with(kind))
+                    || (script, key) == ("purge", "ledger:c1");
             let after = bench.dump().await;
             assert!(replaced || after.get(key) == Some(&wrong), "{what}: it was overwritten");
             false

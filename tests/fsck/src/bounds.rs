@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 52] = [
+const NAMES: [&str; 53] = [
     "meta",
     "tasks",
     "blobs",
@@ -27,6 +27,7 @@ const NAMES: [&str; 52] = [
     "giveups",
     "limits",
     "shut",
+    "shut:",
     "paused",
     "spent",
     "wait:",
@@ -100,10 +101,10 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
         let done = || view.value(name).is_some_and(|mark| mark.ends_with(":D"));
-        let passes = ["completions:", "result:", "requeued:", "wake:", "interrupt:", "outcome:"]
-            .iter()
-            .any(|kind| name.starts_with(kind))
-            || (name.starts_with("biz:") && done());
+        let kinds =
+            ["completions:", "result:", "requeued:", "wake:", "interrupt:", "outcome:", "shut:"];
+        let passes =
+            kinds.iter().any(|kind| name.starts_with(kind)) || (name.starts_with("biz:") && done());
         match (passes, *left) {
             (true, -1) => Some(format!("{name} has no expiry")),
             (false, left) if left >= 0 => Some(format!("{name} expires in {left} ms")),

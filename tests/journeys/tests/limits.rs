@@ -226,7 +226,8 @@ on_both! {
         assert_eq!(held.status().await.unwrap(), TaskState::Blocked);
         let tenant = bench.client.gate("default", Gate::Lane("tenant-1".into()));
         let shut = tenant.get().await.unwrap().unwrap().shut.unwrap();
-        assert!(shut.until.is_some() && shut.by.is_empty(), "{shut:?}");
+        assert!(shut.until.is_some() && shut.why.contains("its lane pauses"), "{shut:?}");
+        assert_eq!(shut.by, refused.id().to_string());
         tenant.resume().await.unwrap();
         done(&held).await;
         worker.stop().await;
