@@ -74,7 +74,7 @@ impl Key {
         Self { queue, task, biz_id, is_not_remembered: false }
     }
 
-    /// Returns the parts of the name.
+    /// Returns the queue, the task's name and the biz id.
     pub(crate) fn parts(&self) -> Result<(QueueName, &str, &str), Error> {
         Ok((QueueName::new(&self.queue)?, &self.task, &self.biz_id))
     }
@@ -84,11 +84,6 @@ impl Key {
     #[must_use]
     pub fn queue(self, queue: impl Into<String>) -> Self {
         Self { queue: queue.into(), ..self }
-    }
-
-    /// Returns the queue, the task's name and the biz id.
-    pub(crate) fn parts(&self) -> Result<(QueueName, &str, &str), Error> {
-        Ok((QueueName::new(&self.queue)?, &self.task, &self.biz_id))
     }
 }
 

@@ -204,19 +204,6 @@ impl Broker {
         self.send(vec![command]).await.pop().expect("an answer for each call")
     }
 
-    /// Returns the task that has a biz id.
-    pub async fn owner_of_biz_id(
-        &self,
-        queue: &QueueName,
-        task: &str,
-        biz_id: &str,
-    ) -> Result<Option<TaskId>, BrokerError> {
-        let mark = self.read_one(get(&["GET", &self.keys(queue).biz(task, biz_id)])).await?;
-        let Value::BulkString(mark) = mark else { return Ok(None) };
-        let mark = String::from_utf8_lossy(&mark);
-        Ok(mark.split(':').next().and_then(|owner| stored_id(queue, owner)))
-    }
-
     /// Sends one plain command that changes nothing.
     pub(super) async fn read_one(&self, command: Cmd) -> Result<Value, BrokerError> {
         self.read(vec![command]).await.pop().expect("an answer for each call")

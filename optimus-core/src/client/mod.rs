@@ -5,7 +5,6 @@ mod cancel_lane;
 mod completion_listener;
 mod confirmer;
 mod delivery;
-mod find;
 mod gate_handle;
 mod handler_client;
 mod ledger;
