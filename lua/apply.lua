@@ -7,10 +7,12 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the queue of the outbox · `<number> <effect>`… in their order
 --        effect: `ask <id><mark> <reference>`, a task there waits for one here · `drop <id><mark>
---        <reference>`, it no longer does · `met <id><mark>`, a task here waited for one there that
---        has succeeded · `ended <id><mark> <state>`, which has ended otherwise · `end <state>
---        <after> <reference>`, a task here has ended, and those who wait for it learn of it; if
---        they are many, those above the score `after`
+--        <reference>`, it no longer does · `met <id><mark> <result>`, a task here waited for one
+--        there that has succeeded; the result is there if the task takes it · `ended <id><mark>
+--        <state>`, which has ended otherwise · `member <group> <position> <state> <policy>
+--        <result>`, a member of a group here has ended · `end <state> <after> <reference>`, a task
+--        here has ended, and those who wait for it learn of it; if they are many, those above the
+--        score `after`
 -- REPLY  OK, the last number that was applied, '1' if effects were posted
 -- REFUSE NEWER with the required number
 
@@ -18,6 +20,8 @@ local meta, applied, tasks, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local cancel, waiters = KEYS[5], KEYS[6]
 local now, source = now_ms(ARGV[1]), ARGV[2]
 local WORK_MAX, TURN = 256, 128
+-- Copies of a result that one turn makes have about this many bytes at most.
+local COPIED_MAX = 4194304
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -25,7 +29,8 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local done = tonumber(redis.call('HGET', applied, source) or 0)
-local flow = flow_of_ends(meta, NEEDS_OF_AFTER)
+local version = math.max(tonumber(needs or 1), NEEDS_OF_AFTER)
+local flow, results, groups = flow_of_ends(meta, version), {}, {}
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters,
   flow = flow }
 -- Those who ask in this call must learn of its ends, too.
@@ -33,10 +38,36 @@ flow.ends, flow.has_ties = {}, true
 redis.call('HLEN', tasks)
 read_waits(flow)
 
+-- The result of a success here, for those who take it, and the task that had it; nil if it is no
+-- longer known.
+local function result_of(ref)
+  local found = results[ref]
+  if not found then
+    local base = flow.base
+    local outcome = redis.call('GET', base .. 'outcome:' .. ref)
+    local id = outcome and string.match(outcome, '^%S+')
+    if not id and string.find(ref, ':', 1, true) then
+      id = string.match(redis.call('GET', base .. 'biz:' .. ref) or '', '^([^:]*):')
+    end
+    id = id or ref
+    local group = not outcome and group_of(base, id)
+    local result = group and group_handle(flow, group)
+      or redis.call('GET', base .. 'result:' .. id) or outcome and 'null' or nil
+    found = { result, id }
+    results[ref] = found
+  end
+  return found[1], found[2]
+end
+
 -- One who waits for a task here learns that it has ended.
 local function tell(ref, waiter, state)
   local id, mark, home = string.sub(waiter, 1, 22), string.sub(waiter, 23, 23),
     string.sub(waiter, 25)
+  local result, owner
+  if state == 'success' and mark == TAKEN then
+    result, owner = result_of(ref)
+    state = result and state or 'forgotten'
+  end
   if state ~= 'success' and home ~= '' then
     post(flow, home, 'ended ' .. id .. mark .. ' ' .. state)
   elseif state ~= 'success' then
@@ -44,11 +75,22 @@ local function tell(ref, waiter, state)
   else
     untie(flow, ref, waiter)
     if home ~= '' then
-      post(flow, home, 'met ' .. id .. mark)
+      post(flow, home, 'met ' .. id .. mark .. (result and ' ' .. result_word(owner, result) or ''))
     else
-      strike(flow, id, mark)
+      strike(flow, id, mark, result)
     end
   end
+end
+
+-- How many of those who wait learn of a success at once, because each that takes the result gets a
+-- copy.
+local function told_at_once(ref, waiters)
+  for _, waiter in ipairs(waiters) do
+    if string.sub(waiter, 23, 23) == TAKEN then
+      return math.max(1, math.floor(COPIED_MAX / (#(result_of(ref) or '') + 1)))
+    end
+  end
+  return TURN
 end
 
 -- Whether a task that has ended runs again, or another one has its biz id. Its next end is told.
@@ -63,22 +105,28 @@ local function tell_all(state, after, ref)
   if state ~= 'success' and goes_on(ref) then
     return 0
   end
-  local value, told, last = cached(flow.ties, flow.ties_key, ref), {}, nil
+  local value, told, scores, last = cached(flow.ties, flow.ties_key, ref), {}, {}, '0'
   if value == '*' then
     local found = redis.call('ZRANGEBYSCORE', many_of(flow, ref).key, '(' .. after, '+inf',
       'WITHSCORES', 'LIMIT', '0', whole(TURN))
     for i = 1, #found, 2 do
       told[#told + 1], last = found[i], found[i + 1]
+      scores[#told] = last
     end
   else
     for waiter in string.gmatch(value or '', '%S+') do
       told[#told + 1] = waiter
     end
   end
-  for _, waiter in ipairs(told) do
+  local most, many = state == 'success' and told_at_once(ref, told) or TURN, #told == TURN
+  for i, waiter in ipairs(told) do
+    if i > most then
+      last, many = scores[most] or '0', true
+      break
+    end
     tell(ref, waiter, state)
   end
-  if value == '*' and #told == TURN then
+  if value == '*' and many or #told > most then
     post(flow, flow.own, 'end ' .. state .. ' ' .. last .. ' ' .. ref)
   end
   return #told
@@ -88,8 +136,7 @@ end
 local function asked(waiter, ref)
   local state, asker = states_of_refs(flow, { ref }, now)[1], waiter .. '@' .. source
   if state == 'met' then
-    untie(flow, ref, asker)
-    post(flow, source, 'met ' .. waiter)
+    tell(ref, asker, 'success')
     return
   end
   tie(flow, ref, asker)
@@ -107,13 +154,21 @@ for i = 3, #ARGV do
   elseif number and number > last then
     last, work = number, work + 1
     if verb == 'met' then
-      strike(flow, string.sub(word, 1, 22), string.sub(word, 23))
+      local id, mark = string.sub(word, 1, 22), string.sub(word, 23)
+      if mark == TAKEN and rest == '' then
+        -- The result was gone when the relay fetched it.
+        answer(flow, id, mark, 'forgotten')
+      else
+        strike(flow, id, mark, string.sub(rest, 2))
+      end
     elseif verb == 'ended' then
       answer(flow, string.sub(word, 1, 22), string.sub(word, 23), rest)
     elseif verb == 'ask' then
       asked(word, rest)
     elseif verb == 'drop' then
       untie(flow, rest, word .. '@' .. source)
+    elseif verb == 'member' then
+      count_effect(flow, groups, word, rest)
     elseif verb == 'end' then
       local after, ref = string.match(rest, '^(%S+) (.*)$')
       work = work + tell_all(word, after, ref)
@@ -134,6 +189,7 @@ redis.call('HSET', applied, source, whole(last))
 mark_ties(flow)
 write_unmet_ends(flow, queue, endings, now)
 write_free(flow, now)
+write_counts(flow, groups, now)
 if flow.needs < NEEDS_OF_AFTER then
   redis.call('HSET', meta, 'needs', NEEDS_OF_AFTER)
 end

@@ -16,7 +16,9 @@
 --        biz id; its key follows the last key that an extra has named. `@<first>:<last>;<width>`
 --        and then a lane for each of these tasks are the lanes; they come after all other extras.
 --        `%<position>;<ms>` is how long the success of a task is remembered, in addition to its
---        other extra
+--        other extra. After these and before the lanes come the members of groups: for each run of
+--        members of one group `&<first>:<last>;<home queue, '' for this one>;<group>`, then for
+--        each its position in the group and its result
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, then `out` if
 --        effects for a relay were posted
 
@@ -25,6 +27,8 @@ local tries, errors, blobs, priorities = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local FIXED_KEYS = 8
 -- The byte of `@`.
 local LANE_MARK = 64
+-- The byte of `&`.
+local MEMBER_MARK = 38
 local now_override = ARGV[1]
 -- The list of the last successes may exceed its limit by one step, so that most calls do not cut
 -- it.
@@ -38,9 +42,13 @@ end
 local ids = column(first_id, count, held)
 local first_summary, first_extra, now = first_id + count, first_id + 2 * count + 1, 0
 local past_extras = first_extra + tonumber(ARGV[first_extra - 1] or 0)
-local first_lane, is_held = first_extra, nil
-while first_lane < past_extras and string.byte(ARGV[first_lane]) ~= LANE_MARK do
-  first_lane = first_lane + 1
+local first_word, is_held = first_extra, nil
+while first_word < past_extras do
+  local byte = string.byte(ARGV[first_word])
+  if byte == LANE_MARK or byte == MEMBER_MARK then
+    break
+  end
+  first_word = first_word + 1
 end
 if past_extras > first_extra and #held < count then
   is_held = {}
@@ -48,15 +56,22 @@ if past_extras > first_extra and #held < count then
     is_held[position] = true
   end
 end
-local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_moves
-local base
+local first_lane, base = first_word, nil
 if first_extra < past_extras then
   base = string.sub(tasks, 1, -6)
 end
-if first_lane > first_extra then
+local members, write_members
+if first_word < past_extras and string.byte(ARGV[first_word]) == MEMBER_MARK then
+  local read_members, count_members
+  read_members, count_members, write_members = counting()
+  members, first_lane = read_members(base, first_id, first_word, past_extras, is_held)
+  count_members(members)
+end
+local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_moves
+if first_word > first_extra then
   local _, _, read_extras = seldom()
   results, biz_keys, biz_of, sided, remembered =
-    read_extras(FIXED_KEYS, first_id, first_extra, first_lane, past_extras, is_held)
+    read_extras(FIXED_KEYS, first_id, first_extra, first_word, past_extras, is_held)
   if #biz_keys > 0 then
     marks = redis.call('MGET', unpack(biz_keys))
   end
@@ -78,15 +93,16 @@ if remembered then
   local _, _, outcomes_of = waiting()
   outcomes = outcomes_of(base, remembered, biz_of, biz_keys)
 end
-if moves or marks or outcomes then
+if moves or marks or outcomes or members then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
 local back, give_back, ends, write_ends
+local has_effects = members and #members.there > 0
 -- All that a success without extras means for others is in `waiters`, or has a mark there.
-if marks or redis.call('EXISTS', waiters) == 1 then
+if marks or has_effects or redis.call('EXISTS', waiters) == 1 then
   local home = string.sub(tasks, 1, -6)
-  if not marks and redis.call('HLEN', waiters) == 1
+  if not marks and not has_effects and redis.call('HLEN', waiters) == 1
     and redis.call('HEXISTS', waiters, '#permits') == 1
     and redis.call('HLEN', home .. 'permits') > 0 then
     local permits_of
@@ -99,7 +115,8 @@ if marks or redis.call('EXISTS', waiters) == 1 then
     local ends_of
     ends_of, write_ends = seldom()
     now = now_ms(now_override)
-    ends = ends_of(home, waiters, ids, marks, biz_of, biz_keys, now)
+    ends = ends_of(home, waiters, ids, { marks = marks, of = biz_of, keys = biz_keys }, now,
+      { results = results, members = members })
   end
 end
 
@@ -126,6 +143,9 @@ if outcomes then
   for _, outcome in ipairs(outcomes) do
     redis.call('SET', outcome.key, outcome.id .. ' ' .. whole(now), 'PX', outcome.keep)
   end
+end
+if members then
+  write_members(members, now)
 end
 if moves then
   write_moves(moves, now)

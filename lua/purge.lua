@@ -1,4 +1,5 @@
--- purge: Dead | Cancelled → ∅, past their age or above the limits, up to 128; also idle ledgers
+-- purge: Dead | Cancelled → ∅, past their age or above the limits, up to 128; also idle
+-- ledgers and old groups
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
@@ -20,11 +21,11 @@
 
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
-local ledgers, workers, deleted = KEYS[9], KEYS[10], KEYS[11]
+local ledgers, workers, deleted, groups = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local now, keep, keep_bytes = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local age_ms, idle_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
 local sides = { tries, errors, blobs, priorities }
-local PURGE_MAX = 64
+local PURGE_MAX, GROUPS_MAX = 64, 16
 local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
 
 -- Checks.
@@ -93,6 +94,15 @@ for _, client in ipairs(idle) do
   redis.call('EXISTS', derive(meta, 'ledger', client))
 end
 local live = redis.call('ZCARD', workers)
+-- Those who still wait for a group learn that it is forgotten.
+local old = redis.call('ZRANGEBYSCORE', groups, '-inf', whole(now), 'LIMIT', 0, GROUPS_MAX)
+for _, gid in ipairs(old) do
+  redis.call('HLEN', derive(meta, 'group', gid))
+  redis.call('HLEN', derive(meta, 'results', gid))
+  if flow and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
+    post(flow, flow.own, 'end forgotten 0 ' .. gid)
+  end
+end
 
 -- Writes.
 redis.call('ZREM', dead, '', unpack(from_dead))
@@ -103,9 +113,15 @@ if #ids > 0 then
   redis.call('HSET', meta, 'dead_bytes', whole(dead_bytes), 'cancelled_bytes',
     whole(cancelled_bytes))
   write_moves(moves, now)
-  if flow then
-    flow.write(now)
-  end
+end
+if flow and #ids + #old > 0 then
+  flow.write(now)
+end
+for _, gid in ipairs(old) do
+  redis.call('UNLINK', derive(meta, 'group', gid), derive(meta, 'results', gid))
+end
+if #old > 0 then
+  redis.call('ZREM', groups, unpack(old))
 end
 if #ids + #untold > 0 then
   redis.call('HSET', meta, 'purged_born', whole(born))
@@ -118,4 +134,5 @@ for _, client in ipairs(idle) do
   redis.call('ZREM', ledgers, client)
 end
 local more = more_dead or more_cancelled or #idle == PURGE_MAX or #untold == PURGE_MAX
+  or #old == GROUPS_MAX
 return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

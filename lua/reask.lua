@@ -20,7 +20,7 @@ local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
-local flow = flow_of_ends(meta, NEEDS_OF_AFTER)
+local flow = flow_of_ends(meta, math.max(tonumber(needs or 1), NEEDS_OF_AFTER))
 local queue = { meta = meta, dead = dead, cancel = cancel, waiters = waiters, flow = flow }
 flow.ends = {}
 local tired = redis.call('ZRANGEBYSCORE', giveups, '-inf', whole(now), 'LIMIT', '0', whole(TURN))

@@ -23,8 +23,9 @@
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
 --        biz id without a window and without other options; its key follows the last key that an
---        option has named. `%<first>:<last>;<gates>` has the names of the gates of these tasks,
---        with line breaks between them; these come after the options so far.
+--        option has named. `+` is in calls with members of groups, or tasks that take a result:
+--        older scripts must not change the queue. `%<first>:<last>;<gates>` has the names of the
+--        gates of these tasks, with line breaks between them; these come after the options so far.
 --        `@<first>:<last>;<width>` and then a lane for each of these tasks are the lanes; they come
 --        after all other options. Before all others come, for each prerequisite of a task,
 --        `&<position>;<mark>;<queue>;<reference>`, queue being '' for this one; `&<position>;@;;`

@@ -4,6 +4,8 @@
 -- zset `after:<reference>`, by the order in which they came. A script changes both here in memory
 -- and writes each once.
 
+-- The mark of a prerequisite whose result is taken. It is always the first one.
+local TAKEN = 'z'
 -- A reference with more waiters than this many bytes has a zset.
 local TIE_BYTES_MAX = 1024
 

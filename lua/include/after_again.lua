@@ -23,7 +23,7 @@ local function again_of(meta, needs, id, header, now)
   end
   local open = {}
   for _, one in ipairs(unmet) do
-    if one.state ~= 'met' then
+    if one.state ~= 'met' or one.mark == TAKEN then
       open[#open + 1] = one
     end
   end

@@ -5,21 +5,30 @@ local MARKS = '0123456789abcdefghijklmnopqrstuv'
 -- Returns the queue and the rest of the prerequisite with that mark, as a header lists it.
 local function ref_of(header, mark)
   local refs = type(header.a) == 'table' and header.a or {}
-  local ref = refs[string.find(MARKS, mark, 1, true)]
+  local ref = refs[mark == TAKEN and 1 or string.find(MARKS, mark, 1, true)]
   local queue, name = string.match(type(ref) == 'string' and ref or '', '^([^/]*)/(.*)$')
   return queue or '', name or ''
 end
 
--- Those who wait for a task, under its id or its key, learn of its end by an effect, because they
--- can be many, and those that are cancelled end in turn.
+-- The group of a task, and those who wait for it, under its id or its key, learn of its end by an
+-- effect, because they can be many, and those that are cancelled end in turn.
 local function tell_end(flow, id, state)
   if flow.has_ties == nil then
     flow.has_ties = redis.call('HLEN', flow.ties_key) > 0
   end
-  if not flow.has_ties then
+  if not flow.has_ties and not flow.has_groups then
     return
   end
   local refs, header = { id }, header_of(redis.call('HGET', flow.base .. 'tasks', id))
+  local home, gid, index = string.match(type(header.gr) == 'string' and header.gr or '',
+    '^([^/]*)/([^:]*):(%d+)$')
+  if home then
+    post(flow, home, 'member ' .. gid .. ' ' .. index .. ' ' .. state .. ' '
+      .. whole(tonumber(header.gp) or 0))
+  end
+  if not flow.has_ties then
+    return
+  end
   if type(header.z) == 'string' and type(header.t) == 'string' then
     refs[2] = header.t .. ':' .. header.z
   end
@@ -61,7 +70,7 @@ local function flow_of_ends(meta, needs)
     return nil
   end
   local flow = flow_of(meta)
-  flow.kept = {}
+  flow.kept, flow.has_groups = {}, tonumber(needs) >= NEEDS_OF_GROUPS
   function flow.tell_end(id, state)
     tell_end(flow, id, state)
   end

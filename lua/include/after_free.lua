@@ -1,11 +1,15 @@
 -- after_free: prerequisites that are met, and the tasks that go on because of that.
 
--- A prerequisite of a task is met. Returns whether the task waited for it.
-local function strike(flow, id, mark)
+-- A prerequisite of a task is met, and possibly brings its result. Returns whether the task waited
+-- for it.
+local function strike(flow, id, mark, result)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value then
     return false
   elseif value == mark then
+    if mark == TAKEN then
+      take_input(flow, id, result or 'null')
+    end
     change(flow.unmet, id, false)
     flow.free[#flow.free + 1] = { id }
     return true
@@ -14,7 +18,10 @@ local function strike(flow, id, mark)
   local at = string.find(marks, mark, 1, true)
   if not at then
     return false
-  elseif #marks > 1 then
+  elseif mark == TAKEN then
+    take_input(flow, id, result or 'null')
+  end
+  if #marks > 1 then
     local rest = string.sub(value, #marks + 1)
     marks = string.sub(marks, 1, at - 1) .. string.sub(marks, at + 1)
     change(flow.unmet, id, marks .. rest)
@@ -57,6 +64,7 @@ end
 
 local function write_free(flow, now)
   local base = flow.base
+  write_inputs(flow)
   if #flow.ready > 0 then
     add_ready(base .. 'ready', base .. 'priority', base .. 'wake', flow.ready, flow.ranks, now)
   end

@@ -39,7 +39,8 @@ local function read_prerequisites(queue, found, options, now)
   end
   local open = {}
   for _, one in ipairs(found.after) do
-    if one.state ~= 'met' then
+    -- A task that takes the result of a success gets it by an effect.
+    if one.state ~= 'met' or one.mark == TAKEN then
       local unmet = found.unmet[one.position]
       if not unmet then
         unmet = {}

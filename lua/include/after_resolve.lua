@@ -16,6 +16,10 @@ local function state_of_id(flow, id)
   if redis.call('HEXISTS', flow.base .. 'tasks', id) == 1 then
     return redis.call('ZSCORE', flow.base .. 'dead', id) and 'dead'
       or redis.call('ZSCORE', flow.base .. 'cancelled', id) and 'cancelled' or 'open'
+  end
+  local group = group_of(flow.base, id)
+  if group then
+    return group.state == 'success' and 'met' or group.state or 'open'
   elseif has_succeeded(flow, id) then
     return 'met'
   end

@@ -9,13 +9,17 @@ local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
   local marks, flags, asks = {}, has_lane and 'l' or '', false
   for i, one in ipairs(unmet) do
     marks[i] = one.mark
+    if one.mark == TAKEN then
+      flow.needed = NEEDS_OF_GROUPS
+    end
     if one.home ~= '' then
       post(flow, one.home, 'ask ' .. id .. one.mark .. ' ' .. one.ref)
       asks = true
     else
       tie(flow, one.ref, id .. one.mark)
       if one.state ~= 'open' then
-        post(flow, flow.own, 'end ' .. one.state .. ' 0 ' .. one.ref)
+        local state = one.state == 'met' and 'success' or one.state
+        post(flow, flow.own, 'end ' .. state .. ' 0 ' .. one.ref)
       end
     end
   end
@@ -62,7 +66,8 @@ local function write_waits(flow, now)
     end
   end
   write_posts(flow, now)
-  if flow.needs < NEEDS_OF_AFTER then
-    redis.call('HSET', flow.meta, 'needs', NEEDS_OF_AFTER)
+  local needed = flow.needed or NEEDS_OF_AFTER
+  if flow.needs < needed then
+    redis.call('HSET', flow.meta, 'needs', needed)
   end
 end

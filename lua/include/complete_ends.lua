@@ -17,20 +17,22 @@ local function marked_in(base, waiters, names)
   return found, stale
 end
 
-local function ends_of(base, waiters, ids, marks, biz_of, biz_keys, now)
+-- `biz` has the marks of the biz ids, and `handed` the results and the members of groups.
+local function ends_of(base, waiters, ids, biz, now, handed)
   local meta = base .. 'meta'
   local found, stale = marked_in(base, waiters, { 'cancel', 'permits', 'ties' })
   local queue = { meta = meta, cancel = base .. 'cancel', waiters = waiters }
   local ends = { queue = queue, endings = endings_of(queue, ids), stale = stale }
   for i, id in ipairs(ids) do
-    local biz = biz_of and biz_of[id]
-    note_end(ends.endings, i, id, 'success', nil, biz and biz_keys[biz], biz and marks[biz])
+    local at = biz.of and biz.of[id]
+    note_end(ends.endings, i, id, 'success', nil, at and biz.keys[at], at and biz.marks[at])
   end
   ends.back = found.permits and permits_of(meta, ids)
-  if found.ties then
+  local members = handed.members
+  if found.ties or members and #members.there > 0 then
     local flow_of_success
     flow_of_success, ends.write_flow = waiting()
-    ends.flow = flow_of_success(meta, ids, biz_of, biz_keys, now)
+    ends.flow = flow_of_success(meta, ids, biz.of, biz.keys, handed.results, members, now)
   end
   return ends
 end

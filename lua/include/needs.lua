@@ -2,10 +2,13 @@
 -- that older scripts would break raises `needs` in `meta`; from then on, older scripts refuse.
 
 -- The highest number that these scripts know.
-local NEEDS_KNOWN = 4
+local NEEDS_KNOWN = 5
 -- Lanes: older scripts would offer a task before its turn, and would not pass permits on.
 local NEEDS_OF_LANES = 2
 -- Limits: older scripts would start tasks that must wait, and would not give permits back.
 local NEEDS_OF_LIMITS = 3
 -- Prerequisites: older scripts would not let the tasks go on that wait for a task.
 local NEEDS_OF_AFTER = 4
+-- Groups and results that are handed on: older scripts would not count members, and would start
+-- tasks without their input.
+local NEEDS_OF_GROUPS = 5

@@ -165,7 +165,11 @@ local function read_options(queue, options, ids, now, may_exist)
     first = read_prerequisites(queue, found, options, now)
   end
   for i = first, #options do
-    read_option(queue, found, options[i], ids, now)
+    if options[i] == '+' then
+      found.has_flow = tonumber(redis.call('HGET', queue.meta, 'needs') or 1) < NEEDS_OF_GROUPS
+    else
+      read_option(queue, found, options[i], ids, now)
+    end
   end
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
@@ -208,6 +212,9 @@ local function read_options(queue, options, ids, now, may_exist)
     rank(queue.priority, queue.wake, ranked, ranks, now)
     if found.flow and #found.flow.unmet.changed > 0 then
       write_waits(found.flow, now)
+    end
+    if found.has_flow then
+      redis.call('HSET', queue.meta, 'needs', NEEDS_OF_GROUPS)
     end
     if found.due_first then
       zadd_wide(queue.delayed, size, found.later)

@@ -11,6 +11,15 @@ use crate::{
 /// The largest number of prerequisites of one task.
 pub(crate) const PREREQUISITES_MAX: usize = 32;
 
+/// The mark of each prerequisite, by its place in the record.
+const MARKS: &[u8; PREREQUISITES_MAX] = b"0123456789abcdefghijklmnopqrstuv";
+
+/// The mark of the first prerequisite, if its result is taken.
+const TAKEN: char = 'z';
+
+/// The longest suffix of an [`Input`].
+const SUFFIX_BYTES_MAX: usize = 8;
+
 /// A task that another one waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Prerequisite {
@@ -50,6 +59,20 @@ pub struct After {
     pub on_failure: PrerequisiteFailure,
     /// The time from the submit after which the task gives up and is Dead.
     pub give_up_after: Option<Duration>,
+    /// Set if the result of the first prerequisite is an argument of the task.
+    pub input: Option<Input>,
+}
+
+/// The hole in the arguments of a task that takes the result of its first prerequisite.
+///
+/// The arguments that the client submits end where the result belongs. Redis adds the result and
+/// the suffix when the prerequisite has succeeded, so a worker finds whole arguments. The result of
+/// a prerequisite that returns nothing, or that has ended otherwise, is `null`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Input {
+    /// What follows the result: closing brackets of JSON.
+    pub suffix: String,
 }
 
 impl Prerequisite {
@@ -119,7 +142,32 @@ impl After {
         let mut seen = HashSet::new();
         let prerequisites =
             prerequisites.into_iter().filter(|one| seen.insert(one.clone())).collect();
-        Self { prerequisites, on_failure: PrerequisiteFailure::Wait, give_up_after: None }
+        Self {
+            prerequisites,
+            on_failure: PrerequisiteFailure::Wait,
+            give_up_after: None,
+            input: None,
+        }
+    }
+
+    /// Takes the result of the first prerequisite as an argument. The arguments end with what comes
+    /// before it; `suffix` is what follows it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn taking(self, suffix: &str) -> Self {
+        Self { input: Some(Input { suffix: suffix.to_owned() }), ..self }
+    }
+
+    /// Returns each prerequisite with the character that stands for it in Redis: its position as a
+    /// digit of base 32, or `z` for one whose result is taken.
+    #[doc(hidden)]
+    pub fn marked(&self) -> impl Iterator<Item = (char, &Prerequisite)> {
+        let taken = self.input.as_ref().map(|_| TAKEN);
+        let marks = MARKS.iter().enumerate().map(move |(at, mark)| match taken {
+            Some(taken) if at == 0 => taken,
+            _ => char::from(*mark),
+        });
+        marks.zip(&self.prerequisites)
     }
 
     /// Refuses what can't be stored, and a task that waits for itself.
@@ -130,6 +178,15 @@ impl After {
                 "it has {} prerequisites; a task can wait for {PREREQUISITES_MAX} at most",
                 self.prerequisites.len()
             ));
+        }
+        if let Some(input) = &self.input {
+            let is_closing = input.suffix.bytes().all(|byte| matches!(byte, b'}' | b']'));
+            if !is_closing || input.suffix.len() > SUFFIX_BYTES_MAX {
+                return refuse(format!("nothing can follow its input but brackets: {input:?}"));
+            }
+            if self.prerequisites.is_empty() {
+                return refuse("it takes the result of a prerequisite, and has none".to_owned());
+            }
         }
         for one in &self.prerequisites {
             if let Some(problem) = one.problem() {

@@ -335,6 +335,7 @@ impl<T: Task> Call<T> {
             options,
             biz_id,
             lane: lane.map(|key| Lane::of(key, &options)),
+            member: None,
             after,
             limits,
             due: self.options.due,

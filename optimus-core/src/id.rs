@@ -183,6 +183,11 @@ impl TaskId {
         Self { queue, uuid: platform::new_uuid() }
     }
 
+    /// Makes the id of this uuid.
+    pub(crate) fn of(queue: QueueName, uuid: Uuid) -> Self {
+        Self { queue, uuid }
+    }
+
     /// Returns the queue of the task.
     pub fn queue(&self) -> &QueueName {
         &self.queue

@@ -30,6 +30,7 @@ mod error;
 mod explain;
 mod explanation;
 mod gate;
+mod group;
 mod guarded_drop;
 mod headers;
 mod id;
@@ -64,7 +65,7 @@ pub mod log;
 pub mod platform;
 
 pub use self::{
-    after::{After, Prerequisite, PrerequisiteFailure},
+    after::{After, Input, Prerequisite, PrerequisiteFailure},
     attempt_end::{End, Outcome},
     call::{Call, ErasedCall, Submit},
     client::{
@@ -80,6 +81,7 @@ pub use self::{
     error::Error,
     explanation::{Explanation, Obstacle},
     gate::Gate,
+    group::{GroupProgress, Member, MemberResult},
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
         Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails,

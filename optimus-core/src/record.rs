@@ -7,12 +7,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    after::After, lane::Lane, limit::TaskLimit, options::OnLost, record_json::read_header,
-    retry::Backoff,
+    after::After, group::Member, lane::Lane, limit::TaskLimit, options::OnLost,
+    record_json::read_header, retry::Backoff,
 };
 
 /// The newest record version that this code reads.
-pub const RECORD_VERSION: u32 = 4;
+pub const RECORD_VERSION: u32 = 5;
 
 /// The length of a stamp.
 const STAMP_BYTES: usize = 8;
@@ -39,6 +39,8 @@ pub struct TaskRecord {
     pub lane: Option<Lane>,
     /// What it waits for before it may start.
     pub after: Option<After>,
+    /// The group that counts it, if it is a member of one.
+    pub member: Option<Member>,
     /// How long its outcome is remembered for the tasks that wait for it.
     pub outcome_ttl: Option<Duration>,
     /// The limits that it passes before it starts, the innermost first.

@@ -31,6 +31,7 @@ impl fmt::Debug for TaskRecord {
             biz_window,
             lane,
             after,
+            member,
             outcome_ttl,
             limits,
             cost,
@@ -53,6 +54,7 @@ impl fmt::Debug for TaskRecord {
             .field("biz_window", biz_window)
             .field("lane", lane)
             .field("after", after)
+            .field("member", member)
             .field("outcome_ttl", outcome_ttl)
             .field("limits", limits)
             .field("cost", cost)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     after::{After, Prerequisite, PrerequisiteFailure},
     gate::Gate,
+    group::Member,
     headers::Headers,
     lane::{Lane, LaneFailure},
     limit::{Limit, TaskLimit},
@@ -29,6 +30,11 @@ const LANE_VERSION: u32 = 2;
 /// The lowest version that can run the records of tasks with prerequisites, or whose outcome is
 /// remembered: a worker that ignores the latter would not report the outcome.
 const AFTER_VERSION: u32 = 4;
+
+/// The lowest version that can run the records of members of a group, and of tasks that take a
+/// result: a worker that ignores the group would not report the result to it.
+const FLOW_VERSION: u32 = 5;
+
 /// The lowest version that can run the records of tasks with a limit: a worker that ignores the
 /// limit would not give its permit back.
 const LIMIT_VERSION: u32 = 3;
@@ -96,6 +102,12 @@ pub(crate) struct Header<'a> {
     on_prerequisite_failure: Option<u8>,
     #[serde(rename = "au", default, skip_serializing_if = "Option::is_none")]
     give_up_after_ms: Option<u64>,
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    input_suffix: Option<String>,
+    #[serde(rename = "gr", default, skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    #[serde(rename = "gp", default, skip_serializing_if = "Option::is_none")]
+    on_member_failure: Option<u8>,
     #[serde(rename = "rm", default, skip_serializing_if = "Option::is_none")]
     outcome_ttl_ms: Option<u64>,
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
@@ -175,6 +187,14 @@ impl<'a> Header<'a> {
             }),
             on_prerequisite_failure: after.and_then(|after| write_on_failure(after.on_failure)),
             give_up_after_ms: after.and_then(|after| after.give_up_after).map(millis),
+            input_suffix: after
+                .and_then(|after| after.input.as_ref())
+                .map(|input| input.suffix.clone()),
+            group: submission.member.as_ref().map(Member::stored),
+            on_member_failure: submission
+                .member
+                .as_ref()
+                .and_then(|member| write_on_failure(member.on_failure)),
             outcome_ttl_ms: options.after.outcome_ttl.map(millis),
             limits: submission.limits.iter().map(|limit| write_limit(limit).into()).collect(),
             cost: (options.cost != default.cost).then_some(options.cost),
@@ -198,7 +218,9 @@ impl<'a> Header<'a> {
             &self.prerequisites,
             self.on_prerequisite_failure,
             self.give_up_after_ms.map(Duration::from_millis),
+            self.input_suffix,
         )?;
+        let member = read_member(self.group.as_deref(), self.on_member_failure)?;
         Ok(TaskRecord {
             task: self.t.into_owned(),
             accepted_ms: None,
@@ -209,6 +231,7 @@ impl<'a> Header<'a> {
             biz_window: self.biz_window_ms.map(Duration::from_millis),
             lane,
             after,
+            member,
             outcome_ttl: self.outcome_ttl_ms.map(Duration::from_millis),
             limits: self.limits.iter().map(|limit| read_limit(limit)).collect::<Result<_, _>>()?,
             cost: self.cost.unwrap_or(default.cost),
@@ -226,7 +249,10 @@ impl<'a> Header<'a> {
 
 /// The lowest version that can run the record of the submission.
 fn version_of(submission: &Submission) -> u32 {
-    if submission.after.is_some() || submission.options.after.outcome_ttl.is_some() {
+    let takes_a_result = submission.after.as_ref().is_some_and(|after| after.input.is_some());
+    if takes_a_result || submission.member.is_some() {
+        FLOW_VERSION
+    } else if submission.after.is_some() || submission.options.after.outcome_ttl.is_some() {
         AFTER_VERSION
     } else if !submission.limits.is_empty() {
         LIMIT_VERSION
@@ -249,6 +275,7 @@ fn read_after(
     references: &[String],
     on_failure: Option<u8>,
     give_up_after: Option<Duration>,
+    suffix: Option<String>,
 ) -> Result<Option<After>, RecordError> {
     if references.is_empty() {
         return Ok(None);
@@ -258,12 +285,27 @@ fn read_after(
             .ok_or_else(|| RecordError::Damaged(format!("the prerequisite {text:?} is not known")))
     };
     let prerequisites = references.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let on_failure = match on_failure {
+    let on_failure = read_on_failure(on_failure);
+    let after = After { on_failure, give_up_after, ..After::new(prerequisites) };
+    Ok(Some(match suffix {
+        Some(suffix) => after.taking(&suffix),
+        None => after,
+    }))
+}
+
+fn read_on_failure(on_failure: Option<u8>) -> PrerequisiteFailure {
+    match on_failure {
         Some(1) => PrerequisiteFailure::Cancel,
         Some(2) => PrerequisiteFailure::Run,
         _ => PrerequisiteFailure::Wait,
-    };
-    Ok(Some(After { on_failure, give_up_after, ..After::new(prerequisites) }))
+    }
+}
+
+fn read_member(group: Option<&str>, on_failure: Option<u8>) -> Result<Option<Member>, RecordError> {
+    let Some(text) = group else { return Ok(None) };
+    let member = Member::from_stored(text, read_on_failure(on_failure));
+    let unknown = || RecordError::Damaged(format!("the group {text:?} is not known"));
+    member.map(Some).ok_or_else(unknown)
 }
 
 fn write_backoff(backoff: Backoff) -> Option<String> {

@@ -9,6 +9,7 @@ use crate::{
     after::{After, Prerequisite, PrerequisiteFailure},
     broker::SizeLimit,
     gate::Gate,
+    group::Member,
     headers::Headers,
     id::{QueueName, TaskId},
     lane::LaneFailure,
@@ -30,6 +31,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         biz_id,
         lane: None,
         after: None,
+        member: None,
         limits: Vec::new(),
         due: Due::Now,
         headers: Headers::new(),
@@ -45,6 +47,24 @@ fn stored(submission: &Submission) -> Vec<u8> {
 fn a_record_of_defaults_has_only_its_name() {
     let plain = submission(TaskOptions::new(), None, b"{}".to_vec());
     assert_eq!(stored(&plain), b"{\"t\":\"charge\"}\n{}");
+}
+
+#[test]
+fn members_and_tasks_that_take_a_result_have_version_5_and_are_read_back() {
+    let plain = || submission(TaskOptions::new(), None, b"[".to_vec());
+    let group = TaskId::new(QueueName::new("home").unwrap());
+    for on_failure in
+        [PrerequisiteFailure::Wait, PrerequisiteFailure::Cancel, PrerequisiteFailure::Run]
+    {
+        let member = Member { group: group.clone(), index: 7, on_failure };
+        let stored = plain().member_of(member.clone()).stored();
+        assert!(stored.starts_with(b"{\"v\":5,"), "{stored:?}");
+        assert_eq!(TaskRecord::decode(stored).unwrap().member, Some(member));
+    }
+    let after = After::new([Prerequisite::Task(group)]).taking("]");
+    let stored = plain().waiting_for(after.clone()).stored();
+    assert!(stored.starts_with(b"{\"v\":5,"), "{stored:?}");
+    assert_eq!(TaskRecord::decode(stored).unwrap().after, Some(after));
 }
 
 #[test]

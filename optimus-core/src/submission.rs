@@ -6,6 +6,7 @@ use crate::{
     Error,
     after::{After, biz_id_problem},
     broker::SizeLimit,
+    group::Member,
     headers::{self, Headers},
     id::{TaskId, validate_name},
     lane::Lane,
@@ -41,6 +42,8 @@ pub struct Submission {
     pub(crate) biz_id: Option<String>,
     pub(crate) lane: Option<Lane>,
     pub(crate) after: Option<After>,
+    /// The group that counts it, if it is a member of one.
+    pub(crate) member: Option<Member>,
     /// The limits that it passes, the innermost first.
     pub(crate) limits: Vec<TaskLimit>,
     pub(crate) due: Due,
@@ -97,6 +100,18 @@ impl Submission {
     #[doc(hidden)]
     pub fn waiting_for(self, after: After) -> Self {
         Self { after: Some(after), ..self }
+    }
+
+    /// Replaces its arguments; for tests.
+    #[doc(hidden)]
+    pub fn with_payload(self, payload: Vec<u8>) -> Self {
+        Self { payload, ..self }
+    }
+
+    /// Makes it a member of a group; for tests.
+    #[doc(hidden)]
+    pub fn member_of(self, member: Member) -> Self {
+        Self { member: Some(member), ..self }
     }
 
     /// Puts it behind these limits, the innermost first; for tests.

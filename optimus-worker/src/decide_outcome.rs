@@ -9,8 +9,8 @@ use std::{
 };
 
 use optimus_core::{
-    AttemptError, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease, OnLost, Reason,
-    RunError, RunOutput,
+    AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease,
+    Member, OnLost, QueueName, Reason, RunError, RunOutput,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
 };
 
@@ -24,6 +24,8 @@ use crate::{
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 /// The longest reason of a pause that a handler asks for.
 const WHY_CHARS_MAX: usize = 200;
+/// How long a relay has time to fetch a large result for the group of the task.
+const FETCHED_WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERRUPTED: &str = "the worker ended and dropped the handler after it had begun; \
                            on_lost = \"dead\" forbids another start";
 
@@ -42,11 +44,37 @@ pub(crate) struct Facts {
     pub(crate) biz_id: Option<String>,
     pub(crate) lane: Option<Lane>,
     pub(crate) outcome_ttl: Option<Duration>,
+    pub(crate) member: Option<Member>,
     pub(crate) on_lost: OnLost,
     /// How long the task waited for this attempt, if this is its first.
     pub(crate) wait: Option<Duration>,
     /// Whether Redis keeps more of the task than its record: tries, a blob, or a priority.
     pub(crate) has_sides: bool,
+}
+
+impl Facts {
+    /// Returns whether anybody gets the result: clients, tasks that take it, or its group.
+    fn takes_result(&self) -> bool {
+        !self.result_ttl.is_zero() || self.outcome_ttl.is_some() || self.member.is_some()
+    }
+
+    /// Returns how long the handler's result is needed; zero if nobody gets it.
+    pub(crate) fn result_needed(&self) -> Duration {
+        if self.takes_result() {
+            self.result_ttl.max(Duration::from_millis(1))
+        } else {
+            self.result_ttl
+        }
+    }
+
+    /// Returns how long a result of this many bytes is kept. Tasks that take it find it as long as
+    /// its outcome is remembered. A group of another queue fetches a large one.
+    fn keep(&self, bytes: usize, queue: &QueueName) -> Duration {
+        let keep = self.result_ttl.max(self.outcome_ttl.unwrap_or_default());
+        let is_fetched = self.member.as_ref().is_some_and(|member| member.group.queue() != queue)
+            && bytes > BLOB_BYTES_MIN;
+        if is_fetched { keep.max(FETCHED_WITHIN) } else { keep }
+    }
 }
 
 /// How the handler ended.
@@ -201,7 +229,7 @@ impl Write for Bounded {
 fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
     let facts = &attempt.facts;
     let took = attempt.started_at.elapsed();
-    let result = result.filter(|_| !facts.result_ttl.is_zero());
+    let result = result.filter(|_| facts.takes_result());
     let limit = facts.result_limit;
     if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > limit.bytes()) {
         let message = too_large(bytes, limit);
@@ -219,8 +247,12 @@ fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
         took,
         lane: facts.lane.clone(),
         outcome_ttl: facts.outcome_ttl,
+        member: facts.member.clone(),
         ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        result: result.map(|bytes| (bytes, facts.result_ttl)),
+        result: result.map(|bytes| {
+            let keep = facts.keep(bytes.len(), attempt.lease.id.queue());
+            (bytes, keep)
+        }),
         has_sides: facts.has_sides,
     })
 }

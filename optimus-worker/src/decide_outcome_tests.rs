@@ -28,6 +28,7 @@ fn attempt(failures: u32) -> Attempt {
         biz_id: None,
         lane: None,
         outcome_ttl: None,
+        member: None,
         on_lost: OnLost::Retry,
         wait: None,
         has_sides: false,

@@ -197,7 +197,7 @@ async fn handle(
             Err(problem) => return HandlerEnd::Returned(Err(problem)),
         },
     };
-    let keep = attempt.facts.result_ttl;
+    let keep = attempt.facts.result_needed();
     let begin = || definition.run(&payload, attempt.ctx.clone(), keep);
     let begin = AssertUnwindSafe(|| shared.client.enter(|| attempt.ctx.enter(begin)));
     let handler = match catch_unwind(begin) {

@@ -83,6 +83,7 @@ mod tests {
             ended_ms: 0,
             lane: None,
             outcome_ttl: None,
+            member: None,
             result: Some((vec![b'x'; bytes], SOON)),
             has_sides: false,
         })

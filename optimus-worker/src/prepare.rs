@@ -142,8 +142,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         return Err(mark_dead(Reason::Expired, &why, Some(&record.task)));
     }
     if !alone && needs_quarantine(losses, record.max_losses) {
-        let task = definition.name();
-        return Err(Obstacle::Quarantined(QuarantinedTask { lease, task, attempt, losses }));
+        return Err(quarantined(lease, definition.name(), attempt, losses));
     }
     if alone {
         shared.quarantine.started(Instant::now(), time_alone(losses, record.max_losses));
@@ -175,10 +174,15 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         biz_id: record.biz_id,
         lane: record.lane,
         outcome_ttl: record.outcome_ttl,
+        member: record.member,
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };
     Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
+}
+
+fn quarantined(lease: Lease, task: &'static str, attempt: u32, losses: u32) -> Obstacle {
+    Obstacle::Quarantined(QuarantinedTask { lease, task, attempt, losses })
 }
 
 /// Returns how long the task was allowed to wait for its first start, if it waited longer.

@@ -42,6 +42,7 @@ pub(crate) fn first_facts() -> Facts {
         biz_id: None,
         lane: None,
         outcome_ttl: None,
+        member: None,
         on_lost: OnLost::Retry,
         wait: None,
         has_sides: false,

@@ -55,6 +55,7 @@ pub(super) fn completion(lease: Lease, now_ms: u64) -> Completion {
     Completion {
         lane: None,
         outcome_ttl: None,
+        member: None,
         lease,
         task: Plain::NAME,
         attempt: 1,

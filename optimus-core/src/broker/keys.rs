@@ -26,6 +26,9 @@
 //! | `outboxes` | zset | the queues for which there are effects, by the ms since when |
 //! | `applied` | hash | queue → the last effect of its outbox that was applied here |
 //! | `asks`, `giveups` | zset | id of a waiting task by the ms when it asks again, or gives up |
+//! | `group:<group>` | hash | the counts of a group, and its additions |
+//! | `results:<group>` | hash | position in the group → what the member returned |
+//! | `groups` | zset | the groups, by the ms when they are removed |
 //! | `limits` | hash | gate → the limit that was set at run time |
 //! | `shut`, `paused` | zset, hash | gate by the ms until when it is shut; who paused it and why |
 //! | `shut:<gate>` | string, expires | the task that has shut it, and why |
@@ -103,6 +106,16 @@ impl Keys {
     /// Returns the key of a task's result.
     pub fn result(&self, id: &TaskId) -> String {
         self.owned("result:", &id.stored())
+    }
+
+    /// Returns the key of the hash with the counts of a group.
+    pub fn group(&self, group: &TaskId) -> String {
+        self.owned("group:", &group.stored())
+    }
+
+    /// Returns the key of the hash with the results of the members of a group.
+    pub fn group_results(&self, group: &TaskId) -> String {
+        self.owned("results:", &group.stored())
     }
 
     /// Returns the key of the effects on another queue.

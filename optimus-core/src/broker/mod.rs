@@ -13,6 +13,7 @@ pub(crate) mod endpoint;
 mod error;
 mod explain;
 mod file_reader;
+mod group;
 mod inspect;
 mod keys;
 mod lanes;
@@ -52,6 +53,7 @@ pub use self::{
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},
+    group::{Enroll, Enrolled, GROUP_PAGE_MAX},
     inspect::{Counts, Found, WorkerSeen},
     lanes::LaneDetails,
     lease::{Registered, Renewed},

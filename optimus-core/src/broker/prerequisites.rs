@@ -10,9 +10,6 @@ use crate::{
     state::TaskState,
 };
 
-/// The mark of each prerequisite, by its place in the record.
-const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-
 /// A prerequisite of a task, as an inspector shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,9 +36,9 @@ impl Broker {
         for answer in self.read(["unmet", "unmet_ended"].map(marks).into()).await {
             unmet.extend(texts("HMGET", answer?)?);
         }
-        let marks = unmet.split(';').next().unwrap_or_default().as_bytes();
+        let marks = unmet.split(';').next().unwrap_or_default();
         let mut found = Vec::new();
-        for (prerequisite, mark) in after.prerequisites.iter().zip(MARKS) {
+        for (mark, prerequisite) in after.marked() {
             let state = self.state_of_prerequisite(prerequisite).await?;
             let (prerequisite, is_met) = (prerequisite.clone(), !marks.contains(mark));
             found.push(PrerequisiteDetails { prerequisite, is_met, state });

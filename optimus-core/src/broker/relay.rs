@@ -4,7 +4,7 @@
 //! reads the outbox, applies the effects at the other queue, and removes them. Every step can be
 //! repeated, and several relays can work at once.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use super::{
     Broker, BrokerError, ScriptCall,
@@ -15,6 +15,9 @@ use crate::id::QueueName;
 
 /// How many effects one call applies at most.
 const EFFECTS_MAX: usize = 128;
+
+/// Results that one call hands on have about this many bytes at most.
+const FETCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How many outboxes of the queue one turn carries at most.
 const OUTBOXES_MAX: usize = 64;
@@ -102,9 +105,40 @@ impl Broker {
     }
 
     async fn carry(&self, outgoing: &Outgoing) -> Result<(Applied, u64), BrokerError> {
-        let applied = self.apply(outgoing).await?;
+        let whole = self.with_results(outgoing).await?;
+        let applied = self.apply(&whole).await?;
         let left = self.relayed(outgoing, applied.last).await?;
         Ok((applied, left))
+    }
+
+    /// Puts results that are too large for an outbox into the effects that hand them on. Returns
+    /// the first effects, with a limited number of bytes. An effect whose result is gone has none.
+    pub async fn with_results<'a>(
+        &self,
+        outgoing: &'a Outgoing,
+    ) -> Result<Cow<'a, Outgoing>, BrokerError> {
+        if !outgoing.effects.iter().any(|effect| fetched_result(effect).is_some()) {
+            return Ok(Cow::Borrowed(outgoing));
+        }
+        let keys = self.keys(&outgoing.source);
+        let (mut effects, mut bytes) = (Vec::new(), 0);
+        for effect in &outgoing.effects {
+            let Some((before, id)) = fetched_result(effect) else {
+                effects.push(effect.clone());
+                continue;
+            };
+            let found = self.read_one(get(&["MGET", &keys.of(&format!("result:{id}"))])).await?;
+            let result = texts("MGET", found)?.pop().unwrap_or_default();
+            bytes += result.len();
+            effects.push(match &*result {
+                "" => before.to_owned(),
+                result => format!("{before} ={result}"),
+            });
+            if bytes > FETCHED_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(Cow::Owned(Outgoing { effects, ..outgoing.clone() }))
     }
 
     /// Reads the first effects of each outbox of a queue.
@@ -160,6 +194,20 @@ impl Broker {
         let answers = self.read(queues.iter().map(exists).collect()).await;
         answers.into_iter().map(|answer| Ok(size(&answer?) > 0)).collect()
     }
+}
+
+/// Returns the parts of an effect that hands on a large result: what comes before it, and the task
+/// that has it.
+fn fetched_result(effect: &str) -> Option<(&str, &str)> {
+    let verb = effect.split(' ').nth(1)?;
+    let words = match verb {
+        "met" => 3,
+        "member" => 6,
+        _ => return None,
+    };
+    let (at, _) = effect.match_indices(' ').nth(words - 1)?;
+    let id = effect[at + 1..].strip_prefix('*')?;
+    Some((&effect[..at], id))
 }
 
 impl Outgoing {

@@ -1,11 +1,17 @@
 //! `complete`, `fail`, `release`: how attempts end.
 
-use std::{borrow::Borrow, collections::HashMap, io::Write as _, time::Duration};
+use std::{
+    borrow::{Borrow, Cow},
+    collections::HashMap,
+    io::Write as _,
+    time::Duration,
+};
 
 use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts, submit::lane_words};
 use crate::{
     gate::ShutScope,
-    id::{QueueName, WorkerId},
+    group::Member,
+    id::{QueueName, TaskId, WorkerId},
     lane::Lane,
     lease::{Lease, Token},
     record_json::millis,
@@ -33,7 +39,9 @@ pub struct Completion {
     pub lane: Option<Lane>,
     /// How long its success is remembered for tasks that wait for it.
     pub outcome_ttl: Option<Duration>,
-    /// The result of the handler and how long to keep it.
+    /// The group that counts it, if it is a member of one.
+    pub member: Option<Member>,
+    /// The result of the handler and how long to keep it. Zero only hands it on to the group.
     pub result: Option<(Vec<u8>, Duration)>,
     /// Whether tries, a blob or a priority are stored apart from the record; they are removed with
     /// it.
@@ -44,10 +52,21 @@ impl Completion {
     /// Returns whether the attempt has no result, and the task has no biz id and no data apart from
     /// its record. Such a report costs Redis little.
     fn is_plain_but_for_a_lane(&self) -> bool {
-        self.result.is_none()
+        self.kept_result().is_none()
             && self.biz_id.is_none()
             && !self.has_sides
             && self.outcome_ttl.is_none()
+    }
+
+    /// The group that counts it.
+    fn group(&self) -> Option<&TaskId> {
+        self.member.as_ref().map(|member| &member.group)
+    }
+
+    /// The result, if it is kept.
+    fn kept_result(&self) -> Option<(&[u8], Duration)> {
+        let (bytes, keep) = self.result.as_ref()?;
+        (!keep.is_zero()).then_some((bytes, *keep))
     }
 
     /// Writes the attempt's entry in the list of the last successes.
@@ -139,7 +158,8 @@ impl Broker {
     ) -> ScriptCall {
         let keys = self.keys(queue);
         let is_plain_but_for_lanes = done.iter().all(|d| d.borrow().is_plain_but_for_a_lane());
-        let is_plain = is_plain_but_for_lanes && done.iter().all(|d| d.borrow().lane.is_none());
+        let is_plain = is_plain_but_for_lanes
+            && done.iter().map(Borrow::borrow).all(|d| d.lane.is_none() && d.member.is_none());
         let key_count =
             if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
@@ -149,7 +169,7 @@ impl Broker {
             call.push_with(|bytes| completion.write_summary(bytes));
         }
         if !is_plain {
-            push_extras(&mut call, &keys, done);
+            push_extras(&mut call, &keys, queue, done);
         }
         call
     }
@@ -256,7 +276,12 @@ fn push_leases<'a>(
 }
 
 /// Pushes the number of extras, the extras, and the results.
-fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completion>]) {
+fn push_extras(
+    call: &mut ScriptCall,
+    keys: &Keys,
+    queue: &QueueName,
+    done: &[impl Borrow<Completion>],
+) {
     let (mut extras, mut bodies) = (Vec::new(), Vec::new());
     // A key must not be declared twice, even if two tasks with one biz id are never live at the
     // same time.
@@ -268,7 +293,7 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
         .filter(|(_, done)| !done.is_plain_but_for_a_lane())
     {
         let position = at + 1;
-        if completion.result.is_none() && completion.biz_id.is_none() {
+        if completion.kept_result().is_none() && completion.biz_id.is_none() {
             match sided.last_mut() {
                 Some((_, last)) if *last + 1 == position => *last = position,
                 _ => sided.push((position, position)),
@@ -276,10 +301,10 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
             continue;
         }
         let (mut result, mut ttl, mut body) = (0, 0, 0);
-        if let Some((bytes, keep)) = &completion.result {
+        if let Some((bytes, keep)) = completion.kept_result() {
             result = call.extra_key(&keys.result(&completion.lease.id));
             bodies.push(bytes);
-            (ttl, body) = (millis(*keep).max(1), bodies.len());
+            (ttl, body) = (millis(keep).max(1), bodies.len());
         }
         let mut is_next = false;
         let biz = completion.biz_id.as_ref().map_or(0, |id| {
@@ -302,12 +327,46 @@ fn push_extras(call: &mut ScriptCall, keys: &Keys, done: &[impl Borrow<Completio
     extras.extend(done.iter().map(Borrow::borrow).zip(1..).filter_map(|(done, position)| {
         Some(format!("%{position};{}", millis(done.outcome_ttl?).max(1)))
     }));
-    extras.extend(lane_words(done.iter().map(|done| done.borrow().lane.as_ref())));
-    call.push(extras.len());
+    let members = member_words(queue, done);
+    let lanes = lane_words(done.iter().map(|done| done.borrow().lane.as_ref()));
+    call.push(extras.len() + members.len() + lanes.len());
     for extra in extras {
         call.push(extra);
+    }
+    for word in members {
+        call.push_bytes(&word);
+    }
+    for lane in lanes {
+        call.push(lane);
     }
     for body in bodies {
         call.push_bytes(body);
     }
+}
+
+/// Returns the members of groups as words of a call: for each run of members of one group
+/// `&<first>:<last>;<home queue, '' for this one>;<group>`, with positions from 1, and then the
+/// position in the group and the result of each.
+fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> Vec<Cow<'a, [u8]>> {
+    let members: Vec<(usize, &Completion)> = (1..)
+        .zip(done.iter().map(Borrow::borrow))
+        .filter(|(_, done)| done.member.is_some())
+        .collect();
+    let runs = members
+        .chunk_by(|(at, one), (next_at, next)| at + 1 == *next_at && one.group() == next.group());
+    let mut words = Vec::with_capacity(2 * members.len() + 1);
+    for run in runs {
+        let ([(first, one), ..], [.., (last, _)]) = (run, run) else { continue };
+        let Some(group) = one.group() else { continue };
+        let home = if group.queue() == queue { "" } else { group.queue().as_str() };
+        let text = format!("&{first}:{last};{home};{}", group.stored());
+        words.push(Cow::Owned(text.into_bytes()));
+        for (_, done) in run {
+            let Some(member) = &done.member else { continue };
+            words.push(Cow::Owned(member.index.to_string().into_bytes()));
+            let result = done.result.as_ref().map_or(&b"null"[..], |(bytes, _)| bytes);
+            words.push(Cow::Borrowed(result));
+        }
+    }
+    words
 }

@@ -73,7 +73,7 @@ scripts! {
     laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
     gated ["needs", "limited", "gate_join"] -> "join_gates, write_gate_joins"
     waiting [
-        "needs", "wide", "end_mark", "after", "after_post", "after_resolve", "after_wait",
+        "needs", "wide", "end_mark", "after", "after_post", "group", "after_resolve", "after_wait",
         "after_options",
     ]
         -> "read_prerequisites, wait_for_prerequisites, write_waits"
@@ -100,9 +100,11 @@ scripts! {
     permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
     laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
         -> "leave_lanes, pass_permits, write_moves"
+    counting ["wide", "group", "group_complete"]
+        -> "read_members, count_members, write_members"
     waiting [
-        "wakeup", "ready_append", "clock_stamp", "ready", "due_next", "wide", "after",
-        "after_post", "after_free", "after_success",
+        "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next", "wide",
+        "after", "after_post", "after_input", "after_free", "group", "after_success",
     ]
         -> "flow_of_success, write_success, outcomes_of"
     seldom [
@@ -171,28 +173,33 @@ scripts! {
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
         "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes", "task_uncount",
         "lane_find", "gate_class", "gate_find", "task_find", "wide", "end_mark", "after",
-        "after_post",
-        "after_end", "after_resolve", "after_wait", "after_again",
+        "after_post", "after_end", "group", "after_resolve", "after_wait", "after_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
     APPLY = "apply": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "due_next", "wide", "end_mark", "after", "after_post", "after_free", "after_end",
-        "after_resolve",
-        "after_wait", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
-        "after_answer",
+        "due_next", "wide", "end_mark", "after", "after_post", "after_input", "after_free",
+        "after_end", "group", "after_resolve", "after_wait", "task_bytes", "biz_key", "biz_end",
+        "task_tries", "waiters", "task_ended", "after_answer", "group_effect",
     ] [
         "meta", "applied", "tasks", "cancelled", "cancel", "waiters",
     ];
     RELAY = "relay": ["clock"] ["outboxes", "outbox:"];
     REASK = "reask": [
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "due_next", "wide", "after", "after_post", "after_free", "after_end",
-        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "after_answer",
+        "task_born", "ready", "due_next", "wide", "after", "after_post", "after_input",
+        "after_free", "after_end", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters",
+        "task_ended", "after_answer",
     ] [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
+    ];
+    ENROLL = "enroll": ["needs", "clock", "wide", "after", "after_post", "group"] [
+        "meta", "groups", "group:",
+    ];
+    DISBAND = "disband": ["needs", "clock", "wide", "after", "after_post", "group"] [
+        "meta", "groups", "group:",
     ];
     PAUSE = "pause": ["needs", "clock", "wakeup", "due_next", "limited", "gate_open"] [
         "meta", "tasks", "wake", "shut", "paused",
@@ -226,13 +233,14 @@ scripts! {
         "biz_end", "task_drop",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
-        "workers", "deleted",
+        "workers", "deleted", "groups",
     ];
     RETIRE = "retire": ["needs", "clock"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
+        "groups",
     ];
     AWAIT = "await": [
         "derive", "task_born", "task_header", "lane_find", "gate_class", "gate_find", "task_find",

@@ -190,6 +190,11 @@ fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
     Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
 }
 
+/// Returns whether older scripts would not count the task in its group, or not hand it a result.
+fn needs_flow(task: &Submission) -> bool {
+    task.member.is_some() || task.after.as_ref().is_some_and(|after| after.input.is_some())
+}
+
 /// Returns whether the task has no blob, and no options apart from a lane and limits, which have
 /// words of their own. Such a task costs Redis little.
 fn has_no_option(task: &Submission) -> bool {
@@ -199,6 +204,7 @@ fn has_no_option(task: &Submission) -> bool {
         && task.biz_id.is_none()
         && task.blob().is_none()
         && task.after.is_none()
+        && task.member.is_none()
 }
 
 /// Returns whether the task has a biz id without a window, and nothing else that [`is_plain`]
@@ -246,6 +252,9 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
             option_of(task, at + 1, biz, blob)
         });
     }
+    if tasks.iter().any(needs_flow) {
+        options.push("+".to_owned());
+    }
     options.extend(gate_words(tasks));
     options.extend(lane_words(tasks.iter().map(|task| task.lane.as_ref())));
     call.push(options.len());
@@ -258,17 +267,14 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
     }
 }
 
-/// Each prerequisite of a task has a mark, which is its position as a digit of base 32.
-const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-
 /// Pushes the options of the prerequisites of a task, if it has some.
 fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submission) {
     let Some(after) = &task.after else { return };
-    for (prerequisite, mark) in after.prerequisites.iter().zip(MARKS) {
+    for (mark, prerequisite) in after.marked() {
         let reference = prerequisite.reference();
         let (home, name) = reference.split_once('/').unwrap_or_default();
         let home = if home == task.id.queue().as_str() { "" } else { home };
-        options.push(format!("&{position};{};{home};{name}", char::from(*mark)));
+        options.push(format!("&{position};{mark};{home};{name}"));
     }
     if task.lane.is_some() {
         options.push(format!("&{position};@;;"));

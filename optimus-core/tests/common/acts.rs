@@ -195,6 +195,7 @@ pub(crate) fn done(lease: &Lease) -> Completion {
         ended_ms: START + 7,
         lane: None,
         outcome_ttl: None,
+        member: None,
         result: None,
         has_sides: true,
     }

@@ -136,6 +136,7 @@ impl Hold {
             ended_ms: now,
             lane,
             outcome_ttl: at.is_multiple_of(3).then_some(Duration::from_secs(600)),
+            member: None,
             result,
             has_sides,
         }

@@ -13,6 +13,7 @@ mod common;
 mod situations;
 mod world;
 mod world_after;
+mod world_groups;
 mod world_limits;
 
 use common::{acts, after, bench, dump, jobs, lanes, limits};
@@ -30,6 +31,10 @@ mod complete;
 mod delete;
 mod fail;
 mod full_memory;
+mod group;
+mod group_acts;
+mod group_more;
+mod input;
 mod inspect;
 mod interrupt;
 mod lane_due;

@@ -2,9 +2,15 @@
 
 /// Each script with the situations in which tests call it.
 pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
-    ("submit", &["a plain task", "every option", "limited, with every option", "prerequisites"]),
+    (
+        "submit",
+        &["a plain task", "every option", "limited, with every option", "prerequisites", "flow"],
+    ),
     ("claim", &["one", "all", "limited one", "limited all"]),
-    ("complete", &["all that it holds", "limited, all that it holds"]),
+    (
+        "complete",
+        &["all that it holds", "members", "the last members", "limited, all that it holds"],
+    ),
     ("fail", &["retry", "dead", "cancelled", "limited, retry", "limited, shut"]),
     ("release", &["head", "snooze", "misfit", "limited, head", "limited, snooze"]),
     ("register", &["a new worker", "a new worker after an outage", "a known worker"]),
@@ -52,12 +58,17 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "limited waits",
         ],
     ),
+    (
+        "enroll",
+        &["a new group", "an empty group", "known members", "the last members", "an ended group"],
+    ),
+    ("disband", &["a group", "an ended group"]),
     ("pause", &["on", "off", "limited on", "limited off"]),
     ("limit", &["limited set", "limited unset", "the first"]),
     ("acquire", &["limited, granted", "limited, refused", "the first"]),
     ("repay", &["limited, back", "limited, renewed"]),
     ("interrupt", &["an idle worker"]),
-    ("purge", &["by cap", "by bytes", "by age"]),
+    ("purge", &["by cap", "by bytes", "by age", "old groups"]),
     ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a read"]),
     (
@@ -75,7 +86,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("inspect", &["a live task", "a success", "limited waits"]),
-    ("apply", &["ends here", "questions and answers"]),
+    ("apply", &["ends here", "questions and answers", "members", "results"]),
     ("relay", &["some", "all"]),
     ("reask", &["all"]),
 ];

@@ -41,6 +41,7 @@ impl World {
         world.hold_some(bench).await;
         world.add_some(bench).await;
         world.wait_some(bench).await;
+        world.group_some(bench).await;
         world.await_all(bench).await;
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
@@ -218,6 +219,9 @@ impl World {
                 self.limit_in(bench, script, situation).await
             }
             "interrupt" => broker.interrupt(queue, &self.idle).await,
+            "purge" if situation == "old groups" => {
+                bench.at(NOW + 700_000).purge(queue, keep(10_000, 180 * DAY), DAY).await.map(drop)
+            }
             "purge" if situation == "by cap" => {
                 broker.purge(queue, keep(0, 180 * DAY), ms(30_000)).await.map(drop)
             }
@@ -240,6 +244,10 @@ impl World {
                 broker.list(queue, state, 128, "").await.map(drop)
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
+            "enroll" | "disband" => self.group_in(bench, script, situation).await,
+            "apply" if ["members", "results"].contains(&situation) => {
+                self.count_in(bench, situation).await
+            }
             "apply" | "relay" | "reask" => self.relay_in(bench, script, situation).await,
             other => panic!("no script {other}"),
         }
@@ -263,6 +271,7 @@ impl World {
         let tasks = match situation {
             "a plain task" => vec![ready(job())],
             "prerequisites" => self.dependants(bench),
+            "flow" => self.flow(),
             _ => vec![
                 ready(job()),
                 ready(job_of(large()).biz_id("new").priority(1)),
@@ -308,6 +317,7 @@ impl World {
                 };
                 let mut reports: Vec<_> = self.held.iter().map(report).collect();
                 reports[0].result = Some((b"42".to_vec(), ms(600_000)));
+                self.count_some(&mut reports, situation);
                 broker.complete_call(queue, busy, &reports)
             }
             "fail" => {

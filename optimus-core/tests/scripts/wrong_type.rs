@@ -26,6 +26,8 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("cancel", include_str!("../../lua/cancel.lua")),
     ("requeue", include_str!("../../lua/requeue.lua")),
     ("delete", include_str!("../../lua/delete.lua")),
+    ("enroll", include_str!("../../lua/enroll.lua")),
+    ("disband", include_str!("../../lua/disband.lua")),
     ("pause", include_str!("../../lua/pause.lua")),
     ("limit", include_str!("../../lua/limit.lua")),
     ("acquire", include_str!("../../lua/acquire.lua")),
@@ -72,6 +74,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
         "outbox" => "outbox:there".into(),
+        "group" => format!("group:{}", crate::world_groups::group_of(situation).stored()),
         other => other.into(),
     }
 }
@@ -175,6 +178,8 @@ each_script![
     cancel_cancels_nothing = "cancel",
     requeue_adds_nothing = "requeue",
     delete_removes_nothing = "delete",
+    enroll_adds_nothing = "enroll",
+    disband_cancels_nothing = "disband",
     pause_stops_nothing = "pause",
     limit_sets_nothing = "limit",
     acquire_takes_nothing = "acquire",

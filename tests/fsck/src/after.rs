@@ -6,8 +6,6 @@ use optimus_core::{Prerequisite, TaskRecord};
 
 use super::view::View;
 
-const MARKS: &str = "0123456789abcdefghijklmnopqrstuv";
-
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     let unmet = view.pairs("unmet");
     let ties = ties(view, wrong);
@@ -38,7 +36,12 @@ fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<S
             }
             tie.split(' ').map(str::to_owned).collect()
         };
-        if tie != "*" && view.value(&format!("outcome:{reference}")).is_some() {
+        // Those who take the result of a success get it by an effect.
+        let is_met = view.value(&format!("outcome:{reference}")).is_some();
+        if tie != "*"
+            && is_met
+            && waiters.iter().any(|waiter| waiter.as_bytes().get(22) != Some(&b'z'))
+        {
             wrong.push(format!("{tie} wait for {reference}, which has succeeded"));
         }
         if waiters.iter().any(|waiter| waiter.len() < 23) {
@@ -79,8 +82,7 @@ fn check_unmet(
             wrong.push(format!("{id} waits for {value:?}"));
         }
         for mark in parts[0].chars() {
-            let position = MARKS.find(mark).unwrap_or(usize::MAX);
-            let Some(one) = after.prerequisites.get(position) else {
+            let Some((_, one)) = after.marked().find(|(known, _)| *known == mark) else {
                 wrong.push(format!("{id} waits for its prerequisite {mark:?}, which it has not"));
                 continue;
             };

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 53] = [
+const NAMES: [&str; 56] = [
     "meta",
     "tasks",
     "blobs",
@@ -25,6 +25,9 @@ const NAMES: [&str; 53] = [
     "applied",
     "asks",
     "giveups",
+    "group:",
+    "groups",
+    "results:",
     "limits",
     "shut",
     "shut:",

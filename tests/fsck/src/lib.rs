@@ -5,6 +5,7 @@
 mod after;
 mod bounds;
 mod content;
+mod groups;
 mod indexes;
 mod lanes;
 mod limits;
@@ -27,6 +28,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         ready::check,
         lanes::check,
         after::check,
+        groups::check,
         limits::check,
         indexes::check,
         owners::check,

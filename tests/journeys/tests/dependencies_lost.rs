@@ -91,6 +91,7 @@ async fn reserve_and_die(bench: &Bench) {
         ended_ms: 0,
         lane: None,
         outcome_ttl: Some(WEEK),
+        member: None,
         result: None,
         has_sides: false,
     };

@@ -81,6 +81,7 @@ scenes! {
     lanes = Lanes;
     after = After;
     limits = Limits;
+    groups = Groups;
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and

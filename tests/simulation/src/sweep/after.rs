@@ -140,7 +140,7 @@ async fn reask(actor: &Actor, queue: &QueueName) {
 }
 
 /// A relay works for a while, this many ms ahead.
-async fn relay_some(actor: &Actor, queues: &[QueueName], ahead_ms: u64) {
+pub(super) async fn relay_some(actor: &Actor, queues: &[QueueName], ahead_ms: u64) {
     for _ in 0..6 {
         relay::turn(&actor.user.client, queues, ahead_ms).await;
         sleep(ms(50)).await;

@@ -4,6 +4,7 @@
 mod actor;
 mod after;
 mod calls;
+mod groups;
 mod inspects;
 mod lanes;
 mod limits;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{after, inspects, lanes, limits};
+use super::{after, groups, inspects, lanes, limits};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Rare, Work};
@@ -82,11 +82,13 @@ pub enum Scene {
     After,
     /// Tasks with limits. One loses its worker while others wait.
     Limits,
+    /// Results that are handed on, and groups.
+    Groups,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -120,6 +122,7 @@ impl Scene {
         Self::Lanes,
         Self::After,
         Self::Limits,
+        Self::Groups,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -153,7 +156,7 @@ impl Scene {
     pub(super) fn queues(self) -> Queues {
         match self {
             Self::Queues => Queues::of(&[1, 1, 100]),
-            Self::After => Queues::of(&[1, 1, 1]),
+            Self::After | Self::Groups => Queues::of(&[1, 1, 1]),
             _ => Queues::default(),
         }
     }
@@ -201,6 +204,7 @@ impl Scene {
             Self::Lanes => lanes::lanes(&actor).await,
             Self::After => after::after(&actor).await,
             Self::Limits => limits::limits(&actor).await,
+            Self::Groups => groups::groups(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

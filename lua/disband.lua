@@ -1,0 +1,32 @@
+-- disband: cancels a group that has not ended
+--
+-- Those who wait for the group learn that it was cancelled. The tasks that are its members go on,
+-- and count no more; the client cancels them.
+--
+-- KEYS   the naming block; the last key has the name of the group
+-- ARGV   1 now override · 2 group
+-- REPLY  OK, `1` if effects were posted
+-- REFUSE NEWER with the required number
+
+local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
+local now, gid = now_ms(ARGV[1]), ARGV[2]
+
+-- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
+local flow, found = flow_of(meta), group_of(string.sub(meta, 1, -5), gid)
+if not found or found.state then
+  return { 'OK', '0' }
+end
+redis.call('ZCARD', groups)
+if redis.call('HEXISTS', flow.ties_key, gid) == 1 then
+  post(flow, flow.own, 'end cancelled 0 ' .. gid)
+end
+
+-- Writes.
+redis.call('HDEL', group, '')
+write_group_end(flow.base, found, 'cancelled', now)
+write_posts(flow, now)
+return { 'OK', #flow.targets > 0 and '1' or '0' }

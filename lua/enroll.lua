@@ -1,0 +1,59 @@
+-- enroll: adds members to a group; creates the group, and seals it
+--
+-- A group is named by an id of this queue that no task has, so tasks can wait for it as for a task.
+-- It ends when it is sealed and all its members have ended. Members are tasks of any queue whose
+-- records name the group and their position in it. This script only gives the positions. So a
+-- client enrols members before it submits them, and a client that dies between the two can repeat
+-- both: an addition of the same name gets the same positions.
+--
+-- KEYS   the naming block; the last key has the name of the group
+-- ARGV   1 now override · 2 group · 3 name of the addition · 4 how many members · 5 `1` to seal it,
+--        else '' · 6 how long it is kept, in ms: after its end, or if it never ends since the last
+--        addition · the queues of these members
+-- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
+--        `1` if effects were posted; or OK, `ended`, its state, and three words without a meaning
+-- REFUSE NEWER with the required number
+
+local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
+local now, gid, name, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local seals, keep = ARGV[5] == '1', tonumber(ARGV[6])
+
+-- Checks.
+local needs = redis.call('HGET', meta, 'needs')
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
+local flow, found = flow_of(meta), group_of(string.sub(meta, 1, -5), gid)
+local earlier = found and redis.call('HGET', group, '+' .. name)
+if earlier then
+  return { 'OK', 'open', earlier, whole(found.total), '0', '0' }
+elseif found and found.state then
+  return { 'OK', 'ended', found.state, '', '', '' }
+end
+local queues = found and redis.call('HGET', group, 'queues') or ''
+for i = 7, #ARGV do
+  if not string.find(' ' .. queues .. ' ', ' ' .. ARGV[i] .. ' ', 1, true) then
+    queues = queues == '' and ARGV[i] or queues .. ' ' .. ARGV[i]
+  end
+end
+local first, done = found and found.total or 0, found and found.done or 0
+local is_sealed, total = seals or found and found.is_sealed, first + count
+local ends = is_sealed and done == total
+redis.call('ZCARD', groups)
+if ends and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
+  post(flow, flow.own, 'end success 0 ' .. gid)
+end
+
+-- Writes.
+redis.call('ZREM', groups, '')
+redis.call('HSET', group, 'total', whole(total), 'sealed', is_sealed and '1' or '0', 'keep',
+  whole(keep), 'queues', queues, '+' .. name, whole(first))
+redis.call('ZADD', groups, whole(now + keep), gid)
+if ends then
+  redis.call('HSET', group, 'state', 'success')
+end
+if tonumber(needs or 1) < NEEDS_OF_GROUPS then
+  redis.call('HSET', meta, 'needs', NEEDS_OF_GROUPS)
+end
+write_posts(flow, now)
+return { 'OK', 'open', whole(first), whole(total), '1', #flow.targets > 0 and '1' or '0' }

@@ -1,0 +1,112 @@
+-- group_complete: the members of groups among a call of completions.
+
+-- The byte of `&`.
+local MEMBER_MARK = 38
+
+-- Returns the members of groups, and the position after them. The members are the words from `at`.
+-- `here` has the position and the result of each, by groups of this queue; `there` has an effect
+-- for each member of a group elsewhere. Reads the keys that `write_members` writes.
+local function read_members(base, first_id, at, past, is_held)
+  local members = { base = base, here = {}, there = {} }
+  local by_gid = {}
+  while at < past and string.byte(ARGV[at]) == MEMBER_MARK do
+    local first, last, home, gid = string.match(ARGV[at], '^&(%d+):(%d+);([^;]*);(.*)$')
+    first, last = tonumber(first), tonumber(last)
+    local past_run = at + 1 + 2 * (last - first + 1)
+    local group = by_gid[gid]
+    if home == '' and not group then
+      group = group_of(base, gid)
+      if group then
+        members.here[#members.here + 1], by_gid[gid], group.values = group, group, {}
+      end
+    end
+    if home == '' and group and not is_held and #group.values == 0 then
+      group.values = { unpack(ARGV, at + 1, past_run - 1) }
+    else
+      for position = first, last do
+        local word = at + 1 + 2 * (position - first)
+        local is_stale = is_held and not is_held[position]
+        if not is_stale and home ~= '' then
+          members.there[#members.there + 1] = { home = home, gid = gid, index = ARGV[word],
+            id = ARGV[first_id + position - 1], result = ARGV[word + 1] }
+        elseif not is_stale and group then
+          group.values[#group.values + 1] = ARGV[word]
+          group.values[#group.values + 1] = ARGV[word + 1]
+        end
+      end
+    end
+    at = past_run
+  end
+  return members, at
+end
+
+-- Keeps only the members that have not counted yet, and finds those of them that were lost.
+local function keep_new(group)
+  local indexes, values, seen = {}, {}, {}
+  for i = 1, #group.values, 2 do
+    indexes[#indexes + 1] = group.values[i]
+  end
+  local counted = #indexes > 0 and redis.call('HMGET', group.results_key, unpack(indexes)) or {}
+  local lost = {}
+  for i, index in ipairs(indexes) do
+    if not counted[i] and not seen[index] then
+      seen[index] = true
+      values[#values + 1], values[#values + 2] = index, group.values[2 * i]
+      lost[#lost + 1] = '-' .. index
+    end
+  end
+  group.values, group.found = values, {}
+  if group.lost > 0 and #lost > 0 then
+    for i, state in ipairs(redis.call('HMGET', group.key, unpack(lost))) do
+      if state then
+        group.found[#group.found + 1] = lost[i]
+      end
+    end
+  end
+end
+
+-- Finds what the members mean for their groups. In most calls the group does not end and nothing
+-- has failed; then Redis itself counts what is new.
+local function count_members(members)
+  members.ended = {}
+  for _, group in ipairs(members.here) do
+    group.size = redis.call('HLEN', group.results_key)
+    if group.state then
+      group.values = {}
+    elseif group.lost + group.failed + group.cancelled > 0
+      or group.is_sealed and group.done + #group.values / 2 >= group.total then
+      keep_new(group)
+      group.ends = group.is_sealed and group.done + #group.values / 2 == group.total
+      if group.ends then
+        members.ended[#members.ended + 1] = group
+      end
+    end
+  end
+  if #members.ended > 0 then
+    redis.call('ZCARD', members.base .. 'groups')
+  end
+end
+
+local function write_members(members, now)
+  for _, group in ipairs(members.here) do
+    if #group.values > 0 then
+      if group.size == 0 then
+        redis.call('HSET', group.results_key, WIDE, '')
+      end
+      local fresh = redis.call('HSET', group.results_key, unpack(group.values))
+      if group.size == 0 then
+        redis.call('HDEL', group.results_key, WIDE)
+      end
+      if fresh > 0 then
+        redis.call('HINCRBY', group.key, 'done', fresh)
+      end
+      if group.found and #group.found > 0 then
+        redis.call('HINCRBY', group.key, 'lost', -#group.found)
+        redis.call('HDEL', group.key, unpack(group.found))
+      end
+    end
+    if group.ends then
+      write_group_end(members.base, group, 'success', now)
+    end
+  end
+end

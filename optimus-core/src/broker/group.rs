@@ -1,0 +1,165 @@
+//! `enroll`, `disband`, and reads of groups.
+
+use std::time::Duration;
+
+use super::{
+    Broker, BrokerError, ScriptCall,
+    inspect::{get, state, texts},
+    reply::plain_list,
+    scripts,
+};
+use crate::{
+    group::{GroupProgress, MemberResult},
+    id::{QueueName, TaskId},
+    record_json::millis,
+    state::TaskState,
+};
+
+/// How many results one read returns at most.
+pub const GROUP_PAGE_MAX: u32 = 1_000;
+
+/// Members that are added to a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Enroll<'a> {
+    /// A name for this addition. A repetition under the same name gets the same positions.
+    pub operation: &'a str,
+    /// How many members are added.
+    pub count: u32,
+    /// The queues of these members.
+    pub queues: &'a [QueueName],
+    /// Whether the group ends once all its members have ended. Until it is sealed, it waits for
+    /// more.
+    pub seal: bool,
+    /// How long the group is kept: the results after its end, or a group that never ends since the
+    /// last addition.
+    pub keep: Duration,
+}
+
+/// The answer to an addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enrolled {
+    /// The members have the positions from `first`.
+    Added {
+        /// The position of the first one.
+        first: u32,
+        /// How many members the group has now.
+        total: u32,
+        /// Whether the addition was made by this call; otherwise an earlier one made it.
+        is_new: bool,
+        /// Whether effects on other queues were posted, for a relay.
+        posted: bool,
+    },
+    /// Nothing was added: the group has ended in this state.
+    Ended(TaskState),
+}
+
+impl Broker {
+    /// Adds members to a group, and creates it if it does not exist. A group without members that
+    /// is sealed ends at once.
+    pub async fn enroll(
+        &self,
+        group: &TaskId,
+        members: Enroll<'_>,
+    ) -> Result<Enrolled, BrokerError> {
+        let Enroll { operation, count, queues, seal, keep } = members;
+        let stored = group.stored();
+        let mut call = ScriptCall::new(&scripts::ENROLL, &self.keys(group.queue()), &stored)
+            .arg(&self.now)
+            .arg(&stored)
+            .arg(operation)
+            .arg(count)
+            .arg(if seal { "1" } else { "" })
+            .arg(millis(keep).max(1));
+        for queue in queues {
+            call.push(queue);
+        }
+        let mut reply = self.run_surely(call).await?;
+        let words = reply.next_texts(5)?;
+        let wrong = || BrokerError::UnexpectedReply(format!("enroll answered {words:?}"));
+        if words[0] == "ended" {
+            return state(&words[1]).map(Enrolled::Ended);
+        }
+        let first = words[1].parse().map_err(|_| wrong())?;
+        let total = words[2].parse().map_err(|_| wrong())?;
+        let (is_new, posted) = (words[3] == "1", words[4] == "1");
+        Ok(Enrolled::Added { first, total, is_new, posted })
+    }
+
+    /// Cancels a group: those who wait for it learn that it was cancelled, and its members no
+    /// longer count. The members themselves go on. Returns how far it was, and whether effects were
+    /// posted; `None` if nothing is known of it.
+    pub async fn disband(
+        &self,
+        group: &TaskId,
+    ) -> Result<Option<(GroupProgress, bool)>, BrokerError> {
+        let stored = group.stored();
+        let call = ScriptCall::new(&scripts::DISBAND, &self.keys(group.queue()), &stored)
+            .arg(&self.now)
+            .arg(&stored);
+        let posted = self.run_surely(call).await?.flag()?;
+        Ok(self.group(group).await?.map(|progress| (progress, posted)))
+    }
+
+    /// Reads how far a group is; `None` if nothing is known of it.
+    pub async fn group(&self, group: &TaskId) -> Result<Option<GroupProgress>, BrokerError> {
+        const FIELDS: [&str; 8] =
+            ["total", "sealed", "done", "failed", "cancelled", "lost", "state", "queues"];
+        let key = self.keys(group.queue()).group(group);
+        let mut command = get(&["HMGET", &key]);
+        for field in FIELDS {
+            command.arg(field);
+        }
+        let found = texts("HMGET", self.read_one(command).await?)?;
+        let number = |at: usize| found.get(at).and_then(|text| text.parse().ok()).unwrap_or(0);
+        if found.first().is_none_or(String::is_empty) {
+            return Ok(None);
+        }
+        let ended = match found.get(6).map(String::as_str) {
+            None | Some("") => None,
+            Some(word) => Some(state(word)?),
+        };
+        Ok(Some(GroupProgress {
+            total: number(0),
+            is_sealed: number(1) == 1,
+            done: number(2),
+            failed: number(3),
+            cancelled: number(4),
+            lost: number(5),
+            ended,
+            queues: found
+                .get(7)
+                .map_or("", |text| text)
+                .split_whitespace()
+                .filter_map(|name| QueueName::new(name).ok())
+                .collect(),
+        }))
+    }
+
+    /// Reads what some members of a group have brought, up to [`GROUP_PAGE_MAX`] from that position
+    /// on.
+    pub async fn group_results(
+        &self,
+        group: &TaskId,
+        first: u32,
+        count: u32,
+    ) -> Result<Vec<MemberResult>, BrokerError> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut command = get(&["HMGET", &self.keys(group.queue()).group_results(group)]);
+        for index in first..first.saturating_add(count.min(GROUP_PAGE_MAX)) {
+            command.arg(index);
+        }
+        let found = plain_list("HMGET", self.read_one(command).await?)?;
+        found.into_iter().map(member_result).collect()
+    }
+}
+
+/// Reads a result of a member: JSON, or `!` and a state.
+fn member_result(stored: Vec<u8>) -> Result<MemberResult, BrokerError> {
+    Ok(match stored.split_first() {
+        None => MemberResult::Pending,
+        Some((b'!', word)) => MemberResult::Failed(state(&String::from_utf8_lossy(word))?),
+        Some(_) => MemberResult::Value(stored),
+    })
+}

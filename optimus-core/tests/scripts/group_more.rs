@@ -1,0 +1,196 @@
+//! Groups that grow, break off, are cancelled or forgotten, or have members in other queues.
+
+use optimus_core::{
+    Member, MemberResult,
+    PrerequisiteFailure::{Cancel, Run, Wait},
+    TaskState,
+    broker::{Completion, Enrolled, FailureOutcome},
+};
+
+use crate::{
+    acts::{Grants, failed, keep, ms},
+    bench::Bench,
+    group_acts::{KEEP_MS, counted, handle, new_group, value, worker},
+};
+
+async fn a_running_group_takes_more_members_until_it_ends(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(1, Wait).await;
+    let more = bench.enroll(1, &group, "by 0", 2).await;
+    let added = |first, total, is_new| Enrolled::Added { first, total, is_new, posted: false };
+    assert_eq!(more, added(1, 3, true));
+    assert_eq!(bench.enroll(2, &group, "by 0", 2).await, added(1, 3, false), "the same again");
+    bench.succeed(3, 1, &group, 0, 1).await;
+    assert_eq!(bench.ended(&group).await, None);
+    let tasks: Vec<_> = (1..3).map(|index| bench.member(&group, index, Wait)).collect();
+    bench.submit(4, &tasks).await;
+    bench.succeed(5, 2, &group, 1, 2).await;
+    assert_eq!(bench.ended(&group).await, Some(TaskState::Success));
+    assert_eq!(bench.enroll(6, &group, "late", 1).await, Enrolled::Ended(TaskState::Success));
+    assert_eq!(bench.enroll(7, &group, "by 0", 2).await, added(1, 3, false));
+}
+
+async fn a_group_that_is_not_sealed_waits_for_more(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = new_group(&bench);
+    let callback = bench.callback(&group, Cancel).await;
+    bench.enroll(0, &group, "1", 1).await;
+    bench.submit(0, &[bench.member(&group, 0, Wait)]).await;
+    bench.succeed(1, 1, &group, 0, 1).await;
+    assert_eq!(bench.state(&callback).await, TaskState::Blocked);
+    let sealed = bench.enroll_or_seal(2, &group, "seal", 0, true).await;
+    assert_eq!(sealed, Enrolled::Added { first: 1, total: 1, is_new: true, posted: true });
+    bench.relay_all(3).await;
+    assert_eq!(bench.state(&callback).await, TaskState::Ready);
+}
+
+/// The client dies after the half of its members, and another one does the same again.
+async fn a_submit_that_broke_off_goes_on_with_the_same_members(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = new_group(&bench);
+    bench.enroll_or_seal(0, &group, "all", 4, true).await;
+    let tasks: Vec<_> = (0..4).map(|index| bench.member(&group, index, Wait)).collect();
+    bench.submit(0, &tasks[..2]).await;
+    bench.succeed(1, 1, &group, 0, 1).await;
+    let again = bench.enroll_or_seal(2, &group, "all", 4, true).await;
+    assert_eq!(again, Enrolled::Added { first: 0, total: 4, is_new: false, posted: false });
+    let ended = bench.results(&group, 4).await;
+    let left: Vec<_> = tasks
+        .into_iter()
+        .zip(ended)
+        .filter(|(_, end)| *end == MemberResult::Pending)
+        .map(|(task, _)| task)
+        .collect();
+    assert_eq!(left.len(), 3);
+    bench.submit(3, &left[1..]).await;
+    bench.succeed(4, 2, &group, 1, 3).await;
+    assert_eq!(bench.ended(&group).await, Some(TaskState::Success));
+}
+
+async fn a_group_is_cancelled_as_a_unit(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(3, Run).await;
+    let callback = bench.callback(&group, Cancel).await;
+    let lease = bench.take(1, &worker(), 1).await;
+    let (found, posted) = bench.at(2).disband(&group).await.unwrap().expect("it is known");
+    assert!(posted && found.ended == Some(TaskState::Cancelled));
+    assert_eq!(found.queues, [bench.queue.clone()]);
+    let ids: Vec<_> = (0..3).map(|index| Member::id(&group, &bench.queue, index)).collect();
+    bench.at(3).cancel_all(&bench.queue, &ids.iter().collect::<Vec<_>>()).await.unwrap();
+    bench.relay_all(4).await;
+    assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
+    // An addition that runs beside it comes too late.
+    assert_eq!(bench.enroll(5, &group, "late", 1).await, Enrolled::Ended(TaskState::Cancelled));
+    bench.complete(6, &[counted(&lease, &group, 0, "0")]).await;
+    bench.relay_all(7).await;
+    assert_eq!(bench.progress(&group).await, [3, 0, 0, 0, 0]);
+    let (again, posted) = bench.at(8).disband(&group).await.unwrap().expect("it is known");
+    assert!(!posted && again == bench.now().group(&group).await.unwrap().unwrap());
+    bench.assert_nobody_waits().await;
+}
+
+async fn members_of_other_queues_are_counted_by_effects(bench: Bench) {
+    let there = bench.sibling("there");
+    there.worker(0, "w").await;
+    bench.worker(0, "w").await;
+    let group = new_group(&bench);
+    bench.enroll_or_seal(0, &group, "all", 3, true).await;
+    let callback = bench.callback(&group, Cancel).await;
+    let tasks: Vec<_> = (0..3).map(|index| there.member(&group, index, Run)).collect();
+    there.submit(0, &tasks).await;
+    assert_eq!(there.field("meta", "needs").await.as_deref(), Some("5"));
+    let leases = there.claim(1, &worker(), 1, 3).await.leases(&worker());
+    let large = format!("\"{}\"", "x y".repeat(10_000));
+    let large_one = Completion {
+        result: Some((large.clone().into(), ms(KEEP_MS))),
+        ..counted(&leases[1], &group, 1, "")
+    };
+    there.complete(2, &[counted(&leases[0], &group, 0, "\"a b\""), large_one]).await;
+    there.fail(2, &[failed(&leases[2], FailureOutcome::Dead)]).await;
+    let effects = there.now().outgoing(&there.queue).await.unwrap().remove(0);
+    assert!(effects.effects.iter().all(|effect| effect.len() < 1_000), "{effects:?}");
+    let whole = there.now().with_results(&effects).await.unwrap();
+    bench.at(3).apply(&whole).await.unwrap();
+    let before = bench.dump().await;
+    // Another relay does the same.
+    bench.at(4).apply(&whole).await.unwrap();
+    bench.assert_unchanged(&before).await;
+    there.relay_all(5).await;
+    bench.relay_all(5).await;
+    assert_eq!(bench.progress(&group).await, [3, 3, 1, 0, 0]);
+    assert_eq!(bench.state(&callback).await, TaskState::Ready);
+    let ends = [value("\"a b\""), value(&large), MemberResult::Failed(TaskState::Dead)];
+    assert_eq!(bench.results(&group, 3).await, ends);
+    there.assert_nobody_waits().await;
+}
+
+async fn a_callback_of_another_queue_gets_the_results(bench: Bench) {
+    let there = bench.sibling("there");
+    there.worker(0, "w").await;
+    bench.worker(0, "w").await;
+    let group = bench.grouped(2, Wait).await;
+    there.callback(&group, Cancel).await;
+    there.relay_all(1).await;
+    bench.succeed(2, 1, &group, 0, 2).await;
+    bench.relay_all(3).await;
+    assert_eq!(there.arguments(4, 1).await, handle(&group, 2, 0, 0));
+    there.assert_nobody_waits().await;
+}
+
+async fn a_thousand_members_are_counted_a_call_at_a_time(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(1_000, Wait).await;
+    let callback = bench.callback(&group, Cancel).await;
+    for (seq, first) in (0..1_000).step_by(100).enumerate() {
+        bench.succeed(1, seq as u64 + 1, &group, first, 100).await;
+    }
+    assert_eq!(bench.state(&callback).await, TaskState::Ready);
+    let expected: Vec<_> = (0..1_000).map(|index| value(&index.to_string())).collect();
+    assert_eq!(bench.results(&group, 1_000).await, expected);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+}
+
+async fn an_old_group_is_removed_and_those_who_wait_learn_of_it(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(2, Wait).await;
+    let callback = bench.callback(&group, Cancel).await;
+    bench.succeed(1, 1, &group, 0, 1).await;
+    bench
+        .at(KEEP_MS - 1)
+        .purge(&bench.queue, keep(9, ms(u64::MAX >> 12)), ms(KEEP_MS))
+        .await
+        .unwrap();
+    assert!(bench.now().group(&group).await.unwrap().is_some());
+    bench
+        .at(KEEP_MS)
+        .purge(&bench.queue, keep(9, ms(u64::MAX >> 12)), ms(2 * KEEP_MS))
+        .await
+        .unwrap();
+    bench.relay_all(KEEP_MS).await;
+    assert_eq!(bench.now().group(&group).await.unwrap(), None);
+    assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
+    let names = bench.names().await;
+    assert!(!names.iter().any(|name| name.starts_with("group") || name.starts_with("results")));
+}
+
+async fn a_member_that_was_deleted_counts_as_cancelled_under_run(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(1, Run).await;
+    let id = Member::id(&group, &bench.queue, 0);
+    bench.at(1).delete_all(&bench.queue, &[&id]).await.unwrap();
+    bench.relay_all(2).await;
+    assert_eq!(bench.progress(&group).await, [1, 1, 0, 1, 0]);
+    assert_eq!(bench.ended(&group).await, Some(TaskState::Success));
+}
+
+on_both![
+    a_running_group_takes_more_members_until_it_ends,
+    a_group_that_is_not_sealed_waits_for_more,
+    a_submit_that_broke_off_goes_on_with_the_same_members,
+    a_group_is_cancelled_as_a_unit,
+    members_of_other_queues_are_counted_by_effects,
+    a_callback_of_another_queue_gets_the_results,
+    a_thousand_members_are_counted_a_call_at_a_time,
+    an_old_group_is_removed_and_those_who_wait_learn_of_it,
+    a_member_that_was_deleted_counts_as_cancelled_under_run,
+];
