@@ -22,6 +22,7 @@ pages! {
     Idempotence: "../docs/guides/idempotence.md",
     Lanes: "../docs/guides/lanes.md",
     Dependencies: "../docs/guides/dependencies.md",
+    Flows: "../docs/guides/flows.md",
     Limits: "../docs/guides/limits.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",
     FromCelery: "../docs/guides/from-celery.md",

@@ -1,44 +1,45 @@
 //! A task with its arguments and options, not yet submitted: [`Call`].
 
-use std::{any::TypeId, sync::Arc, time::Duration};
-
-use chrono::{DateTime, Utc};
-use tokio::time::Instant;
+use std::{marker::PhantomData, time::Duration};
 
 use crate::{
     Error,
     after::Prerequisite,
-    arguments,
-    client::{Client, TaskHandle},
-    context::{AttemptFacts, Context},
-    control_words::BoxError,
-    data::Data,
-    headers::{self, Headers},
-    id::{QueueName, TaskId},
-    lane::{Lane, LaneFailure},
-    limit::TaskLimit,
+    headers::Headers,
+    id::TaskId,
+    lane::LaneFailure,
     options::{CallOptions, Due, OnLost},
+    parameter::{Arguments, NoInput},
     rate::Rate,
     retry::Backoff,
-    submission::Submission,
     task::Task,
 };
 
 /// A task with its arguments. Nothing happens until a verb (`perform_…`) is awaited.
+///
+/// A `Call<T, Takes<R>>` is a step of a [flow](crate::Flow): one of its arguments is the result `R`
+/// of the step before it. It has the same options, but only a flow can submit it.
 #[must_use = "a call does nothing until a verb submits it, such as `.perform_async().await`"]
 #[derive(Debug, Clone)]
-pub struct Call<T: Task> {
-    pub(crate) task: T,
+pub struct Call<T: Task, In = NoInput> {
+    pub(crate) arguments: Arguments<T>,
     pub(crate) options: CallOptions,
-    headers: Headers,
+    pub(crate) headers: Headers,
     pub(crate) prerequisites: Vec<Result<Prerequisite, Error>>,
+    input: PhantomData<fn() -> In>,
 }
 
 impl<T: Task> Call<T> {
     /// Makes a call with the definition's options.
     pub fn new(task: T) -> Self {
-        let options = CallOptions::default();
-        Self { task, options, headers: Headers::new(), prerequisites: Vec::new() }
+        Self::of(Arguments::All(task))
+    }
+}
+
+impl<T: Task, In> Call<T, In> {
+    pub(crate) fn of(arguments: Arguments<T>) -> Self {
+        let (options, headers) = (CallOptions::default(), Headers::new());
+        Self { arguments, options, headers, prerequisites: Vec::new(), input: PhantomData }
     }
 
     /// Submits to another queue. Biz ids and lanes are separate for each queue: the call is not a
@@ -217,170 +218,4 @@ impl<T: Task> Call<T> {
         self.options.due = due;
         self
     }
-
-    /// Submits the call. Inside a handler, it goes to the store of the handler's worker; elsewhere,
-    /// through the installed client; see [`Client::install`]. In a future that a handler spawns,
-    /// use [`Context::client`].
-    ///
-    /// # Errors
-    /// See [`Client::submit`]; [`Error::is_invalid`] if no client was installed.
-    pub async fn perform_async(self) -> Result<TaskHandle<T::Output>, Error> {
-        Client::current()?.submit(self).await
-    }
-
-    /// Submits as [`perform_async`](Self::perform_async), to run no sooner than `delay` from now.
-    ///
-    /// # Errors
-    /// The errors of [`perform_async`](Self::perform_async).
-    pub async fn perform_in(self, delay: Duration) -> Result<TaskHandle<T::Output>, Error> {
-        self.due(Due::In(delay)).perform_async().await
-    }
-
-    /// Submits as [`perform_async`](Self::perform_async), to run no sooner than `at` by Redis'
-    /// clock.
-    ///
-    /// # Errors
-    /// The errors of [`perform_async`](Self::perform_async).
-    pub async fn perform_at(self, at: DateTime<Utc>) -> Result<TaskHandle<T::Output>, Error> {
-        self.due(Due::At(at)).perform_async().await
-    }
-
-    /// Runs the task in place, without a queue, for unit tests. Timeout and retries do not apply,
-    /// and no [`Layer`](crate::Layer) is called. Values that a layer would
-    /// [insert](Context::insert) can be passed to
-    /// [`perform_inline_with`](Self::perform_inline_with).
-    ///
-    /// # Errors
-    /// The error of the handler.
-    pub async fn perform_inline(self) -> Result<T::Output, BoxError> {
-        self.perform_inline_with(Data::new()).await
-    }
-
-    /// Runs the task as [`perform_inline`](Self::perform_inline) does, with these values for its
-    /// `#[data]` parameters.
-    ///
-    /// # Errors
-    /// The error of the handler, or an error that names the type of a missing value.
-    pub async fn perform_inline_with(self, data: Data) -> Result<T::Output, BoxError> {
-        if let Some(missing) = T::required_data().into_iter().find(|key| !data.holds(*key)) {
-            let name = missing.name();
-            return Err(format!("no data of type {name}: add it with Data::with").into());
-        }
-        let submission = self.prepare()?;
-        let options = self.options.over(T::options());
-        let deadline = (Instant::now() + options.timeout).into_std();
-        let first = AttemptFacts {
-            task: T::NAME,
-            max_retry: options.max_retry,
-            age: Some(Duration::ZERO),
-            lane: submission.lane.map(|lane| lane.key),
-            headers: submission.headers,
-            ..AttemptFacts::first(submission.id, deadline)
-        };
-        let ctx = Context::new(first, Arc::new(data));
-        let handler = async { self.task.run(ctx.clone()).await };
-        ctx.within(handler).await
-    }
-
-    /// Erases the task's type, so that calls of several tasks can go in one batch.
-    ///
-    /// # Errors
-    /// [`Error::is_invalid`] for options or arguments that can't be stored.
-    pub fn erase(self) -> Result<ErasedCall, Error> {
-        self.prepare().map(ErasedCall)
-    }
-
-    /// Checks the options and encodes the arguments. This is the last step that knows the type.
-    fn prepare(&self) -> Result<Submission, Error> {
-        let definition = T::options();
-        let options = self.options.over(definition);
-        options.validate(T::NAME)?;
-        let biz_id = self.options.biz_id.clone().or_else(|| self.task.biz_id());
-        let lane = self.options.lane.clone().or_else(|| self.task.lane());
-        self.options.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
-        let after = self.wait(&options, biz_id.as_deref())?;
-        let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
-        let returns_nothing = TypeId::of::<T::Output>() == TypeId::of::<()>();
-        if unkept && returns_nothing {
-            return Err(Error::invalid(format!(
-                "task {:?}: it has no result that result_ttl could keep, since its definition says \
-                 result_ttl = 0; set a time there",
-                T::NAME
-            )));
-        }
-        headers::check(&self.headers, T::NAME)?;
-        let queue = self.options.queue.as_deref().unwrap_or(options.queue);
-        let queue = QueueName::new(queue)
-            .map_err(|problem| Error::invalid(format!("task {:?}: {problem}", T::NAME)))?;
-        let id = match &self.options.id {
-            Some(id) if self.options.queue.is_some() && *id.queue() != queue => {
-                return Err(Error::invalid(format!(
-                    "task {:?}: the id {id} is of another queue than {queue}; remove .queue(…)",
-                    T::NAME
-                )));
-            }
-            Some(id) => id.clone(),
-            None => TaskId::new(queue),
-        };
-        let payload = arguments::encode(&self.task).map_err(|problem| {
-            Error::invalid(format!("task {:?}: arguments as JSON: {problem}", T::NAME))
-        })?;
-        let name = self.options.limit.as_deref().or(options.limit);
-        let limits = TaskLimit::of(T::NAME, lane.as_deref(), name, &options);
-        Ok(Submission {
-            id,
-            may_exist: self.options.id.is_some(),
-            task: T::NAME.into(),
-            returns_nothing,
-            options,
-            biz_id,
-            lane: lane.map(|key| Lane::of(key, &options)),
-            member: None,
-            after,
-            limits,
-            due: self.options.due,
-            headers: self.headers.clone(),
-            payload,
-        })
-    }
 }
-
-/// A call whose task type is erased: see [`Call::erase`]. Each submit of a clone is a separate
-/// task, unless the call has an [id](Call::id). Its result is JSON, `null` for a task of `()`.
-#[derive(Debug, Clone)]
-#[must_use = "a call does nothing until it is submitted"]
-pub struct ErasedCall(pub(crate) Submission);
-
-/// Types that a client can submit: [`Call`] and [`ErasedCall`].
-pub trait Submit {
-    /// The type of the task's result.
-    type Output;
-    /// Checks and encodes the call.
-    ///
-    /// # Errors
-    /// [`Error::is_invalid`] for options or arguments that can't be stored.
-    fn into_submission(self) -> Result<Submission, Error>;
-}
-
-impl<T: Task> Submit for Call<T> {
-    type Output = T::Output;
-    fn into_submission(self) -> Result<Submission, Error> {
-        self.prepare()
-    }
-}
-
-impl Submit for ErasedCall {
-    type Output = serde_json::Value;
-    fn into_submission(self) -> Result<Submission, Error> {
-        let Self(mut submission) = self;
-        if !submission.may_exist {
-            // Clones of the call have the same id, which may be much older than the submit.
-            submission.id = TaskId::new(submission.id.queue().clone());
-        }
-        Ok(submission)
-    }
-}
-
-#[cfg(test)]
-#[path = "call_tests.rs"]
-mod tests;

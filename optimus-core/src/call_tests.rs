@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::data::DataKey;
+use crate::{
+    data::DataKey,
+    id::{QueueName, TaskId},
+};
 
 #[derive(Serialize, Deserialize)]
 struct Remaining {}

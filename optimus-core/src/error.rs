@@ -83,6 +83,14 @@ enum Kind {
     Cancelled { id: TaskId, because: Option<AttemptError> },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
+    #[error("step {number} of {count} of the flow: {problem}")]
+    Step { number: usize, count: usize, problem: Error },
+    #[error(
+        "member {index} of the group {group} is {state}{}; requeue it while the group waits for \
+         it, or let the group go on without it and take GroupResults",
+        last_words(.last.as_ref())
+    )]
+    MemberFailed { group: TaskId, index: u32, last: Option<AttemptError>, state: TaskState },
     #[error("no result of {id} within {waited:?}; {}", stands(id, *.state, .why.as_deref()))]
     WaitedTooLong {
         id: TaskId,
@@ -222,6 +230,11 @@ constructors! {
     cancelled(id: TaskId, because: Option<AttemptError>) => Kind::Cancelled { id, because };
     /// The task ended Dead.
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
+    /// A step of a flow has failed.
+    step(number: usize, count: usize, problem: Error) => Kind::Step { number, count, problem };
+    /// A member of a group has failed.
+    member_failed(group: TaskId, index: u32, last: Option<AttemptError>, state: TaskState) =>
+        Kind::MemberFailed { group, index, last, state };
     /// The wait has reached the caller's limit.
     waited_too_long(
         id: TaskId,
@@ -248,7 +261,7 @@ macro_rules! predicates {
             $(
                 $(#[$doc])*
                 pub fn $name(&self) -> bool {
-                    matches!(*self.0, $($kind)|+)
+                    matches!(*self.kind(), $($kind)|+)
                 }
             )*
         }
@@ -291,9 +304,10 @@ predicates! {
     /// The store has no data about the task, or its result is gone.
     is_forgotten => Kind::Forgotten(_) | Kind::ResultGone(_),
     /// The task was cancelled.
-    is_cancelled => Kind::Cancelled { .. },
+    is_cancelled => Kind::Cancelled { .. }
+        | Kind::MemberFailed { state: TaskState::Cancelled, .. },
     /// The task ended Dead; see [`Error::attempt_error`].
-    is_dead => Kind::Dead { .. },
+    is_dead => Kind::Dead { .. } | Kind::MemberFailed { state: TaskState::Dead, .. },
     /// A part of the worker panicked, and so the worker has ended. Start it again.
     is_broken => Kind::Broken(_),
     /// The wait took longer than its limit, which does not change the task. The message has the
@@ -302,9 +316,17 @@ predicates! {
 }
 
 impl Error {
+    /// Returns what happened; for a step of a flow, what happened to the step.
+    fn kind(&self) -> &Kind {
+        match &*self.0 {
+            Kind::Step { problem, .. } => problem.kind(),
+            kind => kind,
+        }
+    }
+
     /// Returns the tasks that the error is about.
     pub fn task_ids(&self) -> &[TaskId] {
-        match &*self.0 {
+        match self.kind() {
             Kind::UnknownOutcome { ids, .. } | Kind::UnknownOperation { ids, .. } => ids,
             Kind::Duplicate { owner: id, .. }
             | Kind::Forgotten(id)
@@ -312,6 +334,7 @@ impl Error {
             | Kind::WrongState { id, .. }
             | Kind::Cancelled { id, .. }
             | Kind::Dead { id, .. }
+            | Kind::MemberFailed { group: id, .. }
             | Kind::WaitedTooLong { id, .. }
             | Kind::WrongResult { id, .. } => std::slice::from_ref(id),
             _ => &[],
@@ -320,7 +343,7 @@ impl Error {
 
     /// Returns the error of the [`Layer`](crate::Layer) that refused the submit.
     pub fn refusal(&self) -> Option<&(dyn error::Error + Send + Sync + 'static)> {
-        match &*self.0 {
+        match self.kind() {
             Kind::Refused { why, .. } => Some(&**why),
             _ => None,
         }
@@ -329,10 +352,10 @@ impl Error {
     /// Returns the error of a dead task's last attempt, or the prerequisite because of which a task
     /// was cancelled: an error with [`Reason::Unmet`](crate::Reason::Unmet).
     pub fn attempt_error(&self) -> Option<&AttemptError> {
-        match &*self.0 {
-            Kind::Dead { last: error, .. } | Kind::Cancelled { because: error, .. } => {
-                error.as_ref()
-            }
+        match self.kind() {
+            Kind::Dead { last: error, .. }
+            | Kind::MemberFailed { last: error, .. }
+            | Kind::Cancelled { because: error, .. } => error.as_ref(),
             _ => None,
         }
     }

@@ -173,6 +173,9 @@ impl fmt::Display for Obstacle {
             Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
             Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
             Self::Running(None) => f.write_str("a worker runs the task"),
+            Self::Prerequisite(PrerequisiteDetails {
+                prerequisite, group: Some(group), ..
+            }) => write!(f, "it waits for the group {prerequisite}: {group}"),
             Self::Prerequisite(found) => {
                 write!(f, "it waits until {}", prerequisite_text(found))
             }
@@ -250,7 +253,10 @@ fn ended_text(
 }
 
 fn prerequisite_text(found: &PrerequisiteDetails) -> String {
-    let PrerequisiteDetails { prerequisite, state, .. } = found;
+    let PrerequisiteDetails { prerequisite, state, group, .. } = found;
+    if let Some(group) = group {
+        return format!("the group {prerequisite} has ended: {group}");
+    }
     let state = match state {
         TaskState::Forgotten => "which was not submitted, or is no longer known".to_owned(),
         TaskState::Dead | TaskState::Cancelled => format!("which is {state}: requeue it"),

@@ -3,6 +3,8 @@
 //! A group is named by a [`TaskId`] that no task has: its home queue counts the members, and tasks
 //! wait for the group as for a task. See `lua/enroll.lua`.
 
+use std::fmt;
+
 use uuid::Uuid;
 
 use crate::{
@@ -33,6 +35,14 @@ impl Member {
         let bits = group.uuid().as_u128();
         let own = (bits & MEMBER_BITS).wrapping_add(u128::from(index) + 1) & MEMBER_BITS;
         TaskId::of(queue.clone(), Uuid::from_u128(bits & !MEMBER_BITS | own))
+    }
+
+    /// Returns the position of the task in a group of this size, if it is a member of it.
+    pub(crate) fn index(group: &TaskId, id: &TaskId, total: u32) -> Option<u32> {
+        let [group, id] = [group, id].map(|id| id.uuid().as_u128());
+        let index = (id & MEMBER_BITS).wrapping_sub((group & MEMBER_BITS) + 1) & MEMBER_BITS;
+        let index = u32::try_from(index).ok().filter(|index| *index < total)?;
+        (group & !MEMBER_BITS == id & !MEMBER_BITS).then_some(index)
     }
 
     /// Returns the text under which Redis stores it.
@@ -72,6 +82,20 @@ pub struct GroupProgress {
     pub queues: Vec<QueueName>,
 }
 
+impl fmt::Display for GroupProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { total, done, lost, is_sealed, .. } = self;
+        write!(f, "{done} of {total} members have ended")?;
+        if *lost > 0 {
+            write!(f, "; {lost} are dead or cancelled, and must be requeued")?;
+        }
+        if !is_sealed {
+            f.write_str("; its submit has not added all members")?;
+        }
+        Ok(())
+    }
+}
+
 /// What a member of a group has brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberResult {
@@ -96,6 +120,9 @@ mod tests {
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());
         assert_eq!(Member::id(&group, &queue, 7), ids[7]);
+        assert_eq!(Member::index(&group, &ids[7], 8), Some(7));
+        assert_eq!(Member::index(&group, &ids[7], 7), None);
+        assert_eq!(Member::index(&group, &TaskId::new(queue), u32::MAX), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod await_without_verb;
 mod blocking_threads;
 mod call;
 mod call_prerequisites;
+mod call_submit;
+mod call_verbs;
 mod client;
 mod context;
 mod control_words;
@@ -29,8 +31,12 @@ mod erased_task;
 mod error;
 mod explain;
 mod explanation;
+mod flow;
 mod gate;
 mod group;
+mod group_calls;
+mod group_list;
+mod group_results;
 mod guarded_drop;
 mod headers;
 mod id;
@@ -43,6 +49,7 @@ mod limit;
 mod operator_answers;
 mod options;
 mod page_cursor;
+mod parameter;
 mod prerequisite_key;
 mod rate;
 mod record;
@@ -51,6 +58,7 @@ mod record_json;
 mod retry;
 mod shared_interval;
 mod state;
+mod step;
 mod submission;
 mod task;
 mod task_page;
@@ -67,10 +75,11 @@ pub mod platform;
 pub use self::{
     after::{After, Input, Prerequisite, PrerequisiteFailure},
     attempt_end::{End, Outcome},
-    call::{Call, ErasedCall, Submit},
+    call::Call,
+    call_submit::{ErasedCall, Submit},
     client::{
-        Client, ClientBuilder, GateHandle, NAMESPACE_DEFAULT, Permit, Results, SubmitAllError,
-        TaskHandle,
+        Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, NAMESPACE_DEFAULT, Permit,
+        Results, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -80,8 +89,11 @@ pub use self::{
     erased_task::{RunError, RunOutput, Running, TaskDefinition},
     error::Error,
     explanation::{Explanation, Obstacle},
+    flow::Flow,
     gate::Gate,
-    group::{GroupProgress, Member, MemberResult},
+    group::{GroupProgress, Member},
+    group_calls::{Group, group},
+    group_results::{GroupResults, MemberEnd, MemberEnds},
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
         Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails,
@@ -94,12 +106,14 @@ pub use self::{
     operator_answers::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer},
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
+    parameter::{NoInput, Parameter, Takes},
     prerequisite_key::{IntoPrerequisite, Key, key},
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
     shared_interval::interval,
     state::{AttemptError, Reason, TaskState},
+    step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
@@ -112,8 +126,11 @@ pub use self::{
     context::AttemptFacts,
     credentials::AskCredentials,
     gate::ShutScope,
+    group::MemberResult,
+    group_list::{ListError, list_members, takes_list},
     guarded_drop::panic_text,
     layers::Layers,
+    parameter::given,
 };
 #[doc(hidden)]
 pub use inventory;

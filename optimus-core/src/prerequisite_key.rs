@@ -3,7 +3,7 @@
 use crate::{
     Error,
     after::Prerequisite,
-    client::TaskHandle,
+    client::{GroupHandle, TaskHandle},
     id::{QueueName, TaskId},
     task::{Task, TaskFn},
 };
@@ -134,6 +134,12 @@ impl IntoPrerequisite for TaskId {
 impl IntoPrerequisite for &TaskId {
     fn into_prerequisite(self) -> Result<Prerequisite, Error> {
         self.clone().into_prerequisite()
+    }
+}
+
+impl<T> IntoPrerequisite for &GroupHandle<T> {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        self.id().into_prerequisite()
     }
 }
 

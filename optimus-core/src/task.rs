@@ -43,6 +43,11 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     /// The value that a successful attempt returns. It is kept for `result_ttl` unless it is `()`.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
+    /// The options that are made of the arguments: `biz_id`, `lane`, `after`. They can't be made
+    /// while an argument is not known.
+    #[doc(hidden)]
+    const TEMPLATES: &'static [&'static str] = &[];
+
     /// Returns the definition's options.
     fn options() -> TaskOptions {
         TaskOptions::new()

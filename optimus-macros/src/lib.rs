@@ -1,4 +1,5 @@
-//! The attribute [`macro@task`], which makes a function a task of the Optimus queue.
+//! The attribute [`macro@task`], which makes a function a task of the Optimus queue, and what the
+//! macros `chain!` and `step!` of the facade write.
 //!
 //! From the attribute to the code: `parse` reads the attribute's options and takes the function
 //! apart, `validate` reports what cannot be a task, and `expand` writes the code, or a replacement
@@ -7,6 +8,7 @@
 mod errors;
 mod expand;
 mod parse;
+mod steps;
 mod suggest;
 mod validate_function;
 
@@ -29,4 +31,18 @@ pub fn task(attr: TokenStream, item: TokenStream) -> TokenStream {
     let mut code = if sound { expand::expand(&model) } else { expand::fallback::stub(&model) };
     code.extend(errors.into_tokens());
     code.into()
+}
+
+/// Writes a chain, for `chain!` of the facade.
+#[doc(hidden)]
+#[proc_macro]
+pub fn write_chain(input: TokenStream) -> TokenStream {
+    steps::chain(input.into()).into()
+}
+
+/// Writes a step, for `step!` of the facade.
+#[doc(hidden)]
+#[proc_macro]
+pub fn write_step(input: TokenStream) -> TokenStream {
+    steps::one_step(input.into()).into()
 }

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::FutureExt;
 use optimus_core::{
-    Lease, RunError, Running, TaskDefinition,
+    Lease, ListError, RunError, Running, TaskDefinition,
     broker::{BrokerError, Give, Release},
     platform,
 };
@@ -192,7 +192,7 @@ async fn handle(
 ) -> HandlerEnd {
     let payload = match payload {
         Payload::Here(payload) => payload,
-        Payload::InBlobs => match Box::pin(fetch_blob(shared, attempt)).await {
+        apart => match Box::pin(fetch(shared, attempt, apart)).await {
             Ok(payload) => payload,
             Err(problem) => return HandlerEnd::Returned(Err(problem)),
         },
@@ -210,6 +210,26 @@ async fn handle(
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(output) => HandlerEnd::Returned(output),
         Err(panic) => HandlerEnd::Panicked(panic),
+    }
+}
+
+/// Fetches what the record does not hold.
+async fn fetch(shared: &Shared, attempt: &Attempt, payload: Payload) -> Result<Vec<u8>, RunError> {
+    match payload {
+        Payload::Here(payload) => Ok(payload),
+        Payload::InBlobs => fetch_blob(shared, attempt).await,
+        Payload::OfGroup(payload) => {
+            let payload = Box::pin(fetch(shared, attempt, *payload)).await?;
+            loop {
+                match optimus_core::list_members(&shared.broker, &payload).await {
+                    Ok(payload) => return Ok(payload),
+                    Err(ListError::Unread(problem)) if problem.is_transient() => {
+                        tokio::time::sleep(FETCH_AGAIN).await;
+                    }
+                    Err(problem) => return Err(RunError::Failed(problem.into())),
+                }
+            }
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
+    After, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release, StartBy},
-    log_event,
+    log_event, takes_list,
 };
 use tokio::time::Instant;
 
@@ -36,6 +36,18 @@ pub(crate) struct Prepared {
 pub(crate) enum Payload {
     Here(Vec<u8>),
     InBlobs,
+    /// Either of these, with the handle of a group instead of the list of its results.
+    OfGroup(Box<Self>),
+}
+
+impl Payload {
+    fn of(has_blob: bool, payload: Vec<u8>, after: Option<&After>) -> Self {
+        let payload = if has_blob { Self::InBlobs } else { Self::Here(payload) };
+        match after.and_then(|after| after.input.as_ref()) {
+            Some(input) if takes_list(&input.suffix) => Self::OfGroup(Box::new(payload)),
+            _ => payload,
+        }
+    }
 }
 
 /// A claimed task, as Redis returned it.
@@ -161,7 +173,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         headers: record.headers,
     };
     let ctx = Context::build(begins, shared.data.clone(), Some(worker));
-    let payload = if record.has_blob { Payload::InBlobs } else { Payload::Here(record.payload) };
+    let payload = Payload::of(record.has_blob, record.payload, record.after.as_ref());
     let facts = Facts {
         task: definition.name(),
         attempt,

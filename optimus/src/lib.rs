@@ -92,6 +92,10 @@ pub mod __private;
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
 pub use optimus_macros::task;
 
+pub use optimus_core::{Flow, FlowHandle, IntoFlow, Step, StepHandle};
+pub use optimus_core::{Group, GroupHandle, GroupProgress, GroupResults, Member, group};
+pub use optimus_core::{Input, MemberEnd, MemberEnds, NoInput, Parameter, Takes};
+
 pub use optimus_core::{After, IntoPrerequisite, Key, Prerequisite, PrerequisiteFailure, key};
 pub use optimus_core::{
     BACKOFF_MAX, Backoff, BackoffFn, Interrupted, Lane, LaneFailure, OnLost, PRIORITY_MAX,
@@ -119,6 +123,75 @@ pub use optimus_core::{TaskDetails, WorkerDetails};
 // Types of other crates in public signatures.
 #[doc(no_inline)]
 pub use optimus_core::{DateTime, Utc, Uuid, Value};
+
+/// Makes a [`Flow`] of steps that run one after the other. The first is a call. Each one after it
+/// is:
+///
+/// - a task function, such as `pay`, whose only argument is the result of the step before it;
+/// - a call in which that result is the argument `_`, such as `pay(account, _)`, with options if
+///   there are any: `pay(account, _).queue("money").max_retry(7)`;
+/// - a whole call, such as `notify("sold")`, which only waits for the step before it;
+/// - a [`group`], or another flow.
+///
+/// The compiler checks that each step takes what the one before it returns.
+///
+/// ```
+/// use optimus::{BoxError, Client, Worker, chain};
+///
+/// #[optimus::task]
+/// async fn reserve(order: u64) -> Result<String, BoxError> {
+///     Ok(format!("shelf {order}"))
+/// }
+///
+/// #[optimus::task]
+/// async fn pay(account: u64, shelf: String) -> Result<String, BoxError> {
+///     Ok(format!("{shelf}, paid by {account}"))
+/// }
+///
+/// #[optimus::task]
+/// async fn ship(paid: String) -> Result<String, BoxError> {
+///     Ok(format!("{paid}, shipped"))
+/// }
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> optimus::Result<()> {
+///     let client = Client::connect("memory://chain").await?;
+///     let sale = client.submit_flow(chain![reserve(7), pay(22, _).max_retry(7), ship]).await?;
+///     let worker = Worker::builder("memory://chain").build()?;
+///     let sold = worker.run_until(sale.result()).await??;
+///     assert_eq!(sold, "shelf 7, paid by 22, shipped");
+///     Ok(())
+/// }
+/// ```
+#[macro_export]
+macro_rules! chain {
+    ($($steps:tt)*) => { $crate::__private::write_chain!($crate; $($steps)*) };
+}
+
+/// Makes one step of a [`Flow`], in which the result of the step before it is the argument `_`, for
+/// [`Flow::then`] and for the members of a [`group`] after another step. [`chain!`] needs no
+/// `step!`.
+///
+/// ```
+/// use optimus::{BoxError, group, step};
+///
+/// #[optimus::task]
+/// async fn load(image: u64) -> Result<Vec<u8>, BoxError> {
+///     Ok(image.to_le_bytes().to_vec())
+/// }
+///
+/// #[optimus::task]
+/// async fn resize(image: Vec<u8>, width: u32) -> Result<u32, BoxError> {
+///     Ok(width * image.len() as u32)
+/// }
+///
+/// let sizes = load(7).then(group([100, 200].map(|width| step!(resize(_, width)))));
+/// # drop(sizes);
+/// ```
+#[macro_export]
+macro_rules! step {
+    ($($step:tt)*) => { $crate::__private::write_step!($crate; $($step)*) };
+}
 
 /// A result. Its error type is [`Error`] unless another one is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

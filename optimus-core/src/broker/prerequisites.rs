@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     after::{After, Prerequisite},
+    group::GroupProgress,
     id::{QueueName, TaskId},
     state::TaskState,
 };
@@ -21,6 +22,8 @@ pub struct PrerequisiteDetails {
     /// The state of the task that is waited for. `Forgotten`: it was not submitted yet, or nothing
     /// is known of it any more.
     pub state: TaskState,
+    /// How far it is, if it is a [group](fn@crate::group) of tasks.
+    pub group: Option<GroupProgress>,
 }
 
 impl Broker {
@@ -39,9 +42,16 @@ impl Broker {
         let marks = unmet.split(';').next().unwrap_or_default();
         let mut found = Vec::new();
         for (mark, prerequisite) in after.marked() {
-            let state = self.state_of_prerequisite(prerequisite).await?;
+            let mut state = self.state_of_prerequisite(prerequisite).await?;
+            let group = match prerequisite {
+                Prerequisite::Task(id) if state == TaskState::Forgotten => self.group(id).await?,
+                _ => None,
+            };
+            if let Some(group) = &group {
+                state = group.ended.unwrap_or(TaskState::Working);
+            }
             let (prerequisite, is_met) = (prerequisite.clone(), !marks.contains(mark));
-            found.push(PrerequisiteDetails { prerequisite, is_met, state });
+            found.push(PrerequisiteDetails { prerequisite, is_met, state, group });
         }
         Ok(found)
     }

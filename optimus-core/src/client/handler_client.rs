@@ -70,6 +70,11 @@ impl Client {
     pub async fn scope<F: Future>(&self, part: F) -> F::Output {
         Arc::new(OwnClient(Source::Given(self.clone()))).within(part).await
     }
+
+    /// Calls a closure whose `.perform_async()` uses this client.
+    pub(super) fn enter<T>(&self, part: impl FnOnce() -> T) -> T {
+        Arc::new(OwnClient(Source::Given(self.clone()))).enter(part)
+    }
 }
 
 impl OwnClient {

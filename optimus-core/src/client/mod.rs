@@ -5,7 +5,9 @@ mod cancel_lane;
 mod completion_listener;
 mod confirmer;
 mod delivery;
+mod flow_handle;
 mod gate_handle;
+mod group_handle;
 mod handler_client;
 mod ledger;
 mod many_results;
@@ -16,8 +18,10 @@ mod readahead;
 mod siblings;
 mod submit_all;
 mod submit_batches;
+mod submit_flow;
 mod submit_layers;
 mod submit_log;
+mod submit_members;
 mod submitter;
 mod task_handle;
 
@@ -28,7 +32,9 @@ use std::{
 
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
+    flow_handle::{FlowHandle, StepHandle},
     gate_handle::GateHandle,
+    group_handle::GroupHandle,
     handler_client::OwnClient,
     many_results::Results,
     permit::Permit,
@@ -42,7 +48,7 @@ use self::{
 use crate::{
     Error,
     broker::{Broker, Receipt, SizeLimit},
-    call::Submit,
+    call_submit::Submit,
     environment,
     id::TaskId,
     inspect::Inspector,

@@ -196,12 +196,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::{
-        BoxError,
-        call::{Call, Submit as _},
-        context::Context,
-        task::Task,
-    };
+    use crate::{BoxError, call::Call, call_submit::Submit as _, context::Context, task::Task};
 
     #[derive(Serialize, Deserialize)]
     struct Letter {}

@@ -327,7 +327,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        broker::Endpoint, call::Submit as _, context::Context, control_words::BoxError, task::Task,
+        broker::Endpoint, call_submit::Submit as _, context::Context, control_words::BoxError,
+        task::Task,
     };
 
     #[derive(Serialize, Deserialize)]

@@ -89,6 +89,12 @@ impl<T> TaskHandle<T> {
         Self { has_no_result: true, ..self }
     }
 
+    /// Returns this handle as that of a task that returns `R`.
+    pub(super) fn returning<R>(self) -> TaskHandle<R> {
+        let Self { client, id, origin, place, has_no_result, .. } = self;
+        TaskHandle { client, id, origin, place, has_no_result, output: PhantomData }
+    }
+
     /// Returns the handle with its place among the tasks that were submitted together.
     pub(super) fn among(self, place: Place) -> Self {
         Self { place: Some(place), ..self }

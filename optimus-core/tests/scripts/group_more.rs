@@ -74,7 +74,7 @@ async fn a_group_is_cancelled_as_a_unit(bench: Bench) {
     let lease = bench.take(1, &worker(), 1).await;
     let (found, posted) = bench.at(2).disband(&group).await.unwrap().expect("it is known");
     assert!(posted && found.ended == Some(TaskState::Cancelled));
-    assert_eq!(found.queues, [bench.queue.clone()]);
+    assert_eq!(found.queues, std::slice::from_ref(&bench.queue));
     let ids: Vec<_> = (0..3).map(|index| Member::id(&group, &bench.queue, index)).collect();
     bench.at(3).cancel_all(&bench.queue, &ids.iter().collect::<Vec<_>>()).await.unwrap();
     bench.relay_all(4).await;

@@ -109,7 +109,7 @@ impl World {
     }
 
     /// Lets reports count in groups.
-    pub(crate) fn count_some(&self, reports: &mut [Completion], situation: &str) {
+    pub(crate) fn count_some(reports: &mut [Completion], situation: &str) {
         let group = match situation {
             "members" => named(OPEN),
             "the last members" => named(LAST),

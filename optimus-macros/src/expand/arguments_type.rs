@@ -74,6 +74,23 @@ pub(crate) fn codec(model: &Model) -> TokenStream {
     }
 }
 
+/// Lets each argument be the result of another task, unless a serde attribute changes how it is
+/// encoded.
+pub(crate) fn parameters(model: &Model) -> TokenStream {
+    let args = model.args_ident();
+    let named = model.arguments().enumerate();
+    let impls = named.filter_map(|(index, param)| {
+        let (name, ty) = (param.plain_json_name()?, &param.ty);
+        Some(quote! {
+            impl __optimus::Parameter<#index> for #args {
+                const NAME: &'static ::core::primitive::str = #name;
+                type Type = #ty;
+            }
+        })
+    });
+    impls.collect()
+}
+
 /// Implements `Clone` and `Debug` for a call, if its arguments have them.
 pub(crate) fn value_impls(model: &Model) -> TokenStream {
     let (args, name) = (model.args_ident(), model.plain_name());

@@ -11,7 +11,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 
 use self::{
-    arguments_type::{args_struct, codec, value_impls},
+    arguments_type::{args_struct, codec, parameters, value_impls},
     task_impl::task_impl,
     unique_name::unique,
 };
@@ -73,7 +73,7 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
 fn impls(model: &Model) -> TokenStream {
     let (krate, cfg, args) = (&model.options.krate, &model.attrs.cfg, model.args_ident());
     let (codec, helpers, task) = (codec(model), value_impls(model), task_impl(model));
-    let unique = unique(model);
+    let (unique, parameters) = (unique(model), parameters(model));
     quote! {
         #(#cfg)*
         #[allow(unused, nonstandard_style, clippy::all, clippy::pedantic, reason = "generated")]
@@ -82,6 +82,7 @@ fn impls(model: &Model) -> TokenStream {
             #codec
             #helpers
             #task
+            #parameters
             #unique
             __optimus::inventory::submit! { __optimus::TaskDefinition::of::<#args>() }
         };

@@ -125,6 +125,24 @@ fn backoff(backoff: &Backoff) -> TokenStream {
     quote!(__optimus::Backoff::#backoff)
 }
 
+/// Generates the names of the options that are made of the arguments.
+pub(crate) fn named_templates(model: &Model) -> TokenStream {
+    let o = &model.options;
+    let options = [
+        ("biz_id", o.biz_id.is_some()),
+        ("lane", o.lane.is_some()),
+        ("after", !o.after.is_empty()),
+    ];
+    let names: Vec<_> =
+        options.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return TokenStream::new();
+    }
+    quote! {
+        const TEMPLATES: &'static [&'static ::core::primitive::str] = &[#(#names),*];
+    }
+}
+
 /// Generates the functions that fill the templates.
 pub(crate) fn templates(model: &Model) -> TokenStream {
     let (biz_id, lane) = (&model.options.biz_id, &model.options.lane);

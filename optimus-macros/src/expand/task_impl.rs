@@ -30,6 +30,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
             impl __optimus::Remembered for #args {}
         )
     });
+    let templates_named = options::named_templates(model);
     quote! {
         #verdict
         #remembered
@@ -37,6 +38,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
         impl __optimus::Task for #args {
             const NAME: &'static str = #name;
             #output
+            #templates_named
 
             fn options() -> __optimus::TaskOptions {
                 #options

@@ -3,8 +3,9 @@
 use proc_macro2::Span;
 use quote::format_ident;
 use syn::{
-    Attribute, Block, FnArg, Ident, ItemFn, LitStr, Meta, Pat, Receiver, ReturnType, Signature,
-    Token, Type, Visibility, ext::IdentExt, parse_quote_spanned, punctuated::Punctuated,
+    Attribute, Block, Expr, FnArg, Ident, ItemFn, Lit, LitStr, Meta, MetaNameValue, Pat, Receiver,
+    ReturnType, Signature, Token, Type, Visibility, ext::IdentExt, parse_quote_spanned,
+    punctuated::Punctuated,
 };
 
 use crate::{errors::Errors, parse::options::Options};
@@ -143,6 +144,28 @@ impl Param {
             _ => format_ident!("argument_{position}"),
         };
         Self { pat, ident, ty, role, attrs, serde }
+    }
+
+    /// Returns the name of the argument in JSON, unless a serde attribute changes how the argument
+    /// is encoded.
+    pub(crate) fn plain_json_name(&self) -> Option<String> {
+        let mut name = self.ident.unraw().to_string();
+        for attr in &self.serde {
+            let metas = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+            for meta in metas.ok()? {
+                match &meta {
+                    Meta::NameValue(MetaNameValue { value: Expr::Lit(literal), .. })
+                        if meta.path().is_ident("rename") =>
+                    {
+                        let Lit::Str(text) = &literal.lit else { return None };
+                        name = text.value();
+                    }
+                    meta if ["default", "alias"].iter().any(|it| meta.path().is_ident(it)) => {}
+                    _ => return None,
+                }
+            }
+        }
+        Some(name)
     }
 
     /// Returns whether serde attributes replace the type's own (de)serialization.

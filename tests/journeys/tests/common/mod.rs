@@ -7,6 +7,7 @@ pub mod orders;
 mod raw;
 pub mod server_pair;
 pub mod steps;
+pub mod sums;
 
 use std::{env, time::Duration};
 

@@ -22,7 +22,7 @@ pub const LONG: Duration = Duration::from_secs(3600);
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    fn add(&self, line: String) {
+    pub fn add(&self, line: String) {
         self.0.lock().unwrap().push(line);
     }
 

@@ -147,10 +147,10 @@ impl Seen {
 async fn holds_its_bounds(size: Size) {
     let redis = RedisServer::start();
     let bench = Bench::at(&redis.url()).await;
-    let (ready, watches) = oneshot::channel();
+    let (ready, is_watched) = oneshot::channel();
     let (end, ended) = oneshot::channel();
     let watcher = tokio::spawn(Seen::watch(redis.url(), ready, ended));
-    watches.await.unwrap();
+    is_watched.await.unwrap();
     let mut tasks = 0_usize;
     for number in 0..LIMITS {
         let (rate, burst, max_working) = allowed(number);

@@ -1,0 +1,295 @@
+//! A submitted group, as its submitter and its members use it: [`GroupHandle`].
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::{
+    Client,
+    submit_flow::Store,
+    submit_members::{Rules, queues_of},
+};
+use crate::{
+    Error,
+    after::PrerequisiteFailure,
+    broker::{BATCH_MAX, Enroll},
+    context::Context,
+    group::{GroupProgress, Member},
+    group_calls::KEEP,
+    group_results::GroupResults,
+    id::TaskId,
+    parameter::NoInput,
+    platform,
+    state::TaskState,
+    step::{Form, IntoFlow},
+    task_page::PAGE_MAX,
+};
+
+/// The first and the longest wait between two looks at a group. In between, it is a twentieth of
+/// the time that the caller has waited.
+const LOOK_FIRST: Duration = Duration::from_millis(10);
+const LOOK_MAX: Duration = Duration::from_secs(1);
+
+/// How many pages of Dead tasks of a queue are searched for a member.
+const PAGES_MAX: usize = 80;
+
+/// How many members [`GroupHandle::add`] adds at a time.
+const ADD_MAX: usize = 1000;
+
+/// A submitted [group](fn@crate::group) whose members return `T`. Dropping it changes nothing.
+pub struct GroupHandle<T> {
+    client: Client,
+    id: TaskId,
+    /// What members that are added do to the group if they fail.
+    on_failure: PrerequisiteFailure,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T> GroupHandle<T> {
+    pub(super) fn new(client: Client, id: TaskId) -> Self {
+        Self { client, id, on_failure: PrerequisiteFailure::Wait, output: PhantomData }
+    }
+
+    /// Returns the group's id. With it, [`Client::group`] finds the group again, and
+    /// [`Call::after`](crate::Call::after) lets a task wait for it.
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// Returns how many members there are and how many have ended.
+    ///
+    /// # Errors
+    /// [`Error::is_forgotten`] if the group does not exist or is no longer kept;
+    /// [`Error::is_unavailable`].
+    pub async fn progress(&self) -> Result<GroupProgress, Error> {
+        let progress = self.client.broker().group(&self.id).await?;
+        progress.ok_or_else(|| Error::forgotten(self.id.clone()))
+    }
+
+    /// Waits until all members have ended, through outages.
+    ///
+    /// # Errors
+    /// [`Error::is_dead`] or [`Error::is_cancelled`] as soon as a member has failed, unless the
+    /// group [goes on without it](crate::Group::on_member_failure). Once an operator has requeued
+    /// the member, this can be called again. [`Error::is_forgotten`] if the group does not exist or
+    /// is no longer kept.
+    pub async fn ended(&self) -> Result<GroupProgress, Error> {
+        let begun = Instant::now();
+        loop {
+            match self.progress().await {
+                Ok(progress) => match progress.ended {
+                    Some(TaskState::Cancelled) => {
+                        return Err(Error::cancelled(self.id.clone(), None));
+                    }
+                    Some(_) => return Ok(progress),
+                    None if progress.lost > 0 => {
+                        if let Some(problem) = self.lost(&progress).await {
+                            return Err(problem);
+                        }
+                    }
+                    None => {}
+                },
+                Err(problem) if problem.is_unavailable() || problem.is_unknown_outcome() => {}
+                Err(problem) => return Err(problem),
+            }
+            tokio::time::sleep((begun.elapsed() / 20).clamp(LOOK_FIRST, LOOK_MAX)).await;
+        }
+    }
+
+    /// Returns the error of a member that has failed and for which the group waits; `None` if all
+    /// of them were requeued.
+    async fn lost(&self, progress: &GroupProgress) -> Option<Error> {
+        let inspector = self.client.inspector();
+        for queue in &progress.queues {
+            for state in [TaskState::Dead, TaskState::Cancelled] {
+                let mut after = None;
+                for _ in 0..PAGES_MAX {
+                    let listed = inspector.list(queue, state, after.as_ref(), PAGE_MAX).await;
+                    let Ok(page) = listed else { return None };
+                    for row in page.rows {
+                        if let Some(index) = Member::index(&self.id, &row.id, progress.total) {
+                            let (group, last) = (self.id.clone(), row.last_error);
+                            return Some(Error::member_failed(group, index, last, state));
+                        }
+                    }
+                    after = page.next;
+                    if after.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Sets what members that this handle [adds](Self::add) do to the group if they end as Dead or
+    /// Cancelled, as [`Group::on_member_failure`](crate::Group::on_member_failure) does.
+    #[must_use]
+    pub fn on_member_failure(self, on_failure: PrerequisiteFailure) -> Self {
+        Self { on_failure, ..self }
+    }
+
+    /// Cancels the group: its callback according to its policy, and all members that have not
+    /// ended. Returns how many members are cancelled now, or were asked to stop.
+    ///
+    /// # Errors
+    /// [`Error::is_forgotten`] if the group does not exist or is no longer kept;
+    /// [`Error::is_unavailable`] or [`Error::is_unknown_outcome`]: repeat the call.
+    pub async fn cancel(&self) -> Result<u32, Error> {
+        let disbanded = self.client.broker().disband(&self.id).await?;
+        let (progress, posted) = disbanded.ok_or_else(|| Error::forgotten(self.id.clone()))?;
+        if posted {
+            self.client.carry(self.id.queue()).await;
+        }
+        let (mut cancelled, indexes) = (0, (0..progress.total).collect::<Vec<_>>());
+        for queue in &progress.queues {
+            for indexes in indexes.chunks(BATCH_MAX) {
+                let ids = indexes.iter().map(|index| Member::id(&self.id, queue, *index));
+                for answer in self.client.cancel_all(ids).await {
+                    match answer {
+                        Ok(_) => cancelled += 1,
+                        Err(problem) if problem.is_wrong_state() || problem.is_forgotten() => {}
+                        Err(problem) => return Err(problem),
+                    }
+                }
+            }
+        }
+        Ok(cancelled)
+    }
+
+    /// Adds members to a group that has not ended. A handler of a member can add more members: the
+    /// group does not end before that handler has. Returns the number of members that were added.
+    ///
+    /// Every attempt of a handler should add the same calls in the same order: what an earlier
+    /// attempt has added is not added again.
+    ///
+    /// ```
+    /// # use optimus_core::{BoxError, Call, Context, Error, Task, TaskId};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Crawl { page: String }
+    /// # impl Task for Crawl {
+    /// #     const NAME: &'static str = "crawl";
+    /// #     type Output = u32;
+    /// #     async fn run(self, _: Context) -> Result<u32, BoxError> { Ok(1) }
+    /// # }
+    /// # fn crawl(page: String, group: TaskId) -> Call<Crawl> { Crawl { page }.call() }
+    /// # fn links_of(page: &str) -> Vec<String> { Vec::new() }
+    /// // The body of `crawl(page: String, group: TaskId)`, a member of the group.
+    /// async fn crawl_page(page: String, group: TaskId, ctx: Context) -> Result<u32, Error> {
+    ///     let links = links_of(&page);
+    ///     let calls = links.into_iter().map(|link| crawl(link, group.clone()));
+    ///     ctx.client()?.group::<u32>(group.clone()).add(calls).await
+    /// }
+    /// # let _ = crawl_page;
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_wrong_state`] if the group has ended or was cancelled; the errors of
+    /// [`Client::submit_flow`].
+    pub async fn add<'a, C>(&self, calls: impl IntoIterator<Item = C>) -> Result<u32, Error>
+    where
+        C: IntoFlow<'a, Output = T, Input = NoInput>,
+    {
+        let rules = Rules {
+            group: &self.id,
+            former: None,
+            form: Form::Same,
+            policy: None,
+            on_failure: self.on_failure,
+        };
+        let mut calls = calls.into_iter().map(|call| call.into_flow().stages).peekable();
+        let mut added = 0;
+        while calls.peek().is_some() {
+            let batch: Vec<_> = calls.by_ref().take(ADD_MAX).collect();
+            let count = u32::try_from(batch.len()).expect("a small batch");
+            let queues = queues_of(&batch);
+            let enroll = Enroll {
+                operation: &next_operation(),
+                count,
+                seal: false,
+                keep: KEEP,
+                queues: &queues,
+            };
+            let mut store = Store::of(&self.client);
+            if !store.batch(batch, enroll, &rules).await? {
+                let state = self.progress().await?.ended.unwrap_or(TaskState::Cancelled);
+                return Err(Error::wrong_state(self.id.clone(), state, "add"));
+            }
+            added += count;
+        }
+        if self.progress().await?.ended == Some(TaskState::Cancelled) {
+            self.cancel().await?;
+        }
+        Ok(added)
+    }
+}
+
+/// The number of times that an attempt has added members.
+#[derive(Debug, Clone, Default)]
+struct Additions(Arc<AtomicU32>);
+
+/// Returns a name for an addition. In a handler it is the same in each attempt.
+fn next_operation() -> String {
+    let Some(ctx) = Context::current() else {
+        return platform::new_uuid().simple().to_string();
+    };
+    let additions: Additions = ctx.data().unwrap_or_else(|| {
+        let additions = Additions::default();
+        ctx.insert(additions.clone());
+        additions
+    });
+    let number = additions.0.fetch_add(1, Ordering::Relaxed);
+    format!("{}/{number}", ctx.id())
+}
+
+impl<T: DeserializeOwned> GroupHandle<T> {
+    /// Waits until all members have ended, and returns their results in the order of the calls.
+    ///
+    /// # Errors
+    /// The errors of [`ended`](Self::ended) and of [`GroupResults::all`].
+    pub async fn results(&self) -> Result<Vec<T>, Error> {
+        self.ends().await?.all().await
+    }
+
+    /// Waits until all members have ended, and returns what reads their results page by page.
+    ///
+    /// # Errors
+    /// The errors of [`ended`](Self::ended).
+    pub async fn ends(&self) -> Result<GroupResults<T>, Error> {
+        let GroupProgress { total, failed, cancelled, .. } = self.ended().await?;
+        Ok(GroupResults::new(self.client.clone(), self.id.clone(), [total, failed, cancelled]))
+    }
+
+    /// Waits as [`ended`](Self::ended) and returns the result of a flow that ends with the group.
+    pub(super) async fn handle_as<R: DeserializeOwned>(&self) -> Result<R, Error> {
+        let results = self.ends().await?;
+        let json = serde_json::to_value(&results);
+        let read = json.and_then(|json| {
+            let client = &self.client;
+            client.enter(|| serde_json::from_value(json))
+        });
+        read.map_err(|problem| Error::wrong_result(self.id.clone(), problem))
+    }
+}
+
+impl<T> Clone for GroupHandle<T> {
+    fn clone(&self) -> Self {
+        Self::new(self.client.clone(), self.id.clone()).on_member_failure(self.on_failure)
+    }
+}
+
+impl<T> fmt::Debug for GroupHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GroupHandle({})", self.id)
+    }
+}

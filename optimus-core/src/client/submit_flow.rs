@@ -1,0 +1,283 @@
+//! Submits flows and groups, so that nothing of a flow runs before all of it is stored.
+
+use std::{collections::BTreeSet, iter, mem, time::Duration};
+
+use super::{
+    Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, submit_all::Bulk,
+    submit_batches::Answer,
+};
+use crate::{
+    Error,
+    after::PrerequisiteFailure,
+    broker::Receipt,
+    flow::{Flow, Stage, StepTask},
+    group_calls::{Group, GroupCalls},
+    id::{QueueName, TaskId},
+    step::{Form, IntoFlow as _},
+    submission::Submission,
+};
+
+/// How long the outcome and the result of a step are kept for the next one, if that can't take them
+/// at once: it may be in another queue.
+const OUTCOME_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Client {
+    /// Submits a flow. Nothing runs before all its steps are stored: the last step is stored first.
+    /// If a step can't be stored, the others are removed.
+    ///
+    /// The members of a group are read and sent a thousand at a time, and begin to run meanwhile.
+    ///
+    /// # Errors
+    /// The errors of [`submit`](Self::submit). [`Error::is_duplicate`] if the biz id of a step is
+    /// held by another task; then nothing of the flow is stored. After an
+    /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one is
+    /// not, the others stay Blocked and don't run.
+    pub async fn submit_flow<Out>(&self, flow: Flow<'_, Out>) -> Result<FlowHandle<Out>, Error> {
+        let mut links = link(flow.stages, None)?;
+        keep_outcomes(&mut links);
+        let runs = links.iter().map(Link::runs_anyway).collect();
+        let mut store = Store::of(self);
+        match store.all(links).await {
+            Ok(steps) => Ok(FlowHandle::new(self.clone(), Steps { steps, runs })),
+            Err(problem) => {
+                if store.is_unwanted(&problem) {
+                    store.undo().await;
+                }
+                Err(problem)
+            }
+        }
+    }
+
+    /// Submits the members of a group without a callback; see [`submit_flow`](Self::submit_flow).
+    ///
+    /// # Errors
+    /// The errors of [`submit_flow`](Self::submit_flow).
+    pub async fn submit_group<T>(&self, group: Group<'_, T>) -> Result<GroupHandle<T>, Error> {
+        let flow = self.submit_flow(group.into_flow()).await?;
+        Ok(GroupHandle::new(self.clone(), flow.id().clone()))
+    }
+
+    /// Carries effects to other queues at once. If that fails, a worker does it soon.
+    pub(super) async fn carry(&self, queue: &QueueName) {
+        drop(self.0.broker.relay(queue).await);
+    }
+
+    /// Returns a handle for a group that was submitted elsewhere or earlier, such as by the
+    /// handler of one of its members.
+    pub fn group<T>(&self, id: TaskId) -> GroupHandle<T> {
+        GroupHandle::new(self.clone(), id)
+    }
+}
+
+/// A stage with its id, which knows what it waits for.
+pub(super) enum Link<'a> {
+    Task(Box<Submission>),
+    Group { calls: GroupCalls<'a>, id: TaskId, former: Option<TaskId> },
+}
+
+impl Link<'_> {
+    fn id(&self) -> &TaskId {
+        match self {
+            Self::Task(submission) => &submission.id,
+            Self::Group { id, .. } => id,
+        }
+    }
+
+    /// Returns whether it runs although the step before it has failed.
+    fn runs_anyway(&self) -> bool {
+        let Self::Task(submission) = self else { return false };
+        let after = submission.after.as_ref();
+        after.is_some_and(|after| after.on_failure == PrerequisiteFailure::Run)
+    }
+}
+
+/// Gives each stage its id, and lets it wait for the one before it.
+pub(super) fn link<'a>(
+    stages: Vec<Stage<'a>>,
+    mut former: Option<TaskId>,
+) -> Result<Vec<Link<'a>>, Error> {
+    let queues: Vec<Option<QueueName>> = stages.iter().map(queue_of).collect();
+    let mut links: Vec<Link<'a>> = Vec::with_capacity(stages.len());
+    for (place, stage) in stages.into_iter().enumerate() {
+        let link = match stage {
+            Stage::Task(task) => {
+                check_form(&task, links.last())?;
+                let mut submission = task.link(former.as_ref())?;
+                if !submission.may_exist {
+                    submission.id = TaskId::new(submission.id.queue().clone());
+                }
+                Link::Task(Box::new(submission))
+            }
+            Stage::Group(mut calls) => {
+                let known = queues[place + 1..].iter().chain(queues[..place].iter().rev());
+                let queue = known.flatten().next().cloned().or_else(|| first_queue(&mut calls));
+                let id =
+                    calls.id.clone().unwrap_or_else(|| TaskId::new(queue.unwrap_or_else(home)));
+                Link::Group { calls: *calls, id, former: former.clone() }
+            }
+        };
+        former = Some(link.id().clone());
+        links.push(link);
+    }
+    Ok(links)
+}
+
+/// Returns the queue of the first member of a group.
+fn first_queue(calls: &mut GroupCalls<'_>) -> Option<QueueName> {
+    let mut members = mem::replace(&mut calls.members, Box::new(iter::empty()));
+    let first = members.next();
+    let queue = first.as_ref().and_then(|stages| stages.iter().find_map(queue_of));
+    calls.members = Box::new(first.into_iter().chain(members));
+    queue
+}
+
+/// Returns the queue of a group of which nothing else is known.
+fn home() -> QueueName {
+    QueueName::new(QueueName::DEFAULT).expect("a valid name")
+}
+
+/// Returns the queue of a task; `None` for a group.
+fn queue_of(stage: &Stage<'_>) -> Option<QueueName> {
+    let Stage::Task(task) = stage else { return None };
+    task.made.as_ref().ok().map(|submission| submission.id.queue().clone())
+}
+
+/// Refuses a step that takes a list of results of a group, some of which may be missing.
+fn check_form(task: &StepTask, former: Option<&Link<'_>>) -> Result<(), Error> {
+    if let (Form::AllMembers, Some(Link::Group { calls, .. })) = (task.form(), former)
+        && calls.on_failure == PrerequisiteFailure::Run
+    {
+        return Err(Error::invalid(
+            "the step after a group that goes on without its failed members can't take a list of \
+             all results; take GroupResults, which has the end of each member",
+        ));
+    }
+    Ok(())
+}
+
+/// Lets Redis remember how each step but the last ends.
+pub(super) fn keep_outcomes(links: &mut [Link<'_>]) {
+    let Some((_, others)) = links.split_last_mut() else { return };
+    for link in others {
+        if let Link::Task(submission) = link {
+            submission.options.after.outcome_ttl.get_or_insert(OUTCOME_TTL);
+        }
+    }
+}
+
+/// The tasks and groups that a submit has stored so far.
+pub(super) struct Store<'a> {
+    pub(super) client: &'a Client,
+    stored: Vec<TaskId>,
+    groups: Vec<TaskId>,
+}
+
+impl<'a> Store<'a> {
+    pub(super) fn of(client: &'a Client) -> Self {
+        Self { client, stored: Vec::new(), groups: Vec::new() }
+    }
+
+    /// Stores the stages from the last to the first; returns their handles in order.
+    async fn all(&mut self, links: Vec<Link<'_>>) -> Result<Vec<StepHandle>, Error> {
+        let (mut handles, mut tasks) = (Vec::with_capacity(links.len()), Vec::new());
+        for (place, link) in links.into_iter().enumerate().rev() {
+            match link {
+                Link::Task(submission) => {
+                    if place == 0 && !can_go_along(&submission, &tasks) {
+                        self.steps(&mut tasks, &mut handles).await?;
+                    }
+                    tasks.push(*submission);
+                }
+                Link::Group { calls, id, former } => {
+                    self.steps(&mut tasks, &mut handles).await?;
+                    self.groups.push(id.clone());
+                    Box::pin(self.members(calls, &id, former.as_ref())).await?;
+                    let handle = GroupHandle::new(self.client.clone(), id);
+                    handles.push(StepHandle::Group(handle));
+                }
+            }
+        }
+        self.steps(&mut tasks, &mut handles).await?;
+        handles.reverse();
+        Ok(handles)
+    }
+
+    async fn steps(
+        &mut self,
+        tasks: &mut Vec<Submission>,
+        handles: &mut Vec<StepHandle>,
+    ) -> Result<(), Error> {
+        for (id, answer) in self.tasks(tasks.drain(..)).await? {
+            handles.push(StepHandle::Task(self.client.receive(id, answer)));
+        }
+        Ok(())
+    }
+
+    /// Stores tasks, each of which has an id that nobody else uses.
+    pub(super) async fn tasks(
+        &mut self,
+        tasks: impl Iterator<Item = Submission>,
+    ) -> Result<Vec<(TaskId, Answer)>, Error> {
+        let mut bulk = Bulk::new(&self.client.0.submitter);
+        let mut passage = self.client.passage();
+        for mut submission in tasks {
+            let passed = passage.pass(&mut submission).await;
+            match passed.and_then(|()| self.client.check(submission)) {
+                Ok(submission) => bulk.add(submission).await,
+                Err(problem) => bulk.refuse(problem),
+            }
+        }
+        let (mut stored, mut failed) = (Vec::new(), None);
+        for answer in bulk.answers().await {
+            match answer {
+                Ok((id, Answer { receipt: Receipt::Duplicate(owner), .. })) if owner != id => {
+                    failed.get_or_insert(Error::duplicate(owner, None));
+                }
+                Ok((id, answer)) => {
+                    if self.groups.is_empty() {
+                        self.stored.push(id.clone());
+                    }
+                    stored.push((id, answer));
+                }
+                Err(problem) => failed = Some(problem),
+            }
+        }
+        failed.map_or(Ok(stored), Err)
+    }
+
+    /// Returns whether to remove what was stored. After an outage, a group can be submitted again.
+    pub(super) fn is_unwanted(&self, problem: &Error) -> bool {
+        let is_final = problem.is_invalid()
+            || problem.is_refused()
+            || problem.is_too_large()
+            || problem.is_duplicate();
+        is_final || (self.groups.is_empty() && !problem.is_unknown_outcome())
+    }
+
+    /// Removes what was stored of a flow that can't be stored as a whole. What can't be removed now
+    /// stays Blocked.
+    async fn undo(&self) {
+        for group in &self.groups {
+            let handle: GroupHandle<()> = GroupHandle::new(self.client.clone(), group.clone());
+            drop(handle.cancel().await);
+        }
+        drop(self.client.cancel_all(self.stored.iter().cloned()).await);
+        drop(self.client.delete_all(self.stored.iter().cloned()).await);
+    }
+}
+
+/// Returns whether the first step may be stored in the same call as the others: then it can't start
+/// without them.
+fn can_go_along(first: &Submission, others: &[Submission]) -> bool {
+    let queues: BTreeSet<&QueueName> = others.iter().map(|task| task.id.queue()).collect();
+    let is_alone = queues.iter().all(|queue| *queue == first.id.queue());
+    let bytes: usize = others.iter().chain([first]).map(Submission::bytes).sum();
+    is_alone
+        && others.len() < STEPS_IN_CALL
+        && bytes < STEPS_BYTES
+        && others.iter().all(|task| task.biz_id.is_none())
+}
+
+/// The limits of a flow that is stored by one call.
+const STEPS_IN_CALL: usize = 500;
+const STEPS_BYTES: usize = 1024 * 1024;

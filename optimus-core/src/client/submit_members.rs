@@ -1,0 +1,268 @@
+//! Submits the members of a group, a batch at a time.
+
+use std::{collections::BTreeSet, iter::Peekable};
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::submit_flow::{Link, Store, keep_outcomes, link};
+use crate::{
+    Error,
+    after::PrerequisiteFailure,
+    broker::{BrokerError, Enroll, Enrolled},
+    flow::Stage,
+    group::{Member, MemberResult},
+    group_calls::GroupCalls,
+    id::{QueueName, TaskId},
+    options::TaskOptions,
+    step::Form,
+    submission::Submission,
+};
+
+/// The most members of a batch, and the bytes of their arguments after which it is sent.
+const MEMBERS_MAX: usize = 1000;
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long after an outage the group is enrolled again.
+const ENROLL_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// A batch of members: the stages of each.
+type Batch<'a> = Vec<Vec<Stage<'a>>>;
+
+/// Returns the next members, of any number that fits into a batch. The same calls make the same
+/// batches, so a group that is submitted again finds its members.
+fn next_batch<'a>(members: &mut Peekable<impl Iterator<Item = Vec<Stage<'a>>>>) -> Batch<'a> {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while batch.len() < MEMBERS_MAX
+        && bytes < BYTES_MAX
+        && let Some(stages) = members.next()
+    {
+        bytes += stages.iter().map(bytes_of).sum::<usize>();
+        batch.push(stages);
+    }
+    batch
+}
+
+fn bytes_of(stage: &Stage<'_>) -> usize {
+    match stage {
+        Stage::Task(task) => task.made.as_ref().map_or(0, Submission::bytes),
+        Stage::Group(_) => 0,
+    }
+}
+
+impl Store<'_> {
+    /// Stores the members of a group, a batch at a time, and then closes it.
+    pub(super) async fn members(
+        &mut self,
+        group: GroupCalls<'_>,
+        id: &TaskId,
+        former: Option<&TaskId>,
+    ) -> Result<(), Error> {
+        let (form, policy, on_failure) = (group.form, group.members_policy, group.on_failure);
+        let mut members = group.members.peekable();
+        let rules = Rules { group: id, former, form, policy, on_failure };
+        for number in 0_u32.. {
+            let batch = next_batch(&mut members);
+            let is_last = members.peek().is_none();
+            let queues = queues_of(&batch);
+            let enroll = Enroll {
+                operation: &number.to_string(),
+                count: u32::try_from(batch.len()).expect("a small batch"),
+                seal: is_last,
+                keep: group.keep,
+                queues: &queues,
+            };
+            if !self.batch(batch, enroll, &rules).await? || is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores one batch. Returns whether the group is still open for more.
+    pub(super) async fn batch(
+        &mut self,
+        batch: Batch<'_>,
+        enroll: Enroll<'_>,
+        rules: &Rules<'_>,
+    ) -> Result<bool, Error> {
+        let Enrolled::Added { first, is_new, .. } = self.enroll(rules.group, enroll).await? else {
+            return Ok(false);
+        };
+        let mut pending = vec![true; batch.len()];
+        if !is_new && enroll.count > 0 {
+            let broker = self.client.broker();
+            let ends = broker.group_results(rules.group, first, enroll.count).await?;
+            for (is_pending, end) in pending.iter_mut().zip(ends) {
+                *is_pending = matches!(end, MemberResult::Pending);
+            }
+        }
+        let mut tasks = Vec::with_capacity(batch.len());
+        for ((index, stages), is_pending) in (first..).zip(batch).zip(pending) {
+            if is_pending {
+                self.member(stages, index, rules, &mut tasks).await?;
+            }
+        }
+        self.tasks(tasks.into_iter()).await?;
+        Ok(true)
+    }
+
+    /// Adds the tasks of one member. A group within it is stored at once.
+    async fn member(
+        &mut self,
+        mut stages: Vec<Stage<'_>>,
+        index: u32,
+        rules: &Rules<'_>,
+        tasks: &mut Vec<Submission>,
+    ) -> Result<(), Error> {
+        rules.begin(&mut stages);
+        let count = stages.len();
+        rules.name(&mut stages, index)?;
+        let mut links = link(stages, rules.former.cloned())?;
+        keep_outcomes(&mut links);
+        for (place, link) in links.into_iter().enumerate() {
+            match link {
+                Link::Task(mut submission) => {
+                    if place + 1 == count {
+                        rules.enlist(&mut submission, index);
+                    }
+                    tasks.push(*submission);
+                }
+                Link::Group { calls, id, former } => {
+                    Box::pin(self.members(calls, &id, former.as_ref())).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enrolls members, and tries again while Redis can't be reached.
+    async fn enroll(&self, group: &TaskId, enroll: Enroll<'_>) -> Result<Enrolled, Error> {
+        let deadline = Instant::now() + self.client.0.submitter.timeout();
+        loop {
+            match self.client.broker().enroll(group, enroll).await {
+                Ok(enrolled) => {
+                    if matches!(enrolled, Enrolled::Added { posted: true, .. }) {
+                        self.client.carry(group.queue()).await;
+                    }
+                    return Ok(enrolled);
+                }
+                Err(problem) if is_final(&problem) || Instant::now() >= deadline => {
+                    return Err(problem.into());
+                }
+                Err(_) => tokio::time::sleep(ENROLL_AGAIN).await,
+            }
+        }
+    }
+}
+
+fn is_final(problem: &BrokerError) -> bool {
+    !problem.is_transient()
+}
+
+/// Returns the queues of the last steps of members.
+pub(super) fn queues_of(batch: &[Vec<Stage<'_>>]) -> Vec<QueueName> {
+    let last = batch.iter().filter_map(|stages| stages.last());
+    let queues = last.filter_map(|stage| match stage {
+        Stage::Task(task) => Some(task.made.as_ref().ok()?.id.queue().clone()),
+        Stage::Group(_) => None,
+    });
+    queues.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What all members of a group have in common.
+pub(super) struct Rules<'a> {
+    pub(super) group: &'a TaskId,
+    /// The step before the group.
+    pub(super) former: Option<&'a TaskId>,
+    pub(super) form: Form,
+    pub(super) policy: Option<PrerequisiteFailure>,
+    pub(super) on_failure: PrerequisiteFailure,
+}
+
+impl Rules<'_> {
+    /// Tells the first step of a member what it takes.
+    fn begin(&self, stages: &mut [Stage<'_>]) {
+        if let Some(first) = stages.first_mut() {
+            first.set_form(self.form);
+            if let Some(policy) = self.policy {
+                first.set_policy(policy);
+            }
+        }
+    }
+
+    /// Gives the steps of a member the ids that follow from the group and their place, so that they
+    /// have the same ids if the group is submitted again.
+    fn name(&self, stages: &mut [Stage<'_>], index: u32) -> Result<(), Error> {
+        let Some(Stage::Task(last)) = stages.last() else {
+            return Err(Error::invalid(
+                "a member of a group can't end with a group; add a callback to that one with \
+                 .then(…)",
+            ));
+        };
+        let queue = last.made.as_ref().map_err(Clone::clone)?.id.queue();
+        let member = Member::id(self.group, queue, index);
+        let count = stages.len();
+        for (place, stage) in (0_u32..).zip(stages) {
+            let is_last = place as usize + 1 == count;
+            match stage {
+                Stage::Task(task) => {
+                    let submission = task.made.as_mut().map_err(|problem| problem.clone())?;
+                    check(submission)?;
+                    let queue = submission.id.queue();
+                    let id = if is_last { member.clone() } else { part_id(&member, queue, place) };
+                    (submission.id, submission.may_exist) = (id, true);
+                }
+                Stage::Group(group) => {
+                    group.id.get_or_insert_with(|| part_id(&member, member.queue(), place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the last step of a member report to the group.
+    fn enlist(&self, submission: &mut Submission, index: u32) {
+        if submission.options.result_ttl == TaskOptions::DEFAULT.result_ttl {
+            // The group keeps the result.
+            submission.options.result_ttl = std::time::Duration::ZERO;
+        }
+        let group = self.group.clone();
+        submission.member = Some(Member { group, index, on_failure: self.on_failure });
+    }
+}
+
+/// Returns the id of a step before the last of a member, or of a group within it: a hash of the id
+/// of the member, so that no other id is near it.
+fn part_id(member: &TaskId, queue: &QueueName, place: u32) -> TaskId {
+    let bits = member.uuid().as_u128();
+    // The finalizer of splitmix64.
+    let (_, low) = member.uuid().as_u64_pair();
+    let mut hash = low.wrapping_add(u64::from(place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    let own = u128::from(hash) & OWN_BITS;
+    TaskId::of(queue.clone(), Uuid::from_u128(bits & !OWN_BITS | own))
+}
+
+/// The bits of a uuid without its version, its variant and its time.
+const OWN_BITS: u128 = (1 << 62) - 1;
+
+/// Refuses a task that may be another one than the group expects.
+fn check(submission: &Submission) -> Result<(), Error> {
+    let refuse = |what: &str| {
+        Err(Error::invalid(format!("task {:?}: a member of a group {what}", submission.task)))
+    };
+    if submission.may_exist {
+        return refuse("gets its id from the group; set .id(…) on the group instead");
+    }
+    if submission.biz_id.is_some() {
+        return refuse(
+            "can't have a biz id, because another task may hold it; give the group an id with \
+             .id(…), under which it can be submitted again, and write a task without biz_id for \
+             its members",
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Tasks that run one after the other, and each may take the result of the one before: [`Flow`].
+
+use std::marker::PhantomData;
+
+use crate::{
+    Error,
+    after::{Prerequisite, PrerequisiteFailure},
+    call::Call,
+    client::{Client, FlowHandle},
+    group_calls::GroupCalls,
+    id::TaskId,
+    parameter::{Arguments, NoInput},
+    step::{Form, IntoFlow, Step},
+    submission::Submission,
+    task::Task,
+};
+
+/// Steps that run one after the other: tasks, groups of tasks, and other flows. Nothing happens
+/// until [`perform_async`](Self::perform_async) is awaited, or [`Client::submit_flow`].
+///
+/// `chain![reserve(order), pay, ship]` makes a flow, and so does
+/// [`reserve(order).then(pay).then(ship)`](Call::then). Each step is a task with its own options.
+/// It waits for the step before it as for a [prerequisite](Call::after), and takes its result as an
+/// argument.
+///
+/// ```
+/// # use optimus_core::{BoxError, Call, Client, Context, Error, Parameter, Task};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Reserve { order: u64 }
+/// # impl Task for Reserve {
+/// #     const NAME: &'static str = "reserve";
+/// #     type Output = u64;
+/// #     async fn run(self, _: Context) -> Result<u64, BoxError> { Ok(self.order) }
+/// # }
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Ship { shelf: u64 }
+/// # impl Task for Ship {
+/// #     const NAME: &'static str = "ship";
+/// #     type Output = String;
+/// #     async fn run(self, _: Context) -> Result<String, BoxError> { Ok(String::new()) }
+/// # }
+/// # impl Parameter<0> for Ship {
+/// #     const NAME: &'static str = "shelf";
+/// #     type Type = u64;
+/// # }
+/// # fn reserve(order: u64) -> Call<Reserve> { Reserve { order }.call() }
+/// # fn ship(shelf: u64) -> Call<Ship> { Ship { shelf }.call() }
+/// # async fn submit(client: &Client) -> Result<(), Error> {
+/// // `reserve` and `ship` are functions with `#[optimus::task]`; `reserve` returns a shelf.
+/// let handle = client.submit_flow(reserve(7).then(ship)).await?;
+/// let parcel: String = handle.result().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// `In` says what the first step takes; a flow that takes a result can only be a part of another
+/// flow.
+#[must_use = "a flow does nothing until it is submitted, such as by `.perform_async().await`"]
+pub struct Flow<'a, Out, In = NoInput> {
+    pub(crate) stages: Vec<Stage<'a>>,
+    types: PhantomData<fn(In) -> Out>,
+}
+
+/// One step of a flow.
+#[doc(hidden)]
+pub enum Stage<'a> {
+    /// A task.
+    Task(Box<StepTask>),
+    /// A group.
+    Group(Box<GroupCalls<'a>>),
+}
+
+/// A task of a flow.
+#[doc(hidden)]
+pub struct StepTask {
+    pub(crate) made: Result<Submission, Error>,
+    /// Whether its payload ends where the result of the step before it follows.
+    pub(crate) takes: bool,
+    /// Whether the call or its definition says what happens if the step before it fails.
+    has_policy: bool,
+    form: Form,
+}
+
+impl StepTask {
+    pub(crate) fn of<T: Task, In>(call: &Call<T, In>) -> Self {
+        let takes = matches!(call.arguments, Arguments::Part(_));
+        let has_policy = call.options.after.on_failure.is_some()
+            || T::options().after.on_failure != PrerequisiteFailure::Wait;
+        Self { made: call.prepare_step(), takes, has_policy, form: Form::Same }
+    }
+
+    /// Returns how the result of the step before becomes its argument.
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
+    pub(crate) fn made(submission: Submission) -> Self {
+        let has_policy = submission.options.after.on_failure != PrerequisiteFailure::Wait;
+        Self { made: Ok(submission), takes: false, has_policy, form: Form::Same }
+    }
+
+    fn set_policy(&mut self, on_failure: PrerequisiteFailure) {
+        if let Ok(submission) = &mut self.made
+            && !self.has_policy
+        {
+            submission.options.after.on_failure = on_failure;
+            self.has_policy = true;
+            if let Some(after) = &mut submission.after {
+                after.on_failure = on_failure;
+            }
+        }
+    }
+
+    /// Returns the submission of the task, which waits for the former step.
+    pub(crate) fn link(self, former: Option<&TaskId>) -> Result<Submission, Error> {
+        let Self { made, takes, form, .. } = self;
+        let mut submission = made?;
+        let Some(former) = former else { return Ok(submission) };
+        let options = submission.options.after;
+        let others = submission.after.take().map_or_else(Vec::new, |after| after.prerequisites);
+        let first = Prerequisite::Task(former.clone());
+        let after = options.wait([vec![first], others].concat());
+        let mut after = after.expect("it has a prerequisite");
+        if takes {
+            if after.on_failure == PrerequisiteFailure::Run {
+                return Err(Error::invalid(format!(
+                    "task {:?}: it takes the result of the step before it, so it can't run if that \
+                     fails; let it wait or be cancelled, or pass a whole call, which takes nothing",
+                    submission.task
+                )));
+            }
+            let mut suffix = "}";
+            if form == Form::AllMembers {
+                submission.payload.extend_from_slice(ALL_MEMBERS.as_bytes());
+                suffix = "}}";
+            }
+            after = after.taking(suffix);
+        }
+        submission.after = Some(after);
+        Ok(submission)
+    }
+}
+
+/// What stands before the handle of a group if the argument is a list of its results. A worker
+/// replaces it by the list.
+pub(crate) const ALL_MEMBERS: &str = "{\"$all\":";
+
+impl Stage<'_> {
+    pub(crate) fn set_form(&mut self, form: Form) {
+        match self {
+            Self::Task(task) => task.form = form,
+            Self::Group(group) => group.form = form,
+        }
+    }
+
+    pub(crate) fn set_policy(&mut self, on_failure: PrerequisiteFailure) {
+        match self {
+            Self::Task(task) => task.set_policy(on_failure),
+            Self::Group(group) => group.members_policy = Some(on_failure),
+        }
+    }
+}
+
+impl<'a, Out, In> Flow<'a, Out, In> {
+    pub(crate) fn of(stages: Vec<Stage<'a>>) -> Self {
+        Self { stages, types: PhantomData }
+    }
+
+    /// Adds a step, which runs after the others; see [`Step`].
+    pub fn then<Kind, S: Step<'a, Out, Kind>>(self, step: S) -> Flow<'a, S::Output, In> {
+        let (mut next, form) = step.into_step();
+        if let Some(first) = next.first_mut() {
+            first.set_form(form);
+        }
+        let mut stages = self.stages;
+        stages.append(&mut next);
+        Flow::of(stages)
+    }
+
+    /// Sets what each step does when the one before it ends as Dead or Cancelled, unless the call
+    /// or the definition of the step says it: by default it
+    /// [waits](PrerequisiteFailure::Wait) until an operator has requeued that one and it has
+    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the rest of the flow is cancelled.
+    pub fn on_prerequisite_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
+        self.stages.iter_mut().for_each(|stage| stage.set_policy(on_failure));
+        self
+    }
+}
+
+impl<Out> Flow<'_, Out> {
+    /// Submits all steps. Nothing runs before all of them are stored. In a handler, they go to the
+    /// store of its worker; elsewhere, through the installed client; see [`Client::install`].
+    ///
+    /// # Errors
+    /// See [`Client::submit_flow`]; [`Error::is_invalid`] if no client was installed.
+    pub async fn perform_async(self) -> Result<FlowHandle<Out>, Error> {
+        Client::current()?.submit_flow(self).await
+    }
+}
+
+impl<T: Task, In> Call<T, In> {
+    /// Adds a step, which runs after this one, and returns both as a [`Flow`]; see [`Step`].
+    pub fn then<'a, Kind, S: Step<'a, T::Output, Kind>>(self, step: S) -> Flow<'a, S::Output, In> {
+        self.into_flow().then(step)
+    }
+}

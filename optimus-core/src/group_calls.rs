@@ -1,0 +1,145 @@
+//! Calls that run beside each other and end together: [`group`], [`Group`].
+
+use std::{marker::PhantomData, time::Duration};
+
+use crate::{
+    Error,
+    after::PrerequisiteFailure,
+    client::{Client, GroupHandle},
+    flow::{Flow, Stage},
+    group_results::GroupResults,
+    id::TaskId,
+    parameter::NoInput,
+    step::{Form, IntoFlow, Step},
+};
+
+/// How long the results of a group are kept after its end, unless the group says otherwise.
+pub(crate) const KEEP: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Makes a group of calls, which run beside each other. Its members are calls or flows of one
+/// result type, in any queues. A callback that is added with [`then`](Group::then) runs after all
+/// of them.
+///
+/// The iterator is read while the group is submitted, a thousand members at a time. So a group of
+/// 100,000 members needs little memory.
+///
+/// ```
+/// # use optimus_core::{BoxError, Call, Client, Context, Error, Parameter, Task, group};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Count { shard: u32 }
+/// # impl Task for Count {
+/// #     const NAME: &'static str = "count";
+/// #     type Output = u64;
+/// #     async fn run(self, _: Context) -> Result<u64, BoxError> { Ok(1) }
+/// # }
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Sum { counts: Vec<u64> }
+/// # impl Task for Sum {
+/// #     const NAME: &'static str = "sum";
+/// #     type Output = u64;
+/// #     async fn run(self, _: Context) -> Result<u64, BoxError> { Ok(self.counts.iter().sum()) }
+/// # }
+/// # impl Parameter<0> for Sum {
+/// #     const NAME: &'static str = "counts";
+/// #     type Type = Vec<u64>;
+/// # }
+/// # fn count(shard: u32) -> Call<Count> { Count { shard }.call() }
+/// # fn sum(counts: Vec<u64>) -> Call<Sum> { Sum { counts }.call() }
+/// # async fn submit(client: &Client) -> Result<(), Error> {
+/// // `count(shard: u32) -> u64` and `sum(counts: Vec<u64>) -> u64` have `#[optimus::task]`.
+/// let handle = client.submit_flow(group((0..1000).map(count)).then(sum)).await?;
+/// println!("{} rows", handle.result().await?);
+/// # Ok(())
+/// # }
+/// ```
+pub fn group<'a, C: IntoFlow<'a>>(
+    calls: impl IntoIterator<Item = C, IntoIter: Send + 'a>,
+) -> Group<'a, C::Output, C::Input> {
+    let members = calls.into_iter().map(|call| call.into_flow().stages);
+    Group {
+        calls: GroupCalls {
+            members: Box::new(members),
+            id: None,
+            on_failure: PrerequisiteFailure::Wait,
+            keep: KEEP,
+            form: Form::Same,
+            members_policy: None,
+        },
+        types: PhantomData,
+    }
+}
+
+/// Calls that run beside each other; see [`group`]. Nothing happens until
+/// [`perform_async`](Self::perform_async) is awaited, or [`Client::submit_group`].
+#[must_use = "a group does nothing until it is submitted, such as by `.perform_async().await`"]
+pub struct Group<'a, T, In = NoInput> {
+    pub(crate) calls: GroupCalls<'a>,
+    types: PhantomData<fn(In) -> T>,
+}
+
+/// A group whose types are erased.
+#[doc(hidden)]
+pub struct GroupCalls<'a> {
+    pub(crate) members: Box<dyn Iterator<Item = Vec<Stage<'a>>> + Send + 'a>,
+    pub(crate) id: Option<TaskId>,
+    pub(crate) on_failure: PrerequisiteFailure,
+    pub(crate) keep: Duration,
+    /// How the result of the step before the group becomes an argument of the members.
+    pub(crate) form: Form,
+    /// What the members do when the step before the group fails.
+    pub(crate) members_policy: Option<PrerequisiteFailure>,
+}
+
+impl<'a, T, In> Group<'a, T, In> {
+    /// Gives the group an id that was made before with [`TaskId::new`], in the queue that stores
+    /// the state of the group. A program that does not know whether its submit was stored may
+    /// submit the same group again under the same id, also after a crash midway: members that are
+    /// stored or have ended are not added again. A member that ends while the group is submitted
+    /// again may run once more; it counts once.
+    pub fn id(mut self, id: TaskId) -> Self {
+        self.calls.id = Some(id);
+        self
+    }
+
+    /// Sets what a member that ends as Dead or Cancelled does to the group. By default the group
+    /// [waits](PrerequisiteFailure::Wait) until an operator has requeued the member and it has
+    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and so is a
+    /// callback that does not say otherwise. With [`Run`](PrerequisiteFailure::Run) the group goes
+    /// on, and the callback, which takes a [`GroupResults`], sees which members have failed.
+    pub fn on_member_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
+        self.calls.on_failure = on_failure;
+        self
+    }
+
+    /// Sets how long the results are kept after the end of the group: 7 days by default. A
+    /// [`GroupHandle::add`] sets 7 days again.
+    pub fn result_ttl(mut self, ttl: Duration) -> Self {
+        self.calls.keep = ttl;
+        self
+    }
+
+    /// Adds a step that runs after all members; see [`Step`]. It takes their results in the order
+    /// of the calls, as a `Vec` or as a [`GroupResults`].
+    pub fn then<Kind, S: Step<'a, GroupResults<T>, Kind>>(
+        self,
+        step: S,
+    ) -> Flow<'a, S::Output, In> {
+        self.into_flow().then(step)
+    }
+
+    pub(crate) fn erase(self) -> GroupCalls<'a> {
+        self.calls
+    }
+}
+
+impl<T> Group<'_, T> {
+    /// Submits the members. In a handler, they go to the store of its worker; elsewhere, through
+    /// the installed client; see [`Client::install`].
+    ///
+    /// # Errors
+    /// See [`Client::submit_flow`]; [`Error::is_invalid`] if no client was installed.
+    pub async fn perform_async(self) -> Result<GroupHandle<T>, Error> {
+        Client::current()?.submit_group(self).await
+    }
+}

@@ -1,0 +1,146 @@
+//! The arguments of a call, of which one may be the result of another task: [`Parameter`],
+//! [`Takes`].
+
+use std::{fmt, marker::PhantomData};
+
+use serde::Serialize;
+
+use crate::{arguments, call::Call, task::Task};
+
+/// The mark of a [`Call`] that has all its arguments.
+#[derive(Debug, Clone, Copy)]
+pub enum NoInput {}
+
+/// The mark of a [`Call`] or a [`Flow`](crate::Flow) that takes a result `R` as an argument.
+pub struct Takes<R>(PhantomData<fn(R)>);
+
+impl<R> Clone for Takes<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Takes<R> {}
+
+impl<R> fmt::Debug for Takes<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Takes")
+    }
+}
+
+/// The argument with the number `N` of a task. `#[task]` implements it for each argument without a
+/// serde attribute that changes how it is encoded. Implement it for a type that implements [`Task`]
+/// by hand, so that the argument can be the result of another task.
+///
+/// ```
+/// # use optimus_core::{BoxError, Call, Context, Parameter, Task};
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Ship { order: u64 }
+///
+/// impl Task for Ship {
+///     const NAME: &'static str = "ship";
+///     type Output = ();
+///     async fn run(self, _: Context) -> Result<(), BoxError> { Ok(()) }
+/// }
+///
+/// impl Parameter<0> for Ship {
+///     const NAME: &'static str = "order";
+///     type Type = u64;
+/// }
+///
+/// fn ship(order: u64) -> Call<Ship> { Ship { order }.call() }
+/// # fn reserve(order: u64) -> Call<Ship> { Ship { order }.call() }
+/// # drop(ship(7));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this argument can't be the result of another task",
+    label = "its task does not say how the argument is encoded",
+    note = "`#[optimus::task]` says it for each argument without a serde attribute such as `with` \
+            or `flatten`; for a type that implements `Task` by hand, implement `Parameter<{N}>`"
+)]
+pub trait Parameter<const N: usize>: Task {
+    /// The name of the argument in the JSON object of the arguments.
+    const NAME: &'static str;
+    /// The type of the argument.
+    type Type: Serialize;
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone)]
+pub(crate) enum Arguments<T> {
+    /// All arguments.
+    All(T),
+    /// All but one, which is the result of another task.
+    Part(Part),
+}
+
+/// The JSON object of the arguments up to the value of the one that is missing.
+#[derive(Debug, Clone)]
+pub(crate) struct Part(pub(crate) Result<Vec<u8>, String>);
+
+impl Part {
+    /// Only the argument of this name, which is missing.
+    pub(crate) fn only(name: &str) -> Self {
+        Self(Ok(b"{".to_vec())).missing(name)
+    }
+
+    fn missing(mut self, name: &str) -> Self {
+        self.put_name(name);
+        self
+    }
+
+    fn put_name(&mut self, name: &str) {
+        if let Ok(json) = &mut self.0 {
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            json.extend(serde_json::to_vec(name).expect("a text is JSON"));
+            json.push(b':');
+        }
+    }
+
+    fn put(&mut self, name: &str, value: &impl Serialize) {
+        self.put_name(name);
+        match (&mut self.0, arguments::encode(value)) {
+            (Ok(json), Ok(value)) => json.extend(value),
+            (part, Err(problem)) => *part = Err(format!("the argument {name}: {problem}")),
+            (Err(_), Ok(_)) => {}
+        }
+    }
+}
+
+/// The arguments of a task that are given, for the macros `chain!` and `step!`.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Given<T> {
+    part: Part,
+    task: PhantomData<fn() -> T>,
+}
+
+/// Returns no arguments of the task that the closure would call. The closure is never called.
+#[doc(hidden)]
+pub fn given<T: Task>(_: impl FnOnce() -> Call<T>) -> Given<T> {
+    Given { part: Part(Ok(b"{".to_vec())), task: PhantomData }
+}
+
+impl<T: Task> Given<T> {
+    /// Adds an argument.
+    #[must_use]
+    pub fn give<const N: usize>(mut self, value: <T as Parameter<N>>::Type) -> Self
+    where
+        T: Parameter<N>,
+    {
+        self.part.put(<T as Parameter<N>>::NAME, &value);
+        drop(value);
+        self
+    }
+
+    /// Returns the call, in which the result of another task is the last argument.
+    pub fn take<const N: usize>(self) -> Call<T, Takes<<T as Parameter<N>>::Type>>
+    where
+        T: Parameter<N>,
+    {
+        Call::of(Arguments::Part(self.part.missing(<T as Parameter<N>>::NAME)))
+    }
+}

@@ -1,0 +1,165 @@
+//! What can follow a step of a flow: [`Step`], [`IntoFlow`].
+
+use crate::{
+    call::Call,
+    call_submit::ErasedCall,
+    flow::{Flow, Stage, StepTask},
+    group_calls::Group,
+    group_results::GroupResults,
+    parameter::{Arguments, NoInput, Parameter, Part, Takes},
+    task::Task,
+};
+
+/// How the text of a result becomes an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Form {
+    /// As it is.
+    Same,
+    /// The results of all members of a group, in a list.
+    AllMembers,
+}
+
+/// A type of argument that can be made of a result `R`: the same type, and `Vec<T>` after a group.
+#[doc(hidden)]
+pub trait MadeOf<R> {
+    /// How it is made.
+    const FORM: Form;
+}
+
+impl<R> MadeOf<R> for R {
+    const FORM: Form = Form::Same;
+}
+
+impl<T> MadeOf<GroupResults<T>> for Vec<T> {
+    const FORM: Form = Form::AllMembers;
+}
+
+/// What a call or a flow takes from the step before it: nothing ([`NoInput`]) or its result
+/// ([`Takes`]).
+#[doc(hidden)]
+pub trait Accepts<R> {
+    /// How the argument is made of the result.
+    const FORM: Form;
+}
+
+impl<R> Accepts<R> for NoInput {
+    const FORM: Form = Form::Same;
+}
+
+impl<R, P: MadeOf<R>> Accepts<R> for Takes<P> {
+    const FORM: Form = P::FORM;
+}
+
+/// Types that are a flow of their own: a [`Call`], an [`ErasedCall`], a [`Group`] and a [`Flow`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a call, a group or a flow",
+    label = "not a step with all its arguments",
+    note = "a flow begins with a call, such as `reserve(order)`; a function that takes a result, \
+            such as `pay`, comes after it"
+)]
+pub trait IntoFlow<'a> {
+    /// The result of the last step.
+    type Output;
+    /// What the first step takes.
+    type Input;
+    /// Returns the flow.
+    fn into_flow(self) -> Flow<'a, Self::Output, Self::Input>;
+}
+
+impl<'a, T: Task, In> IntoFlow<'a> for Call<T, In> {
+    type Output = T::Output;
+    type Input = In;
+    fn into_flow(self) -> Flow<'a, T::Output, In> {
+        Flow::of(vec![Stage::Task(Box::new(StepTask::of(&self)))])
+    }
+}
+
+impl<'a> IntoFlow<'a> for ErasedCall {
+    type Output = serde_json::Value;
+    type Input = NoInput;
+    fn into_flow(self) -> Flow<'a, serde_json::Value> {
+        Flow::of(vec![Stage::Task(Box::new(StepTask::made(self.0)))])
+    }
+}
+
+impl<'a, T, In> IntoFlow<'a> for Group<'a, T, In> {
+    type Output = GroupResults<T>;
+    type Input = In;
+    fn into_flow(self) -> Flow<'a, GroupResults<T>, In> {
+        Flow::of(vec![Stage::Group(Box::new(self.erase()))])
+    }
+}
+
+impl<'a, Out, In> IntoFlow<'a> for Flow<'a, Out, In> {
+    type Output = Out;
+    type Input = In;
+    fn into_flow(self) -> Self {
+        self
+    }
+}
+
+/// The mark of a step that is a function of the type `P`.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum ByFunction<P> {
+    /// Never made.
+    Never(std::convert::Infallible, P),
+}
+
+/// The mark of a step that is a call, a group or a flow.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum ByValue {}
+
+/// Types that can follow a step that returns `R`:
+///
+/// - a task function whose only argument is an `R`, such as `pay`;
+/// - `step!(pay(account, _))`, where the result is the argument `_`;
+/// - a whole call, such as `notify("x")`, which only waits for the step;
+/// - a [`Group`] or a [`Flow`].
+///
+/// After a group, the function takes a `Vec` of the results, or a [`GroupResults`].
+#[diagnostic::on_unimplemented(
+    message = "this step can't follow one that returns `{R}`",
+    label = "does not take `{R}`",
+    note = "a step is a task function with one argument of this type; or a call in which the \
+            result is the argument `_`, as in `chain![reserve(order), pay(account, _)]`; or a \
+            whole call, which takes nothing; a group returns `GroupResults<T>`, which a function \
+            also takes as a `Vec<T>`"
+)]
+pub trait Step<'a, R, Kind> {
+    /// The result of the step.
+    type Output;
+    /// Returns the step as a flow, and how the result becomes its argument.
+    #[doc(hidden)]
+    fn into_step(self) -> (Vec<Stage<'a>>, Form);
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, R, P, F, T> Step<'a, R, ByFunction<P>> for F
+where
+    F: Fn(P) -> Call<T>,
+    P: MadeOf<R>,
+    T: Parameter<0, Type = P>,
+{
+    type Output = T::Output;
+    fn into_step(self) -> (Vec<Stage<'a>>, Form) {
+        drop(self);
+        let call: Call<T, Takes<P>> =
+            Call::of(Arguments::Part(Part::only(<T as Parameter<0>>::NAME)));
+        (call.into_flow().stages, P::FORM)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, R, S> Step<'a, R, ByValue> for S
+where
+    S: IntoFlow<'a>,
+    S::Input: Accepts<R>,
+{
+    type Output = S::Output;
+    fn into_step(self) -> (Vec<Stage<'a>>, Form) {
+        (self.into_flow().stages, <S::Input as Accepts<R>>::FORM)
+    }
+}
