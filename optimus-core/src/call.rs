@@ -51,8 +51,8 @@ impl<T: Task, In> Call<T, In> {
 
     /// Submits the task under an id that was made before, in the id's queue. If a task with that id
     /// is already stored, in any state, nothing is added. The handle is then for that task, and [is
-    /// a duplicate](TaskHandle::is_duplicate). So a program that does not know whether its submit
-    /// was stored may submit again, as long as the task has not succeeded.
+    /// a duplicate](crate::TaskHandle::is_duplicate). So a program that does not know whether its
+    /// submit was stored may submit again, as long as the task has not succeeded.
     ///
     /// It is best to make the id with [`TaskId::new`] and to store it with the data that the task
     /// is about. A uuid of another version than 7 (one that the program already has, or version 5
@@ -181,7 +181,7 @@ impl<T: Task, In> Call<T, In> {
 
     /// Adds a header, and replaces an earlier one of the same name. A header is a text about the
     /// call, such as its tenant or trace, that is not an argument. It is stored with the task, and
-    /// each attempt reads it with [`Context::header`].
+    /// each attempt reads it with [`Context::header`](crate::Context::header).
     ///
     /// A name has letters, digits, `.`, `_` and `-`, and is case-sensitive. A task has at most 32
     /// headers with 4 KiB in total; more are refused at submit with [`Error::is_invalid`].
@@ -213,7 +213,8 @@ impl<T: Task, In> Call<T, In> {
         self
     }
 
-    /// Sets when the task becomes ready. Use this for the calls of a [`Client::submit_all`].
+    /// Sets when the task becomes ready. Use this for the calls of a
+    /// [`Client::submit_all`](crate::Client::submit_all).
     pub fn due(mut self, due: Due) -> Self {
         self.options.due = due;
         self
