@@ -135,7 +135,7 @@ pub use optimus_core::{DateTime, Utc, Uuid, Value};
 ///
 /// The compiler checks that each step takes what the one before it returns.
 ///
-/// ```
+/// ```standalone_crate
 /// use optimus::{BoxError, Client, Worker, chain};
 ///
 /// #[optimus::task]
