@@ -57,7 +57,7 @@ async fn an_empty_group_ends_at_once(bench: Bench) {
 
 async fn a_member_that_is_reported_twice_counts_once(bench: Bench) {
     bench.worker(0, "w").await;
-    let group = bench.grouped(2, Wait).await;
+    let group = bench.grouped(4, Wait).await;
     let callback = bench.callback(&group, Cancel).await;
     let lease = bench.take(1, &worker(), 1).await;
     let report = counted(&lease, &group, 0, "0");
@@ -65,16 +65,17 @@ async fn a_member_that_is_reported_twice_counts_once(bench: Bench) {
     assert_eq!(bench.complete(3, std::slice::from_ref(&report)).await, [0]);
     // Its client died, and submits it again. It runs again, and counts once.
     bench.submit(4, &[bench.member(&group, 0, Wait)]).await;
-    let claimed = bench.claim(5, &worker(), 2, 2).await;
-    let leases = claimed.leases(&worker());
+    let leases = bench.claim(5, &worker(), 2, 4).await.leases(&worker());
     let again = leases.iter().find(|one| one.id == lease.id).expect("it is stored again");
-    assert!(bench.complete(6, &[counted(again, &group, 0, "7")]).await.is_empty());
-    assert_eq!(bench.progress(&group).await, [2, 1, 0, 0, 0]);
+    let others: Vec<_> = leases.iter().filter(|one| one.id != lease.id).collect();
+    let another = counted(others[0], &group, 1, "1");
+    let reports = [counted(again, &group, 0, "7"), another.clone(), another];
+    assert_eq!(bench.complete(6, &reports).await, [2]);
+    assert_eq!(bench.progress(&group).await, [4, 2, 0, 0, 0]);
     assert_eq!(bench.state(&callback).await, TaskState::Blocked);
-    let other = leases.iter().find(|one| one.id != lease.id).unwrap();
-    let both = [counted(other, &group, 1, "1"), counted(other, &group, 1, "1")];
-    assert_eq!(bench.complete(7, &both).await, [1]);
-    assert_eq!(bench.progress(&group).await, [2, 2, 0, 0, 0]);
+    let rest = [counted(others[1], &group, 2, "2"), counted(others[2], &group, 3, "3")];
+    assert!(bench.complete(8, &rest).await.is_empty());
+    assert_eq!(bench.progress(&group).await, [4, 4, 0, 0, 0]);
     assert_eq!(bench.state(&callback).await, TaskState::Ready);
 }
 

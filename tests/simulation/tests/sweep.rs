@@ -85,12 +85,13 @@ scenes! {
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and
-/// the next two an option that no task of a scene has. Of the last five, three need more tasks than
+/// the next two an option that no task of a scene has. Of the next five, three need more tasks than
 /// a scene has: one call removes successes above 1,128, one call handles more than 128 tasks that
 /// are due at once, and one call purges 64 dead tasks of which some block their lanes. The fourth
-/// one needs a key of another type, which only a foreign program would write. The last one repeats
-/// a read that was refused, so that its refusal ends the script.
-const MADE_NOWHERE: [&str; 13] = [
+/// one needs a key of another type, which only a foreign program would write. The fifth one repeats
+/// a read that was refused, so that its refusal ends the script. The last one needs a task that
+/// takes the result of a task with a biz id and without an outcome ttl.
+const MADE_NOWHERE: [&str; 14] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -104,6 +105,7 @@ const MADE_NOWHERE: [&str; 13] = [
     "redis.call('HSET', meta, 'purge_from'",
     "redis.call('GET', keys[i])",
     "or redis.call('HSTRLEN', key, id)",
+    "id = string.match(redis.call('GET', base .. 'biz:' .. ref)",
 ];
 
 #[test]

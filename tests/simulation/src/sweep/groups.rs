@@ -2,8 +2,8 @@
 //! queue, and groups end, are cancelled, or are forgotten.
 
 use optimus_core::{
-    After, Call, Error, Member, Prerequisite, PrerequisiteFailure, QueueName, Submission, Submit,
-    TaskHandle, TaskId,
+    After, Call, Due, Error, Member, Prerequisite, PrerequisiteFailure, QueueName, Submission,
+    Submit, TaskHandle, TaskId,
     broker::{Enroll, Keep},
     platform,
 };
@@ -48,11 +48,13 @@ pub(super) async fn groups(actor: &Actor) {
     let paused = actor.user.pause_queue(here).await;
     let first = id_of(actor.submit(1, Kind::Lasts(50)).await);
     // Arguments that become large with the result, and arguments that are large before.
-    for (number, bytes) in [(2, 0), (3, 16_300), (4, 20_000)] {
+    for (number, bytes) in [(2, 0), (3, 16_325), (4, 20_000)] {
         take(actor, number, here, &first, bytes).await;
     }
     take(actor, 5, there, &first, 0).await;
     let [all, single, far, gone, open] = std::array::from_fn(|_| TaskId::new(here.clone()));
+    // A group in a queue that has no dependants.
+    enroll(actor, &TaskId::new(names[2].clone()), "all", 0, true).await;
     for (group, count, seal) in
         [(&all, 4, false), (&single, 1, true), (&far, 1, true), (&gone, 1, true), (&open, 1, true)]
     {
@@ -64,19 +66,22 @@ pub(super) async fn groups(actor: &Actor) {
     }
     take(actor, 25, there, &all, 0).await;
     let back = member(actor, (10, Kind::Lasts(0)), here, (&all, 0, Wait)).await;
-    let back_there = member(actor, (11, Kind::Lasts(0)), there, (&all, 1, Wait)).await;
+    let back_there = later_member(actor, 11, there, (&all, 1, Wait)).await;
     drop(member(actor, (12, Kind::Fatal), here, (&all, 2, Run)).await);
     drop(member(actor, (13, Kind::Lasts(0)), here, (&all, 3, Cancel)).await);
     drop(member(actor, (14, Kind::Lasts(0)), here, (&single, 0, Wait)).await);
     drop(member(actor, (15, Kind::Lasts(0)), there, (&far, 0, Wait)).await);
     drop(member(actor, (16, Kind::Fatal), there, (&gone, 0, Cancel)).await);
-    actor.user.cancel_task(10, &back).await;
+    for (number, id) in [(10, &back), (11, &back_there)] {
+        actor.user.cancel_task(number, id).await;
+    }
     relay_some(actor, &names, 0).await;
-    actor.user.requeue_task(10, &back).await;
+    for (number, id) in [(10, &back), (11, &back_there)] {
+        actor.user.requeue_task(number, id).await;
+    }
     if paused {
         actor.user.resume_queue(here).await;
     }
-    drop(back_there);
     sleep(ms(300)).await;
     relay_some(actor, &names, 0).await;
     enroll(actor, &all, "seal", 0, true).await;
@@ -132,6 +137,18 @@ async fn member(
 ) -> TaskId {
     let member = Some(Member { group: group.clone(), index, on_failure });
     let call = Work::new(number, kind).queue(queue);
+    id_of(actor.call(number, Flows { call, takes: None, member }).await)
+}
+
+/// A member that can be cancelled before it starts.
+async fn later_member(
+    actor: &Actor,
+    number: u64,
+    queue: &QueueName,
+    (group, index, on_failure): (&TaskId, u32, PrerequisiteFailure),
+) -> TaskId {
+    let member = Some(Member { group: group.clone(), index, on_failure });
+    let call = Work::new(number, Kind::Lasts(0)).queue(queue).due(Due::In(ms(60_000)));
     id_of(actor.call(number, Flows { call, takes: None, member }).await)
 }
 
