@@ -190,8 +190,9 @@ proptest! {
 
 #[test]
 fn a_record_of_a_newer_version_is_not_reported_as_damaged() {
-    let newer = TaskRecord::decode(b"mbq1x2y3{\"v\":5,\"new\":[1]}\n{}".to_vec());
-    assert_eq!(newer.unwrap_err(), RecordError::Newer(5));
+    let version = RECORD_VERSION + 1;
+    let newer = TaskRecord::decode(format!("mbq1x2y3{{\"v\":{version},\"new\":[1]}}\n{{}}").into());
+    assert_eq!(newer.unwrap_err(), RecordError::Newer(version));
     let damaged = TaskRecord::decode(b"mbq1x2y3{\"v\":1}\n{}".to_vec());
     assert!(matches!(damaged, Err(RecordError::Damaged(_))));
 }
