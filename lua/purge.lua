@@ -94,13 +94,21 @@ for _, client in ipairs(idle) do
   redis.call('EXISTS', derive(meta, 'ledger', client))
 end
 local live = redis.call('ZCARD', workers)
--- Those who still wait for a group learn that it is forgotten.
-local old = redis.call('ZRANGEBYSCORE', groups, '-inf', whole(now), 'LIMIT', 0, GROUPS_MAX)
-for _, gid in ipairs(old) do
-  redis.call('HLEN', derive(meta, 'group', gid))
-  redis.call('HLEN', derive(meta, 'results', gid))
-  if flow and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
-    post(flow, flow.own, 'end forgotten 0 ' .. gid)
+-- A group that is sealed and waits for members is kept as long as a dead task, which may be one of
+-- them. Those who still wait for another one learn that it is forgotten.
+local due = redis.call('ZRANGEBYSCORE', groups, '-inf', whole(now), 'LIMIT', 0, GROUPS_MAX)
+local old, open = {}, {}
+for _, gid in ipairs(due) do
+  local group = group_of(string.sub(meta, 1, -5), gid)
+  if group and group.is_sealed and not group.state
+    and redis.call('HEXISTS', group.key, 'kept') == 0 then
+    open[#open + 1] = group
+  else
+    old[#old + 1] = gid
+    redis.call('HLEN', derive(meta, 'results', gid))
+    if flow and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
+      post(flow, flow.own, 'end forgotten 0 ' .. gid)
+    end
   end
 end
 
@@ -123,6 +131,10 @@ end
 if #old > 0 then
   redis.call('ZREM', groups, unpack(old))
 end
+for _, group in ipairs(open) do
+  redis.call('HSET', group.key, 'kept', '1')
+  redis.call('ZADD', groups, whole(now + age_ms), group.gid)
+end
 if #ids + #untold > 0 then
   redis.call('HSET', meta, 'purged_born', whole(born))
 end
@@ -134,5 +146,5 @@ for _, client in ipairs(idle) do
   redis.call('ZREM', ledgers, client)
 end
 local more = more_dead or more_cancelled or #idle == PURGE_MAX or #untold == PURGE_MAX
-  or #old == GROUPS_MAX
+  or #due == GROUPS_MAX
 return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

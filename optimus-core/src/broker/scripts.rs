@@ -230,7 +230,7 @@ scripts! {
         "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
         "wide", "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key",
-        "biz_end", "task_drop",
+        "biz_end", "task_drop", "group",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",

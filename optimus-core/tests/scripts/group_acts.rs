@@ -8,13 +8,16 @@ use optimus_core::{
 };
 
 use crate::{
-    acts::{Grants, done, ms},
+    acts::{Grants, done, keep, ms},
     after::{after, or},
     bench::Bench,
     jobs::{job, job_of, ready_at},
 };
 
 pub(crate) const KEEP_MS: u64 = 3_600_000;
+
+/// How long dead tasks are kept.
+pub(crate) const DEAD_AGE_MS: u64 = 4 * KEEP_MS;
 
 pub(crate) fn worker() -> WorkerId {
     WorkerId::from_stored("w")
@@ -38,6 +41,12 @@ pub(crate) fn counted(lease: &Lease, group: &TaskId, index: u32, result: &str) -
 }
 
 impl Bench {
+    /// Purges the queue, which keeps dead tasks for this time.
+    pub(crate) async fn purge_groups(&self, at: u64, age_ms: u64) {
+        let ledgers_idle = ms(u64::MAX >> 12);
+        self.at(at).purge(&self.queue, keep(9, ms(age_ms)), ledgers_idle).await.expect("it runs");
+    }
+
     /// Adds members to a group.
     pub(crate) async fn enroll(&self, at: u64, group: &TaskId, name: &str, count: u32) -> Enrolled {
         self.enroll_or_seal(at, group, name, count, false).await

@@ -8,9 +8,9 @@ use optimus_core::{
 };
 
 use crate::{
-    acts::{Grants, failed, keep, ms},
+    acts::{Grants, failed, ms},
     bench::Bench,
-    group_acts::{KEEP_MS, counted, handle, new_group, value, worker},
+    group_acts::{DEAD_AGE_MS, KEEP_MS, counted, handle, new_group, value, worker},
 };
 
 async fn a_running_group_takes_more_members_until_it_ends(bench: Bench) {
@@ -152,25 +152,35 @@ async fn a_thousand_members_are_counted_a_call_at_a_time(bench: Bench) {
 
 async fn an_old_group_is_removed_and_those_who_wait_learn_of_it(bench: Bench) {
     bench.worker(0, "w").await;
-    let group = bench.grouped(2, Wait).await;
+    let group = new_group(&bench);
     let callback = bench.callback(&group, Cancel).await;
-    bench.succeed(1, 1, &group, 0, 1).await;
-    bench
-        .at(KEEP_MS - 1)
-        .purge(&bench.queue, keep(9, ms(u64::MAX >> 12)), ms(KEEP_MS))
-        .await
-        .unwrap();
+    bench.enroll(0, &group, "broken off", 2).await;
+    bench.purge_groups(KEEP_MS - 1, DEAD_AGE_MS).await;
     assert!(bench.now().group(&group).await.unwrap().is_some());
-    bench
-        .at(KEEP_MS)
-        .purge(&bench.queue, keep(9, ms(u64::MAX >> 12)), ms(2 * KEEP_MS))
-        .await
-        .unwrap();
+    bench.purge_groups(KEEP_MS, DEAD_AGE_MS).await;
     bench.relay_all(KEEP_MS).await;
     assert_eq!(bench.now().group(&group).await.unwrap(), None);
     assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
     let names = bench.names().await;
     assert!(!names.iter().any(|name| name.starts_with("group") || name.starts_with("results")));
+}
+
+async fn a_group_that_waits_for_its_members_is_kept_as_long_as_a_dead_task(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(2, Wait).await;
+    let callback = bench.callback(&group, Cancel).await;
+    bench.succeed(1, 1, &group, 0, 1).await;
+    bench.purge_groups(KEEP_MS, DEAD_AGE_MS).await;
+    bench.purge_groups(KEEP_MS + DEAD_AGE_MS - 1, DEAD_AGE_MS).await;
+    let later = KEEP_MS + DEAD_AGE_MS;
+    bench.worker(later, "w").await;
+    bench.succeed(later, 2, &group, 1, 1).await;
+    assert_eq!(bench.state(&callback).await, TaskState::Ready);
+
+    let stuck = bench.grouped(2, Wait).await;
+    bench.purge_groups(later, DEAD_AGE_MS).await;
+    bench.purge_groups(later + DEAD_AGE_MS, DEAD_AGE_MS).await;
+    assert_eq!(bench.now().group(&stuck).await.unwrap(), None);
 }
 
 async fn a_member_that_was_deleted_counts_as_cancelled_under_run(bench: Bench) {
@@ -192,5 +202,6 @@ on_both![
     a_callback_of_another_queue_gets_the_results,
     a_thousand_members_are_counted_a_call_at_a_time,
     an_old_group_is_removed_and_those_who_wait_learn_of_it,
+    a_group_that_waits_for_its_members_is_kept_as_long_as_a_dead_task,
     a_member_that_was_deleted_counts_as_cancelled_under_run,
 ];
