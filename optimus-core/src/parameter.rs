@@ -63,7 +63,7 @@ pub trait Parameter<const N: usize>: Task {
     /// The name of the argument in the JSON object of the arguments.
     const NAME: &'static str;
     /// The type of the argument.
-    type Type: Serialize;
+    type Type;
 }
 
 /// The arguments of a call.
@@ -130,6 +130,7 @@ impl<T: Task> Given<T> {
     pub fn give<const N: usize>(mut self, value: <T as Parameter<N>>::Type) -> Self
     where
         T: Parameter<N>,
+        <T as Parameter<N>>::Type: Serialize,
     {
         self.part.put(<T as Parameter<N>>::NAME, &value);
         drop(value);

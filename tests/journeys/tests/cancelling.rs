@@ -53,17 +53,18 @@ async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {
 
 on_both! {
     async fn a_task_is_found_and_cancelled_by_its_biz_id(bench: Bench) {
+        let (client, inspector) = (&bench.client, bench.client.inspector());
         let key = Key::new("default", "double", "order-7");
-        assert_eq!(bench.client.inspector().find(&key).await.unwrap(), None);
+        assert_eq!(inspector.find(&key).await.unwrap(), None);
         let call = || Double { number: 1 }.call().biz_id("order-7");
-        let first = bench.client.submit(call()).await.unwrap();
-        assert_eq!(bench.client.inspector().find(&key).await.unwrap().as_ref(), Some(first.id()));
-        assert_eq!(bench.client.inspector().find(&key.clone().queue("other")).await.unwrap(), None);
-        assert_eq!(bench.client.cancel(first.id()).await.unwrap(), CancelAnswer::Cancelled);
-        assert_eq!(bench.client.inspector().find(&key).await.unwrap(), None);
-        let second = bench.client.submit(call()).await.unwrap();
-        assert_eq!(bench.client.inspector().find(&key).await.unwrap().as_ref(), Some(second.id()));
-        assert!(bench.client.inspector().find(&key.queue("no {name}")).await.unwrap_err().is_invalid());
+        let first = client.submit(call()).await.unwrap();
+        assert_eq!(inspector.find(&key).await.unwrap().as_ref(), Some(first.id()));
+        assert_eq!(inspector.find(&key.clone().queue("other")).await.unwrap(), None);
+        assert_eq!(client.cancel(first.id()).await.unwrap(), CancelAnswer::Cancelled);
+        assert_eq!(inspector.find(&key).await.unwrap(), None);
+        let second = client.submit(call()).await.unwrap();
+        assert_eq!(inspector.find(&key).await.unwrap().as_ref(), Some(second.id()));
+        assert!(inspector.find(&key.queue("no {name}")).await.unwrap_err().is_invalid());
     }
 
     async fn many_are_cancelled_together_and_each_is_answered(bench: Bench) {
