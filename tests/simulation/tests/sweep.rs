@@ -89,9 +89,10 @@ scenes! {
 /// a scene has: one call removes successes above 1,128, one call handles more than 128 tasks that
 /// are due at once, and one call purges 64 dead tasks of which some block their lanes. The fourth
 /// one needs a key of another type, which only a foreign program would write. The fifth one repeats
-/// a read that was refused, so that its refusal ends the script. The last one needs a task that
-/// takes the result of a task with a biz id and without an outcome ttl.
-const MADE_NOWHERE: [&str; 14] = [
+/// a read that was refused, so that its refusal ends the script. The next one needs a task that
+/// takes the result of a task with a biz id and without an outcome ttl, and the last one a call of
+/// several reports of which the lease of one belongs to another worker.
+const MADE_NOWHERE: [&str; 15] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -106,6 +107,7 @@ const MADE_NOWHERE: [&str; 14] = [
     "redis.call('GET', keys[i])",
     "or redis.call('HSTRLEN', key, id)",
     "id = string.match(redis.call('GET', base .. 'biz:' .. ref)",
+    "redis.call('RPUSH', success, unpack(column(",
 ];
 
 #[test]
