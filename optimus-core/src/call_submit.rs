@@ -56,12 +56,13 @@ impl<T: Task, In> Call<T, In> {
             None => TaskId::new(queue),
         };
         let payload = match &self.arguments {
-            Arguments::All(task) => arguments::encode(task).map_err(|problem| problem.to_string()),
+            Arguments::All(task) => {
+                arguments::encode(task).map_err(|problem| format!("arguments as JSON: {problem}"))
+            }
             Arguments::Part(Part(payload)) => payload.clone(),
         };
-        let payload = payload.map_err(|problem| {
-            Error::invalid(format!("task {:?}: arguments as JSON: {problem}", T::NAME))
-        })?;
+        let payload =
+            payload.map_err(|problem| Error::invalid(format!("task {:?}: {problem}", T::NAME)))?;
         let name = self.options.limit.as_deref().or(options.limit);
         let limits = TaskLimit::of(T::NAME, lane.as_deref(), name, &options);
         Ok(Submission {

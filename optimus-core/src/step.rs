@@ -1,5 +1,7 @@
 //! What can follow a step of a flow: [`Step`], [`IntoFlow`].
 
+use std::any::type_name;
+
 use crate::{
     call::Call,
     call_submit::ErasedCall,
@@ -9,6 +11,9 @@ use crate::{
     parameter::{Arguments, NoInput, Parameter, Part, Takes},
     task::Task,
 };
+
+/// How the names of the types begin that `#[task]` makes; the name of the function follows.
+const TASK_TYPE_PREFIX: &str = "__OptimusTask_";
 
 /// How the text of a result becomes an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,9 +151,30 @@ where
     type Output = T::Output;
     fn into_step(self) -> (Vec<Stage<'a>>, Form) {
         drop(self);
-        let call: Call<T, Takes<P>> =
-            Call::of(Arguments::Part(Part::only(<T as Parameter<0>>::NAME)));
+        let part = if is_function_of::<F, T>() {
+            Part::only(<T as Parameter<0>>::NAME)
+        } else {
+            Part(Err(format!(
+                "this step is not a task function itself, but a function or a closure that makes \
+                 a call, and a flow never calls it; write the call, with `_` for the result, in \
+                 `chain!` or `step!`, such as `step!({}(_))`",
+                <T as Task>::NAME
+            )))
+        };
+        let call: Call<T, Takes<P>> = Call::of(Arguments::Part(part));
         (call.into_flow().stages, P::FORM)
+    }
+}
+
+/// Whether the function is that of the task: for the type of `#[task]` it has the same name in the
+/// same module, and for a type that implements [`Task`] by hand any function that has a name.
+fn is_function_of<F, T>() -> bool {
+    let (function, task) = (type_name::<F>(), type_name::<T>());
+    match task.rsplit_once(TASK_TYPE_PREFIX) {
+        Some((module, name)) => {
+            function.strip_prefix(module).is_some_and(|rest| rest.trim_start_matches("r#") == name)
+        }
+        None => !function.contains("{{closure}}") && !function.starts_with("fn("),
     }
 }
 

@@ -80,6 +80,11 @@ async fn main() -> optimus::Result<()> {
         let total = group((1..=10).map(double)).then(sum_pages).perform_async().await?;
         assert_eq!(total.result().await?, 110);
 
+        // A flow would never call it.
+        let closure = elsewhere::count().then(|number: u64| times(number, 2));
+        let problem = client.submit_flow(closure).await.unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("step!(times(_))"));
+
         // 3 -> (3, 6, 9) -> doubled each -> sum.
         let fan = chain![
             elsewhere::count(),
